@@ -9,9 +9,11 @@ use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_name
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::protocols::{Given, Protocols};
-use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
+use crate::schema::{self, Raw, RawFault, RawFlow, RawStep, templates};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
+use crate::workload::Workload;
+use crate::workload::commands::Command;
 use crate::yaml::Node;
 use crate::{check, decision, filter, overlap, vacuous};
 
@@ -167,8 +169,13 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
         return;
     }
     for probe in &raw.probes {
-        for name in [Some(&probe.from), probe.to.as_ref()].into_iter().flatten() {
+        for name in [&probe.from].into_iter().chain(&probe.hosts) {
             host(sink, &raw.topology, name);
+        }
+        // Of commands that were refused, no more is said where they are named.
+        if !raw.declared.workload_is_refused {
+            let commands = || commands(raw).iter().map(|command| command.name.as_str());
+            templates::check_folders(sink, &probe.folders, commands);
         }
     }
     let Some(workload) = &raw.workload else {
@@ -179,6 +186,18 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
     }
     for name in &workload.value.switches {
         switch(sink, &raw.topology, name);
+    }
+}
+
+/// The user's programs, if those are the workload.
+fn commands(raw: &Raw) -> &[Command] {
+    match raw
+        .workload
+        .as_ref()
+        .map(|workload| &workload.value.workload)
+    {
+        Some(Workload::Commands(commands)) => &commands.commands,
+        _ => &[],
     }
 }
 

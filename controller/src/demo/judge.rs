@@ -134,6 +134,8 @@ mod tests {
         Run {
             commands: Vec::new(),
             probes: Vec::new(),
+            throughput: Vec::new(),
+            timed: Vec::new(),
             aborted: None,
             failures: Vec::new(),
             remarks: Vec::new(),

@@ -9,7 +9,9 @@ use scenario::vacuous;
 use serde::Serialize;
 
 use super::Planned;
-use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays};
+use super::proof::{
+    self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays, Throughput,
+};
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Conclusion {
     pub faults: Vec<FaultResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time.
+    pub throughput: Vec<(String, Throughput)>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
     pub losses: Vec<Loss>,
     /// Which frames were hit.
@@ -38,6 +42,7 @@ impl Conclusion {
                 .collect(),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,
+            throughput: proof.throughput,
             losses: proof.losses,
             hits: proof.hits,
         }

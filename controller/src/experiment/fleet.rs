@@ -374,7 +374,8 @@ impl Fleet {
     }
 }
 
-fn now_ns() -> u64 {
+/// Now, on the clock of captures: nanoseconds since 1970.
+pub fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -26,6 +26,7 @@ in_a_testbed! {
     mod captures;
     mod conclusion;
     mod error;
+    mod grounds;
     mod launch;
     mod link;
     pub mod machine;

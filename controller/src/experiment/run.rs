@@ -10,14 +10,15 @@ use scenario::expect::metric::{
 
 use super::proof::Evidence;
 
+use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::steps::{self, StepResult};
-use super::proof::{FlowCount, Hit, Loss};
+use super::proof::{FlowCount, Hit, Loss, Throughput};
 use super::timeline::{Timeline, Turned};
 use super::probing::Probing;
-use super::workload::{self, CommandResult, Measured, TrainingOutcome};
+use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
 use super::{
     Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
     Stage, Turn,
@@ -37,6 +38,10 @@ pub struct Run {
     pub steps: Vec<StepResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time.
+    pub throughput: Vec<(String, Throughput)>,
+    /// What the workload measured over time.
+    pub timed: Vec<Timed>,
     /// Frames that are not in the evidence: nothing is proved without them.
     pub losses: Vec<Loss>,
     /// Which captured frames were hit.
@@ -94,8 +99,9 @@ pub fn run(
     let (ticks, load_before) = (Ticks::now(), machine::load());
     workload::check_installed(scenario)?;
     let mut stage = Stage::set(planned, conditions, observer)?;
-    let load = workload::ready(&stage.bed, planned, conditions)?;
-    let mut probing = Probing::new(&stage.bed, scenario, load)?;
+    let grounds = Grounds::prepare(&stage.bed, scenario)?;
+    let load = workload::ready(&stage.bed, planned, conditions, &grounds)?;
+    let mut probing = Probing::new(&stage.bed, scenario, load, &grounds)?;
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
@@ -133,11 +139,15 @@ pub fn run(
 
     let (load, probes) = probing.finish()?;
     let measured = match aborted {
-        // Its processes end here.
-        Some(_) => Measured::default(),
+        Some(_) => {
+            // Its processes end here.
+            drop(load);
+            Measured::default()
+        }
         None => load.finish()?,
     };
-    let (mut metrics, mut remarks) = (measured.metrics, measured.remarks);
+    let (mut metrics, mut remarks) = (measured.metrics, grounds.remarks.clone());
+    remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));
     probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
     metrics.insert(Metric::Run(RunMetric::Wall), wall.as_nanos() as f64);
@@ -153,7 +163,10 @@ pub fn run(
     }
     metrics.extend(stage.metrics()?);
     let priorities = stage.fleet.priorities();
-    let steps = steps::steps(&planned.plan.timeline, stage.fleet.epoch_writes(), wall);
+    let writes = stage.fleet.epoch_writes();
+    let steps = steps::steps(&planned.plan.timeline, writes, wall);
+    let skew_ns = steps::longest_skew_ns(writes);
+    metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
     let (conclusion, evidence) = stage.conclude(observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
@@ -164,6 +177,8 @@ pub fn run(
         faults: conclusion.faults,
         steps,
         flows: conclusion.flows,
+        throughput: conclusion.throughput,
+        timed: measured.timed,
         losses: conclusion.losses,
         hits: conclusion.hits,
         metrics,

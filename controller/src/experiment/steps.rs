@@ -71,6 +71,19 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
     due.collect()
 }
 
+/// The longest time for which switches were in different steps: over all beginnings and ends of steps.
+pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
+    let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    // Epoch 0 is no step: it disarms what is over.
+    for write in writes.iter().filter(|write| write.epoch > 0) {
+        let at_ns = write.confirmed_ns;
+        let (first, last) = confirmed.entry(write.epoch).or_insert((at_ns, at_ns));
+        (*first, *last) = ((*first).min(at_ns), (*last).max(at_ns));
+    }
+    let skews = confirmed.values().map(|(first, last)| last - first);
+    skews.max().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +151,8 @@ mod tests {
             .map(|found| (found.epoch, found.write_ns, found.skew_ns))
             .collect();
         assert_eq!(found, [(2, None, None), (4, Some(7), Some(5))]);
+        // The first step, which has no name, was the worst.
+        assert_eq!(longest_skew_ns(&writes), 8);
+        assert_eq!(longest_skew_ns(&[]), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
 
+pub mod chart;
 pub mod faults;
 pub mod html;
 pub mod json;

@@ -74,7 +74,10 @@ pub fn write(
     )?;
     put(
         REPORT,
-        json(serde_json::to_string_pretty(&scenario_run::json(result))).as_bytes(),
+        json(serde_json::to_string_pretty(&scenario_run::json(
+            planned, result,
+        )))
+        .as_bytes(),
     )?;
     put(PAGE, page.as_bytes())?;
     let own = planned.scenario.protocols.own();

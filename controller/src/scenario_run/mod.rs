@@ -1,5 +1,6 @@
 //! `weir run`: a scenario carried out once, and judged by its own expectations.
 
+mod over_time;
 mod programs;
 mod report;
 #[cfg(test)]

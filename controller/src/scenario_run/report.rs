@@ -7,6 +7,7 @@ use scenario::expect::{Measure, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
 use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
@@ -130,6 +131,7 @@ fn other_metrics(run: &Run) -> Table {
             continue;
         }
         let shown = match metric.measure() {
+            Measure::Duration if *value < 1e9 => milliseconds(*value as u64),
             Measure::Duration => format!("{:.2} s", value / 1e9),
             _ if metric.is_ratio() => format!("{value:.4}"),
             Measure::Number | Measure::Size | Measure::Rate => grouped(*value as u64),
@@ -139,10 +141,9 @@ fn other_metrics(run: &Run) -> Table {
     table
 }
 
-/// For the terminal.
-pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
-    let run = &judged.run;
-    let tables = [
+/// All that a report has to say in tables.
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 9] {
+    [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
         steps_table(run),
@@ -152,13 +153,19 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
         programs::series_table(&run.commands),
         programs::probes_table(&run.probes),
         other_metrics(run),
-    ];
+    ]
+}
+
+/// For the terminal.
+pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
+    let run = &judged.run;
+    let tables = tables(planned, run);
     let title = format!("{} {}", super::command(&planned.scenario), run.scenario);
     text::report(&title, &judged.verdict, &tables, colour)
 }
 
 /// For programs.
-pub fn json(judged: &ScenarioRun) -> impl Serialize {
+pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Json<'a> {
         #[serde(flatten)]
@@ -176,6 +183,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
+        over_time: OverTime<'a>,
         metrics: Map<String, Value>,
         expectations: &'a [Outcome],
     }
@@ -194,6 +202,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
+        over_time: OverTime::of(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }
@@ -217,6 +226,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             .table(&faults::table(scenario, &run.faults))
             .about(faults::LEGEND);
     }
+    OverTime::of(planned, run).add(&mut page, planned);
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
@@ -252,12 +262,51 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             );
         }
     }
-    programs::add(&mut page, scenario, run)?;
+    programs::add(&mut page, run);
     let others = other_metrics(run);
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);
     }
-    page.heading("Plan").preformatted(&planned.plan.to_string());
-    page.heading("Scenario").preformatted(&scenario.text);
+    for (heading, text) in [
+        ("Plan", planned.plan.to_string()),
+        ("Scenario", scenario.text.clone()),
+    ] {
+        let (shown, left) = beginning(&text, MOST_TEXT);
+        page.heading(heading).preformatted(shown);
+        if left > 0 {
+            page.about(&format!(
+                "{} more lines are not shown.",
+                grouped(left as u64)
+            ));
+        }
+    }
     Ok(page.render())
+}
+
+/// Of a plan, and of a scenario, as many bytes stand in a page: thousands of flows would make one that no browser opens.
+const MOST_TEXT: usize = 256 << 10;
+
+/// The lines of a text that fit into so many bytes, and how many do not.
+fn beginning(text: &str, most: usize) -> (&str, usize) {
+    if text.len() <= most {
+        return (text, 0);
+    }
+    let fitting = text.as_bytes()[..most]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    // A line feed is no part of any other character.
+    let (shown, rest) = text.split_at(fitting.map_or(0, |end| end + 1));
+    (shown, rest.lines().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        assert_eq!(beginning("a\nb\n", 4), ("a\nb\n", 0));
+        assert_eq!(beginning("a\n\u{e9}\nc\nd", 5), ("a\n\u{e9}\n", 2));
+        assert_eq!(beginning("\u{e9}\u{e9}", 3), ("", 1));
+    }
 }

@@ -81,9 +81,14 @@ fn passes(file: &str, programs: &[&str]) {
     for probe in all("probes") {
         assert_ne!(probe["samples"], Value::Array(Vec::new()), "{probe}");
         let name = probe["name"].as_str().unwrap();
+        // What it saw, drawn over time.
         assert!(
-            page.contains(&format!("Latency of probe {name} ")),
+            page.contains(&format!(">probe {name}, latency, ")),
             "{name}"
         );
+    }
+    for fault in all("faults") {
+        let id = fault["id"].as_str().unwrap();
+        assert!(page.contains(&format!(">fault {id}: ")), "{id}");
     }
 }

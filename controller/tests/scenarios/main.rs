@@ -7,6 +7,7 @@ mod commands;
 mod foreign;
 #[path = "../support/leftovers.rs"]
 mod leftovers;
+mod probes;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;

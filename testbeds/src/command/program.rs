@@ -222,3 +222,11 @@ pub fn exit_code(status: ExitStatus) -> i32 {
         (None, None) => -1,
     }
 }
+
+/// An exit code for people.
+pub fn describe_exit(code: i32) -> String {
+    match Signal::try_from(code - 128) {
+        Ok(signal) => format!("ended by {}", signal.as_str()),
+        Err(_) => format!("exit code {code}"),
+    }
+}

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::collateral;
 use super::row::{Goal, Row};
+use super::{collateral, jitter};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -51,6 +51,7 @@ struct Bench {
     folder: tempfile::TempDir,
     packets: u32,
     runs: u32,
+    plots: Option<PathBuf>,
 }
 
 /// A run's folder, and what it reported.
@@ -70,12 +71,18 @@ pub fn names() -> Vec<&'static str> {
         "faults/event_to_effect_p99",
         "faults/replay",
         collateral::NAME,
+        jitter::MEASURED,
     ];
-    effects.chain(others).collect()
+    effects.chain(others).chain(jitter::names()).collect()
 }
 
 /// Measures the rows that are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec<Row>> {
+pub fn run(
+    wanted: &dyn Fn(&str) -> bool,
+    packets: u32,
+    runs: u32,
+    plots: Option<&Path>,
+) -> Result<Vec<Row>> {
     let weir = std::env::current_exe()?.with_file_name("weir");
     if !weir.is_file() {
         bail!("{} is missing: cargo build --bin weir", weir.display());
@@ -85,6 +92,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         folder: tempfile::tempdir()?,
         packets,
         runs,
+        plots: plots.map(Path::to_owned),
     };
     let mut rows = Vec::new();
     for (name, effect, select) in EFFECTS {
@@ -94,7 +102,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         }
     }
     type Measure = fn(&Bench) -> Result<Vec<Row>>;
-    let others: [(&[&str], Measure); 6] = [
+    let others: [(&[&str], Measure); 7] = [
         (&["faults/probability"], Bench::probability),
         (&["faults/small_probability"], Bench::small_probability),
         (
@@ -104,6 +112,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         (&["faults/event_to_effect_p99"], Bench::event_to_effect),
         (&["faults/replay"], Bench::replay),
         (&[collateral::NAME], |_| collateral::run()),
+        (&[jitter::MEASURED], Bench::jitter),
     ];
     for (names, measure) in others {
         if names.iter().any(|name| wanted(name)) {
@@ -111,6 +120,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
             rows.extend(measure(&bench)?.into_iter().filter(|row| wanted(row.name)));
         }
     }
+    rows.extend(jitter::decided(wanted)?);
     Ok(rows)
 }
 
@@ -270,6 +280,22 @@ impl Bench {
             ),
             row("faults/delay_error_p99", percentile(&late, 0.99), bound),
         ])
+    }
+
+    /// Delays that are drawn, from captures.
+    fn jitter(&self) -> Result<Vec<Row>> {
+        let faults = format!(
+            "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
+            jitter::MEASURED_DELAY
+        );
+        let text = self.datagrams(500, self.packets.min(10_000), &faults);
+        let ran = self.carry_out("jitter", &text)?;
+        let (row, svg) = jitter::measured(&text, &events(&ran.folder)?, &ran.report)?;
+        if let Some(folder) = &self.plots {
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(folder.join("jitter-qq.svg"), svg)?;
+        }
+        Ok(vec![row])
     }
 
     /// From when a step is due until the switch has confirmed it; the next packet meets it.

@@ -66,6 +66,8 @@ group! {
     RunMetric {
         /// How long the workload took.
         Wall = "wall": Duration,
+        /// For how long, at worst, some switches were in a step of the timeline and others not yet.
+        Skew = "skew": Duration,
     }
 }
 

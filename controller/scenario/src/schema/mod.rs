@@ -13,6 +13,7 @@ mod reference;
 mod selection;
 pub(crate) mod shape;
 mod sides;
+pub(crate) mod templates;
 mod timeline;
 mod topology;
 mod triggers;

@@ -16,6 +16,7 @@ mod order;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod throughput;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -25,10 +26,11 @@ use scenario::model::Scenario;
 use testbeds::bed::PortRecording;
 
 use super::fleet::EpochWrite;
-pub use flows::FlowCount;
+pub use flows::{FlowCount, MOST_FLOWS};
 pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
 use switch::Witness;
+pub use throughput::{Carried, Throughput};
 
 /// By how much stamps of two captures, and times that the controller reads, may be wrong against each other. A frame is stamped
 /// before its switch gets it ([`testbeds::bed::Bed::record`]), so this is for clocks of processors, not for a busy machine.
@@ -49,6 +51,14 @@ pub struct Evidence {
     pub losses: Vec<Loss>,
 }
 
+impl Evidence {
+    /// When the workload began: its first step was in force then.
+    pub fn start_ns(&self) -> Option<u64> {
+        let first = self.writes.iter().filter(|write| write.epoch == 1);
+        first.map(|write| write.confirmed_ns).max()
+    }
+}
+
 /// What the captures say.
 #[derive(Debug)]
 pub struct Proof {
@@ -56,6 +66,8 @@ pub struct Proof {
     pub observations: Vec<Observation>,
     /// Flows between their ends.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time, those first that faults act on: [`MOST_FLOWS`] of them.
+    pub throughput: Vec<(String, Throughput)>,
     /// Why nothing may be concluded of some switches.
     pub losses: Vec<Loss>,
     /// By switch: what no fault of it explains.
@@ -144,6 +156,7 @@ pub fn prove(
     let mut proof = Proof {
         observations: vec![Observation::default(); plan.injections.len()],
         flows: BTreeMap::new(),
+        throughput: Vec::new(),
         losses,
         strays: BTreeMap::new(),
         hits: Vec::new(),
@@ -164,6 +177,6 @@ pub fn prove(
             proof.strays.insert(switch.name.clone(), strays);
         }
     }
-    proof.flows = flows::count(scenario, &evidence.recordings, aggregator, &changed);
+    (proof.flows, proof.throughput) = flows::count(scenario, evidence, aggregator, &changed);
     proof
 }

@@ -6,16 +6,20 @@ mod redis;
 mod training;
 
 use std::fmt;
+use std::sync::Arc;
 
-use scenario::expect::Metrics;
+use scenario::expect::{Measure, Metrics};
 use scenario::workload::Workload;
 use testbeds::bed::Bed;
 use testbeds::host::Process;
 
+use super::grounds::Grounds;
 use super::timeline::Activity;
 use super::{Conditions, ExperimentError, Passing, Planned};
 
 pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
+#[cfg(test)]
+pub(crate) use commands::statistics;
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 
@@ -55,11 +59,24 @@ pub trait Load: Activity<Error = ExperimentError> {
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError>;
 }
 
+/// Numbers that a workload measured, each with its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timed {
+    /// Whose, and what they are: `client a, latency`.
+    pub name: String,
+    /// What they measure.
+    pub measure: Measure,
+    /// When, in nanoseconds since 1970, and what.
+    pub points: Vec<(u64, f64)>,
+}
+
 /// What a workload measured.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// Under the names of expectations.
     pub metrics: Metrics,
+    /// The same over time.
+    pub timed: Vec<Timed>,
     /// Of a training: what its agents reported.
     pub training: Option<TrainingOutcome>,
     /// Of commands: what became of each.
@@ -75,11 +92,12 @@ pub fn ready(
     bed: &Bed,
     planned: &Planned,
     conditions: Conditions<'_>,
+    grounds: &Arc<Grounds>,
 ) -> Result<Box<dyn Load>, ExperimentError> {
     let scenario = &planned.scenario;
     Ok(match &scenario.workload {
         Some(Workload::Commands(commands)) => {
-            Box::new(commands::Job::start(bed, scenario, commands, conditions.out)?)
+            Box::new(commands::Job::start(bed, scenario, commands, grounds, conditions.out)?)
         }
         Some(Workload::Redis(redis)) => {
             Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)

@@ -6,10 +6,11 @@ use super::RawWorkload;
 use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
 use crate::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::schema::templates::{self, RUN, Reader};
 use crate::units::Dimension;
-use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
-use crate::workload::{Commands, Template, Variable, Workload};
-use crate::yaml::{Entry, Kind, Node, locate};
+use crate::workload::commands::{Command, Ready, Repeat, Signal, Stop, When};
+use crate::workload::{Commands, Template, Workload};
+use crate::yaml::{Entry, Kind, Node};
 
 /// More than anybody writes by hand; each is a process and two threads.
 const MAX_COMMANDS: usize = 64;
@@ -23,11 +24,7 @@ pub(super) static COMMAND: Object = Object {
     keys: &[
         needed("name", Shape::Name, "its name"),
         needed("host", Shape::Name, "where it runs"),
-        needed(
-            "run",
-            Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]),
-            "a line for the shell, or words",
-        ),
+        needed("run", RUN, "a line for the shell, or words"),
         may(
             "ready",
             Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),
@@ -104,7 +101,7 @@ static STOP: Object = Object {
         needed(
             "signal",
             Shape::Text,
-            "`TERM`, `INT`, `QUIT`, `HUP`, `USR1` …",
+            "`TERM`, `INT`, `QUIT`, `HUP` or `KILL`",
         ),
         may(
             "within",
@@ -113,14 +110,6 @@ static STOP: Object = Object {
         ),
     ],
 };
-
-/// What reads templates: it notes the hosts that they name, for these are looked up later.
-struct Reader<'s, 'f> {
-    sink: &'s mut Sink<'f>,
-    hosts: Vec<Spanned<String>>,
-    /// Commands whose folders are named.
-    folders: Vec<Spanned<String>>,
-}
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let items = reader::list(sink, node, "`commands`")?;
@@ -133,11 +122,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         return None;
     }
     let errors = sink.errors();
-    let mut reader = Reader {
-        sink,
-        hosts: Vec::new(),
-        folders: Vec::new(),
-    };
+    let mut reader = Reader::new(sink);
     let mut commands: Vec<Command> = Vec::new();
     for item in items {
         let Some((name, command)) = reader.command(item) else {
@@ -151,18 +136,9 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     }
     let Reader { hosts, folders, .. } = reader;
     // A command that was refused is not known here; what is wrong with it has been said.
-    let all_are_known = sink.errors() == errors;
-    for folder in folders {
+    if sink.errors() == errors {
         let names = || commands.iter().map(|command| command.name.as_str());
-        if all_are_known && !names().any(|name| name == folder.value) {
-            let hint = match nearest(&folder.value, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("declared: {}", enumerate_names(names())),
-            };
-            let message = format!("no command is called `{}`", folder.value);
-            sink.error(Code::UnknownName, folder.span, message)
-                .hint(hint);
-        }
+        templates::check_folders(sink, &folders, names);
     }
     let has_driver = commands.iter().any(|command| !command.is_service());
     if !has_driver && sink.errors() == errors {
@@ -247,30 +223,6 @@ impl Reader<'_, '_> {
                 "a command that is `ready` with its exit has nothing to stop",
             );
         }
-    }
-
-    fn run(&mut self, node: &Node) -> Option<Run> {
-        let Kind::List(items) = &node.kind else {
-            let line = self.template(node, "`run`")?;
-            if line.text().trim().is_empty() {
-                self.sink
-                    .error(Code::OutOfRange, node.span, "`run` is empty");
-                return None;
-            }
-            return Some(Run::Line(line));
-        };
-        let items = reader::list(self.sink, node, "`run`").unwrap_or(items);
-        let words: Vec<Template> = items
-            .iter()
-            .filter_map(|item| self.template(item, "a word of `run`"))
-            .collect();
-        if items.is_empty() || words.first().is_some_and(|word| word.text().is_empty()) {
-            self.sink
-                .error(Code::OutOfRange, node.span, "`run` names no program")
-                .hint("for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
-            return None;
-        }
-        (words.len() == items.len()).then_some(Run::Words(words))
     }
 
     fn ready(&mut self, node: &Node) -> Option<Ready> {
@@ -457,34 +409,5 @@ impl Reader<'_, '_> {
         };
         self.sink.error(Code::OutOfRange, node.span, message);
         None
-    }
-
-    fn template(&mut self, node: &Node, what: &str) -> Option<Template> {
-        let text = reader::text(self.sink, node, what)?;
-        let file = self.sink.source().text;
-        match Template::parse(&text.value) {
-            Ok(template) => {
-                for (place, variable) in template.variables() {
-                    let span = locate(file, node, place.start, place.end);
-                    match variable {
-                        Variable::Ip(host) => {
-                            self.hosts.push(Spanned::new(host.clone(), span));
-                        }
-                        Variable::DirOf(command) => {
-                            self.folders.push(Spanned::new(command.clone(), span));
-                        }
-                        Variable::Dir | Variable::Here | Variable::Number => {}
-                    }
-                }
-                Some(template)
-            }
-            Err(error) => {
-                let place = locate(file, node, error.place.start, error.place.end);
-                self.sink
-                    .error(Code::UnknownName, place, error.to_string())
-                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
-                None
-            }
-        }
     }
 }

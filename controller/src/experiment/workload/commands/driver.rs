@@ -11,10 +11,13 @@ use testbeds::command::{Handle, exit_code};
 use testbeds::host::ProcessError;
 
 use super::Prepared;
+use crate::experiment::fleet::now_ns;
 
 /// How a driver's runs went.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Runs {
+    /// When each began, in nanoseconds since 1970.
+    pub began_ns: Vec<u64>,
     /// How long each took, in ns.
     pub durations_ns: Vec<f64>,
     /// The first exit code that was not 0; 0 if there was none.
@@ -104,6 +107,7 @@ impl Shared {
                 if state.is_stopped {
                     return Ok(());
                 }
+                state.runs.began_ns.push(now_ns());
                 let began = Instant::now();
                 let program = prepared.start(number)?;
                 state.running = Some(program.handle());

@@ -9,7 +9,7 @@ use super::driver::Runs;
 use super::watch::MAX_NUMBERS;
 use super::{CommandError, Job, Prepared, service};
 use crate::experiment::percentile::percentile;
-use crate::experiment::workload::Measured;
+use crate::experiment::workload::{Measured, Timed};
 
 /// How many lines of its output say why a driver failed.
 const LAST_WORDS: usize = 2;
@@ -69,10 +69,7 @@ fn by_word<S: serde::Serializer>(
 
 /// Stops the services, and gathers everything.
 pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
-    let mut measured = Measured {
-        remarks: std::mem::take(&mut job.remarks),
-        ..Measured::default()
-    };
+    let mut measured = Measured::default();
     // The last first: what was started later may use what was started before.
     for service in job.services.iter_mut().rev() {
         if !service.stop()? {
@@ -86,9 +83,10 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let runs = Runs {
             exit: service.exit.unwrap_or_default(),
             failures: u64::from(service.exit.is_some_and(|exit| exit != 0)),
-            durations_ns: Vec::new(),
+            ..Runs::default()
         };
         let result = result(&service.prepared, &runs, service.exit, 1)?;
+        measured.timed.extend(over_time(&service.prepared, &runs));
         measured.add(result);
     }
     for (prepared, driver) in &job.drivers {
@@ -98,6 +96,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
             measured.failures.push(failure(prepared, &runs, count));
         }
         let result = result(prepared, &runs, Some(runs.exit), count)?;
+        measured.timed.extend(over_time(prepared, &runs));
         measured.add(result);
     }
     Ok(measured)
@@ -160,6 +159,25 @@ fn result(
         stdout: kept(Stream::Stdout),
         stderr: kept(Stream::Stderr),
     })
+}
+
+/// What of a command came more than once, with its times: how long runs took, numbers in its output.
+fn over_time(prepared: &Prepared, runs: &Runs) -> Vec<Timed> {
+    let name = |series: &str| format!("command {}, {series}", prepared.name());
+    let began = runs.began_ns.iter().copied();
+    let mut all = vec![Timed {
+        name: name(DURATION),
+        measure: Measure::Duration,
+        points: began.zip(runs.durations_ns.iter().copied()).collect(),
+    }];
+    let declared = prepared.watch.over_time().into_iter();
+    all.extend(declared.map(|(series, points)| Timed {
+        name: name(&series.name),
+        measure: series.measure,
+        points,
+    }));
+    all.retain(|timed| timed.points.len() > 1);
+    all
 }
 
 impl Measured {

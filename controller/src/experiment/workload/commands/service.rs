@@ -10,6 +10,8 @@ use nix::sys::signal::Signal;
 use scenario::workload::commands::{self, Ready, When};
 use testbeds::command::{Program, exit_code};
 
+pub(super) use testbeds::command::describe_exit as describe;
+
 use super::{CommandError, Prepared};
 
 /// How often is looked whether a service is ready.
@@ -194,13 +196,5 @@ fn signal(declared: commands::Signal) -> Signal {
         commands::Signal::Quit => Signal::SIGQUIT,
         commands::Signal::Hup => Signal::SIGHUP,
         commands::Signal::Kill => Signal::SIGKILL,
-    }
-}
-
-/// An exit code for people.
-pub(super) fn describe(code: i32) -> String {
-    match Signal::try_from(code - 128) {
-        Ok(signal) => format!("ended by {}", signal.as_str()),
-        Err(_) => format!("exit code {code}"),
     }
 }
