@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod environments;
 mod fuzz;
 mod packages;
 mod test;

@@ -10,6 +10,7 @@ mod leftovers;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;
+mod workload_file;
 
 use std::path::Path;
 use std::process::Command;

@@ -51,6 +51,44 @@ pub(crate) struct RawProbe {
     pub from: Spanned<String>,
     /// Absent for an address.
     pub to: Option<Spanned<String>>,
+    /// Whether it stands in a workload file, where hosts are roles.
+    pub is_of_file: bool,
+}
+
+impl RawProbe {
+    /// A workload file's, on the hosts that play its roles.
+    pub fn of_file(mut self, host: &impl Fn(&str) -> String) -> RawProbe {
+        self.probe.from = host(&self.probe.from);
+        if self.to.is_some() {
+            self.probe.to.host = host(&self.probe.to.host);
+        }
+        self.is_of_file = true;
+        self
+    }
+}
+
+/// Adds a workload file's probes to the scenario's own.
+pub(super) fn add(
+    sink: &mut Sink<'_>,
+    probes: &mut Vec<RawProbe>,
+    of_file: Vec<RawProbe>,
+    workload: Span,
+) {
+    let count = probes.len() + of_file.len();
+    if count > MAX_PROBES {
+        let message =
+            format!("{count} probes with those of its file; a run has at most {MAX_PROBES}");
+        sink.error(Code::Capacity, workload, message);
+    }
+    for probe in of_file {
+        let name = &probe.probe.name;
+        if let Some(own) = probes.iter().find(|own| own.probe.name == *name) {
+            let message = format!("the workload file has a probe `{name}` as well");
+            sink.error(Code::Duplicate, own.from.span, message)
+                .hint("call it otherwise");
+        }
+        probes.push(probe);
+    }
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
@@ -99,6 +137,7 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
         },
         from,
         to: named,
+        is_of_file: false,
     })
 }
 

@@ -14,3 +14,4 @@ mod schema;
 mod shares;
 mod shipped;
 mod translations;
+mod workloads;

@@ -37,19 +37,11 @@ fn every_shipped_scenario_is_planned_without_a_warning() {
             path.to_str().unwrap(),
             std::fs::read_to_string(&path).unwrap(),
         );
-        let read = |name: String| {
-            let file = folder.join(&name);
-            let text = std::fs::read_to_string(&file).unwrap();
-            let file = file.display().to_string();
-            (name, Ok(parser_gen::ProtocolSource { file, text }))
-        };
-        let given = scenario::Given {
-            files: scenario::named_files(file, &text)
-                .into_iter()
-                .map(read)
-                .collect(),
-            ..scenario::Given::default()
-        };
+        let given = scenario::Given::named(file, &text, |name| {
+            let file = folder.join(name);
+            let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+            Ok((file.display().to_string(), text))
+        });
         let scenario = scenario::load_with(file, &text, &given).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(scenario.warnings.0, []);
         plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));

@@ -3,13 +3,13 @@
 mod metrics;
 
 use super::RawWorkload;
-use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
+use crate::diagnostic::{Code, Diagnostic, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
 use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::Dimension;
 use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
 use crate::workload::{Commands, Template, Variable, Workload};
-use crate::yaml::{Entry, Kind, Node, locate};
+use crate::yaml::{Entry, Kind, Node, Style, locate};
 
 /// More than anybody writes by hand; each is a process and two threads.
 const MAX_COMMANDS: usize = 64;
@@ -122,14 +122,49 @@ struct Reader<'s, 'f> {
     folders: Vec<Spanned<String>>,
 }
 
+/// What one file has of them.
+pub(super) struct Listed {
+    pub commands: Vec<Command>,
+    /// Where it names hosts.
+    pub hosts: Vec<Spanned<String>>,
+    /// Where it names commands whose folders are meant.
+    pub folders: Vec<Spanned<String>>,
+    /// Whether none was refused.
+    pub is_whole: bool,
+}
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
+    let Listed {
+        commands,
+        hosts,
+        folders,
+        is_whole,
+    } = list(sink, node, &[])?;
+    if is_whole {
+        check_folders(sink, &folders, &commands);
+        if commands.iter().all(Command::is_service) {
+            report_no_driver(sink, node.span).hint(
+                "a command without `ready` is a driver; `run: sleep 10` does nothing for so long",
+            );
+        }
+    }
+    Some(RawWorkload {
+        workload: Workload::Commands(Commands { commands }),
+        hosts,
+        switches: Vec::new(),
+        file: None,
+    })
+}
+
+/// Reads a list of commands, which comes behind others.
+pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Option<Listed> {
     let items = reader::list(sink, node, "`commands`")?;
-    if let Some(beyond) = items.get(MAX_COMMANDS) {
-        let message = format!(
-            "{} commands; a workload has at most {MAX_COMMANDS}",
-            items.len()
-        );
-        sink.error(Code::Capacity, beyond.span, message);
+    let count = before.len() + items.len();
+    if count > MAX_COMMANDS {
+        let beyond = items.get(MAX_COMMANDS - before.len().min(MAX_COMMANDS));
+        let message = format!("{count} commands; a workload has at most {MAX_COMMANDS}");
+        let span = beyond.map_or(node.span, |node| node.span);
+        sink.error(Code::Capacity, span, message);
         return None;
     }
     let errors = sink.errors();
@@ -143,18 +178,31 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         let Some((name, command)) = reader.command(item) else {
             continue;
         };
-        if commands.iter().any(|other| other.name == name.value) {
+        let mut others = before.iter().chain(&commands);
+        if others.any(|other| other.name == name.value) {
             let message = format!("command `{}` is declared twice", name.value);
             reader.sink.error(Code::Duplicate, name.span, message);
         }
         commands.push(command);
     }
     let Reader { hosts, folders, .. } = reader;
-    // A command that was refused is not known here; what is wrong with it has been said.
-    let all_are_known = sink.errors() == errors;
+    Some(Listed {
+        commands,
+        hosts,
+        folders,
+        is_whole: sink.errors() == errors,
+    })
+}
+
+/// Reports folders of commands that there are not.
+pub(super) fn check_folders(
+    sink: &mut Sink<'_>,
+    folders: &[Spanned<String>],
+    commands: &[Command],
+) {
     for folder in folders {
         let names = || commands.iter().map(|command| command.name.as_str());
-        if all_are_known && !names().any(|name| name == folder.value) {
+        if !names().any(|name| name == folder.value) {
             let hint = match nearest(&folder.value, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("declared: {}", enumerate_names(names())),
@@ -164,20 +212,12 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
                 .hint(hint);
         }
     }
-    let has_driver = commands.iter().any(|command| !command.is_service());
-    if !has_driver && sink.errors() == errors {
-        sink.error(
-            Code::MissingKey,
-            node.span,
-            "a run ends when its drivers have ended, and there is none",
-        )
-        .hint("a command without `ready` is a driver; `run: sleep 10` does nothing for so long");
-    }
-    Some(RawWorkload {
-        workload: Workload::Commands(Commands { commands }),
-        hosts,
-        switches: Vec::new(),
-    })
+}
+
+/// Reports that nothing would end the run.
+pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
+    let message = "a run ends when its drivers have ended, and there is none";
+    sink.error(Code::MissingKey, span, message)
 }
 
 impl Reader<'_, '_> {
@@ -205,6 +245,7 @@ impl Reader<'_, '_> {
         let command = Command {
             name: name.value.clone(),
             host: host?.value,
+            file: None,
             run: run?,
             // What was refused is there, so that a service does not count for a driver.
             ready: match ready {
@@ -347,9 +388,7 @@ impl Reader<'_, '_> {
             let value = match &entry.value.kind {
                 // What looks like a number is meant as it stands there.
                 Kind::Number { .. } | Kind::Bool(_) => {
-                    let span = entry.value.span;
-                    let text = self.sink.source().text.get(span.start..span.end);
-                    Template::parse(text.unwrap_or_default()).ok()
+                    Template::parse(&reader::written(self.sink, &entry.value)).ok()
                 }
                 _ => self.template(&entry.value, "the value of a variable"),
             };
@@ -367,7 +406,11 @@ impl Reader<'_, '_> {
 
     fn repeat(&mut self, node: &Node) -> Option<Repeat> {
         const TIMES: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-        if matches!(node.kind, Kind::Number { .. }) {
+        let is_parameter = |kind: &Kind| {
+            let style = Style::Made;
+            matches!(kind, Kind::Text { style: found, .. } if *found == style)
+        };
+        if matches!(node.kind, Kind::Number { .. }) || is_parameter(&node.kind) {
             let times = reader::integer(self.sink, node, "`repeat`", TIMES)?;
             return Some(Repeat {
                 times: Some(times as u32),
@@ -467,7 +510,7 @@ impl Reader<'_, '_> {
                 for (place, variable) in template.variables() {
                     let span = locate(file, node, place.start, place.end);
                     match variable {
-                        Variable::Ip(host) => {
+                        Variable::Ip(host) | Variable::Name(host) => {
                             self.hosts.push(Spanned::new(host.clone(), span));
                         }
                         Variable::DirOf(command) => {
@@ -482,7 +525,7 @@ impl Reader<'_, '_> {
                 let place = locate(file, node, error.place.start, error.place.end);
                 self.sink
                     .error(Code::UnknownName, place, error.to_string())
-                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
+                    .hint("variables are `{host.NAME.ip}`, `{host.NAME.name}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
                 None
             }
         }

@@ -41,9 +41,9 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
     let Some(Workload::Commands(commands)) = &scenario.workload else {
         return Ok(());
     };
-    let here = here(&scenario.file);
     let mut missing = Vec::new();
     for command in &commands.commands {
+        let here = here(command.file.as_ref().unwrap_or(&scenario.file));
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let own = command.env.iter().find(|(name, _)| name == "PATH");
         // What a folder of the run's own will hold is not known.
@@ -136,6 +136,7 @@ impl Prepared {
                 let found = addresses.find(|(name, _)| name == host);
                 found.map_or_else(String::new, |(_, ip)| ip.to_string())
             }
+            Variable::Name(host) => host.clone(),
         })
     }
 
@@ -183,7 +184,6 @@ impl Job {
             .map(|host| (host.name.clone(), host.ip))
             .collect();
         let addresses = Arc::new(addresses);
-        let here = here(&scenario.file);
         for command in &commands.commands {
             // All of them at first: one may use another's.
             let own = job._scratch.folder(&command.name);
@@ -202,7 +202,7 @@ impl Job {
                 ip: bed.topology().host(&command.host).ok_or_else(unknown)?.ip,
                 user: user.filter(|_| !command.root),
                 own,
-                here: here.clone(),
+                here: here(command.file.as_ref().unwrap_or(&scenario.file)),
                 addresses: Arc::clone(&addresses),
                 output: Arc::new(output),
                 watch,
@@ -264,7 +264,7 @@ fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// The folder of the scenario file; ours, if that is the standard input.
+/// The folder of a file; ours, if that is the standard input.
 fn here(file: &str) -> PathBuf {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     std::path::absolute(if folder.as_os_str().is_empty() {
