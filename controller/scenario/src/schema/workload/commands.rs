@@ -1,15 +1,18 @@
 //! Programs of the user's: services, and the drivers that use them.
 
+mod keys;
 mod metrics;
 
 use super::RawWorkload;
 use crate::diagnostic::{Code, Diagnostic, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
-use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::Dimension;
 use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
 use crate::workload::{Commands, Template, Variable, Workload};
 use crate::yaml::{Entry, Kind, Node, Style, locate};
+use keys::{READY, REPEAT, STOP};
+
+pub(super) use keys::COMMAND;
 
 /// More than anybody writes by hand; each is a process and two threads.
 const MAX_COMMANDS: usize = 64;
@@ -17,102 +20,6 @@ const MAX_COMMANDS: usize = 64;
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// The same for a preparation, which has work to do.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
-
-pub(super) static COMMAND: Object = Object {
-    what: "a command",
-    keys: &[
-        needed("name", Shape::Name, "its name"),
-        needed("host", Shape::Name, "where it runs"),
-        needed(
-            "run",
-            Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]),
-            "a line for the shell, or words",
-        ),
-        may(
-            "ready",
-            Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),
-            "makes it a service: what says that it can be used",
-        ),
-        may(
-            "env",
-            Shape::Map(&Shape::Either(&[Shape::Value, Shape::Bool])),
-            "variables",
-        ),
-        may("dir", Shape::Text, "its working folder; one of its own"),
-        may(
-            "root",
-            Shape::Bool,
-            "whether it runs as root of its namespace; false",
-        ),
-        may(
-            "repeat",
-            Shape::Either(&[Shape::Integer(1, 1_000_000), Shape::Object(&REPEAT)]),
-            "how often a driver runs; once",
-        ),
-        may(
-            "stop",
-            Shape::Either(&[Shape::Text, Shape::Object(&STOP)]),
-            "the signal that ends a service; TERM",
-        ),
-        may(
-            "metrics",
-            Shape::Map(&Shape::Object(&metrics::SERIES)),
-            "numbers in its output",
-        ),
-    ],
-};
-
-static READY: Object = Object {
-    what: "`ready`",
-    keys: &[
-        may(
-            "tcp",
-            Shape::Integer(1, 65_535),
-            "a port on which it accepts connections",
-        ),
-        may(
-            "log",
-            Shape::Text,
-            "a regular expression of a line that it writes",
-        ),
-        may("file", Shape::Text, "a file that it makes"),
-        may(
-            "exit",
-            Shape::Integer(0, 255),
-            "it is a preparation, and ends with this exit code",
-        ),
-        may(
-            "within",
-            DURATION,
-            "how long that may take; 10s, of a preparation 60s",
-        ),
-    ],
-};
-
-static REPEAT: Object = Object {
-    what: "`repeat`",
-    keys: &[
-        may("times", Shape::Integer(1, 1_000_000), "how often"),
-        may("for", DURATION, "until so much time is over"),
-        may("pause", DURATION, "between two runs; 0s"),
-    ],
-};
-
-static STOP: Object = Object {
-    what: "`stop`",
-    keys: &[
-        needed(
-            "signal",
-            Shape::Text,
-            "`TERM`, `INT`, `QUIT`, `HUP`, `USR1` …",
-        ),
-        may(
-            "within",
-            DURATION,
-            "how long it may take to end; then it is killed",
-        ),
-    ],
-};
 
 /// What reads templates: it notes the hosts that they name, for these are looked up later.
 struct Reader<'s, 'f> {
