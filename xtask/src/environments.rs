@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use crate::packages;
@@ -20,6 +21,8 @@ const KAFKA_INTEGRITY: &str = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnV
 const DOWNLOAD_S: u32 = 180;
 /// Seconds that building Horovod may take: it is some three minutes on two processors.
 const BUILD_S: u32 = 600;
+/// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
+const ALL_S: u64 = 900;
 
 /// What Horovod is built and run with.
 const FOR_HOROVOD: &[&str] = &[
@@ -203,8 +206,11 @@ fn within(
         .is_ok_and(|status| status.success())
 }
 
-/// A program that ends with all that it started after so many seconds.
+/// A program that ends with all that it started after so many seconds, or when all of them have had [`ALL_S`].
 pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
+    let seconds = u64::from(seconds).min(left);
     let mut command = Command::new("timeout");
     command
         .arg("--kill-after=10")

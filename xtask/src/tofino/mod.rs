@@ -7,7 +7,7 @@
 mod verdict;
 
 use anyhow::{Context, Result, bail};
-use parser_gen::{Arch, ProtocolSource};
+use parser_gen::Arch;
 use scenario::TargetModel;
 use scenario::model::Scenario;
 use serde_json::json;
