@@ -225,6 +225,12 @@ static LIMITS: Object = Object {
 /// Reads a whole file. `None` when it is not YAML or has no usable topology.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
+    if let Some(version) = workload::version_of(&root) {
+        let message = "this is a workload file, and no scenario";
+        sink.error(Code::Workload, version.key_span, message)
+            .hint("a scenario names it: `workload: {file: …}`");
+        return None;
+    }
     let sections = reader::fields(sink, &root, &SCENARIO)?;
     version(sink, sections.get("weir"));
     let errors = sink.errors();

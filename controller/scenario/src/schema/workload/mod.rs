@@ -12,8 +12,8 @@ use crate::diagnostic::{Sink, Spanned};
 use crate::protocols::Given;
 use crate::yaml::Node;
 
-pub(super) use file::WORKLOAD_FILE;
 pub(crate) use file::named;
+pub(super) use file::{WORKLOAD_FILE, version_of};
 
 /// A workload, or where there is one.
 pub(super) static SECTION: Shape =

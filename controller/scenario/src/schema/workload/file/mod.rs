@@ -84,6 +84,15 @@ pub(crate) fn named(section: &Node) -> Option<&str> {
     }
 }
 
+/// What says that a file is one of workloads, and no scenario.
+pub(in crate::schema) fn version_of(root: &Node) -> Option<&Entry> {
+    let Kind::Map(entries) = &root.kind else {
+        return None;
+    };
+    let entry = |key: &str| entries.iter().find(|entry| entry.key == key);
+    entry("weir-workload").filter(|_| entry("weir").is_none())
+}
+
 /// Whether a section takes its workload from a file.
 pub(super) fn is_named(section: &Node) -> bool {
     section.tag.is_none() && section.get("file").is_some()
