@@ -55,6 +55,9 @@ pub enum Command {
         /// Print the reference for people instead, in Markdown
         #[arg(long)]
         reference: bool,
+        /// Print the schema of workload files
+        #[arg(long, conflicts_with = "reference")]
+        workload: bool,
     },
     /// Print a completion script for a shell
     Completions {

@@ -30,7 +30,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "testbed")]
         Command::Switch(args) => softswitch::run(args),
         Command::P4(command) => commands::p4::main(&command),
-        Command::Schema { reference } => commands::pages::schema(reference),
+        Command::Schema {
+            reference,
+            workload,
+        } => commands::pages::schema(reference, workload),
         Command::Completions { shell } => commands::pages::completions(shell),
         Command::Man { folder } => commands::pages::manual(&folder),
         Command::Agent(command) => command.run(),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod environments;
 mod equivalence;
 mod fuzz;
 mod packages;

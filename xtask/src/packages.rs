@@ -3,6 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::environments::limited;
+
+/// Seconds that installing a package, with those that it needs, may take.
+const APT_S: u32 = 420;
+
 /// A program that some tests want.
 pub struct Wanted {
     /// Executable looked up on PATH.
@@ -91,6 +96,21 @@ pub const WANTED: &[Wanted] = &[
         purpose: "p4runtime-shell against our P4Runtime server",
     },
     Wanted {
+        program: "java",
+        package: "openjdk-17-jre-headless",
+        purpose: "faults on Kafka",
+    },
+    Wanted {
+        program: "kcat",
+        package: "kcat",
+        purpose: "faults on Kafka",
+    },
+    Wanted {
+        program: "npm",
+        package: "npm",
+        purpose: "faults on Kafka, which a package of npm's carries",
+    },
+    Wanted {
         program: "mn",
         package: "mininet",
         purpose: "the Mininet topologies",
@@ -150,23 +170,12 @@ pub fn install_missing() {
     if missing.is_empty() {
         return;
     }
-    if !is_root() || !found("apt-get") {
+    if !has_apt() {
         println!("not installed (needs root and apt): {}", missing.join(", "));
         return;
     }
     println!("installing {}", missing.join(", "));
     let policy = ServicePolicy::forbid();
-    let apt = |args: &[&str]| {
-        Command::new("apt-get")
-            .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
-            .args(args)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
     apt(&["update"]);
     // One by one, so that one that cannot be had does not keep the others away.
     for package in missing {
@@ -175,6 +184,60 @@ pub fn install_missing() {
         }
     }
     drop(policy);
+}
+
+/// Whether all these packages are installed, or have been now.
+pub fn install_for(what: &str, packages: &[&str]) -> bool {
+    let is_installed = |package: &&&str| {
+        let mut query = Command::new("dpkg-query");
+        query.args(["-W", "-f=${db:Status-Status}", package]);
+        query
+            .stderr(Stdio::null())
+            .output()
+            .is_ok_and(|output| output.stdout == b"installed")
+    };
+    let missing = packages.iter().filter(|package| !is_installed(package));
+    let missing: Vec<&str> = missing.copied().collect();
+    if missing.is_empty() {
+        return true;
+    }
+    if !has_apt() {
+        let missing = missing.join(", ");
+        println!("not installed for {what} (needs root and apt): {missing}");
+        return false;
+    }
+    println!("installing for {what}: {}", missing.join(", "));
+    let policy = ServicePolicy::forbid();
+    apt(&["update"]);
+    let install = ["install", "-y", "--no-install-recommends"];
+    let is_done = apt(&[&install[..], &missing].concat());
+    drop(policy);
+    if !is_done {
+        println!("could not install {}", missing.join(", "));
+    }
+    is_done
+}
+
+fn has_apt() -> bool {
+    is_root() && found("apt-get")
+}
+
+/// Runs `apt-get`, which waits a minute for others that do.
+fn apt(args: &[&str]) -> bool {
+    limited(APT_S, "apt-get")
+        .args([
+            "-qq",
+            "-o",
+            "Dpkg::Use-Pty=0",
+            "-o",
+            "DPkg::Lock::Timeout=60",
+        ])
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 fn is_root() -> bool {

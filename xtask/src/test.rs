@@ -1,16 +1,17 @@
 //! `cargo xtask test`: installs what tests want, runs them all, names what was skipped.
 
+use crate::environments::{self, Make};
 use crate::packages;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Install nothing, whoever runs it
+    /// Install nothing, and build none of what is made in target/, whoever runs it
     #[arg(long)]
     no_install: bool,
     /// Further arguments for `cargo test`
@@ -21,10 +22,14 @@ pub struct Args {
 /// Runs everything; `Ok(false)` if a test failed.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
-    if !args.no_install {
-        packages::install_missing();
-    }
-    let venv = python_environment(&root);
+    let make = match args.no_install {
+        true => Make::Nothing,
+        false => {
+            packages::install_missing();
+            Make::Missing
+        }
+    };
+    let variables = environments::variables(&root, make);
 
     let skips = tempfile(&root)?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -33,9 +38,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(&args.cargo_args)
         .env("WEIR_TEST_SKIPS", &skips);
-    if let Some(venv) = &venv {
-        cargo.env("WEIR_PYTHON", venv.join("bin/python3"));
-    }
+    cargo.envs(variables);
     // One pipe: which program a test belongs to stands in cargo's own lines, on the standard error.
     let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
     cargo.stdout(writer.try_clone()?).stderr(writer);
@@ -160,41 +163,6 @@ fn tempfile(root: &Path) -> Result<PathBuf> {
     let path = dir.join(format!("skipped-{}.txt", std::process::id()));
     std::fs::write(&path, "")?;
     Ok(path)
-}
-
-/// A virtual environment with p4runtime-shell in target/; `None` where it cannot be made, and its tests are skipped.
-fn python_environment(root: &Path) -> Option<PathBuf> {
-    let venv = root.join("target/test-venv");
-    let python = venv.join("bin/python3");
-    let has_shell = |python: &Path| {
-        Command::new(python)
-            .args(["-c", "import p4runtime_sh.shell"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    if python.exists() && has_shell(&python) {
-        return Some(venv);
-    }
-    println!("preparing p4runtime-shell in target/test-venv");
-    let quiet = |command: &mut Command| {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    let made = quiet(Command::new("python3").args(["-m", "venv"]).arg(&venv))
-        && quiet(Command::new(&python).args([
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "p4runtime-shell==0.0.6",
-        ]));
-    (made && has_shell(&python)).then_some(venv)
 }
 
 #[cfg(test)]

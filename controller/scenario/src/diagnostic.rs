@@ -96,6 +96,27 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Other places.
     pub related: Vec<Related>,
+    /// What stands there, if that is in another file than the one that was read: one that it names.
+    #[serde(skip)]
+    elsewhere: Option<Excerpt>,
+}
+
+/// The line that a diagnostic speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    line: String,
+    /// Characters.
+    width: usize,
+}
+
+impl Excerpt {
+    fn of(source: &Source<'_>, line: usize, span: Span) -> Excerpt {
+        let text = source.text.get(span.start..span.end);
+        Excerpt {
+            line: source.line(line).to_owned(),
+            width: text.map_or(1, |text| text.chars().count()),
+        }
+    }
 }
 
 impl Diagnostic {
@@ -124,18 +145,17 @@ impl Diagnostic {
         self
     }
 
-    /// The message with the line it speaks of, for a terminal without colours.
+    /// The message with the line it speaks of, for a terminal without colours. `source`: the file that was read; what stands in
+    /// one that it names is known already.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
-        let (line, column) = excerpt(source.line(self.line), self.column);
+        let here = || Excerpt::of(source, self.line, self.span);
+        let shown = self.elsewhere.clone().unwrap_or_else(here);
+        let (line, column) = excerpt(&shown.line, self.column);
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         let rest_of_line = line.chars().count().saturating_sub(column - 1);
-        let width = source
-            .text
-            .get(self.span.start..self.span.end)
-            .map_or(1, |text| text.chars().count());
-        let caret = "^".repeat(width.min(rest_of_line).max(1));
+        let caret = "^".repeat(shown.width.min(rest_of_line).max(1));
         let severity = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -312,6 +332,7 @@ impl<'a> Sink<'a> {
             message: shown(&message, MESSAGE),
             hint: None,
             related: Vec::new(),
+            elsewhere: None,
         };
         if is_beyond {
             return self.beyond.insert(diagnostic);
@@ -319,6 +340,17 @@ impl<'a> Sink<'a> {
         let at = self.found.len();
         self.found.push(diagnostic);
         &mut self.found[at]
+    }
+
+    /// Takes over what was found in a file that this one names.
+    pub fn adopt(&mut self, other: Sink<'_>) {
+        let source = other.source;
+        for mut diagnostic in other.into_diagnostics().0 {
+            let excerpt = Excerpt::of(&source, diagnostic.line, diagnostic.span);
+            diagnostic.elsewhere = Some(excerpt);
+            self.errors += usize::from(diagnostic.severity == Severity::Error);
+            self.found.push(diagnostic);
+        }
     }
 
     /// How many errors were reported.
@@ -339,10 +371,11 @@ impl<'a> Sink<'a> {
         self.errors > 0
     }
 
-    /// What was found, in file order.
+    /// What was found, in file order; what was found in files that it names comes last.
     #[must_use]
     pub fn into_diagnostics(mut self) -> Diagnostics {
-        self.found.sort_by_key(|d| (d.span.start, d.code));
+        self.found
+            .sort_by_key(|d| (d.elsewhere.is_some(), d.span.start, d.code));
         // An aliased value is read, and refused, wherever it is used.
         self.found.dedup();
         if let Some(mut beyond) = self.beyond {

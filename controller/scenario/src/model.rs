@@ -20,7 +20,7 @@ use crate::protocols::Protocols;
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::trigger::Trigger;
-use crate::workload::Workload;
+use crate::workload::{Workload, WorkloadSource};
 
 /// The most flows that one scenario may declare.
 pub const MAX_FLOWS: usize = parser_gen::MAX_FLOWS;
@@ -48,6 +48,8 @@ pub struct Scenario {
     pub protocols: Arc<Protocols>,
     /// What runs.
     pub workload: Option<Workload>,
+    /// The file that it is from, where it has one of its own.
+    pub workload_file: Option<WorkloadSource>,
     /// What asks services while it runs, in declared order.
     pub probes: Vec<Probe>,
     /// Declared flows, expanded: one per pair of hosts.

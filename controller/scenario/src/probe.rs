@@ -14,6 +14,9 @@ pub struct Probe {
     pub name: String,
     /// The host that asks.
     pub from: String,
+    /// The workload file that it stands in; none: the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// What.
     pub ask: Ask,
     /// From one question to the next.
@@ -69,6 +72,28 @@ impl Ask {
             Ask::Tcp { to } | Ask::Udp { to, .. } | Ask::Http { to, .. } => Some(to),
             Ask::Run(_) => None,
         }
+    }
+}
+
+impl Probe {
+    /// The same on other hosts: those that the names stand for.
+    #[must_use]
+    pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Probe {
+        let of = |to: Endpoint| match to.host.parse::<Ipv4Addr>() {
+            Ok(_) => to,
+            Err(_) => Endpoint {
+                host: host(&to.host),
+                ..to
+            },
+        };
+        self.from = host(&self.from);
+        self.ask = match self.ask {
+            Ask::Tcp { to } => Ask::Tcp { to: of(to) },
+            Ask::Udp { to, send } => Ask::Udp { to: of(to), send },
+            Ask::Http { to, path } => Ask::Http { to: of(to), path },
+            Ask::Run(run) => Ask::Run(run.with_hosts(host)),
+        };
+        self
     }
 }
 

@@ -8,7 +8,8 @@ use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 
 use crate::diagnostic::{Code, Related, Sink, Source, Span};
 use crate::overlap::Carriage;
-use crate::schema::reader;
+use crate::schema::{self, reader};
+use crate::workload::WorkloadSource;
 use crate::yaml::{self, Kind, Node, locate};
 
 /// Files of the user's in one scenario: each may take states of a parser.
@@ -100,22 +101,44 @@ pub struct Given {
     pub protocols: Vec<ProtocolSource>,
     /// What the files are that [`named_files`] lists, or why one cannot be read.
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
+    /// The same of the file that [`named_workload`] names.
+    pub workload: Option<Result<WorkloadSource, String>>,
 }
 
-/// The files that a scenario names, as it writes them: relative to itself.
+impl Given {
+    /// All files that a scenario names, as `read` gives them: path and text, or why it cannot.
+    pub fn named(
+        file: &str,
+        text: &str,
+        read: impl Fn(&str) -> Result<(String, String), String>,
+    ) -> Given {
+        let protocol = |name: String| {
+            let read = read(&name).map(|(file, text)| ProtocolSource { file, text });
+            (name, read)
+        };
+        let workload = named_workload(file, text).map(|name| read(&name));
+        Given {
+            protocols: Vec::new(),
+            files: named_files(file, text).into_iter().map(protocol).collect(),
+            workload: workload.map(|read| read.map(|(file, text)| WorkloadSource { file, text })),
+        }
+    }
+}
+
+/// The workload file that a scenario names, as it writes it: relative to itself.
+#[must_use]
+pub fn named_workload(file: &str, text: &str) -> Option<String> {
+    let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
+    schema::named_workload(root.get("workload")?).map(str::to_owned)
+}
+
+/// The protocol files that a scenario names, as it writes them: relative to itself.
 #[must_use]
 pub fn named_files(file: &str, text: &str) -> Vec<String> {
     // What is wrong is said when the scenario is read.
     let root = yaml::parse(&mut Sink::new(Source { file, text }));
-    let Some(Node {
-        kind: Kind::Map(entries),
-        ..
-    }) = root
-    else {
-        return Vec::new();
-    };
-    let section = entries.iter().find(|entry| entry.key == "protocols");
-    let Some(Kind::List(items)) = section.map(|entry| &entry.value.kind) else {
+    let section = root.as_ref().and_then(|root| root.get("protocols"));
+    let Some(Kind::List(items)) = section.map(|section| &section.kind) else {
         return Vec::new();
     };
     let names = items.iter().filter_map(|item| match &item.kind {

@@ -5,15 +5,17 @@ use std::ops::RangeInclusive;
 
 use parser_gen::{Classes, GenerateError};
 
-use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest};
+use crate::diagnostic::{
+    Code, Diagnostic, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest,
+};
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::protocols::{Given, Protocols};
-use crate::schema::{self, Raw, RawFault, RawFlow, RawStep, templates};
+use crate::schema::{self, Raw, RawFault, RawFlow, RawStep, Role, templates};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
-use crate::workload::Workload;
 use crate::workload::commands::Command;
+use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::Node;
 use crate::{check, decision, filter, overlap, vacuous};
 
@@ -65,6 +67,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         seed,
         topology,
         workload,
+        workload_file,
         probes,
         expect,
         limits,
@@ -85,6 +88,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         seed,
         topology,
         workload: workload.map(|workload| workload.value.workload),
+        workload_file: workload_file.map(|(source, _)| source),
         probes: probes.into_iter().map(|raw| raw.probe).collect(),
         flows,
         classes,
@@ -111,12 +115,12 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
 }
 
 /// Reports a name that is not declared, with the nearest one that is.
-pub(crate) fn unknown<'a>(
-    sink: &mut Sink<'_>,
+pub(crate) fn unknown<'s, 'a>(
+    sink: &'s mut Sink<'_>,
     what: &str,
     name: &Spanned<String>,
     candidates: impl Iterator<Item = &'a str> + Clone,
-) {
+) -> &'s mut Diagnostic {
     let hint = match nearest(&name.value, candidates.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("declared: {}", enumerate_names(candidates)),
@@ -126,7 +130,7 @@ pub(crate) fn unknown<'a>(
         name.span,
         format!("no {what} is called `{}`", name.value),
     )
-    .hint(hint);
+    .hint(hint)
 }
 
 fn host<'t>(
@@ -168,7 +172,7 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
         refuse_hosts_of_ours(sink, raw);
         return;
     }
-    for probe in &raw.probes {
+    for probe in raw.probes.iter().filter(|probe| !probe.is_of_file) {
         for name in [&probe.from].into_iter().chain(&probe.hosts) {
             host(sink, &raw.topology, name);
         }
@@ -186,6 +190,31 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
     }
     for name in &workload.value.switches {
         switch(sink, &raw.topology, name);
+    }
+    if let Some((source, roles)) = &raw.workload_file {
+        check_roles(sink, &raw.topology, source, roles);
+    }
+}
+
+/// Roles that no host was given are played by the hosts of the same name.
+fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource, roles: &[Role]) {
+    let file = Source {
+        file: &source.file,
+        text: &source.text,
+    };
+    for Role { name, declared } in roles {
+        if topology.host(&name.value).is_some() {
+            continue;
+        }
+        let role = &name.value;
+        let hosts = topology.hosts.iter().map(|host| host.name.as_str());
+        let message = format!("role `{role}` of the workload file has no host");
+        sink.error(Code::UnknownName, name.span, message)
+            .hint(format!(
+                "give it one: `hosts: {{{role}: …}}`; the topology has {}",
+                enumerate_names(hosts)
+            ))
+            .related(&file, *declared, "the role");
     }
 }
 

@@ -15,11 +15,12 @@ pub fn completions(shell: clap_complete::Shell) -> ExitCode {
     print(String::from_utf8_lossy(&script)).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
-/// Prints the JSON Schema of scenario files, or the reference.
-pub fn schema(reference: bool) -> ExitCode {
-    let printed = match reference {
-        true => print(format!("{REFERENCE}{}", scenario::reference())),
-        false => print(format!("{:#}\n", scenario::json_schema())),
+/// Prints the JSON Schema of scenario files or of workload files, or the reference of both.
+pub fn schema(reference: bool, workload: bool) -> ExitCode {
+    let printed = match (reference, workload) {
+        (true, _) => print(format!("{REFERENCE}{}", scenario::reference())),
+        (false, true) => print(format!("{:#}\n", scenario::workload_json_schema())),
+        (false, false) => print(format!("{:#}\n", scenario::json_schema())),
     };
     printed.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -28,9 +29,9 @@ pub fn schema(reference: bool) -> ExitCode {
 const REFERENCE: &str = "\
 # Reference of scenario files
 
-Every key, written by `weir schema --reference` from what the readers know; defaults stand behind a
-semicolon. What it all means: [scenarios.md](scenarios.md), [faults.md](faults.md),
-[filters.md](filters.md).
+Every key, written by `weir schema --reference` from what the readers know, those of
+[workload files](#a-workload-file) last; defaults stand behind a semicolon. What it all means:
+[scenarios.md](scenarios.md), [faults.md](faults.md), [filters.md](filters.md).
 ";
 
 /// Writes `weir.1`, `weir-demo.1`, …

@@ -1,4 +1,4 @@
-//! Protocol files: those that a scenario names, beside it, and those of `--protocols`.
+//! The files that a scenario names, beside it: protocols and its workload; and the protocols of `--protocols`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,24 +10,25 @@ use super::fail;
 
 /// What a scenario needs beside itself.
 pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, ExitCode> {
-    let beside = match cli_io::disk::is_stdin(path) {
-        true => Path::new(""),
-        false => path.parent().unwrap_or(Path::new("")),
-    };
-    let file = path.display().to_string();
-    let read = |name: String| {
-        let path = beside.join(&name);
-        let source = source(&path).map_err(|error| error.to_string());
-        (name, source)
-    };
-    let files = scenario::named_files(&file, text).into_iter().map(read);
     let mut protocols = Vec::new();
     for folder in folders {
         protocols.extend(all_of(folder)?);
     }
     Ok(Given {
         protocols,
-        files: files.collect(),
+        ..named(path, text)
+    })
+}
+
+/// The files that a scenario names, which stand beside it.
+pub fn named(path: &Path, text: &str) -> Given {
+    let beside = match cli_io::disk::is_stdin(path) {
+        true => Path::new(""),
+        false => path.parent().unwrap_or(Path::new("")),
+    };
+    Given::named(&path.display().to_string(), text, |name| {
+        let source = source(&beside.join(name)).map_err(|error| error.to_string())?;
+        Ok((source.file, source.text))
     })
 }
 

@@ -12,7 +12,7 @@ use controller::target::Kind;
 use serde_json::json;
 
 use super::p4::stdout_colour;
-use super::{FAILED, fail, print, print_json, run};
+use super::{FAILED, fail, print, print_json, protocols, run};
 use crate::cli;
 
 /// Judges a run again.
@@ -79,13 +79,25 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
 /// Carries the scenario out once more, and holds the ordinals that were hit against those of the run.
 fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, ExitCode> {
     let file = PathBuf::from(&kept.stored.file);
-    let is_there = std::fs::read_to_string(&file);
-    if !is_there.is_ok_and(|text| text == kept.planned.scenario.text) {
-        return Err(fail(format_args!(
+    let scenario = &kept.planned.scenario;
+    let changed = |what: &Path, kept: &str| {
+        fail(format_args!(
             "{} is not what it was when it ran, and what it names stands beside it: put {} in its place",
-            file.display(),
-            args.run.join(run_folder::SCENARIO).display()
-        )));
+            what.display(),
+            args.run.join(kept).display()
+        ))
+    };
+    let is_there = std::fs::read_to_string(&file);
+    if !is_there.is_ok_and(|text| text == scenario.text) {
+        return Err(changed(&file, run_folder::SCENARIO));
+    }
+    if let Some(ran) = &scenario.workload_file {
+        let named = scenario::named_workload(&scenario.file, &scenario.text).unwrap_or_default();
+        let given = protocols::named(&file, &scenario.text).workload;
+        if !given.is_some_and(|now| now.is_ok_and(|now| now.text == ran.text)) {
+            let path = file.with_file_name(named);
+            return Err(changed(&path, run_folder::WORKLOAD));
+        }
     }
     let kind = Kind::from_str(&kept.stored.target, false).map_err(fail)?;
     let again = cli::Run {

@@ -19,14 +19,22 @@ use super::workload::CommandError;
 /// The shell of lines.
 const SHELL: &str = "/bin/sh";
 
+/// Where one program stands.
+pub struct Standing {
+    /// `{dir}`
+    own: PathBuf,
+    /// `{here}`: the folder of the file that it is written in.
+    here: PathBuf,
+}
+
 /// What programs of the user's stand on, for as long as somebody has it.
 pub struct Grounds {
     /// As whom they run; none: as the root of the sandbox.
     pub user: Option<User>,
     /// What a reader of a run's figures has to know of this.
     pub remarks: Vec<String>,
-    /// `{here}`
-    here: PathBuf,
+    /// The scenario's file.
+    file: String,
     /// For `{host.NAME.ip}`.
     addresses: Vec<(String, Ipv4Addr)>,
     /// None where nothing of the user's runs.
@@ -40,7 +48,7 @@ impl Grounds {
         let mut grounds = Grounds {
             user: None,
             remarks: Vec::new(),
-            here: here(&scenario.file),
+            file: scenario.file.clone(),
             addresses: hosts.map(|host| (host.name.clone(), host.ip)).collect(),
             scratch: None,
         };
@@ -96,41 +104,52 @@ impl Grounds {
     }
 
     /// `{dir}` of a command.
-    pub fn folder(&self, name: &str) -> PathBuf {
+    fn folder(&self, name: &str) -> PathBuf {
         let scratch = self.scratch.as_ref();
         scratch.map_or_else(PathBuf::new, |scratch| scratch.path().join(name))
     }
 
-    /// What starts a program for the n-th time, whose own folder this is.
-    pub fn command(&self, run: &Run, own: &Path, number: u32) -> process::Command {
+    /// Where a program stands, by the name of its folder and the workload file that it is of, if it is of one.
+    pub fn standing(&self, name: &str, file: Option<&str>) -> Standing {
+        Standing {
+            own: self.folder(name),
+            here: here(file.unwrap_or(&self.file)),
+        }
+    }
+
+    /// What starts a program for the n-th time.
+    pub fn command(&self, run: &Run, standing: &Standing, number: u32) -> process::Command {
         let mut words: Vec<String> = match run {
             Run::Line(line) => vec![
                 SHELL.to_owned(),
                 "-c".to_owned(),
-                self.expand(line, own, number),
+                self.expand(line, standing, number),
             ],
             Run::Words(words) => {
                 let words = words.iter();
-                words.map(|word| self.expand(word, own, number)).collect()
+                words
+                    .map(|word| self.expand(word, standing, number))
+                    .collect()
             }
         };
         let mut command = process::Command::new(words.remove(0));
-        command.args(words).env("TMPDIR", own);
+        command.args(words).env("TMPDIR", &standing.own);
         command
     }
 
     /// A text with the values of its variables.
-    pub fn expand(&self, template: &Template, own: &Path, number: u32) -> String {
+    pub fn expand(&self, template: &Template, standing: &Standing, number: u32) -> String {
         template.expand(|variable| match variable {
-            Variable::Dir => own.display().to_string(),
+            Variable::Dir => standing.own.display().to_string(),
             Variable::DirOf(command) => self.folder(command).display().to_string(),
-            Variable::Here => self.here.display().to_string(),
+            Variable::Here => standing.here.display().to_string(),
             Variable::Number => number.to_string(),
             Variable::Ip(host) => {
                 let mut addresses = self.addresses.iter();
                 let found = addresses.find(|(name, _)| name == host);
                 found.map_or_else(String::new, |(_, ip)| ip.to_string())
             }
+            Variable::Name(host) => host.clone(),
         })
     }
 
@@ -141,8 +160,8 @@ impl Grounds {
         run: &Run,
     ) -> Arc<dyn Fn(u32) -> process::Command + Send + Sync> {
         let (grounds, run) = (Arc::clone(self), run.clone());
-        let own = self.folder(&folder_of(probe));
-        Arc::new(move |number| grounds.command(&run, &own, number))
+        let standing = self.standing(&folder_of(probe), probe.file.as_deref());
+        Arc::new(move |number| grounds.command(&run, &standing, number))
     }
 }
 
@@ -181,7 +200,7 @@ fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// The folder of the scenario file; ours, if that is the standard input.
+/// The folder of a file; ours, if that is the standard input.
 pub fn here(file: &str) -> PathBuf {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     std::path::absolute(if folder.as_os_str().is_empty() {

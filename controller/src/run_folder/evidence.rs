@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use parser_gen::ProtocolSource;
+use scenario::workload::WorkloadSource;
 use scenario::{Given, Scenario};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testbeds::bed::PortRecording;
 
 use super::captures::{self, ReadError};
-use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO};
+use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
 use crate::experiment::proof::{Evidence, Loss};
 use crate::experiment::{EpochWrite, Planned, Run};
 use crate::target::Kind;
@@ -236,7 +237,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     })
 }
 
-/// The scenario, with the protocol files that it was run with.
+/// The scenario, with the files that it was run with.
 fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
@@ -257,9 +258,17 @@ fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let given = sources.len().saturating_sub(named.len());
     let named_sources = sources.split_off(given);
     let files = named.into_iter().zip(named_sources.into_iter().map(Ok));
+    let workload = match scenario::named_workload(&file, &scenario) {
+        Some(_) => Some(Ok(WorkloadSource {
+            file: folder.join(WORKLOAD).display().to_string(),
+            text: text(WORKLOAD)?,
+        })),
+        None => None,
+    };
     let given = Given {
         protocols: sources,
         files: files.collect(),
+        workload,
     };
     scenario::load_with(&file, &scenario, &given).map_err(|errors| StoredError::Content {
         path: folder.join(SCENARIO),

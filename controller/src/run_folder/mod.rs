@@ -24,6 +24,8 @@ pub const EVIDENCE: &str = "evidence.json";
 pub const EVENTS: &str = "events.jsonl";
 /// The scenario, as it was read.
 pub const SCENARIO: &str = "scenario.yaml";
+/// Its workload file, if it names one.
+pub const WORKLOAD: &str = "workload.yaml";
 /// The page.
 pub const PAGE: &str = "report.html";
 const REPORT: &str = "report.json";
@@ -80,6 +82,9 @@ pub fn write(
         .as_bytes(),
     )?;
     put(PAGE, page.as_bytes())?;
+    if let Some(source) = &planned.scenario.workload_file {
+        put(WORKLOAD, source.text.as_bytes())?;
+    }
     let own = planned.scenario.protocols.own();
     if !own.is_empty() {
         let protocols = folder.join(PROTOCOLS);

@@ -157,6 +157,19 @@ fn shipped_scenarios_are_valid() {
 }
 
 #[test]
+fn the_schemas_are_json_and_the_reference_a_page() {
+    let scenario = passes(&["schema"]).json();
+    let workload = passes(&["schema", "--workload"]).json();
+    assert_eq!(scenario["title"], "weir scenario");
+    assert_eq!(workload["title"], "weir workload");
+    assert!(workload["properties"]["weir-workload"].is_object());
+    let page = passes(&["schema", "--reference"]).stdout;
+    assert!(page.contains("\n## A scenario\n") && page.contains("\n## A workload file\n"));
+    let here = tempfile::tempdir().unwrap();
+    run(here.path(), &["schema", "--workload", "--reference"]).expect_code(ERROR);
+}
+
+#[test]
 fn protocols_of_a_folder_are_known_as_those_that_a_scenario_names() {
     let shipped = repository("testbeds/scenarios");
     let folder = shipped.join("protocols").display().to_string();

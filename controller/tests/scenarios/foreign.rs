@@ -1,4 +1,9 @@
 //! The shipped scenarios of programs that are not weir's: each passes, and each of its faults is proved.
+//!
+//! Kafka is in the folder that `$KAFKA_HOME` names, Horovod in the Python of the folder `$WEIR_HOROVOD`: `cargo xtask test` makes
+//! both. Without them their tests are skipped by name, as with all programs.
+
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -20,6 +25,8 @@ macro_rules! scenarios {
 scenarios! {
     dnsmasq_whose_answers_are_lost_for_a_while: "dns-outage.yaml", ["dnsmasq", "dig"];
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
+    two_horovod_workers_wait_for_each_other: "horovod-straggler.yaml", ["horovod"];
+    a_kafka_client_is_slow_by_its_name: "kafka-slow-producer.yaml", ["kafka", "java", "kcat"];
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
     datagrams_out_of_order: "iperf3-reorder.yaml", ["iperf3"];
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
@@ -44,8 +51,33 @@ scenarios! {
     sentinel_promotes_a_replica: "redis-failover.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
 }
 
+/// A folder that a variable names, in which there is this file.
+fn folder_with(variable: &str, file: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os(variable)?);
+    folder.join(file).exists().then_some(folder)
+}
+
+fn kafka() -> Option<PathBuf> {
+    folder_with("KAFKA_HOME", "libs/kafka_2.11-0.9.0.1.jar")
+}
+
+fn horovod() -> Option<PathBuf> {
+    folder_with("WEIR_HOROVOD", "horovodrun")
+}
+
 /// Whether a program is there; Debian keeps PostgreSQL's beside the PATH, a folder a version.
 fn is_installed(test: &str, program: &str) -> bool {
+    let named = match program {
+        "kafka" => Some(kafka()),
+        "horovod" => Some(horovod()),
+        _ => None,
+    };
+    if let Some(named) = named {
+        if named.is_none() {
+            skip(test, program);
+        }
+        return named.is_some();
+    }
     let beside = program == "initdb"
         && std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| {
             versions.any(|of| of.is_ok_and(|of| of.path().join("bin/initdb").exists()))
@@ -61,7 +93,12 @@ fn passes(file: &str, programs: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let scenario = repository("testbeds/scenarios").join(file);
     let scenario = scenario.to_str().unwrap();
-    let finished = Watched::weir(folder.path(), &["run", scenario, "--json"]).run();
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let own = horovod().filter(|_| programs.contains(&"horovod"));
+    let path = own.into_iter().chain(std::env::split_paths(&inherited));
+    let finished = Watched::weir(folder.path(), &["run", scenario, "--json"])
+        .env("PATH", std::env::join_paths(path).unwrap())
+        .run();
     finished.expect_code(PASSED);
     assert!(finished.stderr.is_empty(), "{}", finished.stderr);
     assert_eq!(files(folder.path()), ["weir-run.html"]);

@@ -11,6 +11,7 @@ mod probes;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;
+mod workload_file;
 
 use std::path::Path;
 use std::process::Command;

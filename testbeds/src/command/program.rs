@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -37,7 +37,8 @@ pub struct Program {
 pub struct Handle(Arc<Mutex<Option<Pid>>>);
 
 impl Program {
-    /// Starts a program in a host, as `user`; without, as the root of the sandbox.
+    /// Starts a program in a host, as `user`; without, as the root of the sandbox. The machine has the host's name for it: many
+    /// programs ask for that, and take the address that belongs to it for their own.
     pub fn start(
         host: &Host,
         mut command: Command,
@@ -52,12 +53,15 @@ impl Program {
             .stderr(Stdio::piped())
             .process_group(0);
         let namespace = host.namespace().clone();
+        let name = host.name().as_bytes().to_owned();
         let map = user.map(User::map);
         let parent = getpid();
         // SAFETY: the closure makes system calls alone, which are async-signal-safe, with texts that were made before.
         unsafe {
             command.pre_exec(move || {
                 setns(&namespace, CloneFlags::CLONE_NEWNET)?;
+                unshare(CloneFlags::CLONE_NEWUTS)?;
+                Errno::result(libc::sethostname(name.as_ptr().cast(), name.len()))?;
                 if let Some(map) = &map {
                     map.enter()?;
                 }

@@ -7,7 +7,7 @@
 mod verdict;
 
 use anyhow::{Context, Result, bail};
-use parser_gen::{Arch, ProtocolSource};
+use parser_gen::Arch;
 use scenario::TargetModel;
 use scenario::model::Scenario;
 use serde_json::json;
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(rows.iter().all(Row::fits))
 }
 
-/// A scenario, and the protocol files beside it.
+/// A scenario, and the files beside it that it names.
 fn load(file: &Path) -> Result<Scenario> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
@@ -168,15 +168,11 @@ fn load(file: &Path) -> Result<Scenario> {
     let text = read(file)?;
     let name = file.display().to_string();
     let beside = file.parent().unwrap_or(Path::new(""));
-    let mut given = scenario::Given::default();
-    for named in scenario::named_files(&name, &text) {
-        let path = beside.join(&named);
-        let source = ProtocolSource {
-            file: path.display().to_string(),
-            text: read(&path)?,
-        };
-        given.files.insert(named, Ok(source));
-    }
+    let given = scenario::Given::named(&name, &text, |named| {
+        let path = beside.join(named);
+        let text = read(&path).map_err(|error| format!("{error:#}"))?;
+        Ok((path.display().to_string(), text))
+    });
     scenario::load_with(&name, &text, &given).map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 

@@ -30,6 +30,8 @@ pub enum Code {
     Version,
     /// A protocol file that cannot be used.
     Protocol,
+    /// A workload file that cannot be used.
+    Workload,
     /// A filter that does not parse or does not type-check.
     Filter,
     /// The topology is not one network, or its addresses collide.
@@ -74,6 +76,7 @@ impl fmt::Display for Code {
             Self::UnknownName => "unknown-name",
             Self::Version => "version",
             Self::Protocol => "protocol",
+            Self::Workload => "workload",
             Self::Filter => "filter",
             Self::Topology => "topology",
             Self::Unreachable => "unreachable",

@@ -6,32 +6,46 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::SCENARIO;
 use super::shape::{Object, Shape, Way};
+use super::{SCENARIO, workload};
 use crate::units::Dimension;
 
 /// The JSON Schema of scenario files.
 #[must_use]
 pub fn json_schema() -> Value {
-    let mut writer = Writer::default();
-    let mut root = writer.object(&SCENARIO);
-    let mut all = Map::new();
-    let dialect = "https://json-schema.org/draft/2020-12/schema";
-    all.insert("$schema".into(), dialect.into());
-    all.insert("title".into(), "weir scenario".into());
-    all.append(&mut root);
-    let definitions: Map<String, Value> = writer.written.into_iter().collect();
-    all.insert("$defs".into(), Value::Object(definitions));
-    Value::Object(all)
+    Writer::default().document("weir scenario", &SCENARIO)
+}
+
+/// The JSON Schema of workload files, in which texts with parameters may stand for other values.
+#[must_use]
+pub fn workload_json_schema() -> Value {
+    let writer = Writer {
+        has_parameters: true,
+        ..Writer::default()
+    };
+    writer.document("weir workload", &workload::WORKLOAD_FILE)
 }
 
 /// Mappings that are named in several places stand once.
 #[derive(Default)]
 struct Writer {
     written: BTreeMap<String, Value>,
+    has_parameters: bool,
 }
 
 impl Writer {
+    fn document(mut self, title: &str, root: &Object) -> Value {
+        let mut root = self.object(root);
+        let mut all = Map::new();
+        let dialect = "https://json-schema.org/draft/2020-12/schema";
+        all.insert("$schema".into(), dialect.into());
+        all.insert("title".into(), title.into());
+        all.append(&mut root);
+        let definitions: Map<String, Value> = self.written.into_iter().collect();
+        all.insert("$defs".into(), Value::Object(definitions));
+        Value::Object(all)
+    }
+
     fn object(&mut self, object: &Object) -> Map<String, Value> {
         let mut properties = Map::new();
         for key in object.keys {
@@ -54,6 +68,23 @@ impl Writer {
     }
 
     fn shape(&mut self, shape: &Shape) -> Value {
+        let written = self.plain(shape);
+        let may_be_text = matches!(
+            shape,
+            Shape::Name
+                | Shape::Integer(..)
+                | Shape::Quantity(_)
+                | Shape::Probability
+                | Shape::Number
+                | Shape::Word(_)
+        );
+        match self.has_parameters && may_be_text {
+            true => json!({"anyOf": [written, {"type": "string", "pattern": r"\{.+\}"}]}),
+            false => written,
+        }
+    }
+
+    fn plain(&mut self, shape: &Shape) -> Value {
         match shape {
             Shape::Text => json!({"type": "string"}),
             Shape::Name => json!({"type": "string", "pattern": NAME}),

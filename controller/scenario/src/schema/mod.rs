@@ -30,14 +30,15 @@ use crate::protocols::{self, Given};
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::units::Dimension;
-use crate::workload::Workload;
+use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
-pub use json::json_schema;
+pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub(crate) use triggers::{RawEvent, RawTrigger};
+pub(crate) use workload::named as named_workload;
 
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
@@ -50,6 +51,8 @@ pub(crate) struct Raw {
     pub seed: u64,
     pub topology: Topology,
     pub workload: Option<Spanned<RawWorkload>>,
+    /// The file that the workload is from, and those of its roles that no host was given to.
+    pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
@@ -79,6 +82,26 @@ pub(crate) struct RawWorkload {
     pub workload: Workload,
     pub hosts: Vec<Spanned<String>>,
     pub switches: Vec<Spanned<String>>,
+    /// The file that it was read from, and its probes.
+    pub file: Option<RawFile>,
+}
+
+/// What a workload file brings beside commands.
+#[derive(Debug)]
+pub(crate) struct RawFile {
+    pub source: WorkloadSource,
+    pub probes: Vec<RawProbe>,
+    /// Roles that are to be hosts of the same name.
+    pub roles: Vec<Role>,
+}
+
+/// A role of a workload file, which no host was given.
+#[derive(Debug)]
+pub(crate) struct Role {
+    /// Its name, and where the scenario names the file.
+    pub name: Spanned<String>,
+    /// Where it stands in the file.
+    pub declared: Span,
 }
 
 #[derive(Debug)]
@@ -134,7 +157,7 @@ pub(crate) static SCENARIO: Object = Object {
         ),
         may(
             "workload",
-            Shape::At(&workload::WORKLOAD),
+            Shape::At(&workload::SECTION),
             "what runs in the network",
         ),
         may(
@@ -203,6 +226,12 @@ static LIMITS: Object = Object {
 /// Reads a whole file. `None` when it is not YAML or has no usable topology.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
+    if let Some(version) = workload::version_of(&root) {
+        let message = "this is a workload file, and no scenario";
+        sink.error(Code::Workload, version.key_span, message)
+            .hint("a scenario names it: `workload: {file: …}`");
+        return None;
+    }
     let sections = reader::fields(sink, &root, &SCENARIO)?;
     version(sink, sections.get("weir"));
     let errors = sink.errors();
@@ -231,18 +260,25 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let errors = sink.errors();
     let workload = sections
         .get("workload")
-        .and_then(|node| workload::read(sink, node));
+        .and_then(|node| workload::read(sink, node, given));
     let workload_is_refused = sink.errors() > errors;
     let errors = sink.errors();
-    let probes = sections
+    let mut probes = sections
         .get("probes")
         .map(|node| probes::read(sink, node))
         .unwrap_or_default();
+    let (mut workload, mut workload_file) = (workload, None);
+    if let Some(of) = &mut workload
+        && let Some(file) = of.value.file.take()
+    {
+        probes::add(sink, &mut probes, file.probes, of.span);
+        workload_file = Some((file.source, file.roles));
+    }
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
         workload_is_refused,
-        probes_are_refused: sink.errors() > errors,
+        probes_are_refused: workload_is_refused || sink.errors() > errors,
     };
     let mut flows = sections
         .get("flows")
@@ -301,6 +337,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         seed: seed.unwrap_or(0),
         topology: topology?,
         workload,
+        workload_file,
         probes,
         flows,
         protect: protect.unwrap_or_default(),

@@ -58,6 +58,42 @@ pub(crate) struct RawProbe {
     pub hosts: Vec<Spanned<String>>,
     /// Commands whose folders it uses.
     pub folders: Vec<Spanned<String>>,
+    /// Whether it stands in a workload file, where hosts are roles.
+    pub is_of_file: bool,
+}
+
+impl RawProbe {
+    /// A workload file's, on the hosts that play its roles.
+    pub fn of_file(mut self, file: &str, host: &impl Fn(&str) -> String) -> RawProbe {
+        self.probe = self.probe.with_hosts(host);
+        self.probe.file = Some(file.to_owned());
+        self.is_of_file = true;
+        self
+    }
+}
+
+/// Adds a workload file's probes to the scenario's own.
+pub(super) fn add(
+    sink: &mut Sink<'_>,
+    probes: &mut Vec<RawProbe>,
+    of_file: Vec<RawProbe>,
+    workload: Span,
+) {
+    let count = probes.len() + of_file.len();
+    if count > MAX_PROBES {
+        let message =
+            format!("{count} probes with those of its file; a run has at most {MAX_PROBES}");
+        sink.error(Code::Capacity, workload, message);
+    }
+    for probe in of_file {
+        let name = &probe.probe.name;
+        if let Some(own) = probes.iter().find(|own| own.probe.name == *name) {
+            let message = format!("the workload file has a probe `{name}` as well");
+            sink.error(Code::Duplicate, own.from.span, message)
+                .hint("call it otherwise");
+        }
+        probes.push(probe);
+    }
 }
 
 /// A question and the places where it names hosts and commands.
@@ -109,6 +145,7 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
         probe: Probe {
             name: entry.key.clone(),
             from: from.value.clone(),
+            file: None,
             ask: asked.ask,
             every_ns,
             timeout_ns,
@@ -116,6 +153,7 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
         from,
         hosts: asked.hosts,
         folders: asked.folders,
+        is_of_file: false,
     })
 }
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::shape::Object;
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::units::{self, Dimension};
-use crate::yaml::{Entry, Kind, Node};
+use crate::yaml::{Entry, Kind, Node, Style};
 
 /// A mapping whose keys are known.
 #[derive(Clone, Copy)]
@@ -146,15 +146,14 @@ pub(crate) fn integer(
     range: RangeInclusive<u64>,
 ) -> Option<u64> {
     no_tag(sink, node);
-    let Kind::Number { integer, value } = node.kind else {
+    let Some((value, integer)) = number(node) else {
         return wrong_type(sink, node, &format!("{what} is a whole number"));
     };
     match integer.map(u64::try_from) {
         Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
         // What YAML's integers cannot hold is read as a float, and is a whole number all the same.
         None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
-            let source = sink.source().text;
-            let found = source.get(node.span.start..node.span.end).unwrap_or("");
+            let found = written(sink, node);
             let message = format!("{what} is a whole number; found {found}");
             let diagnostic = sink.error(Code::WrongType, node.span, message);
             if value.fract() == 0.0 && value >= 0.0 {
@@ -163,13 +162,45 @@ pub(crate) fn integer(
         }
         _ => {
             let (low, high) = (range.start(), range.end());
-            let source = sink.source().text;
-            let found = source.get(node.span.start..node.span.end).unwrap_or("more");
+            let found = written(sink, node);
             let message = format!("{what} lies between {low} and {high}; found {found}");
             sink.error(Code::OutOfRange, node.span, message);
         }
     }
     None
+}
+
+/// A number or a boolean as it stands in the file; or, where a parameter stands, as that is.
+pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
+    match &node.kind {
+        Kind::Text {
+            value,
+            style: Style::Made,
+        } => value.clone(),
+        _ => {
+            let text = sink.source().text.get(node.span.start..node.span.end);
+            text.unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// A number, and the same where it is an integer; what parameters were put into may be one.
+fn number(node: &Node) -> Option<(f64, Option<i128>)> {
+    match &node.kind {
+        Kind::Number { value, integer } => Some((*value, *integer)),
+        Kind::Text {
+            value,
+            style: Style::Made,
+        } => {
+            let integer = value.parse::<i128>().ok();
+            let number = value
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite());
+            Some((number?, integer))
+        }
+        _ => None,
+    }
 }
 
 /// Reads a quantity with its unit.
@@ -180,13 +211,12 @@ pub(crate) fn quantity(
     dimension: Dimension,
 ) -> Option<Spanned<u64>> {
     no_tag(sink, node);
-    let source = sink.source().text;
     let text = match &node.kind {
-        Kind::Text { value, .. } => value.as_str(),
-        Kind::Number { .. } => source.get(node.span.start..node.span.end).unwrap_or(""),
+        Kind::Text { value, .. } => Cow::Borrowed(value.as_str()),
+        Kind::Number { .. } => Cow::Owned(written(sink, node)),
         _ => return wrong_type(sink, node, &format!("{what} is a {dimension}")),
     };
-    match units::parse(text, dimension) {
+    match units::parse(&text, dimension) {
         Ok(value) => Some(Spanned::new(value, node.span)),
         Err(error) => {
             let diagnostic = sink.error(Code::Unit, node.span, format!("{what}: {error}"));

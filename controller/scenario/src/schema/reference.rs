@@ -3,15 +3,18 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::SCENARIO;
 use super::shape::{Object, Shape, Way};
+use super::{SCENARIO, workload};
 
 /// Markdown, below its first heading.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::new();
     let mut told = BTreeSet::new();
-    let mut pending: Vec<Section> = vec![Section::Of(&SCENARIO)];
+    let mut pending: Vec<Section> = vec![
+        Section::Of(&SCENARIO),
+        Section::Of(&workload::WORKLOAD_FILE),
+    ];
     while !pending.is_empty() {
         let section = pending.remove(0);
         if !told.insert(section.title()) {

@@ -66,7 +66,7 @@ impl<'s, 'f> Reader<'s, 'f> {
                 for (place, variable) in template.variables() {
                     let span = locate(file, node, place.start, place.end);
                     match variable {
-                        Variable::Ip(host) => {
+                        Variable::Ip(host) | Variable::Name(host) => {
                             self.hosts.push(Spanned::new(host.clone(), span));
                         }
                         Variable::DirOf(command) => {
@@ -81,7 +81,7 @@ impl<'s, 'f> Reader<'s, 'f> {
                 let place = locate(file, node, error.place.start, error.place.end);
                 self.sink
                     .error(Code::UnknownName, place, error.to_string())
-                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
+                    .hint("variables are `{host.NAME.ip}`, `{host.NAME.name}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
                 None
             }
         }

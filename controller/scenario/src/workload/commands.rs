@@ -23,6 +23,8 @@ pub struct Command {
     pub name: String,
     /// Host.
     pub host: String,
+    /// The workload file that it stands in; none: the scenario.
+    pub file: Option<String>,
     /// What is run.
     pub run: Run,
     /// When others may use it; none: it is a driver.
@@ -157,6 +159,39 @@ impl Command {
         };
         let env = self.env.iter().map(|(_, value)| value);
         words.iter().chain(env).chain(&self.dir).chain(file)
+    }
+}
+
+impl Run {
+    /// The same about other hosts: those that the names stand for.
+    #[must_use]
+    pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Run {
+        let of = |template: Template| template.with_hosts(host);
+        match self {
+            Run::Line(line) => Run::Line(of(line)),
+            Run::Words(words) => Run::Words(words.into_iter().map(of).collect()),
+        }
+    }
+}
+
+impl Command {
+    /// The same on other hosts: those that the names stand for.
+    #[must_use]
+    pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Command {
+        let of = |template: Template| template.with_hosts(host);
+        self.host = host(&self.host);
+        self.run = self.run.with_hosts(host);
+        self.ready = self.ready.map(|ready| Ready {
+            when: match ready.when {
+                When::File(path) => When::File(of(path)),
+                other => other,
+            },
+            ..ready
+        });
+        let env = self.env.into_iter();
+        self.env = env.map(|(name, value)| (name, of(value))).collect();
+        self.dir = self.dir.map(of);
+        self
     }
 }
 

@@ -8,6 +8,15 @@ use serde::Serialize;
 pub use commands::Commands;
 pub use template::{Template, TemplateError, Variable};
 
+/// A file that holds a workload, read by the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadSource {
+    /// Its path, for messages and for `{here}`.
+    pub file: String,
+    /// All of it.
+    pub text: String,
+}
+
 /// A workload and its hosts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

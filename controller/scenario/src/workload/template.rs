@@ -21,12 +21,14 @@ pub enum Variable {
     Dir,
     /// `{dir.NAME}`: the folder of another command.
     DirOf(String),
-    /// `{here}`: the folder of the scenario file.
+    /// `{here}`: the folder of the file that the text stands in.
     Here,
     /// `{n}`: the number of the repetition, from 1.
     Number,
     /// `{host.NAME.ip}`: a host's IPv4 address.
     Ip(String),
+    /// `{host.NAME.name}`: a host's name.
+    Name(String),
 }
 
 /// A variable that does not exist, and where it stands in the text.
@@ -76,6 +78,40 @@ impl Template {
         })
     }
 
+    /// The same about other hosts: those that the names stand for.
+    #[must_use]
+    pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Template {
+        let mut made = Template {
+            text: String::with_capacity(self.text.len()),
+            variables: Vec::with_capacity(self.variables.len()),
+        };
+        let mut at = 0;
+        for (place, variable) in self.variables {
+            made.text.push_str(&self.text[at..place.start]);
+            let start = made.text.len();
+            let variable = match variable {
+                Variable::Ip(name) => {
+                    let name = host(&name);
+                    made.text.push_str(&format!("{{host.{name}.ip}}"));
+                    Variable::Ip(name)
+                }
+                Variable::Name(name) => {
+                    let name = host(&name);
+                    made.text.push_str(&format!("{{host.{name}.name}}"));
+                    Variable::Name(name)
+                }
+                other => {
+                    made.text.push_str(&self.text[place.clone()]);
+                    other
+                }
+            };
+            made.variables.push((start..made.text.len(), variable));
+            at = place.end;
+        }
+        made.text.push_str(&self.text[at..]);
+        made
+    }
+
     /// As written.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -106,9 +142,12 @@ impl Template {
 /// A variable that names something; an error if it only begins like one.
 fn named(text: &str) -> Option<Result<Variable, ()>> {
     let found = match text.strip_prefix("host.") {
-        Some(rest) => rest
-            .strip_suffix(".ip")
-            .map(|host| (host, Variable::Ip as fn(String) -> _)),
+        Some(rest) => {
+            let ip = rest.strip_suffix(".ip");
+            let ip = ip.map(|host| (host, Variable::Ip as fn(String) -> _));
+            let name = rest.strip_suffix(".name");
+            ip.or(name.map(|host| (host, Variable::Name as fn(String) -> _)))
+        }
         None => Some((
             text.strip_prefix("dir.")?,
             Variable::DirOf as fn(String) -> _,
@@ -137,15 +176,29 @@ mod tests {
             Variable::Number => "7".to_owned(),
             Variable::DirOf(command) => format!("/d/{command}"),
             Variable::Ip(host) => format!("<{host}>"),
+            Variable::Name(host) => format!("[{host}]"),
         };
         Template::parse(text).expect("a template").expand(value)
     }
 
     #[test]
+    fn roles_become_hosts() {
+        let text = "{here}/x {host.server.ip}:{host.a.name} {{dir}} é{host.server.name}";
+        let hosts = |role: &str| if role == "server" { "s" } else { "bb" }.to_owned();
+        let bound = Template::parse(text)
+            .expect("a template")
+            .with_hosts(&hosts);
+        let plain = "{here}/x {host.s.ip}:{host.bb.name} {{dir}} é{host.s.name}";
+        assert_eq!(bound, Template::parse(plain).expect("a template"));
+    }
+
+    #[test]
     fn variables_get_their_values() {
         assert_eq!(
-            expanded("nginx -p {dir} -c {here}/a.conf; curl {host.s-1.ip}/{n}{n} {dir.web}"),
-            "nginx -p /d -c /h/a.conf; curl <s-1>/77 /d/web"
+            expanded(
+                "nginx -p {dir} -c {here}/a.conf; curl {host.s-1.ip}/{n}{n} {dir.web} {host.s.name}"
+            ),
+            "nginx -p /d -c /h/a.conf; curl <s-1>/77 /d/web [s]"
         );
     }
 

@@ -65,6 +65,8 @@ pub enum Style {
     Double,
     /// `|` or `>`
     Block,
+    /// Otherwise: the text was put together from several.
+    Made,
 }
 
 /// A key and its value.

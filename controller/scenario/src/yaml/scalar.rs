@@ -12,6 +12,9 @@ pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     let Kind::Text { value, style } = &node.kind else {
         return node.span;
     };
+    if *style == super::Style::Made {
+        return node.span;
+    }
     let Some(raw) = file.get(node.span.start..node.span.end) else {
         return node.span;
     };

@@ -1,11 +1,12 @@
-//! Every file under corpus/ is a case: what it is told, or the plan it gets. The files under together/ are pairs.
+//! Every file in corpus/ is a case: what it is told, or the plan it gets. What it names stands beside it. The files under
+//! together/ are pairs.
 #![allow(clippy::disallowed_methods, reason = "the corpus is a folder of files")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use scenario::diagnostic::{Diagnostics, Source};
-use scenario::{Plan, Scenario, TargetModel, check_together, load, plan};
+use scenario::{Given, Plan, Scenario, TargetModel, check_together, load_with, plan};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -17,6 +18,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
         .collect();
     files.sort();
     files
@@ -30,8 +32,19 @@ fn read(path: &Path) -> (String, String) {
     )
 }
 
+/// The files that a case names.
+pub fn given(name: &str, text: &str) -> Given {
+    Given::named(name, text, |named| {
+        let path = folder("corpus").join(named);
+        match path.is_file() {
+            true => Ok((named.to_owned(), fs::read_to_string(path).unwrap())),
+            false => Err("there is no such file".to_owned()),
+        }
+    })
+}
+
 fn make(name: &str, text: &str) -> Result<(Scenario, Plan), Diagnostics> {
-    let scenario = load(name, text)?;
+    let scenario = load_with(name, text, &given(name, text))?;
     let plan = plan(&scenario, &TargetModel::EMBEDDED)?;
     Ok((scenario, plan))
 }
@@ -102,6 +115,10 @@ fn places_lie_inside_the_file() {
             continue;
         };
         for diagnostic in diagnostics.0 {
+            let text = match diagnostic.file == name {
+                true => text.clone(),
+                false => read(&folder("corpus").join(&diagnostic.file)).1,
+            };
             assert!(
                 diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= text.len(),
                 "{diagnostic}"

@@ -15,3 +15,4 @@ mod schema;
 mod shares;
 mod shipped;
 mod translations;
+mod workloads;

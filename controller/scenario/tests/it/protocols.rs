@@ -18,8 +18,8 @@ fn source(file: &str, text: &str) -> ProtocolSource {
 fn given(memo: &str) -> Given {
     let file = "protocols/memo.yaml";
     Given {
-        protocols: Vec::new(),
         files: [(file.to_owned(), Ok(source(file, memo)))].into(),
+        ..Given::default()
     }
 }
 

@@ -31,8 +31,16 @@ fn shipped() -> Vec<(String, String)> {
     yaml_files(&repository("testbeds/scenarios"))
 }
 
+fn shipped_workloads() -> Vec<(String, String)> {
+    yaml_files(&repository("testbeds/workloads"))
+}
+
 fn validator() -> Validator {
     jsonschema::validator_for(&scenario::json_schema()).unwrap()
+}
+
+fn workload_validator() -> Validator {
+    jsonschema::validator_for(&scenario::workload_json_schema()).unwrap()
 }
 
 /// As an editor takes a file, but that tags are written out: `!delay 20ms` is `{delay: 20ms}`.
@@ -74,9 +82,16 @@ fn parse(text: &str) -> Option<Value> {
     Some(as_json(&yaml))
 }
 
-/// Files that name protocol files are read without them here.
+/// A file of the corpus or a shipped one, with those that it names.
 fn load(text: &str) -> Result<(), scenario::Diagnostics> {
-    scenario::load("s.yaml", text).map(|_| ())
+    let folders = ["controller/scenario/tests/corpus", "testbeds/scenarios"].map(repository);
+    let given = scenario::Given::named("s.yaml", text, |named| {
+        let mut paths = folders.iter().map(|folder| folder.join(named));
+        let path = paths.find(|path| path.is_file());
+        let path = path.ok_or_else(|| "there is no such file".to_owned())?;
+        Ok((named.to_owned(), fs::read_to_string(path).unwrap()))
+    });
+    scenario::load_with("s.yaml", text, &given).map(|_| ())
 }
 
 #[test]
@@ -105,10 +120,9 @@ fn keys_that_no_reader_knows_are_in_no_schema() {
     let mut count = 0;
     for (name, text) in yaml_files(&corpus) {
         let Err(told) = load(&text) else { continue };
-        let is_unknown = told
-            .0
-            .iter()
-            .any(|told| told.code == scenario::diagnostic::Code::UnknownKey);
+        let is_unknown = told.0.iter().any(|told| {
+            told.file == "s.yaml" && told.code == scenario::diagnostic::Code::UnknownKey
+        });
         if let Some(file) = parse(&text).filter(|_| is_unknown) {
             assert!(!validator.is_valid(&file), "{name}");
             count += 1;
@@ -143,9 +157,6 @@ fn what_the_schema_refuses_no_reader_takes() {
     let (mut refused, mut taken) = (0, 0);
     for (name, text) in shipped() {
         let file = parse(&text).unwrap();
-        if file.get("protocols").is_some() {
-            continue;
-        }
         let mut at = Vec::new();
         places(&file, "", &mut at);
         for (number, place) in at
@@ -194,6 +205,78 @@ fn the_stored_schema_and_the_first_lines_are_up_to_date() {
         let expected = "# yaml-language-server: $schema=weir.schema.json";
         assert_eq!(first, expected, "{name}");
     }
+}
+
+#[test]
+fn workload_files_pass_a_schema_of_their_own() {
+    let path = repository("testbeds/workloads/weir-workload.schema.json");
+    let stored = fs::read_to_string(path).unwrap_or_default();
+    let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
+    assert!(
+        stored == scenario::workload_json_schema(),
+        "write it anew: weir schema --workload > testbeds/workloads/weir-workload.schema.json"
+    );
+    let (validator, scenarios) = (workload_validator(), validator());
+    for (name, text) in shipped_workloads() {
+        let first = text.lines().next().unwrap_or_default();
+        let expected = "# yaml-language-server: $schema=weir-workload.schema.json";
+        assert_eq!(first, expected, "{name}");
+        let file = parse(&text).unwrap();
+        assert!(validator.is_valid(&file), "{name}");
+        assert!(!scenarios.is_valid(&file), "{name}");
+    }
+}
+
+/// As of scenarios: what the schema of workload files refuses, the reader takes from no scenario.
+#[test]
+fn what_the_workload_schema_refuses_no_reader_takes() {
+    let validator = workload_validator();
+    let (mut refused, mut taken) = (0, 0);
+    for (name, text) in shipped_workloads() {
+        let file = parse(&text).unwrap();
+        let roles: Vec<&str> = match &file["hosts"] {
+            Value::Array(roles) => roles.iter().filter_map(Value::as_str).collect(),
+            one => one.as_str().into_iter().collect(),
+        };
+        let scenario = format!(
+            "weir: 1\nname: t\ntopology: {{star: {{hosts: [own, {}], switch: sw}}}}\nworkload: {{file: w, commands: \
+             [{{name: own, host: own, run: a}}]}}\n",
+            roles.join(", ")
+        );
+        let load = |file: &Value| {
+            let text = serde_yaml::to_string(file).unwrap();
+            let given = scenario::Given::named("s.yaml", &scenario, |named| {
+                Ok((named.to_owned(), text.clone()))
+            });
+            scenario::load_with("s.yaml", &scenario, &given)
+        };
+        load(&file).unwrap_or_else(|told| panic!("{name}: {told}"));
+        let mut at = Vec::new();
+        places(&file, "", &mut at);
+        for (number, place) in at.iter().enumerate().filter(|(n, _)| n % 3 == 0) {
+            let wrong = [
+                json!([[]]),
+                json!({"x": 1}),
+                json!(-3),
+                json!("?"),
+                json!(true),
+            ];
+            let mut changed = file.clone();
+            match changed.pointer_mut(place).unwrap() {
+                Value::Object(entries) if number % 2 == 0 => {
+                    entries.insert("no-such-key".to_owned(), json!({}));
+                }
+                node => *node = wrong[number % wrong.len()].clone(),
+            }
+            if validator.is_valid(&changed) {
+                taken += 1;
+                continue;
+            }
+            assert!(load(&changed).is_err(), "{name} {place}:\n{changed:#}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 80 && taken > 0, "{refused} {taken}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn made(name: &str, text: &str) -> (Scenario, Plan) {
 fn every_shipped_scenario_is_planned_without_a_warning() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbeds/scenarios");
     let mut count = 0;
+    let mut workloads = BTreeSet::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "yaml") {
@@ -37,27 +38,26 @@ fn every_shipped_scenario_is_planned_without_a_warning() {
             path.to_str().unwrap(),
             std::fs::read_to_string(&path).unwrap(),
         );
-        let read = |name: String| {
-            let file = folder.join(&name);
-            let text = std::fs::read_to_string(&file).unwrap();
-            let file = file.display().to_string();
-            (name, Ok(parser_gen::ProtocolSource { file, text }))
-        };
-        let given = scenario::Given {
-            files: scenario::named_files(file, &text)
-                .into_iter()
-                .map(read)
-                .collect(),
-            ..scenario::Given::default()
-        };
+        let given = scenario::Given::named(file, &text, |name| {
+            let file = folder.join(name);
+            let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+            Ok((file.display().to_string(), text))
+        });
         let scenario = scenario::load_with(file, &text, &given).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(scenario.warnings.0, []);
         plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
         let stem = path.file_stem().unwrap().to_str().unwrap();
         assert_eq!(scenario.name, stem, "a scenario is called as its file");
+        workloads.extend(scenario::named_workload(file, &text));
         count += 1;
     }
     assert!(count >= 15, "{count}");
+    // Each is there for a scenario, and so run by its test.
+    let shipped = std::fs::read_dir(folder.join("../workloads")).unwrap();
+    let names = shipped.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names.filter(|name| name.ends_with(".yaml"));
+    let names: BTreeSet<String> = names.map(|name| format!("../workloads/{name}")).collect();
+    assert_eq!(workloads, names);
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! Programs of the user's: services, and the drivers that use them.
 
+mod keys;
 mod metrics;
 
 use super::RawWorkload;
-use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
+use crate::diagnostic::{Code, Diagnostic, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
-use crate::schema::shape::{DURATION, Object, Shape, may, needed};
-use crate::schema::templates::{self, RUN, Reader};
+use crate::schema::templates::{self, Reader};
 use crate::units::Dimension;
 use crate::workload::commands::{Command, Ready, Repeat, Signal, Stop, When};
 use crate::workload::{Commands, Template, Workload};
-use crate::yaml::{Entry, Kind, Node};
+use crate::yaml::{Entry, Kind, Node, Style};
+use keys::{READY, REPEAT, STOP};
+
+pub(super) use keys::COMMAND;
 
 /// More than anybody writes by hand; each is a process and two threads.
 const MAX_COMMANDS: usize = 64;
@@ -19,106 +22,49 @@ const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// The same for a preparation, which has work to do.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
 
-pub(super) static COMMAND: Object = Object {
-    what: "a command",
-    keys: &[
-        needed("name", Shape::Name, "its name"),
-        needed("host", Shape::Name, "where it runs"),
-        needed("run", RUN, "a line for the shell, or words"),
-        may(
-            "ready",
-            Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),
-            "makes it a service: what says that it can be used",
-        ),
-        may(
-            "env",
-            Shape::Map(&Shape::Either(&[Shape::Value, Shape::Bool])),
-            "variables",
-        ),
-        may("dir", Shape::Text, "its working folder; one of its own"),
-        may(
-            "root",
-            Shape::Bool,
-            "whether it runs as root of its namespace; false",
-        ),
-        may(
-            "repeat",
-            Shape::Either(&[Shape::Integer(1, 1_000_000), Shape::Object(&REPEAT)]),
-            "how often a driver runs; once",
-        ),
-        may(
-            "stop",
-            Shape::Either(&[Shape::Text, Shape::Object(&STOP)]),
-            "the signal that ends a service; TERM",
-        ),
-        may(
-            "metrics",
-            Shape::Map(&Shape::Object(&metrics::SERIES)),
-            "numbers in its output",
-        ),
-    ],
-};
-
-static READY: Object = Object {
-    what: "`ready`",
-    keys: &[
-        may(
-            "tcp",
-            Shape::Integer(1, 65_535),
-            "a port on which it accepts connections",
-        ),
-        may(
-            "log",
-            Shape::Text,
-            "a regular expression of a line that it writes",
-        ),
-        may("file", Shape::Text, "a file that it makes"),
-        may(
-            "exit",
-            Shape::Integer(0, 255),
-            "it is a preparation, and ends with this exit code",
-        ),
-        may(
-            "within",
-            DURATION,
-            "how long that may take; 10s, of a preparation 60s",
-        ),
-    ],
-};
-
-static REPEAT: Object = Object {
-    what: "`repeat`",
-    keys: &[
-        may("times", Shape::Integer(1, 1_000_000), "how often"),
-        may("for", DURATION, "until so much time is over"),
-        may("pause", DURATION, "between two runs; 0s"),
-    ],
-};
-
-static STOP: Object = Object {
-    what: "`stop`",
-    keys: &[
-        needed(
-            "signal",
-            Shape::Text,
-            "`TERM`, `INT`, `QUIT`, `HUP` or `KILL`",
-        ),
-        may(
-            "within",
-            DURATION,
-            "how long it may take to end; then it is killed",
-        ),
-    ],
-};
+/// What one file has of them.
+pub(super) struct Listed {
+    pub commands: Vec<Command>,
+    /// Where it names hosts.
+    pub hosts: Vec<Spanned<String>>,
+    /// Where it names commands whose folders are meant.
+    pub folders: Vec<Spanned<String>>,
+    /// Whether none was refused.
+    pub is_whole: bool,
+}
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
+    let Listed {
+        commands,
+        hosts,
+        folders,
+        is_whole,
+    } = list(sink, node, &[])?;
+    if is_whole {
+        check_folders(sink, &folders, &commands);
+        if commands.iter().all(Command::is_service) {
+            report_no_driver(sink, node.span).hint(
+                "a command without `ready` is a driver; `run: sleep 10` does nothing for so long",
+            );
+        }
+    }
+    Some(RawWorkload {
+        workload: Workload::Commands(Commands { commands }),
+        hosts,
+        switches: Vec::new(),
+        file: None,
+    })
+}
+
+/// Reads a list of commands, which comes behind others.
+pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Option<Listed> {
     let items = reader::list(sink, node, "`commands`")?;
-    if let Some(beyond) = items.get(MAX_COMMANDS) {
-        let message = format!(
-            "{} commands; a workload has at most {MAX_COMMANDS}",
-            items.len()
-        );
-        sink.error(Code::Capacity, beyond.span, message);
+    let count = before.len() + items.len();
+    if count > MAX_COMMANDS {
+        let beyond = items.get(MAX_COMMANDS - before.len().min(MAX_COMMANDS));
+        let message = format!("{count} commands; a workload has at most {MAX_COMMANDS}");
+        let span = beyond.map_or(node.span, |node| node.span);
+        sink.error(Code::Capacity, span, message);
         return None;
     }
     let errors = sink.errors();
@@ -128,32 +74,36 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         let Some((name, command)) = reader.command(item) else {
             continue;
         };
-        if commands.iter().any(|other| other.name == name.value) {
+        let mut others = before.iter().chain(&commands);
+        if others.any(|other| other.name == name.value) {
             let message = format!("command `{}` is declared twice", name.value);
             reader.sink.error(Code::Duplicate, name.span, message);
         }
         commands.push(command);
     }
     let Reader { hosts, folders, .. } = reader;
-    // A command that was refused is not known here; what is wrong with it has been said.
-    if sink.errors() == errors {
-        let names = || commands.iter().map(|command| command.name.as_str());
-        templates::check_folders(sink, &folders, names);
-    }
-    let has_driver = commands.iter().any(|command| !command.is_service());
-    if !has_driver && sink.errors() == errors {
-        sink.error(
-            Code::MissingKey,
-            node.span,
-            "a run ends when its drivers have ended, and there is none",
-        )
-        .hint("a command without `ready` is a driver; `run: sleep 10` does nothing for so long");
-    }
-    Some(RawWorkload {
-        workload: Workload::Commands(Commands { commands }),
+    Some(Listed {
+        commands,
         hosts,
-        switches: Vec::new(),
+        folders,
+        is_whole: sink.errors() == errors,
     })
+}
+
+/// Reports folders of commands that there are not.
+pub(super) fn check_folders(
+    sink: &mut Sink<'_>,
+    folders: &[Spanned<String>],
+    commands: &[Command],
+) {
+    let names = || commands.iter().map(|command| command.name.as_str());
+    templates::check_folders(sink, folders, names);
+}
+
+/// Reports that nothing would end the run.
+pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
+    let message = "a run ends when its drivers have ended, and there is none";
+    sink.error(Code::MissingKey, span, message)
 }
 
 impl Reader<'_, '_> {
@@ -181,6 +131,7 @@ impl Reader<'_, '_> {
         let command = Command {
             name: name.value.clone(),
             host: host?.value,
+            file: None,
             run: run?,
             // What was refused is there, so that a service does not count for a driver.
             ready: match ready {
@@ -299,9 +250,7 @@ impl Reader<'_, '_> {
             let value = match &entry.value.kind {
                 // What looks like a number is meant as it stands there.
                 Kind::Number { .. } | Kind::Bool(_) => {
-                    let span = entry.value.span;
-                    let text = self.sink.source().text.get(span.start..span.end);
-                    Template::parse(text.unwrap_or_default()).ok()
+                    Template::parse(&reader::written(self.sink, &entry.value)).ok()
                 }
                 _ => self.template(&entry.value, "the value of a variable"),
             };
@@ -319,7 +268,11 @@ impl Reader<'_, '_> {
 
     fn repeat(&mut self, node: &Node) -> Option<Repeat> {
         const TIMES: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-        if matches!(node.kind, Kind::Number { .. }) {
+        let is_parameter = |kind: &Kind| {
+            let style = Style::Made;
+            matches!(kind, Kind::Text { style: found, .. } if *found == style)
+        };
+        if matches!(node.kind, Kind::Number { .. }) || is_parameter(&node.kind) {
             let times = reader::integer(self.sink, node, "`repeat`", TIMES)?;
             return Some(Repeat {
                 times: Some(times as u32),

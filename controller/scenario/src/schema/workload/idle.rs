@@ -23,5 +23,6 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         workload,
         hosts: Vec::new(),
         switches: Vec::new(),
+        file: None,
     })
 }

@@ -1,6 +1,7 @@
 //! Section `workload`: one file each.
 
 mod commands;
+mod file;
 mod idle;
 mod redis;
 mod training;
@@ -8,9 +9,17 @@ mod training;
 use super::shape::{Shape, Way};
 use super::{RawWorkload, reader};
 use crate::diagnostic::{Sink, Spanned};
+use crate::protocols::Given;
 use crate::yaml::Node;
 
-pub(super) static WORKLOAD: Shape = Shape::Variant(|| {
+pub(crate) use file::named;
+pub(super) use file::{WORKLOAD_FILE, version_of};
+
+/// A workload, or where there is one.
+pub(super) static SECTION: Shape =
+    Shape::Either(&[Shape::At(&WORKLOAD), Shape::Object(&file::FROM_FILE)]);
+
+static WORKLOAD: Shape = Shape::Variant(|| {
     vec![
         Way::with(
             "commands",
@@ -33,15 +42,28 @@ pub(super) static WORKLOAD: Shape = Shape::Variant(|| {
 
 const COMMANDS: Shape = Shape::List(&Shape::Object(&commands::COMMAND));
 
-const WORKLOADS: [&str; 4] = ["commands", "redis", "training", "idle"];
+const WORKLOADS: [&str; 5] = ["commands", "redis", "training", "idle", "file"];
 
-pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<RawWorkload>> {
+pub(super) fn read(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    given: &Given,
+) -> Option<Spanned<RawWorkload>> {
+    if file::is_named(node) {
+        let workload = file::read(sink, node, given)?;
+        return Some(Spanned::new(workload, node.span));
+    }
     let variant = reader::variant(sink, node, "a workload", &WORKLOADS)?;
-    let body = variant.needed(sink, "{…}")?;
+    let example = match variant.name {
+        "file" => "PATH",
+        _ => "{…}",
+    };
+    let body = variant.needed(sink, example)?;
     let workload = match variant.name {
         "commands" => commands::read(sink, body)?,
         "redis" => redis::read(sink, body)?,
         "training" => training::read(sink, body)?,
+        "file" => file::read_alone(sink, body, given)?,
         _ => idle::read(sink, body)?,
     };
     Some(Spanned::new(workload, node.span))

@@ -72,6 +72,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         workload,
         hosts,
         switches: Vec::new(),
+        file: None,
     })
 }
 

