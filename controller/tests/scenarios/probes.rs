@@ -114,6 +114,42 @@ fn what_a_program_finds_begins_a_step_and_ends_a_run() {
     assert!(good.count() > 3, "{samples:?}");
 }
 
+/// A run is not over before its last answers have come or failed: what is sent again meanwhile still meets the faults.
+#[test]
+fn faults_hold_until_the_last_question_is_over() {
+    if !has_namespaces("probes") || !has_program("probes", "python3") {
+        return;
+    }
+    let _alone = alone();
+    // Linux sends a SYN again after one second and after three.
+    let finished = run(
+        "sleep 1.5",
+        &["port: {from: a, tcp: \"b:80\", every: 200ms, timeout: 4s}"],
+        "lease: 1s\nflows: {asks: {from: a, to: b, filter: tcp.dport == 80}}\n\
+         faults: [{id: cut, flows: asks, effect: drop, during: gone}]\n\
+         timeline: [{name: gone, at: 500ms}]\nexpect: [probe.port.failures > 2]",
+    );
+    finished.expect_code(PASSED);
+    let run = finished.json();
+    assert_eq!(run["faults"][0]["proved"], true, "{}", run["faults"]);
+    // The last SYN was dropped long after the workload had ended.
+    let last = run["over_time"]["hits"]["cut"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    let (at_s, wall_s) = (
+        last["at_s"].as_f64().unwrap(),
+        run["wall_s"].as_f64().unwrap(),
+    );
+    assert!(at_s >= wall_s - 0.01, "{at_s} of {wall_s}");
+    let fired = run["faults"][0]["fired"].as_u64().unwrap();
+    assert!(
+        fired >= 12,
+        "{fired}: each of five SYNs is sent three times"
+    );
+}
+
 /// Nothing of a probe's program outlives the run, and nobody waits for it: [`Watched`] looks for all that inherited its mark.
 #[test]
 fn programs_that_ask_end_with_the_run_however_that_ends() {
