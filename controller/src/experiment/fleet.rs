@@ -1,6 +1,7 @@
 //! The switches of an experiment: sessions with them, their programs, their counters.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -262,6 +263,21 @@ impl Fleet {
             return Ok(());
         }
         self.refresh_lease()
+    }
+
+    /// Does what takes a while on a thread of its own, and keeps the lease meanwhile: faults that are in force stay so.
+    pub fn keeping_lease<T: Send>(
+        &mut self,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, FleetError> {
+        std::thread::scope(|scope| {
+            let work = scope.spawn(work);
+            while !work.is_finished() {
+                self.keep_lease()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(work.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
     }
 
     /// Each switch is asked for its clock first: what it says is past when the deadline is written, so that a lease is never

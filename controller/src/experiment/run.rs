@@ -137,14 +137,15 @@ pub fn run(
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
-    let (load, probes) = probing.finish()?;
+    // Answers may be long in coming, and services in ending: until then packets still meet the faults.
+    let (load, probes) = fleet.keeping_lease(|| probing.finish())??;
     let measured = match aborted {
         Some(_) => {
             // Its processes end here.
             drop(load);
             Measured::default()
         }
-        None => load.finish()?,
+        None => fleet.keeping_lease(|| load.finish())??,
     };
     let (mut metrics, mut remarks) = (measured.metrics, grounds.remarks.clone());
     remarks.extend(measured.remarks);

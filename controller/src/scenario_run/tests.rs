@@ -268,7 +268,7 @@ fn full() -> (Planned, ScenarioRun) {
     ]);
     let sample = |n: u64| Sample {
         at_ns: n * MS,
-        latency_ns: (n % 10 > 0).then_some(2_000_000 + n * 1_000),
+        latency_ns: (!n.is_multiple_of(10)).then_some(2_000_000 + n * 1_000),
     };
     run.probes.push(ProbeResult {
         name: "web".to_owned(),

@@ -44,7 +44,7 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
         "sleep 2",
         &[
             // The service's folder, a folder of its own, the number of the question, the user.
-            r#"good: {from: a, run: "grep -q hi {dir.web}/x && echo {n} >> {dir}/y && test $(tail -1 {dir}/y) = {n} && test $(id -u) != 0"}"#,
+            r#"good: {from: a, run: "grep -q hi {dir.web}/x && echo {n} >> {dir}/y && test $(tail -1 {dir}/y) = {n} && test $(id -u) != 0", every: 200ms, timeout: 3s}"#,
             r#"words: {from: a, run: [python3, -c, "import urllib.request as u; u.urlopen('http://{host.b.ip}/x').read()"], every: 500ms, timeout: 5s}"#,
             r#"wrong: {from: b, run: "echo no luck >&2; exit 3", every: 200ms}"#,
             r#"slow: {from: a, run: "echo begun; sleep 50 & sleep 60", every: 300ms, timeout: 300ms}"#,
@@ -53,7 +53,7 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
     );
     finished.expect_code(PASSED);
     let run = finished.json();
-    assert!(metric(&run, "probe.good.count") >= 10.0);
+    assert!(metric(&run, "probe.good.count") >= 8.0);
     assert!(metric(&run, "probe.words.count") >= 2.0);
     let good = &probe(&run, "good")["question"];
     assert!(
@@ -83,27 +83,71 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
 
 #[test]
 fn what_a_program_finds_begins_a_step_and_ends_a_run() {
-    if !has_namespaces("probes") || !has_program("probes", "python3") {
+    if !["python3", "curl"]
+        .iter()
+        .all(|program| has_program("probes", program))
+        || !has_namespaces("probes")
+    {
         return;
     }
     let _alone = alone();
     let flows = "flows: {asks: {from: a, to: b, filter: tcp.dport == 80}}\n\
                  faults: [{id: cut, flows: asks, effect: drop, during: gone}]\n";
-    let get = r#"get: {from: a, run: "exec python3 -c 'import urllib.request as u; u.urlopen(\"http://{host.b.ip}/x\", timeout=0.4)'", every: 200ms, timeout: 800ms}"#;
+    let get =
+        "get: {from: a, run: [curl, -sf, \"http://{host.b.ip}/x?{n}\"], every: 200ms, timeout: 1s}";
+    // A machine that is busy makes a question fail now and then; all of them fail when nobody answers.
     let finished = run(
         "sleep 40",
         &[get],
         &format!(
-            "{flows}timeline: [{{name: gone, on: probe.get.count > 3}}]\nabort_if: [run.wall > 30s, probe.get.failures > 2]"
+            "{flows}timeline: [{{name: gone, on: probe.get.count - probe.get.failures > 3}}]\n\
+             abort_if: [run.wall > 30s, probe.get.failures > 15]"
         ),
     );
     finished.expect_code(ABORTED);
     let run = finished.json();
     let reason = run["aborted"]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("probe.get.failures > 2  ("), "{reason}");
+    assert!(reason.starts_with("probe.get.failures > 15  ("), "{reason}");
     assert_eq!(run["faults"][0]["proved"], true, "{}", run["faults"]);
     let samples = probe(&run, "get")["samples"].as_array().unwrap();
-    assert!(samples[0][1].is_number(), "{samples:?}");
+    let good = samples.iter().filter(|sample| sample[1].is_number());
+    assert!(good.count() > 3, "{samples:?}");
+}
+
+/// A run is not over before its last answers have come or failed: what is sent again meanwhile still meets the faults.
+#[test]
+fn faults_hold_until_the_last_question_is_over() {
+    if !has_namespaces("probes") || !has_program("probes", "python3") {
+        return;
+    }
+    let _alone = alone();
+    // Linux sends a SYN again after one second and after three.
+    let finished = run(
+        "sleep 1.5",
+        &["port: {from: a, tcp: \"b:80\", every: 200ms, timeout: 4s}"],
+        "lease: 1s\nflows: {asks: {from: a, to: b, filter: tcp.dport == 80}}\n\
+         faults: [{id: cut, flows: asks, effect: drop, during: gone}]\n\
+         timeline: [{name: gone, at: 500ms}]\nexpect: [probe.port.failures > 2]",
+    );
+    finished.expect_code(PASSED);
+    let run = finished.json();
+    assert_eq!(run["faults"][0]["proved"], true, "{}", run["faults"]);
+    // The last SYN was dropped long after the workload had ended.
+    let last = run["over_time"]["hits"]["cut"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    let (at_s, wall_s) = (
+        last["at_s"].as_f64().unwrap(),
+        run["wall_s"].as_f64().unwrap(),
+    );
+    assert!(at_s >= wall_s - 0.01, "{at_s} of {wall_s}");
+    let fired = run["faults"][0]["fired"].as_u64().unwrap();
+    assert!(
+        fired >= 12,
+        "{fired}: each of five SYNs is sent three times"
+    );
 }
 
 /// Nothing of a probe's program outlives the run, and nobody waits for it: [`Watched`] looks for all that inherited its mark.

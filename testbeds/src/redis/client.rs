@@ -298,6 +298,7 @@ mod tests {
         };
         let report = report(
             "a",
+            7,
             vec![
                 operation("SET", 5, None),
                 operation("GET", 3, Some("ERR")),

@@ -48,7 +48,7 @@ impl fmt::Display for Position {
 }
 
 /// A workload that runs.
-pub trait Load: Activity<Error = ExperimentError> {
+pub trait Load: Activity<Error = ExperimentError> + Send {
     /// How far it is.
     fn position(&self) -> Position;
 
