@@ -346,6 +346,12 @@ impl Process {
         }
     }
 
+    /// Whether it has ended, and all of its process group with it.
+    pub fn has_died_with_its_group(&self) -> bool {
+        let group = Pid::from_raw(self.child.id() as libc::pid_t);
+        self.status.is_some() && killpg(group, None).is_err()
+    }
+
     /// Waits until what it started has died too: a signal is sent at once and acts a moment later, and only the group's
     /// leader is ours to wait for.
     fn wait_for_its_group(&self) {

@@ -6,12 +6,14 @@ use std::ops::RangeInclusive;
 use parser_gen::{Classes, GenerateError};
 
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest};
+use crate::disruption::{self, Disruption, Subject};
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::protocols::{Given, Protocols};
-use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
+use crate::schema::{self, Raw, RawDisruption, RawEvent, RawFault, RawFlow, RawStep};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
+use crate::workload::Workload;
 use crate::yaml::Node;
 use crate::{check, decision, filter, overlap, vacuous};
 
@@ -52,7 +54,15 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         .iter()
         .filter_map(|fault| resolve_fault(sink, &raw, fault, (&by_name, &triggers), &epochs))
         .collect();
-    check_duplicate_ids(sink, &raw.faults);
+    let disruptions: Vec<Disruption> = raw
+        .disruptions
+        .iter()
+        .filter_map(|disruption| resolve_disruption(sink, &raw, disruption, &epochs))
+        .collect();
+    refuse_triggers_of_disruptions(sink, &raw);
+    let ids = raw.faults.iter().map(|fault| &fault.id);
+    let others = raw.disruptions.iter().map(|disruption| &disruption.id);
+    check_duplicate_ids(sink, &ids.chain(others).collect::<Vec<_>>());
     // Triggers name faults by their position.
     if faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len() {
         trigger::check(sink, &triggers, &faults);
@@ -87,6 +97,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         flows,
         classes,
         faults,
+        disruptions,
         triggers,
         epochs,
         awaited: Vec::new(),
@@ -102,6 +113,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
     check::check(sink, &scenario);
+    disruption::check(sink, &scenario);
     if !sink.has_errors() {
         vacuous::check(sink, &scenario);
     }
@@ -575,7 +587,7 @@ fn resolve_fault(
         Some(when) => Some(trigger::awaited(sink, when, &raw.triggers, triggers)?),
         None => None,
     };
-    let epochs = during(sink, fault, raw, epochs)?;
+    let epochs = during(sink, &fault.during, raw, epochs)?;
     Some(Fault {
         key: decision::fault_key(raw.seed, &fault.id.value),
         id: fault.id.value.clone(),
@@ -594,15 +606,110 @@ fn resolve_fault(
     })
 }
 
+fn resolve_disruption(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    disruption: &RawDisruption,
+    epochs: &[Epoch],
+) -> Option<Disruption> {
+    let RawDisruption {
+        id,
+        does,
+        on,
+        during: steps,
+    } = disruption;
+    let is_known = match does.subject() {
+        subject if raw.topology.wire => {
+            let why = match subject {
+                Subject::Command(_) => "nothing of ours runs at the ends of a wire",
+                Subject::Switch(_) => "the wire is the only way between machines that are not ours",
+            };
+            let message = format!("fault `{}` cannot {} {subject}: {why}", id.value, does.word());
+            sink.error(Code::Effect, on.span, message)
+                .hint("a black hole is `drop`, in a step of the timeline");
+            false
+        }
+        Subject::Switch(_) => switch(sink, &raw.topology, on),
+        Subject::Command(_) => is_command(sink, raw, id, does.word(), on),
+    };
+    let epochs = during(sink, steps, raw, epochs)?;
+    is_known.then(|| Disruption {
+        id: id.value.clone(),
+        does: does.clone(),
+        epochs,
+        span: id.span,
+        on_span: on.span,
+    })
+}
+
+/// Whether a disruption names a command of the workload.
+fn is_command(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    id: &Spanned<String>,
+    word: &str,
+    on: &Spanned<String>,
+) -> bool {
+    let workload = raw.workload.as_ref().map(|of| &of.value.workload);
+    let what = match workload {
+        Some(Workload::Commands(declared)) => {
+            let names = declared
+                .commands
+                .iter()
+                .map(|command| command.name.as_str());
+            let found = names.clone().any(|name| name == on.value);
+            if !found && !raw.declared.workload_is_refused {
+                unknown(sink, "command", on, names);
+            }
+            return found;
+        }
+        // What is wrong with it has been said.
+        None if raw.declared.workload_is_refused => return false,
+        Some(Workload::Redis(_)) => "the workload is weir's own Redis",
+        Some(Workload::Training(_)) => "the workload is weir's own training",
+        Some(Workload::Idle { .. }) | None => "nothing runs in this scenario",
+    };
+    let message = format!(
+        "fault `{}` cannot {word} `{}`: it acts on programs of `workload: commands`, and {what}",
+        id.value, on.value
+    );
+    sink.error(Code::Effect, on.span, message)
+        .hint("write the program as a command: `workload: {commands: [{name, host, run}]}`");
+    false
+}
+
+/// A trigger counts packets, in a switch.
+fn refuse_triggers_of_disruptions(sink: &mut Sink<'_>, raw: &Raw) {
+    for trigger in &raw.triggers {
+        let stages = trigger.stages.iter().map(|stage| &stage.event);
+        for event in stages.chain(&trigger.reset) {
+            let RawEvent::Fault(name) = event else {
+                continue;
+            };
+            let mut disruptions = raw.disruptions.iter();
+            if disruptions.any(|disruption| disruption.id.value == name.value) {
+                let message = format!(
+                    "trigger `{}` waits for fault `{}`, which hits no packet: no switch sees it",
+                    trigger.name.value, name.value
+                );
+                sink.error(Code::Effect, name.span, message).hint(format!(
+                    "a step of the timeline can wait for it: `on: fault.{}.fired >= 1`",
+                    name.value
+                ));
+            }
+        }
+    }
+}
+
 fn during(
     sink: &mut Sink<'_>,
-    fault: &RawFault,
+    steps: &[Spanned<String>],
     raw: &Raw,
     epochs: &[Epoch],
 ) -> Option<Vec<RangeInclusive<u16>>> {
     let known = |name: &str| raw.steps.iter().any(|step| step.name.value == name);
     let mut good = true;
-    for name in fault.during.iter().filter(|name| !known(&name.value)) {
+    for name in steps.iter().filter(|name| !known(&name.value)) {
         good = false;
         unknown(
             sink,
@@ -612,8 +719,8 @@ fn during(
         );
     }
     let wanted = |epoch: &&Epoch| {
-        let named = |step: &String| fault.during.iter().any(|name| name.value == *step);
-        fault.during.is_empty() || epoch.step.as_ref().is_some_and(named)
+        let named = |step: &String| steps.iter().any(|name| name.value == *step);
+        steps.is_empty() || epoch.step.as_ref().is_some_and(named)
     };
     let mut ranges: Vec<RangeInclusive<u16>> = Vec::new();
     for epoch in epochs.iter().filter(wanted) {
@@ -625,17 +732,14 @@ fn during(
     good.then_some(ranges)
 }
 
-fn check_duplicate_ids(sink: &mut Sink<'_>, faults: &[RawFault]) {
-    for (i, fault) in faults.iter().enumerate() {
-        if let Some(first) = faults[..i]
-            .iter()
-            .find(|other| other.id.value == fault.id.value)
-        {
-            let (source, first) = (sink.source(), first.id.span);
+fn check_duplicate_ids(sink: &mut Sink<'_>, ids: &[&Spanned<String>]) {
+    for (i, id) in ids.iter().enumerate() {
+        if let Some(first) = ids[..i].iter().find(|other| other.value == id.value) {
+            let (source, first) = (sink.source(), first.span);
             sink.error(
                 Code::Duplicate,
-                fault.id.span,
-                format!("two faults are called `{}`", fault.id.value),
+                id.span,
+                format!("two faults are called `{}`", id.value),
             )
             .related(&source, first, "the first");
         }

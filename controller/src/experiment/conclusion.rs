@@ -8,6 +8,7 @@ use scenario::plan::Injection;
 use scenario::vacuous;
 use serde::Serialize;
 
+use super::disruption::DisruptionResult;
 use super::Planned;
 use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays};
 
@@ -16,6 +17,8 @@ use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Str
 pub struct Conclusion {
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Those of programs and switches, in declared order.
+    pub disruptions: Vec<DisruptionResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
@@ -35,6 +38,11 @@ impl Conclusion {
         Conclusion {
             faults: faults
                 .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
+                .collect(),
+            disruptions: scenario
+                .disruptions
+                .iter()
+                .map(|disruption| DisruptionResult::of(planned, disruption, evidence))
                 .collect(),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,

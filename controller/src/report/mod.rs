@@ -1,5 +1,7 @@
 //! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
 
+#[cfg(feature = "testbed")]
+pub mod disruptions;
 pub mod faults;
 pub mod html;
 pub mod json;

@@ -135,6 +135,8 @@ pub struct Span<'a> {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
+    /// Its name stands so many lines below the top: those that overlap have lines of their own.
+    pub line: usize,
 }
 
 /// The most points that are drawn: more do not fit beside each other. The highest of each column stays.
@@ -208,7 +210,10 @@ pub fn over_time(
             .draw_series(
                 spans
                     .iter()
-                    .map(|span| Text::new(span.name.to_owned(), (span.from, y_max * 0.97), FONT)),
+                    .map(|span| {
+                        let height = y_max * (0.97 - 0.06 * span.line.min(8) as f64);
+                        Text::new(span.name.to_owned(), (span.from, height), FONT)
+                    }),
             )
             .map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
@@ -324,6 +329,7 @@ mod tests {
             name: "cut",
             from: 0.4,
             to: 0.6,
+            line: 1,
         };
         let svg = over_time("ms", &points, &[span])?;
         assert_eq!(svg.matches("<circle").count(), 2);

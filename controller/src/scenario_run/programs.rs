@@ -7,7 +7,7 @@ use scenario::units::show_rate;
 
 use crate::experiment::steps::begun;
 use crate::experiment::workload::{CommandResult, StreamKept};
-use crate::experiment::{EpochWrite, ProbeResult, Run};
+use crate::experiment::{DisruptionResult, EpochWrite, ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::plot::{self, PlotError, Span};
 use crate::report::table::Table;
@@ -15,19 +15,32 @@ use crate::report::{grouped, milliseconds};
 
 /// What each command did.
 pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
-    let mut table = Table::new(["command", "host", "is a", "runs", "failures", "exit"]);
+    let is_disrupted = commands.iter().any(|command| command.ended_by_faults > 0);
+    let mut head = vec!["command", "host", "is a", "runs", "failures", "exit"];
+    if is_disrupted {
+        head.push("ended by faults");
+    }
+    let mut table = Table::new(head);
     for command in commands {
         let role = if command.service { "service" } else { "driver" };
-        table.row([
+        let ended = command.ended_by_faults;
+        let without_exit = match (command.service, ended) {
+            (true, 0) => "stopped",
+            _ => "–",
+        };
+        let exit = command.exit.map(|exit| exit.to_string());
+        let mut row = vec![
             command.name.clone(),
             command.host.clone(),
             role.to_owned(),
             grouped(command.runs),
             grouped(command.failures),
-            command
-                .exit
-                .map_or_else(|| "stopped".to_owned(), |exit| exit.to_string()),
-        ]);
+            exit.unwrap_or_else(|| without_exit.to_owned()),
+        ];
+        if is_disrupted {
+            row.push(grouped(ended));
+        }
+        table.row(row);
     }
     table
 }
@@ -117,7 +130,9 @@ pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(),
         page.heading("What the probes saw")
             .table(&probes_table(&run.probes));
         let writes = &run.evidence.writes;
-        let steps = steps(scenario, writes, run.wall.as_secs_f64());
+        let end_s = run.wall.as_secs_f64();
+        let mut spans = steps(scenario, writes, end_s);
+        spans.extend(disrupted(&run.disruptions, writes, end_s));
         for probe in &run.probes {
             let points = probe.samples.iter().map(|sample| {
                 let at_s = sample.at_ns as f64 / 1e9;
@@ -127,10 +142,16 @@ pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(),
             if points.is_empty() {
                 continue;
             }
-            let svg = plot::over_time("ms", &points, &steps)?;
+            let svg = plot::over_time("ms", &points, &spans)?;
             let mut caption = format!(
-                "Latency of probe {} ({} from {}) over the seconds of the run; shaded: steps of the timeline.",
-                probe.name, probe.question, probe.from
+                "Latency of probe {} ({} from {}) over the seconds of the run; shaded: steps of the timeline{}.",
+                probe.name,
+                probe.question,
+                probe.from,
+                match run.disruptions.is_empty() {
+                    true => "",
+                    false => ", and, darker, what was done to programs and switches",
+                }
             );
             if let Some(why) = &probe.first_failure {
                 caption += &format!(" Marked at the top: no good answer; the first: {why}.");
@@ -183,9 +204,41 @@ fn steps<'s>(scenario: &'s Scenario, writes: &[EpochWrite], end_s: f64) -> Vec<S
             let from = *from;
             let name = epoch.step.as_deref()?;
             let to = to.min(end_s);
-            (from < to).then_some(Span { name, from, to })
+            (from < to).then_some(Span {
+                name,
+                from,
+                to,
+                line: 0,
+            })
         })
         .collect()
+}
+
+/// From when what was done to programs and switches was seen, until it was undone, in seconds.
+fn disrupted<'r>(
+    results: &'r [DisruptionResult],
+    writes: &[EpochWrite],
+    end_s: f64,
+) -> Vec<Span<'r>> {
+    let first = writes.iter().filter(|write| write.epoch == 1);
+    let Some(start_ns) = first.map(|write| write.confirmed_ns).max() else {
+        return Vec::new();
+    };
+    let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let spans = results.iter().enumerate().flat_map(|(number, result)| {
+        let times = result.times.iter();
+        times.filter_map(move |time| {
+            let from = since_start(time.done_ns?);
+            let to = time.undone_ns.map_or(end_s, since_start).min(end_s);
+            (from < to).then_some(Span {
+                name: &result.id,
+                from,
+                to,
+                line: number + 1,
+            })
+        })
+    });
+    spans.collect()
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::StepResult;
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
+use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{faults, grouped, milliseconds};
+use crate::report::{disruptions, faults, grouped, milliseconds};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -145,6 +145,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     let tables = [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        disruptions::table(&planned.scenario, &run.disruptions),
         steps_table(run),
         flows_table(run),
         clients_table(run),
@@ -173,6 +174,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &'a Option<Aborted>,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        disruptions: &'a [DisruptionResult],
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
@@ -191,6 +193,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &run.aborted,
         machine_strain: &run.strain,
         faults: &run.faults,
+        disruptions: &run.disruptions,
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
@@ -220,6 +223,12 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    let disrupted = disruptions::table(scenario, &run.disruptions);
+    if !disrupted.rows().is_empty() {
+        page.heading("What was done to programs and switches")
+            .table(&disrupted)
+            .about(disruptions::LEGEND);
     }
     let steps = steps_table(run);
     if !steps.rows().is_empty() {

@@ -99,6 +99,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         keyless: vec![0; fired.len()],
         fired,
         losses: Vec::new(),
+        carried: Vec::new(),
     };
     let conclusion = Conclusion::of(&planned, &evidence);
     let mut metrics = Metrics::new();
@@ -108,6 +109,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
+        disruptions: conclusion.disruptions,
         steps: Vec::new(),
         flows: conclusion.flows,
         losses: conclusion.losses,

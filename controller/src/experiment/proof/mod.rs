@@ -24,6 +24,7 @@ use scenario::Plan;
 use scenario::model::Scenario;
 use testbeds::bed::PortRecording;
 
+use super::disruption::Carried;
 use super::fleet::EpochWrite;
 pub use flows::FlowCount;
 pub use hits::{Hit, Outcome};
@@ -47,6 +48,8 @@ pub struct Evidence {
     pub keyless: Vec<u64>,
     /// What the switches say that they have lost.
     pub losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    pub carried: Vec<Carried>,
 }
 
 /// What the captures say.
