@@ -122,7 +122,11 @@ fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
         extent: Extent::Command(disruption.does.subject().name().to_owned()),
     };
     let Subject::Switch(switch) = disruption.does.subject() else {
-        reach.hosts = disruption.host(scenario).map(str::to_owned).into_iter().collect();
+        reach.hosts = disruption
+            .host(scenario)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
         return reach;
     };
     reach.extent = Extent::Switch(switch.to_owned());

@@ -140,7 +140,13 @@ impl Does {
 impl fmt::Display for Does {
     /// `pause primary`, `kill db, then start it again`, `restart sw after 200ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}{}", self.word(), self.subject().name(), self.undone())
+        write!(
+            f,
+            "{} {}{}",
+            self.word(),
+            self.subject().name(),
+            self.undone()
+        )
     }
 }
 
@@ -343,11 +349,15 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
             "`weir run` on the embedded switch or on BMv2 starts the programs of hosts",
         ),
         Subject::Switch(_) if !target.runs_hosts => (
-            format!("this target cannot {word} a switch: its switches are started by somebody else"),
+            format!(
+                "this target cannot {word} a switch: its switches are started by somebody else"
+            ),
             "`weir run` on the embedded switch starts its switches itself",
         ),
         Subject::Switch(_) if !target.restarts => (
-            format!("this target cannot {word} a switch: a program of BMv2's is compiled when it starts"),
+            format!(
+                "this target cannot {word} a switch: a program of BMv2's is compiled when it starts"
+            ),
             "the embedded switch can",
         ),
         _ => return,

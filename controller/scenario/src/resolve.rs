@@ -624,7 +624,11 @@ fn resolve_disruption(
                 Subject::Command(_) => "nothing of ours runs at the ends of a wire",
                 Subject::Switch(_) => "the wire is the only way between machines that are not ours",
             };
-            let message = format!("fault `{}` cannot {} {subject}: {why}", id.value, does.word());
+            let message = format!(
+                "fault `{}` cannot {} {subject}: {why}",
+                id.value,
+                does.word()
+            );
             sink.error(Code::Effect, on.span, message)
                 .hint("a black hole is `drop`, in a step of the timeline");
             false

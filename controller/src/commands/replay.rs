@@ -154,7 +154,14 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
             ]);
         }
         let title = format!("weir replay {}", kept.stored.scenario);
-        let mut others = Table::new(["fault", "on", "due", "carried out", "due again", "carried out"]);
+        let mut others = Table::new([
+            "fault",
+            "on",
+            "due",
+            "carried out",
+            "due again",
+            "carried out",
+        ]);
         for disruption in &disruptions {
             others.row([
                 disruption.fault.clone(),

@@ -17,9 +17,9 @@ use tokio::runtime::Runtime;
 use super::aggregation::aggregation_entries;
 use super::program::{Program, ProgramError, build};
 use super::{Planned, Switches};
-use crate::target::bmv2::{self, AttachError};
 #[cfg(feature = "testbed")]
 use crate::target::P4Runtime;
+use crate::target::bmv2::{self, AttachError};
 use crate::target::{Item, Query, Target, TargetError, UpdateType};
 
 /// What can go wrong with the switches.

@@ -61,11 +61,20 @@ impl SwitchProcess {
         &self.name
     }
 
-    /// Kills it, as a fault; whether nothing of it is left.
-    pub fn take_down(&mut self) -> bool {
+    /// Kills it, as a fault. [`SwitchProcess::is_gone`] tells when that is done.
+    pub fn take_down(&mut self) {
         self.is_down = true;
-        self.process.kill();
-        self.process.has_died_with_its_group()
+        self.process.strike();
+    }
+
+    /// Whether a fault has ended it.
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Whether nothing of it is left.
+    pub fn is_gone(&mut self) -> Result<bool, LaunchError> {
+        Ok(self.process.has_died_with_its_group()?)
     }
 
     /// Another process for the same switch; who reads its output finds where it listens.

@@ -207,14 +207,10 @@ pub fn over_time(
             )
             .map_err(|e| error(&e))?;
         chart
-            .draw_series(
-                spans
-                    .iter()
-                    .map(|span| {
-                        let height = y_max * (0.97 - 0.06 * span.line.min(8) as f64);
-                        Text::new(span.name.to_owned(), (span.from, height), FONT)
-                    }),
-            )
+            .draw_series(spans.iter().map(|span| {
+                let height = y_max * (0.97 - 0.06 * span.line.min(8) as f64);
+                Text::new(span.name.to_owned(), (span.from, height), FONT)
+            }))
             .map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
     }

@@ -9,8 +9,8 @@ use scenario::replay::Rewritten;
 use serde::Serialize;
 use testbeds::capture::{Direction, Frame};
 
-use crate::experiment::{Carried, Planned};
 use crate::experiment::proof::{Evidence, Hit, Outcome};
+use crate::experiment::{Carried, Planned};
 
 /// A fault hit a frame, or had to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

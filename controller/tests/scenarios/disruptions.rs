@@ -296,8 +296,7 @@ fn a_switch_restarts_with_all_that_it_was_told() {
     }
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let ping =
-        "{name: ping, host: a, run: [ping, -n, -c, \"100\", -i, \"0.02\", -W, \"1\", b], metrics: {received: {regex: '([0-9]+) received'}}}";
+    let ping = "{name: ping, host: a, run: [ping, -n, -c, \"100\", -i, \"0.02\", -W, \"1\", b], metrics: {received: {regex: '([0-9]+) received'}}}";
     // The other switch has a fault, and its lease goes on meanwhile.
     let text = scenario(
         &[ping],
@@ -332,12 +331,36 @@ expect:
         "{lost}"
     );
     // Ten are dropped, and about ten meet no switch.
-    let received = run["metrics"]["command.ping.received"].as_u64().unwrap();
-    assert!((40..=88).contains(&received), "{received}");
+    let received = run["metrics"]["command.ping.received"].as_f64().unwrap();
+    assert!((40.0..=88.0).contains(&received), "{received}");
     assert_eq!(run["steps"][1]["step"], "after");
     Watched::weir(folder.path(), &["replay", "run"])
         .run()
         .expect_code(PASSED);
+}
+
+/// Where nothing of ours runs.
+#[test]
+fn who_has_started_nothing_refuses_to_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = scenario(
+        &["{name: wait, host: a, run: sleep 1}"],
+        "faults: [{id: freeze, effect: {pause: wait}}, {id: reboot, effect: {restart: sw}}]",
+    );
+    fs::write(folder.path().join("t.yaml"), text).unwrap();
+    for arguments in [
+        &["control", "t.yaml"][..],
+        &["plan", "t.yaml", "--target", "tofino2"],
+    ] {
+        let refused = super::support::run(folder.path(), arguments);
+        refused.expect_code(ERROR);
+        for said in [
+            "this target cannot pause a program: its hosts are nobody's to start or end",
+            "this target cannot restart a switch: its switches are started by somebody else",
+        ] {
+            assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        }
+    }
 }
 
 /// However a run ends, nobody is left standing still: [`Watched`] looks for all that inherited its mark.
@@ -357,7 +380,11 @@ faults: [{id: freeze, effect: {pause: ticking}, during: frozen}]";
     let freeze = only(&result);
     assert_eq!(counts(freeze), (1, 1, true), "{freeze}");
     assert!(freeze["times"][0]["undone_ns"].is_u64(), "{freeze}");
-    assert!(!finished.stdout.contains("did not end when"), "{}", finished.stdout);
+    assert!(
+        !finished.stdout.contains("did not end when"),
+        "{}",
+        finished.stdout
+    );
     // A condition ends it.
     let aborting = format!("{forever}\nabort_if: [fault.freeze.fired >= 1]");
     let finished = run(&[TICKING, wait], &aborting);
@@ -370,13 +397,17 @@ faults: [{id: freeze, effect: {pause: ticking}, during: frozen}]";
     // Somebody ends it: by a signal that it hears, and by one that it does not.
     for signal in ["INT", "KILL"] {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("t.yaml"), scenario(&[TICKING, wait], forever)).unwrap();
+        fs::write(
+            folder.path().join("t.yaml"),
+            scenario(&[TICKING, wait], forever),
+        )
+        .unwrap();
         Watched::weir(folder.path(), &["run", "t.yaml"]).run_while(|weir| {
             let id = weir.id();
             let stands_still = || {
-                let states = descendants(id).into_iter().map(|pid| {
-                    fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
-                });
+                let states = descendants(id)
+                    .into_iter()
+                    .map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
                 states.filter(|stat| stat.contains(") T ")).count() >= 2
             };
             while !stands_still() {
@@ -384,7 +415,9 @@ faults: [{id: freeze, effect: {pause: ticking}, during: frozen}]";
                 std::thread::sleep(Duration::from_millis(10));
             }
             let kill = format!("kill -{signal} {id}");
-            let sent = std::process::Command::new("sh").args(["-c", &kill]).status();
+            let sent = std::process::Command::new("sh")
+                .args(["-c", &kill])
+                .status();
             assert!(sent.unwrap().success());
         });
     }

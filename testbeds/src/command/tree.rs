@@ -124,7 +124,8 @@ impl Tree {
         loop {
             let living = living()?;
             let left = living.iter().filter(|entry| {
-                entry.group == self.leader.as_raw() || self.found.iter().any(|was| is_same(was, entry))
+                entry.group == self.leader.as_raw()
+                    || self.found.iter().any(|was| is_same(was, entry))
             });
             let left: Vec<_> = left.map(|entry| (entry.pid, entry.state)).collect();
             if left.is_empty() || Instant::now() >= deadline {

@@ -27,7 +27,11 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     }
     for disruption in &scenario.disruptions {
         let is_switch = matches!(disruption.does.subject(), Subject::Switch(_));
-        let whats = [FaultMetric::Fired, FaultMetric::Observed, FaultMetric::Missed];
+        let whats = [
+            FaultMetric::Fired,
+            FaultMetric::Observed,
+            FaultMetric::Missed,
+        ];
         // What a switch has forwarded while it was down.
         let more = is_switch.then_some(FaultMetric::Collateral);
         let whats = whats.into_iter().chain(more);

@@ -37,8 +37,7 @@ static FLOW_FIELDS: Object = Object {
     ],
 };
 
-pub(super) static FAULT_OR_PARTITION: Shape =
-    Shape::Either(&[
+pub(super) static FAULT_OR_PARTITION: Shape = Shape::Either(&[
     Shape::Object(&FAULT),
     Shape::Object(&PARTITIONING),
     Shape::Object(&disruptions::DISRUPTION),

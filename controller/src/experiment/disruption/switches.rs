@@ -25,19 +25,14 @@ pub struct Switchboard<'a> {
 }
 
 impl Switchboard<'_> {
-    /// Kills a switch's process.
+    /// Kills a switch's process; [`Switchboard::progress`] sees it end.
     pub(super) fn take_down(&mut self, switch: &str) -> Progress {
         self.fleet.take_down(switch);
         let Some((_, process)) = self.process(switch) else {
             return Progress::Absent("there is no such switch".to_owned());
         };
-        match process.take_down() {
-            true => Progress::Done {
-                processes: 1,
-                remark: None,
-            },
-            false => Progress::Unseen("its process was not seen to end".to_owned()),
-        }
+        process.take_down();
+        Progress::Pending
     }
 
     /// Starts it again; [`Switchboard::progress`] sees to the rest.
@@ -50,9 +45,21 @@ impl Switchboard<'_> {
         Ok(())
     }
 
-    /// Whether a switch that was started has been told everything, and shows it. That one does not come back is no fault of
-    /// the scenario's.
+    /// Whether a switch that is to be down is dead; whether one that was started has been told everything, and shows it. That
+    /// one does not come back is no fault of the scenario's.
     pub(super) fn progress(&mut self, switch: &str) -> Result<Progress, ExperimentError> {
+        let done = || Progress::Done {
+            processes: 1,
+            remark: None,
+        };
+        if let Some((_, process)) = self.process(switch)
+            && process.is_down()
+        {
+            return Ok(match process.is_gone()? {
+                true => done(),
+                false => Progress::Pending,
+            });
+        }
         let started = self.starting.iter().position(|(name, _)| name == switch);
         let Some(index) = started else {
             return Ok(Progress::Pending);
@@ -72,10 +79,7 @@ impl Switchboard<'_> {
         self.starting.remove(index);
         let (shown, told) = self.fleet.bring_up(switch, &address)?;
         Ok(match shown == told {
-            true => Progress::Done {
-                processes: 1,
-                remark: None,
-            },
+            true => done(),
             false => Progress::Unseen(format!(
                 "of {told} entries, groups and sessions that it was told again it shows {shown}"
             )),
