@@ -142,6 +142,7 @@ mod tests {
             wall: Duration::from_secs(1),
             steps: Vec::new(),
             faults: Vec::new(),
+            disruptions: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),
             hits: Vec::new(),

@@ -349,7 +349,7 @@ fn who_has_started_nothing_refuses_to_end_it() {
     );
     fs::write(folder.path().join("t.yaml"), text).unwrap();
     for arguments in [
-        &["control", "t.yaml"][..],
+        &["control", "t.yaml", "--switch", "sw=127.0.0.1:1"][..],
         &["plan", "t.yaml", "--target", "tofino2"],
     ] {
         let refused = super::support::run(folder.path(), arguments);

@@ -40,6 +40,7 @@ scenarios! {
     pings_that_arrive_cut_short: "ping-truncated.yaml", ["ping"];
     pings_to_the_packet: "ping-loss.yaml", ["ping"];
     pings_by_their_numbers: "ping-ordinals.yaml", ["ping"];
+    postgres_loses_nothing_in_a_crash: "postgres-crash.yaml", ["psql", "initdb"];
     postgres_pays_by_the_round_trip: "postgres-pgbench.yaml", ["pgbench", "initdb"];
     fields_of_a_protocol_of_the_users: "memo-authors.yaml", ["python3"];
     redis_benchmark_in_bursts_of_loss: "redis-benchmark-bursts.yaml", ["redis-server", "redis-benchmark"];

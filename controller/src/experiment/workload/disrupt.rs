@@ -76,3 +76,27 @@ impl Progress {
         Progress::Unseen(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_did_not_become_what_it_had_to_is_named() {
+        let seen = |others: &[(i32, char)]| {
+            Ok(Census {
+                processes: 3,
+                others: others.to_vec(),
+            })
+        };
+        assert_eq!(Progress::of(seen(&[]), "stopped"), Progress::done(3));
+        assert_eq!(
+            Progress::of(seen(&[(17, 'D'), (19, 'R')]), "stopped"),
+            Progress::Unseen(
+                "of 3 processes 2 were not stopped: 17 in state D, 19 in state R".to_owned()
+            )
+        );
+        let unreadable = Progress::of(Err(io::ErrorKind::NotFound.into()), "stopped");
+        assert!(matches!(unreadable, Progress::Unseen(_)), "{unreadable:?}");
+    }
+}
