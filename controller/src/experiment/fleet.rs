@@ -132,6 +132,8 @@ pub struct Fleet {
     refreshed: Option<Instant>,
     /// What was put in force last.
     epoch: u16,
+    /// For sessions with switches that restart.
+    #[cfg(feature = "testbed")]
     runtime: Arc<Runtime>,
 }
 
@@ -179,6 +181,7 @@ impl Fleet {
             lease: planned.plan.lease.lease(),
             refreshed: None,
             epoch: 0,
+            #[cfg(feature = "testbed")]
             runtime: Arc::clone(&runtime),
         };
         for (device_id, switch) in (1..).zip(&planned.plan.switches) {

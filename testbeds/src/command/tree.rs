@@ -17,7 +17,7 @@ use nix::unistd::{Pid, getpid};
 /// How often a tree that grows is looked at again, at most.
 const LOOKS: usize = 64;
 /// How long the kernel may take to do what a signal says: a process that waits for a disk hears nothing.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 /// What was seen of a program's processes.
@@ -85,15 +85,48 @@ impl Tree {
     }
 
     /// Stops all of them where they are, and looks whether they stand still.
+    ///
+    /// Who has called vfork(2) waits for its child to become another program, hears no signal meanwhile, and would wait for as
+    /// long as the child is stopped. So such a child goes on for a moment.
     pub fn stop(&mut self) -> io::Result<Census> {
-        self.signal(Signal::SIGSTOP)?;
-        self.until(|state| matches!(state, 'T' | 't'))
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.signal(Signal::SIGSTOP)?;
+            self.look()?;
+            let is_stopped = |entry: &&Entry| matches!(entry.state, 'T' | 't');
+            let others = self.found.iter().filter(|entry| !is_stopped(entry));
+            let others: Vec<&Entry> = others.collect();
+            if others.is_empty() || Instant::now() >= deadline {
+                return Ok(Census {
+                    processes: self.count(),
+                    others: others.iter().map(|of| (of.pid, of.state)).collect(),
+                });
+            }
+            let waiting = others.iter().filter(|entry| entry.state == 'D');
+            let waiting: BTreeSet<i32> = waiting.map(|entry| entry.known_as).collect();
+            let children = self.found.iter().filter(is_stopped);
+            for child in children.filter(|child| waiting.contains(&child.parent)) {
+                let _ = kill(Pid::from_raw(child.pid), Signal::SIGCONT);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// Lets all of them go on, and looks whether they do.
     pub fn go_on(&mut self) -> io::Result<Census> {
         self.signal(Signal::SIGCONT)?;
-        self.until(|state| !matches!(state, 'T' | 't'))
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let stopped = self.found.iter();
+            let stopped = stopped.filter(|entry| matches!(entry.state, 'T' | 't'));
+            let others: Vec<_> = stopped.map(|entry| (entry.pid, entry.state)).collect();
+            if others.is_empty() || Instant::now() >= deadline {
+                let processes = self.count();
+                return Ok(Census { processes, others });
+            }
+            thread::sleep(LOOK_EVERY);
+            self.look()?;
+        }
     }
 
     /// Kills all of them, and looks whether they are gone. Stopped first, none can make another one.
@@ -138,20 +171,6 @@ impl Tree {
     /// How many there are.
     pub fn count(&self) -> u32 {
         self.found.len() as u32
-    }
-
-    fn until(&mut self, holds: impl Fn(char) -> bool) -> io::Result<Census> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let others = self.found.iter().filter(|entry| !holds(entry.state));
-            let others: Vec<_> = others.map(|entry| (entry.pid, entry.state)).collect();
-            if others.is_empty() || Instant::now() >= deadline {
-                let processes = self.count();
-                return Ok(Census { processes, others });
-            }
-            thread::sleep(LOOK_EVERY);
-            self.look()?;
-        }
     }
 
     /// Finds them anew: those of the group, those that were found before, and whom these have for parent.
@@ -323,5 +342,27 @@ mod tests {
         assert_eq!(tree.kill().expect("/proc"), all);
         child.wait().expect("it ends");
         assert_eq!(tree.survivors().expect("/proc"), []);
+    }
+
+    /// Shells start programs by vfork(2), and wait for them where no signal stops them.
+    #[test]
+    fn a_shell_that_starts_programs_all_the_time_stands_still_each_time() {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "while :; do /bin/true; done"]);
+        shell.stdin(Stdio::null()).process_group(0);
+        let mut child = shell.spawn().expect("a shell");
+        let leader = Pid::from_raw(child.id() as i32);
+        let rounds: Vec<Census> = (0..200)
+            .flat_map(|_| {
+                let mut tree = Tree::of(leader).expect("/proc");
+                let stopped = tree.stop().expect("/proc");
+                [stopped, tree.go_on().expect("/proc")]
+            })
+            .collect();
+        Tree::of(leader).expect("/proc").kill().expect("/proc");
+        child.wait().expect("it ends");
+        for (round, census) in rounds.iter().enumerate() {
+            assert_eq!(census.others, [], "{round}: {census:?}");
+        }
     }
 }
