@@ -5,7 +5,7 @@ use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
-use crate::experiment::steps::begun;
+use crate::experiment::steps::{begun, start_ns};
 use crate::experiment::workload::{CommandResult, StreamKept};
 use crate::experiment::{DisruptionResult, EpochWrite, ProbeResult, Run};
 use crate::report::html::Page;
@@ -220,8 +220,7 @@ fn disrupted<'r>(
     writes: &[EpochWrite],
     end_s: f64,
 ) -> Vec<Span<'r>> {
-    let first = writes.iter().filter(|write| write.epoch == 1);
-    let Some(start_ns) = first.map(|write| write.confirmed_ns).max() else {
+    let Some(start_ns) = start_ns(writes) else {
         return Vec::new();
     };
     let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns) as f64 / 1e9;

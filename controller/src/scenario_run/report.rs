@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{ScenarioRun, programs};
 use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
-use crate::experiment::steps::StepResult;
+use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
 use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Run};
 use crate::report::html::Page;
@@ -229,6 +229,10 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
         page.heading("What was done to programs and switches")
             .table(&disrupted)
             .about(disruptions::LEGEND);
+        if let Some(start_ns) = start_ns(&run.evidence.writes) {
+            page.table(&disruptions::times_table(&run.disruptions, start_ns))
+                .about(disruptions::TIMES_LEGEND);
+        }
     }
     let steps = steps_table(run);
     if !steps.rows().is_empty() {

@@ -116,6 +116,8 @@ fn a_paused_service_stands_still_with_all_its_processes_and_goes_on() {
     assert_eq!(event["done_ns"], time["done_ns"]);
     let page = fs::read_to_string(folder.join("run/report.html")).unwrap();
     assert!(page.contains("What was done to programs and switches"));
+    // Its only time, and the command itself.
+    assert_eq!(page.matches("<td>ticking</td>").count(), 2, "{page}");
     let again = Watched::weir(folder, &["replay", "run", "--json"]).run();
     again.expect_code(PASSED);
     assert_eq!(again.json()["disruptions"][0], *freeze);
