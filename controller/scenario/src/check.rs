@@ -42,6 +42,14 @@ fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
                 metrics.insert(Metric::fault(&fault.id, FaultMetric::Fired), 0.0);
             }
         }
+        for disruption in &scenario.disruptions {
+            let first = disruption.epochs.first();
+            let first = first.map_or(u16::MAX, |epochs| *epochs.start());
+            if first >= epoch.epoch {
+                let metric = Metric::fault(&disruption.id, FaultMetric::Fired);
+                metrics.insert(metric, 0.0);
+            }
+        }
         let is_known = condition
             .metrics()
             .all(|(metric, _)| metrics.contains_key(metric));

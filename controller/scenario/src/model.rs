@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::blast_radius::BlastRadius;
 use crate::decision;
 use crate::diagnostic::{Diagnostics, Sink, Source, Span, Spanned};
+use crate::disruption::Disruption;
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
@@ -58,6 +59,8 @@ pub struct Scenario {
     pub classes: Classes,
     /// In declared order.
     pub faults: Vec<Fault>,
+    /// Faults of programs and switches, in declared order.
+    pub disruptions: Vec<Disruption>,
     /// What faults wait for, in declared order.
     pub triggers: Vec<Trigger>,
     /// The timeline as epochs, from time 0 on, without gaps.

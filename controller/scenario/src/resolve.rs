@@ -1,5 +1,7 @@
 //! Names to what they name: a file as written becomes a [`Scenario`].
 
+mod disruptions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -8,6 +10,7 @@ use parser_gen::{Classes, GenerateError};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest,
 };
+use crate::disruption::{self, Disruption};
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::protocols::{Given, Protocols};
@@ -56,7 +59,15 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         .iter()
         .filter_map(|fault| resolve_fault(sink, &raw, fault, (&by_name, &triggers), &epochs))
         .collect();
-    check_duplicate_ids(sink, &raw.faults);
+    let disruptions: Vec<Disruption> = raw
+        .disruptions
+        .iter()
+        .filter_map(|disruption| disruptions::resolve(sink, &raw, disruption, &epochs))
+        .collect();
+    disruptions::refuse_triggers(sink, &raw);
+    let ids = raw.faults.iter().map(|fault| &fault.id);
+    let others = raw.disruptions.iter().map(|disruption| &disruption.id);
+    check_duplicate_ids(sink, &ids.chain(others).collect::<Vec<_>>());
     // Triggers name faults by their position.
     if faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len() {
         trigger::check(sink, &triggers, &faults);
@@ -93,6 +104,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         flows,
         classes,
         faults,
+        disruptions,
         triggers,
         epochs,
         awaited: Vec::new(),
@@ -108,6 +120,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
     check::check(sink, &scenario);
+    disruption::check(sink, &scenario);
     if !sink.has_errors() {
         vacuous::check(sink, &scenario);
     }
@@ -623,7 +636,7 @@ fn resolve_fault(
         Some(when) => Some(trigger::awaited(sink, when, &raw.triggers, triggers)?),
         None => None,
     };
-    let epochs = during(sink, fault, raw, epochs)?;
+    let epochs = during(sink, &fault.during, raw, epochs)?;
     Some(Fault {
         key: decision::fault_key(raw.seed, &fault.id.value),
         id: fault.id.value.clone(),
@@ -644,13 +657,13 @@ fn resolve_fault(
 
 fn during(
     sink: &mut Sink<'_>,
-    fault: &RawFault,
+    steps: &[Spanned<String>],
     raw: &Raw,
     epochs: &[Epoch],
 ) -> Option<Vec<RangeInclusive<u16>>> {
     let known = |name: &str| raw.steps.iter().any(|step| step.name.value == name);
     let mut good = true;
-    for name in fault.during.iter().filter(|name| !known(&name.value)) {
+    for name in steps.iter().filter(|name| !known(&name.value)) {
         good = false;
         unknown(
             sink,
@@ -660,8 +673,8 @@ fn during(
         );
     }
     let wanted = |epoch: &&Epoch| {
-        let named = |step: &String| fault.during.iter().any(|name| name.value == *step);
-        fault.during.is_empty() || epoch.step.as_ref().is_some_and(named)
+        let named = |step: &String| steps.iter().any(|name| name.value == *step);
+        steps.is_empty() || epoch.step.as_ref().is_some_and(named)
     };
     let mut ranges: Vec<RangeInclusive<u16>> = Vec::new();
     for epoch in epochs.iter().filter(wanted) {
@@ -673,17 +686,14 @@ fn during(
     good.then_some(ranges)
 }
 
-fn check_duplicate_ids(sink: &mut Sink<'_>, faults: &[RawFault]) {
-    for (i, fault) in faults.iter().enumerate() {
-        if let Some(first) = faults[..i]
-            .iter()
-            .find(|other| other.id.value == fault.id.value)
-        {
-            let (source, first) = (sink.source(), first.id.span);
+fn check_duplicate_ids(sink: &mut Sink<'_>, ids: &[&Spanned<String>]) {
+    for (i, id) in ids.iter().enumerate() {
+        if let Some(first) = ids[..i].iter().find(|other| other.value == id.value) {
+            let (source, first) = (sink.source(), first.span);
             sink.error(
                 Code::Duplicate,
-                fault.id.span,
-                format!("two faults are called `{}`", fault.id.value),
+                id.span,
+                format!("two faults are called `{}`", id.value),
             )
             .related(&source, first, "the first");
         }

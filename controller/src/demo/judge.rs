@@ -144,6 +144,7 @@ mod tests {
             wall: Duration::from_secs(1),
             steps: Vec::new(),
             faults: Vec::new(),
+            disruptions: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),
             hits: Vec::new(),

@@ -8,6 +8,7 @@ use scenario::plan::Injection;
 use scenario::vacuous;
 use serde::Serialize;
 
+use super::disruption::DisruptionResult;
 use super::Planned;
 use super::proof::{
     self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays, Throughput,
@@ -18,6 +19,8 @@ use super::proof::{
 pub struct Conclusion {
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Those of programs and switches, in declared order.
+    pub disruptions: Vec<DisruptionResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// What declared flows carried over time.
@@ -39,6 +42,11 @@ impl Conclusion {
         Conclusion {
             faults: faults
                 .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
+                .collect(),
+            disruptions: scenario
+                .disruptions
+                .iter()
+                .map(|disruption| DisruptionResult::of(planned, disruption, evidence))
                 .collect(),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,

@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 use super::aggregation::aggregation_entries;
 use super::program::{Program, ProgramError, build};
 use super::{Planned, Switches};
+#[cfg(feature = "testbed")]
+use crate::target::P4Runtime;
 use crate::target::bmv2::{self, AttachError};
 use crate::target::{Item, Query, Target, TargetError, UpdateType};
 
@@ -61,6 +63,8 @@ pub(super) struct Device {
     pub(super) planned: SwitchPlan,
     /// What its tables hold, but for default actions.
     pub(super) entries: Vec<TableEntry>,
+    /// A fault has ended its process: nobody answers.
+    is_down: bool,
 }
 
 impl Device {
@@ -88,18 +92,27 @@ pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec
     entries
 }
 
-/// Does something with all switches, each from a thread of its own, and waits for all.
+/// All that a switch is told before the timeline begins.
+fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> {
+    let groups = switch.groups.iter().cloned().map(Item::MulticastGroup);
+    let sessions = switch.sessions.iter().cloned().map(Item::CloneSession);
+    let entries = held.iter().cloned().map(Item::TableEntry);
+    let all = groups.chain(sessions).chain(entries);
+    all.map(|item| (UpdateType::Insert, item)).collect()
+}
+
+/// Does something with all switches that run, each from a thread of its own, and waits for all.
 fn at_once<T: Send>(
     devices: &mut [Device],
     act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
 ) -> Vec<Result<T, FleetError>> {
-    let [first, others @ ..] = devices else {
+    let mut running = devices.iter_mut().filter(|device| !device.is_down);
+    let Some(first) = running.next() else {
         return Vec::new();
     };
     std::thread::scope(|scope| {
         let act = &act;
-        let others: Vec<_> = others
-            .iter_mut()
+        let others: Vec<_> = running
             .map(|device| scope.spawn(move || act(device)))
             .collect();
         let mut done = vec![act(first)];
@@ -118,6 +131,11 @@ pub struct Fleet {
     pub(super) lease: Option<Lease>,
     /// When the lease was refreshed; nothing while no fault is armed.
     refreshed: Option<Instant>,
+    /// What was put in force last.
+    epoch: u16,
+    /// For sessions with switches that restart.
+    #[cfg(feature = "testbed")]
+    runtime: Arc<Runtime>,
 }
 
 impl Fleet {
@@ -163,25 +181,16 @@ impl Fleet {
             epoch_writes: Vec::new(),
             lease: planned.plan.lease.lease(),
             refreshed: None,
+            epoch: 0,
+            #[cfg(feature = "testbed")]
+            runtime: Arc::clone(&runtime),
         };
         for (device_id, switch) in (1..).zip(&planned.plan.switches) {
             let arch = switches.kind.arch();
             let program = build(arch, switch, p4src).map_err(FleetError::Program)?;
             let mut target = ready(&runtime, &switch.name, device_id, &program)?;
-            let groups = switch
-                .groups
-                .iter()
-                .cloned()
-                .map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
-            let sessions = switch
-                .sessions
-                .iter()
-                .cloned()
-                .map(|session| (UpdateType::Insert, Item::CloneSession(session)));
             let held = entries(planned, switch, &program);
-            let entries = held.iter().cloned();
-            let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-            let updates: Vec<_> = groups.chain(sessions).chain(entries).collect();
+            let updates = updates(switch, &held);
             target.write(&updates).map_err(FleetError::Target)?;
             tracing::info!(
                 switch = switch.name,
@@ -193,6 +202,7 @@ impl Fleet {
                 program: Arc::new(program),
                 planned: switch.clone(),
                 entries: held,
+                is_down: false,
             });
         }
         Ok(fleet)
@@ -202,6 +212,11 @@ impl Fleet {
         self.devices
             .iter_mut()
             .find(|device| device.target.name() == switch)
+    }
+
+    /// A switch that no fault has taken down.
+    fn running(&mut self, switch: &str) -> Option<&mut Device> {
+        self.device(switch).filter(|device| !device.is_down)
     }
 
     /// A switch by name.
@@ -220,6 +235,7 @@ impl Fleet {
     /// once, and one that does not answer keeps none of the others from it.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.refreshed = None;
+        self.epoch = epoch;
         if epoch != 0 {
             self.refresh_lease()?;
         }
@@ -301,6 +317,56 @@ impl Fleet {
         Ok(())
     }
 
+    /// What is in force on every switch.
+    #[must_use]
+    pub fn epoch(&self) -> u16 {
+        self.epoch
+    }
+
+    /// A fault ends a switch's process: it is left alone until [`Fleet::bring_up`].
+    #[cfg(feature = "testbed")]
+    pub(super) fn take_down(&mut self, switch: &str) {
+        if let Some(device) = self.device(switch) {
+            device.is_down = true;
+        }
+    }
+
+    /// A new process of a switch listens at an address: gives it all that the one before had been told, with the step and
+    /// the lease that are in force; how many items it shows when it is asked for them, and of how many.
+    #[cfg(feature = "testbed")]
+    pub(super) fn bring_up(
+        &mut self,
+        switch: &str,
+        address: &str,
+    ) -> Result<(usize, usize), FleetError> {
+        let (epoch, lease) = (self.epoch, self.lease);
+        let runtime = Arc::clone(&self.runtime);
+        let numbered = (1..).zip(&mut self.devices);
+        let mut named = numbered.filter(|(_, device)| device.target.name() == switch);
+        let Some((device_id, device)) = named.next() else {
+            return Ok((0, 0));
+        };
+        let mut target = P4Runtime::connect(runtime, switch, address, device_id)?;
+        let program = Arc::clone(&device.program);
+        target.load(&program.p4info, &program.device_config)?;
+        let updates = updates(&device.planned, &device.entries);
+        target.write(&updates)?;
+        device.target = Box::new(target);
+        device.is_down = false;
+        if let Some(lease) = lease.filter(|_| epoch != 0 && !device.planned.faulting().is_empty()) {
+            let deadline = device.target.clock()?.after(lease.for_ns);
+            device.set_defaults(device.planned.hold_until(deadline))?;
+        }
+        device.set_defaults(device.planned.set_epoch(epoch))?;
+        let told = device.target.read(&[
+            Query::Entries { table: None },
+            Query::MulticastGroups { id: None },
+            Query::CloneSessions { id: None },
+        ])?;
+        let shown = updates.iter().filter(|(_, item)| told.contains(item));
+        Ok((shown.count(), updates.len()))
+    }
+
     /// Packets that met faults whose lease had run out.
     pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.device(switch) else {
@@ -321,7 +387,7 @@ impl Fleet {
 
     /// Cells of a counter that a switch has.
     pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
         };
         let items = device.target.read(&[Query::Counter {
@@ -359,7 +425,7 @@ impl Fleet {
     /// How soon each switch runs packets when it is woken, as far as they say.
     #[cfg(feature = "testbed")]
     pub fn priorities(&mut self) -> BTreeMap<String, String> {
-        let devices = self.devices.iter_mut();
+        let devices = self.devices.iter_mut().filter(|device| !device.is_down);
         devices
             .filter_map(|device| {
                 let priority = device.target.priority()?;
@@ -374,7 +440,7 @@ impl Fleet {
         &mut self,
         switch: &str,
     ) -> Result<Vec<crate::target::PortCount>, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
         };
         Ok(device.target.port_counts()?)
@@ -383,7 +449,7 @@ impl Fleet {
     /// Frames that met a full queue within a switch.
     #[cfg(feature = "testbed")]
     pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(0);
         };
         Ok(device.target.queue_losses()?)

@@ -25,6 +25,7 @@ in_a_testbed! {
     mod between;
     mod captures;
     mod conclusion;
+    pub mod disruption;
     mod error;
     mod grounds;
     mod launch;
@@ -42,6 +43,7 @@ pub mod steps;
     pub use between::{Between, Passing};
     pub use captures::write_captures;
     pub use conclusion::{Conclusion, FaultResult};
+    pub use disruption::{Carried, DisruptionResult};
     pub use error::ExperimentError;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};

@@ -8,6 +8,7 @@ use scenario::expect::metric::{
     FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
 };
 
+use super::disruption::{Disruptor, Switchboard};
 use super::proof::Evidence;
 
 use super::grounds::Grounds;
@@ -20,7 +21,7 @@ use super::timeline::{Timeline, Turned};
 use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
 use super::{
-    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
+    Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
     Stage, Turn,
 };
 
@@ -34,6 +35,8 @@ pub struct Run {
     pub wall: Duration,
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Those of programs and switches, in declared order.
+    pub disruptions: Vec<DisruptionResult>,
     /// Each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
     /// By name of the flow.
@@ -110,11 +113,21 @@ pub fn run(
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
-    let (fleet, switches) = stage.parts();
+    let (fleet, switches, bed) = stage.parts();
+    let mut disruptor = Disruptor::of(planned);
+    let mut starting = Vec::new();
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {
         Stage::check(switches)?;
         let load = &mut *probing.load;
+        let mut board = Switchboard {
+            fleet: &mut *fleet,
+            processes: &mut *switches,
+            bed,
+            weir: conditions.weir,
+            starting: &mut starting,
+        };
+        disruptor.turn(board.fleet.epoch(), load, &mut board)?;
         let position = load.position();
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
@@ -125,7 +138,10 @@ pub fn run(
             fleet: &mut *fleet,
             load,
         })?;
-        let add_recent = |metrics: &mut Metrics| probing.add_recent(metrics);
+        let add_recent = |metrics: &mut Metrics| {
+            probing.add_recent(metrics);
+            disruptor.add_metrics(metrics);
+        };
         Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
             Look::GoOn => Turned::GoOn,
             Look::Holds => Turned::Holds,
@@ -137,6 +153,7 @@ pub fn run(
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
+    let carried = disruptor.finish(&mut *probing.load);
     // Answers may be long in coming, and services in ending: until then packets still meet the faults.
     let (load, probes) = fleet.keeping_lease(|| probing.finish())??;
     let measured = match aborted {
@@ -168,7 +185,7 @@ pub fn run(
     let steps = steps::steps(&planned.plan.timeline, writes, wall);
     let skew_ns = steps::longest_skew_ns(writes);
     metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
-    let (conclusion, evidence) = stage.conclude(observer)?;
+    let (conclusion, evidence) = stage.conclude(carried, observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -176,6 +193,7 @@ pub fn run(
         seed: scenario.seed,
         wall,
         faults: conclusion.faults,
+        disruptions: conclusion.disruptions,
         steps,
         flows: conclusion.flows,
         throughput: conclusion.throughput,
@@ -242,6 +260,19 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         ];
         let known = values.into_iter().filter_map(|(what, value)| {
             let metric = Metric::fault(&fault.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for disruption in &conclusion.disruptions {
+        let values = [
+            (FaultMetric::Fired, Some(disruption.fired)),
+            (FaultMetric::Observed, Some(disruption.observed)),
+            (FaultMetric::Missed, Some(disruption.missed)),
+            (FaultMetric::Collateral, disruption.collateral),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::fault(&disruption.id, what);
             value.map(|value| (metric, value as f64))
         });
         metrics.extend(known);

@@ -13,7 +13,7 @@ use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
 use super::proof::{Evidence, Loser, Loss};
-use super::{Between, Conclusion, ExperimentError, Observer, Planned, Switches};
+use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +116,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Its parts, borrowed at once.
-    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess]) {
-        (&mut self.fleet, &mut self.switches)
+    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
+        (&mut self.fleet, &mut self.switches, &self.bed)
     }
 
     /// How long a frame is under way on all links, if it crosses them all.
@@ -153,9 +153,11 @@ impl<'a> Stage<'a> {
         Ok(losses)
     }
 
-    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say.
+    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say. `carried`: what
+    /// the controller did to programs and switches meanwhile.
     pub fn conclude(
         &mut self,
+        carried: Vec<Carried>,
         observer: &mut dyn Observer,
     ) -> Result<(Conclusion, Evidence), ExperimentError> {
         self.fleet.disarm()?;
@@ -173,6 +175,7 @@ impl<'a> Stage<'a> {
             fired,
             keyless,
             losses,
+            carried,
         };
         let conclusion = Conclusion::of(self.planned, &evidence);
         Ok((conclusion, evidence))

@@ -24,12 +24,16 @@ pub struct StepResult {
     pub skew_ns: Option<u64>,
 }
 
+/// When the workload began, in nanoseconds since 1970: when the first step was in force.
+pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
+    let first = writes.iter().filter(|write| write.epoch == 1);
+    first.map(|write| write.confirmed_ns).max()
+}
+
 /// When each epoch began, since the start of the workload: as the timeline says it, or, behind one that waited for something,
 /// when it was written. `None` if it never was.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
-    // The workload begins when the first step is in force.
-    let first = writes.iter().filter(|write| write.epoch == 1);
-    let start = first.map(|write| write.confirmed_ns).max();
+    let start = start_ns(writes);
     let mut waits = false;
     let begun = timeline.iter().map(|epoch| {
         waits |= epoch.on.is_some();

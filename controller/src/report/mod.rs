@@ -1,6 +1,8 @@
 //! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
 
 pub mod chart;
+#[cfg(feature = "testbed")]
+pub mod disruptions;
 pub mod faults;
 pub mod html;
 pub mod json;

@@ -15,7 +15,7 @@ use testbeds::bed::PortRecording;
 use super::captures::{self, ReadError};
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
 use crate::experiment::proof::{Evidence, Loss};
-use crate::experiment::{EpochWrite, Planned, Run};
+use crate::experiment::{Carried, EpochWrite, Planned, Run};
 use crate::target::Kind;
 
 /// Counted up when a name or its meaning changes.
@@ -48,6 +48,9 @@ pub struct Stored {
     keyless: Vec<u64>,
     /// What the switches say that they have lost.
     losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    carried: Vec<Carried>,
     /// The captures: by switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
@@ -133,6 +136,7 @@ impl Stored {
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
             losses: evidence.losses.clone(),
+            carried: evidence.carried.clone(),
             captures,
         }
     }
@@ -231,6 +235,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
             losses: stored.losses.clone(),
+            carried: stored.carried.clone(),
         },
         planned,
         stored,

@@ -26,6 +26,8 @@ pub(super) struct OverTime<'r> {
     end_s: f64,
     #[serde(skip)]
     steps: Vec<Span<'r>>,
+    /// What was done to programs and switches: from when it was seen until it was undone, or to the end.
+    disruptions: Vec<Disrupted<'r>>,
     /// What each fault hit, in declared order.
     hits: BTreeMap<&'r str, Vec<Hit>>,
     /// Numbers of clients, probes and commands.
@@ -35,6 +37,15 @@ pub(super) struct OverTime<'r> {
     others: usize,
     /// What flows carried.
     flows: Vec<Flow<'r>>,
+}
+
+/// A fault that hits no packet.
+#[derive(Serialize)]
+struct Disrupted<'r> {
+    fault: &'r str,
+    #[serde(skip)]
+    title: String,
+    from_to_s: Vec<(f64, f64)>,
 }
 
 /// What a flow carried.
@@ -80,6 +91,7 @@ impl<'r> OverTime<'r> {
         OverTime {
             end_s,
             steps: steps(planned, run, end_s),
+            disruptions: disruptions(run, since, end_s),
             hits: hits(planned, run, since, end_s),
             series,
             others,
@@ -95,6 +107,11 @@ impl<'r> OverTime<'r> {
         for fault in &planned.scenario.faults {
             panels.extend(self.marks(&fault.id));
         }
+        panels.extend(self.disruptions.iter().map(|disrupted| Panel {
+            title: disrupted.title.clone(),
+            unit: Unit::Number,
+            content: Content::Stretches(disrupted.from_to_s.clone()),
+        }));
         panels.extend(self.series.iter().map(Series::panel));
         for Flow { flow, carried } in &self.flows {
             panels.extend(carried_panels(flow, carried));
@@ -143,6 +160,10 @@ impl<'r> OverTime<'r> {
         let mut parts = Vec::new();
         if !self.steps.is_empty() {
             parts.push("Shaded: steps of the timeline.".to_owned());
+        }
+        if !self.disruptions.is_empty() {
+            let text = "Bars: from when a program or a switch was seen to be disrupted, until that was undone.";
+            parts.push(text.to_owned());
         }
         if !self.hits.is_empty() {
             let marks: usize = self.hits.values().map(Vec::len).sum();
@@ -323,6 +344,25 @@ fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
         panel(Unit::Throughput, |bin| bin.bytes),
         panel(Unit::Packets, |bin| bin.packets),
     ]
+}
+
+fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
+    let results = run.disruptions.iter().filter_map(|result| {
+        let times = result.times.iter();
+        let from_to_s: Vec<(f64, f64)> = times
+            .filter_map(|time| {
+                let from = since(time.done_ns?).clamp(0.0, end_s);
+                let to = time.undone_ns.map_or(end_s, &since).clamp(from, end_s);
+                Some((from, to))
+            })
+            .collect();
+        (!from_to_s.is_empty()).then(|| Disrupted {
+            fault: &result.id,
+            title: format!("fault {}: {} of {}", result.id, result.kind, result.on),
+            from_to_s,
+        })
+    });
+    results.collect()
 }
 
 /// The steps of the timeline that have a name.

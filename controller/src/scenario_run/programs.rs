@@ -13,19 +13,32 @@ use crate::report::{grouped, milliseconds};
 
 /// What each command did.
 pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
-    let mut table = Table::new(["command", "host", "is a", "runs", "failures", "exit"]);
+    let is_disrupted = commands.iter().any(|command| command.ended_by_faults > 0);
+    let mut head = vec!["command", "host", "is a", "runs", "failures", "exit"];
+    if is_disrupted {
+        head.push("ended by faults");
+    }
+    let mut table = Table::new(head);
     for command in commands {
         let role = if command.service { "service" } else { "driver" };
-        table.row([
+        let ended = command.ended_by_faults;
+        let without_exit = match (command.service, ended) {
+            (true, 0) => "stopped",
+            _ => "–",
+        };
+        let exit = command.exit.map(|exit| exit.to_string());
+        let mut row = vec![
             command.name.clone(),
             command.host.clone(),
             role.to_owned(),
             grouped(command.runs),
             grouped(command.failures),
-            command
-                .exit
-                .map_or_else(|| "stopped".to_owned(), |exit| exit.to_string()),
-        ]);
+            exit.unwrap_or_else(|| without_exit.to_owned()),
+        ];
+        if is_disrupted {
+            row.push(grouped(ended));
+        }
+        table.row(row);
     }
     table
 }

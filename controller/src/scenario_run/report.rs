@@ -11,15 +11,15 @@ use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
 use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
-use crate::experiment::steps::StepResult;
+use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
+use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{faults, grouped, milliseconds};
+use crate::report::{disruptions, faults, grouped, milliseconds};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -142,10 +142,11 @@ fn other_metrics(run: &Run) -> Table {
 }
 
 /// All that a report has to say in tables.
-pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 9] {
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 10] {
     [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        disruptions::table(&planned.scenario, &run.disruptions),
         steps_table(run),
         flows_table(run),
         clients_table(run),
@@ -180,6 +181,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         aborted: &'a Option<Aborted>,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        disruptions: &'a [DisruptionResult],
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
@@ -199,6 +201,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         aborted: &run.aborted,
         machine_strain: &run.strain,
         faults: &run.faults,
+        disruptions: &run.disruptions,
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
@@ -230,6 +233,16 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    let disrupted = disruptions::table(scenario, &run.disruptions);
+    if !disrupted.rows().is_empty() {
+        page.heading("What was done to programs and switches")
+            .table(&disrupted)
+            .about(disruptions::LEGEND);
+        if let Some(start_ns) = start_ns(&run.evidence.writes) {
+            page.table(&disruptions::times_table(&run.disruptions, start_ns))
+                .about(disruptions::TIMES_LEGEND);
+        }
     }
     let steps = steps_table(run);
     if !steps.rows().is_empty() {

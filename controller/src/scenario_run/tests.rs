@@ -102,6 +102,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         keyless: vec![0; fired.len()],
         fired,
         losses: Vec::new(),
+        carried: Vec::new(),
     };
     let conclusion = Conclusion::of(&planned, &evidence);
     let mut metrics = Metrics::new();
@@ -111,6 +112,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
+        disruptions: conclusion.disruptions,
         steps: Vec::new(),
         flows: conclusion.flows,
         throughput: conclusion.throughput,
@@ -289,6 +291,7 @@ fn full() -> (Planned, ScenarioRun) {
         service: false,
         runs: 77,
         failures: 13,
+        ended_by_faults: 0,
         exit: Some(42),
         series: vec![SeriesResult {
             name: "duration".to_owned(),

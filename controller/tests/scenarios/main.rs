@@ -4,6 +4,7 @@
 
 mod abort;
 mod commands;
+mod disruptions;
 mod foreign;
 #[path = "../support/leftovers.rs"]
 mod leftovers;

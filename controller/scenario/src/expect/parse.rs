@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
 use crate::diagnostic::{Code, Sink, Span, nearest};
+use crate::disruption::Disruption;
 use crate::model::{Fault, Scenario};
 use crate::schema::Declared;
 use crate::units::{self, Dimension};
@@ -102,7 +103,10 @@ impl Known<'_> {
             Metric::Fault { id, .. } => {
                 let is_read = |fault: &Fault| fault.id == id.as_str();
                 let is_declared = declared.faults.iter().any(|fault| fault == id.as_str());
-                is_declared && !scenario.faults.iter().any(is_read)
+                let is_other = |other: &Disruption| other.id == id.as_str();
+                let is_known = scenario.faults.iter().any(is_read)
+                    || scenario.disruptions.iter().any(is_other);
+                is_declared && !is_known
             }
             Metric::Flow { name, .. } => {
                 // Of a flow with several hosts, one pair's begins with its name.

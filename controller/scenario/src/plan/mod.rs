@@ -25,6 +25,7 @@ use serde::{Serialize, Serializer};
 
 use crate::blast_radius::{self, Reach};
 use crate::diagnostic::{Code, Diagnostics, Sink};
+use crate::disruption;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::protocols::Protocols;
@@ -83,6 +84,10 @@ pub struct TargetModel {
     pub truncates: Option<Truncates>,
     /// Whether a controller can ask it for its clock, as leases need.
     pub tells_time: bool,
+    /// Whether `weir run` starts the programs of hosts, and the switches.
+    pub runs_hosts: bool,
+    /// Whether a switch of this kind can be started again while others run.
+    pub restarts: bool,
 }
 
 /// What cuts packets short.
@@ -117,6 +122,8 @@ impl TargetModel {
         numbers_keys: true,
         has_triggers: true,
         tells_time: true,
+        runs_hosts: true,
+        restarts: true,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -141,6 +148,8 @@ impl TargetModel {
         numbers_keys: true,
         has_triggers: true,
         tells_time: false,
+        runs_hosts: true,
+        restarts: false,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -174,6 +183,8 @@ impl TargetModel {
         frame_values_beside_faults: None,
         faults_before_sums: true,
         tells_time: true,
+        runs_hosts: false,
+        restarts: false,
     };
 
     /// Tofino 2: more stages.
@@ -198,6 +209,9 @@ pub struct Plan {
     pub injections: Vec<Injection>,
     /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
+    /// What the controller does to programs and switches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disruptions: Vec<disruption::Planned>,
     /// Whether faults end by themselves.
     pub lease: Leased,
     /// What each fault may hit at most.
@@ -389,6 +403,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         }
     }
     triggered::check(&mut sink, scenario, target);
+    let disruptions = disruption::plan(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
@@ -408,6 +423,9 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         return Err(sink.into_diagnostics());
     }
     let injections = injections(scenario, &placement, &switches, target);
+    let injected_on = injections.iter();
+    let injected_on = injected_on.map(|point| (point.fault.as_str(), point.switch.as_str()));
+    disruption::check_provable(&mut sink, scenario, injected_on);
     let blast_radius = blast_radius::reaches(scenario, &injections);
     blast_radius::check(&mut sink, scenario, &blast_radius);
     if sink.has_errors() {
@@ -419,6 +437,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         switches,
         injections,
         timeline: scenario.epochs.clone(),
+        disruptions,
         lease,
         blast_radius,
         draw_bits: target.draw_bits,

@@ -2,6 +2,7 @@
 //! reference.
 
 mod blast_radius;
+mod disruptions;
 mod faults;
 mod json;
 mod lease;
@@ -33,6 +34,7 @@ use crate::units::Dimension;
 use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
+pub(crate) use disruptions::RawDisruption;
 pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
@@ -57,6 +59,7 @@ pub(crate) struct Raw {
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
+    pub disruptions: Vec<RawDisruption>,
     pub triggers: Vec<RawTrigger>,
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
@@ -287,7 +290,11 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let protect = sections
         .get("protect")
         .and_then(|node| reader::names(sink, node, "a flow"));
-    let (faults, made) = sections
+    let faults::Read {
+        faults,
+        flows: made,
+        disruptions,
+    } = sections
         .get("faults")
         .map(|node| faults::faults(sink, node))
         .unwrap_or_default();
@@ -342,6 +349,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         flows,
         protect: protect.unwrap_or_default(),
         faults,
+        disruptions,
         triggers,
         steps,
         expect,

@@ -49,6 +49,8 @@ pub struct Evidence {
     pub keyless: Vec<u64>,
     /// What the switches say that they have lost.
     pub losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    pub carried: Vec<super::disruption::Carried>,
 }
 
 impl Evidence {

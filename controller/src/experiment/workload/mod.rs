@@ -1,6 +1,7 @@
 //! The workloads: what runs in a scenario's hosts while its timeline is followed. One file each.
 
 mod commands;
+mod disrupt;
 mod idle;
 mod redis;
 mod training;
@@ -20,6 +21,7 @@ use super::{Conditions, ExperimentError, Passing, Planned};
 pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
 #[cfg(test)]
 pub(crate) use commands::statistics;
+pub use disrupt::{Order, Progress};
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 
@@ -54,6 +56,16 @@ pub trait Load: Activity<Error = ExperimentError> + Send {
 
     /// Its process in a host.
     fn process(&mut self, host: &str) -> Option<&mut Process>;
+
+    /// Begins to carry out what a fault does to one of its commands.
+    fn order(&mut self, command: &str, _order: Order) -> Progress {
+        Progress::Absent(format!("it has no command {command}"))
+    }
+
+    /// How far the last order to a command is, while that is pending.
+    fn progress(&mut self, command: &str) -> Progress {
+        Progress::Absent(format!("it has no command {command}"))
+    }
 
     /// What it measured, once it is over.
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError>;

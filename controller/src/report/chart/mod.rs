@@ -55,6 +55,8 @@ pub struct Panel {
 pub enum Content {
     /// When something happened, in seconds; true: wrongly.
     Marks(Vec<(f64, bool)>),
+    /// From when to when something was so.
+    Stretches(Vec<(f64, f64)>),
     /// Values at times; what has none is marked at the top.
     Points(Vec<(f64, Option<f64>)>),
     /// Values of bins of so many seconds, from 0 on, before and after the faults.
@@ -236,12 +238,29 @@ impl Chart<'_> {
         }
     }
 
+    fn stretches(&self, svg: &mut String, stretches: &[(f64, f64)], top: f64, height: f64) {
+        for (from, to) in stretches {
+            let (from, to) = (self.x(*from), self.x(*to));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"var(--warn)\"/>",
+                top + height * 0.2,
+                (to - from).max(1.5),
+                height * 0.6
+            );
+        }
+    }
+
     fn panel(&self, svg: &mut String, panel: &Panel, top: f64) {
         let height = panel.height();
         match &panel.content {
             Content::Marks(marks) => {
                 title(svg, top, &panel.title, "", "");
                 self.marks(svg, marks, top, height);
+            }
+            Content::Stretches(stretches) => {
+                title(svg, top, &panel.title, "", "");
+                self.stretches(svg, stretches, top, height);
             }
             Content::Points(points) => {
                 let values: Vec<f64> = points.iter().filter_map(|point| point.1).collect();
@@ -361,7 +380,7 @@ impl Chart<'_> {
 impl Panel {
     fn height(&self) -> f64 {
         match self.content {
-            Content::Marks(_) => 10.0,
+            Content::Marks(_) | Content::Stretches(_) => 10.0,
             Content::Points(_) => 84.0,
             Content::Bins { .. } => 52.0,
         }

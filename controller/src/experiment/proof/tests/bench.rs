@@ -311,6 +311,7 @@ impl Bench {
             keyless: vec![0; fired.len()],
             fired,
             losses: self.losses.clone(),
+            carried: Vec::new(),
         };
         Conclusion::of(&self.planned, &evidence)
     }

@@ -27,6 +27,8 @@ pub struct CommandResult {
     pub runs: u64,
     /// How many of those had another exit code than 0.
     pub failures: u64,
+    /// How many runs a fault ended: they are in none of the other figures.
+    pub ended_by_faults: u64,
     /// Its exit code: the first that is not 0. None of a service that was stopped.
     pub exit: Option<i32>,
     /// Its series of numbers, durations first.
@@ -83,9 +85,11 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let runs = Runs {
             exit: service.exit.unwrap_or_default(),
             failures: u64::from(service.exit.is_some_and(|exit| exit != 0)),
+            ended_by_faults: service.ended_by_faults,
             ..Runs::default()
         };
-        let result = result(&service.prepared, &runs, service.exit, 1)?;
+        let starts = u64::from(service.starts);
+        let result = result(&service.prepared, &runs, service.exit, starts)?;
         measured.timed.extend(over_time(&service.prepared, &runs));
         measured.add(result);
     }
@@ -95,7 +99,10 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         if runs.failures > 0 && !prepared.end_is_expected {
             measured.failures.push(failure(prepared, &runs, count));
         }
-        let result = result(prepared, &runs, Some(runs.exit), count)?;
+        // Of a command that only faults have ended no exit is known.
+        let has_ended = count > 0 || runs.ended_by_faults == 0;
+        let exit = has_ended.then_some(runs.exit);
+        let result = result(prepared, &runs, exit, count)?;
         measured.timed.extend(over_time(prepared, &runs));
         measured.add(result);
     }
@@ -147,6 +154,7 @@ fn result(
         service: prepared.command.is_service(),
         runs: count,
         failures: runs.failures,
+        ended_by_faults: runs.ended_by_faults,
         exit,
         series: series
             .map(|(name, measure, numbers)| SeriesResult {

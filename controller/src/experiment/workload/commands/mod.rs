@@ -20,7 +20,7 @@ use testbeds::bed::{Bed, BedError};
 use testbeds::command::{Missing, Output, Program, User, missing_of_line, missing_of_words};
 use testbeds::host::{Host, Process, ProcessError};
 
-use super::{Load, Measured, Position};
+use super::{Load, Measured, Order, Position, Progress};
 use crate::experiment::ExperimentError;
 use crate::experiment::grounds::{self, Grounds, Standing};
 use crate::experiment::timeline::Activity;
@@ -130,6 +130,12 @@ impl Prepared {
     }
 }
 
+/// A command that runs.
+enum Named<'j> {
+    Service(&'j mut Service),
+    Driver(&'j mut Driver),
+}
+
 /// The services, ready, and the drivers.
 pub struct Job {
     // Dropped in this order: drivers use services.
@@ -178,6 +184,16 @@ impl Job {
             }
         }
         Ok(job)
+    }
+
+    fn named(&mut self, command: &str) -> Option<Named<'_>> {
+        let mut services = self.services.iter_mut();
+        if let Some(service) = services.find(|service| service.prepared.name() == command) {
+            return Some(Named::Service(service));
+        }
+        let mut drivers = self.drivers.iter_mut();
+        let (_, driver) = drivers.find(|(prepared, _)| prepared.name() == command)?;
+        driver.as_mut().map(Named::Driver)
     }
 }
 
@@ -240,6 +256,22 @@ impl Load for Job {
 
     fn process(&mut self, _host: &str) -> Option<&mut Process> {
         None
+    }
+
+    fn order(&mut self, command: &str, order: Order) -> Progress {
+        match self.named(command) {
+            Some(Named::Service(service)) => service.order(order),
+            Some(Named::Driver(driver)) => driver.order(order),
+            None => Progress::Absent("it does not run yet".to_owned()),
+        }
+    }
+
+    fn progress(&mut self, command: &str) -> Progress {
+        match self.named(command) {
+            Some(Named::Service(service)) => service.progress(),
+            Some(Named::Driver(driver)) => driver.progress(),
+            None => Progress::Absent("it does not run yet".to_owned()),
+        }
     }
 
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {

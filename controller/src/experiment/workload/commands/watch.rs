@@ -87,6 +87,11 @@ impl Watch {
         }
     }
 
+    /// It is started once more: what said that it was ready says nothing any more.
+    pub fn starts_again(&self) {
+        self.lock().is_ready = false;
+    }
+
     /// A run is over: its standard output is whole.
     pub fn run_is_over(&self) {
         let mut state = self.lock();
