@@ -6,6 +6,8 @@
 
 #[path = "fault_engine/cut.rs"]
 mod cut;
+#[path = "fault_engine/followed.rs"]
+mod followed;
 #[path = "fault_engine/keyed.rs"]
 mod keyed;
 #[path = "fault_engine/keys.rs"]

@@ -38,6 +38,9 @@ pub struct Reach {
     /// How much of each flow.
     #[serde(flatten)]
     pub extent: Extent,
+    /// Where so many packets are hit of each key of a flow, what a key is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
 }
 
 /// How much of a flow a selection picks.
@@ -94,12 +97,16 @@ pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
             let Some(flow) = flow else { continue };
             add(flow, &point.switch, &mut flows, &mut hosts, &mut links);
         }
+        let extent = Extent::of(&fault.selection);
+        let keys = fault.keys.as_ref();
+        let keys = keys.filter(|_| matches!(extent, Extent::Packets(_)));
         (!flows.is_empty()).then(|| Reach {
+            per: keys.map(|keys| keys.one.clone()),
             fault: fault.id.clone(),
             flows: flows.into_iter().collect(),
             hosts: hosts.into_iter().collect(),
             links: links.into_iter().collect(),
-            extent: Extent::of(&fault.selection),
+            extent,
         })
     };
     faults.filter_map(reach).collect()
@@ -195,7 +202,10 @@ impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.fault)?;
         match self.extent {
-            Extent::Packets(packets) => write!(f, "{packets} packets of each of ")?,
+            Extent::Packets(packets) => match &self.per {
+                Some(one) => write!(f, "{packets} packets of each {one}, of ")?,
+                None => write!(f, "{packets} packets of each of ")?,
+            },
             Extent::Share(share) => write!(f, "{} of ", percent(share))?,
         }
         let list = |all: &[String]| match all.len() {

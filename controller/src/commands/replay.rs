@@ -44,6 +44,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             "events": replayed.events,
             "difference": replayed.difference,
             "faults": replayed.conclusion.faults,
+            "triggers": replayed.conclusion.triggers,
         }))?;
     } else {
         let events = replayed.events;
@@ -67,6 +68,10 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         for fault in &unproved {
             let reason = fault.reason.as_deref().unwrap_or("it is not proved");
             text += &format!("{}: not proved: {reason}\n", fault.id);
+        }
+        for trigger in replayed.conclusion.triggers.iter().filter(|trigger| !trigger.proved) {
+            let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
+            text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
     }

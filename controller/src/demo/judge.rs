@@ -141,6 +141,7 @@ mod tests {
             seed: 1,
             wall: Duration::from_secs(1),
             steps: Vec::new(),
+            triggers: Vec::new(),
             faults: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),

@@ -10,12 +10,15 @@ use serde::Serialize;
 
 use super::Planned;
 use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays};
+use super::turns::TriggerResult;
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
 pub struct Conclusion {
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// The same of triggers.
+    pub triggers: Vec<TriggerResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
@@ -36,6 +39,7 @@ impl Conclusion {
             faults: faults
                 .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
                 .collect(),
+            triggers: TriggerResult::all(planned, &proof, evidence),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,
             losses: proof.losses,
@@ -295,7 +299,7 @@ fn unkeyed(
     }
     if seen.conflated > 0 {
         told.push(format!(
-            "the switch took {} of some {} for those of others: another `seed` tells them apart",
+            "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
             count(seen.conflated, "frame"),
             keys.of
         ));
@@ -304,7 +308,7 @@ fn unkeyed(
 }
 
 /// "1 frame", "2 frames".
-fn count(number: u64, what: &str) -> String {
+pub(super) fn count(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),

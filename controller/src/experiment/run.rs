@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use host_agent::agent::RoundReport;
 use scenario::expect::metric::{
-    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
+    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric, TriggerMetric,
 };
 
 use super::proof::Evidence;
@@ -20,7 +20,7 @@ use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, TrainingOutcome};
 use super::{
     Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
-    Stage, Turn,
+    Stage, TriggerResult, Turn,
 };
 
 /// What a run showed.
@@ -33,6 +33,8 @@ pub struct Run {
     pub wall: Duration,
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// What their triggers did.
+    pub triggers: Vec<TriggerResult>,
     /// Each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
     /// By name of the flow.
@@ -162,6 +164,7 @@ pub fn run(
         seed: scenario.seed,
         wall,
         faults: conclusion.faults,
+        triggers: conclusion.triggers,
         steps,
         flows: conclusion.flows,
         losses: conclusion.losses,
@@ -226,6 +229,17 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         ];
         let known = values.into_iter().filter_map(|(what, value)| {
             let metric = Metric::fault(&fault.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for trigger in &conclusion.triggers {
+        let values = [
+            (TriggerMetric::On, trigger.on),
+            (TriggerMetric::Keyless, trigger.keyless),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::trigger(&trigger.name, what);
             value.map(|value| (metric, value as f64))
         });
         metrics.extend(known);

@@ -12,13 +12,13 @@ use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::StepResult;
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
+use crate::experiment::{FaultResult, Planned, ProbeResult, Run, TriggerResult};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{faults, grouped, milliseconds};
+use crate::report::{faults, grouped, milliseconds, triggers};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -145,6 +145,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     let tables = [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        triggers::table(&run.triggers),
         steps_table(run),
         flows_table(run),
         clients_table(run),
@@ -173,6 +174,8 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &'a Option<Aborted>,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        #[serde(skip_serializing_if = "<[TriggerResult]>::is_empty")]
+        triggers: &'a [TriggerResult],
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
@@ -191,6 +194,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &run.aborted,
         machine_strain: &run.strain,
         faults: &run.faults,
+        triggers: &run.triggers,
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
@@ -220,6 +224,11 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    if !run.triggers.is_empty() {
+        page.heading("Triggers")
+            .table(&triggers::table(&run.triggers))
+            .about(triggers::LEGEND);
     }
     let steps = steps_table(run);
     if !steps.rows().is_empty() {

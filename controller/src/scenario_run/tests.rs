@@ -10,7 +10,7 @@ use super::*;
 use crate::experiment::fleet::EpochWrite;
 use crate::experiment::machine::Strain;
 use crate::experiment::proof::Evidence;
-use crate::experiment::{Conclusion, add_metrics};
+use crate::experiment::{Conclusion, TriggerCount, add_metrics};
 use crate::report::text::Colour;
 use crate::target::Kind;
 
@@ -97,6 +97,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         recordings: recordings.into(),
         writes: vec![armed],
         keyless: vec![0; fired.len()],
+        triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
         fired,
         losses: Vec::new(),
     };
@@ -108,6 +109,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
+        triggers: conclusion.triggers,
         steps: Vec::new(),
         flows: conclusion.flows,
         losses: conclusion.losses,

@@ -32,6 +32,7 @@ scenarios! {
     a_link_that_flaps: "nginx-flap.yaml", ["nginx"];
     one_connection_in_ten_is_slow: "nginx-gray.yaml", ["nginx", "ab"];
     the_third_packet_of_each_connection: "nginx-third-packets.yaml", ["nginx", "ab"];
+    the_answer_to_the_third_request_of_each_connection: "nginx-third-answers.yaml", ["nginx", "curl"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_that_wait_by_chance: "ping-jitter.yaml", ["ping"];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::metric::{
     ClientMetric, CommandMetric, DURATION, FaultMetric, FlowMetric, Metric, ProbeMetric, RunMetric,
-    Statistic, SwitchMetric, TrainingMetric,
+    Statistic, SwitchMetric, TrainingMetric, TriggerMetric,
 };
 use crate::expect::Measure;
 use crate::model::Scenario;
@@ -23,6 +23,11 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
                 .filter(|what| *what != FaultMetric::Keyless || fault.keys.is_some())
                 .map(|what| Metric::fault(&fault.id, what)),
         );
+    }
+    for trigger in &scenario.triggers {
+        let whats = TriggerMetric::ALL.iter().copied();
+        let known = whats.filter(|what| *what != TriggerMetric::Keyless || trigger.keys.is_some());
+        all.extend(known.map(|what| Metric::trigger(&trigger.name, what)));
     }
     for flow in &scenario.flows {
         for name in [&flow.declared, &flow.name] {

@@ -28,6 +28,9 @@ const MAX_READINGS: usize = 8192;
 const MAX_MISFITS_BEHIND: u32 = 16;
 /// The same where triggers are in doubt: each frame that one turned for tells by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
+/// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
+/// key at most.
+const MAX_KEYED_BEHIND: u32 = 2;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 
@@ -53,7 +56,7 @@ pub struct Reading {
     pub begins: Vec<usize>,
     /// What was settled of triggers.
     pub settled: Trail,
-    /// How often each injection hit.
+    /// What it leaves in the counters: how often each injection hit, and behind them, how often each trigger came on.
     pub hits: Vec<u64>,
     /// Frames that were not seen to be treated as it says.
     pub misfits: u32,
@@ -193,6 +196,10 @@ struct Course {
     least: u32,
 }
 
+/// Whether all that is in doubt are triggers of single keys.
+#[derive(Debug, Clone, Copy)]
+struct OfKey(bool);
+
 /// All courses that a switch may have taken so far.
 struct Courses {
     courses: Vec<Course>,
@@ -260,9 +267,21 @@ impl Course {
                 self.since.waits += 1;
             }
         }
-        for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
-            self.since.hits[*hit] += 1;
+        for counter in engine.counted(&passage) {
+            self.since.hits[counter] += 1;
         }
+    }
+
+    /// Whether the frame that comes next was seen to be treated as it then has to be, or tells nothing.
+    fn fits(&self, port: PortFrames<'_>, index: usize) -> bool {
+        let PortFrames { engine, trace, .. } = port;
+        let mut state = self.state.clone();
+        let epoch = port.epoch(self.writes_done);
+        let passage = engine.pass(&mut state, &port.classified[index], epoch);
+        let arrival = &trace.arrivals[index];
+        let leaves_as = judge::leaves_as(engine, trace, arrival, &passage.ingress);
+        !judge::is_telling(trace, arrival, leaves_as)
+            || judge::is_as_expected(trace, arrival, &passage, leaves_as)
     }
 
     /// Hands what all have in common to each.
@@ -351,21 +370,25 @@ impl Courses {
         if !is_settled {
             self.split(index, must, may);
         }
-        let is_doubtful = self.doubt(port, index);
+        let doubtful = self.doubt(port, index);
         for course in &mut self.courses {
             course.take(port, index);
         }
         let least = self.courses.iter().map(Course::misfits).min().unwrap_or(0);
-        let behind = if is_doubtful { MAX_DOUBTFUL_BEHIND } else { MAX_MISFITS_BEHIND };
+        let behind = match doubtful {
+            None => MAX_MISFITS_BEHIND,
+            Some(OfKey(false)) => MAX_DOUBTFUL_BEHIND,
+            Some(OfKey(true)) => MAX_KEYED_BEHIND,
+        };
         let bar = least + behind;
         self.courses.retain(|course| course.misfits() <= bar);
-        if !is_settled || is_doubtful {
+        if !is_settled || doubtful.is_some() {
             self.merge();
         }
     }
 
-    /// Takes both ways where a trigger may have ended before a frame or behind it; whether it did so.
-    fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> bool {
+    /// Takes both ways where a trigger may have ended before a frame or behind it, if any may.
+    fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
         let frame = &port.classified[index];
         // What was assumed and did not come is no course that the switch can have taken.
         if self.courses.iter().any(|course| !port.engine.is_refuted(&course.state, frame)) {
@@ -373,12 +396,15 @@ impl Courses {
         }
         let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
         if self.courses.iter().all(|course| doubts_of(course).is_empty()) {
-            return false;
+            return None;
         }
+        let mut of_key = true;
         let mut split = Vec::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
             let doubts = doubts_of(&course);
+            let is_of_key = doubts.iter().flatten().all(|doubt| doubt.is_of_key);
+            of_key &= is_of_key;
             let mut ways = vec![course];
             for either in doubts {
                 let both = ways.into_iter().flat_map(|course| {
@@ -386,10 +412,18 @@ impl Courses {
                 });
                 ways = both.collect();
             }
+            // What became of the frame mostly tells at once; with as many keys as there may be, what is left open adds up.
+            if is_of_key && ways.len() > 1 {
+                let fitting = ways.iter().filter(|way| way.fits(port, index)).cloned();
+                let fitting: Vec<Course> = fitting.collect();
+                if !fitting.is_empty() {
+                    ways = fitting;
+                }
+            }
             split.extend(ways);
         }
         self.courses = split;
-        true
+        Some(OfKey(of_key))
     }
 
     fn split(&mut self, index: usize, must: usize, may: usize) {
