@@ -20,12 +20,14 @@ pub(super) struct Followed {
     pub turned: Vec<(u32, u64, u32)>,
     /// How the next frame is assumed to meet it, whatever it is.
     pub view: Option<bool>,
-    /// The frame that comes now is assumed to have met it on.
-    pub is_assumed_on: bool,
+    /// How the frame that comes now is assumed to have met it.
+    pub assumed: Option<bool>,
     /// For which key, and until when, it has to turn, since a frame is assumed to have met it turned.
     pub owed: Vec<(u32, u64)>,
     /// The same, where what it owes has been undone by that frame: the one by which it came on counts for nothing any more.
     pub spent: Vec<(u32, u64)>,
+    /// For which key, what a frame was that is assumed to have come only when it had turned off.
+    pub late: Vec<(u32, u16)>,
     /// Of keys, when what time ends is over for good, and in which place it is. So states become one again that differ in
     /// nothing else.
     ending: Arc<BTreeSet<(u64, u32)>>,
@@ -62,6 +64,14 @@ impl Progress {
 }
 
 impl Followed {
+    /// That of a key's place, or that of all packets.
+    pub fn at(&mut self, at: Option<u32>) -> &mut Progress {
+        match at {
+            None => &mut self.shared,
+            Some(at) => &mut self.keyed.get_mut(at).cell,
+        }
+    }
+
     /// Forgets what makes no difference any more.
     pub fn forget(&mut self, now_ns: u64) {
         self.turned
@@ -100,6 +110,17 @@ impl Followed {
         let is_of = |owed: &(u32, u64)| owed.0 == key;
         self.spent.extend(self.owed.iter().copied().filter(is_of));
         self.owed.retain(|owed| !is_of(owed));
+    }
+
+    /// That a frame is assumed to have met it off, and it is still to turn: what the frame was counts from then.
+    pub fn defers(&self, key: u32) -> bool {
+        self.assumed == Some(false) && self.owed.iter().any(|(of, _)| *of == key)
+    }
+
+    /// What was to count when it had turned.
+    pub fn take_late(&mut self, key: u32) -> Option<u16> {
+        let known = self.late.iter().position(|(of, _)| *of == key)?;
+        Some(self.late.remove(known).1)
     }
 
     /// Whether it came on by this frame before one that undid it.

@@ -246,7 +246,7 @@ impl Engine {
         let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();
         let on = triggers.map(|(number, (trigger, followed))| {
             let view = followed.view.take();
-            followed.is_assumed_on = view == Some(true);
+            followed.assumed = view;
             followed.forget(frame.at_ns);
             if epoch == 0 || !trigger.meets(frame) {
                 return false;
@@ -318,26 +318,36 @@ impl Engine {
             }
             let (key, resets) = (print(number, frame), events & 1 << RESETS);
             // While it is on, it counts nothing more.
-            let events = match followed.is_assumed_on && resets == 0 {
+            let is_assumed_on = followed.assumed == Some(true);
+            let events = match is_assumed_on && resets == 0 {
                 true => 0,
                 false => events,
             };
-            if followed.is_assumed_on && resets != 0 {
+            if is_assumed_on && resets != 0 {
                 followed.undo(key);
+            } else if followed.defers(key) {
+                followed.late.push((key, events));
+                continue;
             } else if events & !resets != 0 && followed.is_spent(key) {
                 triggered.came_on.push(trigger.index);
                 continue;
             }
-            let progress = match at {
-                None => &mut followed.shared,
-                Some(at) => &mut followed.keyed.get_mut(at).cell,
+            let mut counts = |followed: &mut Followed, events: u16| {
+                let progress = followed.at(at);
+                let was_on = trigger.is_on(progress);
+                if trigger.count(progress, events, frame.at_ns) {
+                    triggered.came_on.push(trigger.index);
+                }
+                let turns = trigger.is_on(progress) != was_on;
+                if turns {
+                    followed.turns(key, frame.at_ns, frame.port);
+                }
+                turns
             };
-            let was_on = trigger.is_on(progress);
-            if trigger.count(progress, events, frame.at_ns) {
-                triggered.came_on.push(trigger.index);
-            }
-            if trigger.is_on(progress) != was_on {
-                followed.turns(key, frame.at_ns, frame.port);
+            if counts(followed, events)
+                && let Some(late) = followed.take_late(key)
+            {
+                counts(followed, late);
             }
             if let Some(at) = at {
                 followed.ends_in_time(at);

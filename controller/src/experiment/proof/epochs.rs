@@ -14,6 +14,7 @@ use scenario::replay::{Classified, Doubt, Engine, Passage, State};
 
 use super::super::fleet::EpochWrite;
 use super::STAMP_NS;
+use super::ahead::{self, Ahead};
 use super::judge;
 use super::order;
 use super::trace::SwitchTrace;
@@ -31,6 +32,8 @@ const MAX_DOUBTFUL_BEHIND: u32 = 6;
 /// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
 /// key at most.
 const MAX_KEYED_BEHIND: u32 = 2;
+/// From so many courses on, doubts of keys are decided by what comes next rather than followed.
+const MANY_COURSES: usize = 32;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 
@@ -121,7 +124,7 @@ pub fn readings(
     boundaries: &[Range<usize>],
     injections: usize,
 ) -> Readings {
-    let mut courses = Courses::new(port.engine.start(), injections);
+    let mut courses = Courses::new(port.engine.start(), injections, boundaries);
     for index in port.watched() {
         // Which writes must have been done when this frame was processed, and which may have been.
         let done_by = |edge: &dyn Fn(&Range<usize>) -> usize| {
@@ -166,8 +169,12 @@ pub fn follow(port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passag
 impl PortFrames<'_> {
     /// Indexes of the frames that a unit may look at.
     fn watched(self) -> impl Iterator<Item = usize> {
-        let ignored = move |i: &usize| self.engine.ignores(&self.classified[*i]);
-        (self.range.0..self.range.1).filter(move |i| !ignored(i))
+        (self.range.0..self.range.1).filter(move |index| self.is_watched(*index))
+    }
+
+    /// Whether a unit may look at a frame, or a trigger.
+    pub fn is_watched(self, index: usize) -> bool {
+        !self.engine.ignores(&self.classified[index])
     }
 
     /// The epoch that a frame met, if a reading is right.
@@ -205,6 +212,8 @@ struct Courses {
     courses: Vec<Course>,
     /// The least misfits of a reading that was given up for want of room.
     given_up: Option<u32>,
+    /// With which frames each write may take effect.
+    boundaries: Vec<Range<usize>>,
 }
 
 impl Reading {
@@ -270,18 +279,6 @@ impl Course {
         for counter in engine.counted(&passage) {
             self.since.hits[counter] += 1;
         }
-    }
-
-    /// Whether the frame that comes next was seen to be treated as it then has to be, or tells nothing.
-    fn fits(&self, port: PortFrames<'_>, index: usize) -> bool {
-        let PortFrames { engine, trace, .. } = port;
-        let mut state = self.state.clone();
-        let epoch = port.epoch(self.writes_done);
-        let passage = engine.pass(&mut state, &port.classified[index], epoch);
-        let arrival = &trace.arrivals[index];
-        let leaves_as = judge::leaves_as(engine, trace, arrival, &passage.ingress);
-        !judge::is_telling(trace, arrival, leaves_as)
-            || judge::is_as_expected(trace, arrival, &passage, leaves_as)
     }
 
     /// Hands what all have in common to each.
@@ -350,7 +347,7 @@ impl Course {
 }
 
 impl Courses {
-    fn new(state: State, injections: usize) -> Courses {
+    fn new(state: State, injections: usize, boundaries: &[Range<usize>]) -> Courses {
         let first = Reading::new(injections);
         Courses {
             courses: vec![Course {
@@ -361,7 +358,14 @@ impl Courses {
                 least: 0,
             }],
             given_up: None,
+            boundaries: boundaries.to_vec(),
         }
+    }
+
+    /// Behind a frame, the first with which a write may take effect.
+    fn next_write(&self, index: usize) -> usize {
+        let later = self.boundaries.iter().filter(|range| range.end > index + 1);
+        later.map(|range| range.start.max(index + 1)).min().unwrap_or(usize::MAX)
     }
 
     /// Takes a frame on every course, after at least `must` and at most `may` writes.
@@ -399,6 +403,7 @@ impl Courses {
             return None;
         }
         let mut of_key = true;
+        let is_crowded = self.courses.len() >= MANY_COURSES;
         let mut split = Vec::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
@@ -412,12 +417,21 @@ impl Courses {
                 });
                 ways = both.collect();
             }
-            // What became of the frame mostly tells at once; with as many keys as there may be, what is left open adds up.
-            if is_of_key && ways.len() > 1 {
-                let fitting = ways.iter().filter(|way| way.fits(port, index)).cloned();
-                let fitting: Vec<Course> = fitting.collect();
-                if !fitting.is_empty() {
-                    ways = fitting;
+            if is_of_key {
+                let done = ways.first().map_or(0, |way| way.writes_done);
+                let ahead = Ahead {
+                    port,
+                    epoch: port.epoch(done),
+                    until: self.next_write(index),
+                };
+                // With as many keys as there may be, what is left open adds up.
+                let far = [1, ahead::FAR].into_iter().take(1 + usize::from(is_crowded));
+                for frames in far {
+                    if ways.len() > 1 {
+                        let states = ways.iter().map(|way| way.state.clone()).collect();
+                        let mut likely = ahead.likely(index, frames, states).into_iter();
+                        ways.retain(|_| likely.next().unwrap_or(true));
+                    }
                 }
             }
             split.extend(ways);

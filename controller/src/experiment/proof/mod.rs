@@ -7,6 +7,7 @@
 //! trace (who came, who left) → epochs (which step of the timeline met whom, replayed) → judge and order (what differs) →
 //! [`Observation`]s; switch.rs leads from one to the next.
 
+mod ahead;
 mod epochs;
 mod flows;
 mod hits;
