@@ -123,9 +123,7 @@ impl Scenario {
         let lines = self.expectations.iter();
         let lines = lines.chain(&self.awaited).chain(&self.abort_if);
         let mut metrics = lines.flat_map(Expectation::metrics);
-        let is_of = |metric: &Metric| {
-            matches!(metric, Metric::Trigger { name, .. } if name.as_str() == trigger.name)
-        };
+        let is_of = |metric: &Metric| matches!(metric, Metric::Trigger { name, .. } if name.as_str() == trigger.name);
         metrics.any(|(metric, _)| is_of(metric))
     }
 

@@ -103,7 +103,11 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
     // A line that was refused may have named one.
-    let read = [&scenario.expectations, &scenario.awaited, &scenario.abort_if];
+    let read = [
+        &scenario.expectations,
+        &scenario.awaited,
+        &scenario.abort_if,
+    ];
     let is_read = read.map(Vec::len) == [&expect, &awaited, &abort_if].map(Vec::len);
     if is_whole && is_read {
         trigger::unused(sink, &scenario);

@@ -239,12 +239,7 @@ pub(crate) fn unused(sink: &mut Sink<'_>, scenario: &Scenario) {
 }
 
 /// Refuses triggers that can never be on, and faults that no trigger can start.
-pub(crate) fn check(
-    sink: &mut Sink<'_>,
-    triggers: &[Trigger],
-    faults: &[Fault],
-    flows: &[Flow],
-) {
+pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault], flows: &[Flow]) {
     for (number, trigger) in triggers.iter().enumerate() {
         keys_meet(sink, (number, trigger), faults, flows);
         // What starts it again is counted first, and nowhere else.
@@ -297,7 +292,9 @@ fn keys_meet(
     if keys.shared == Shared::Nothing {
         return;
     }
-    let Some(first) = trigger.stages.first() else { return };
+    let Some(first) = trigger.stages.first() else {
+        return;
+    };
     // What was refused has no ends, and is no news.
     let apart = |one: &BTreeSet<_>, other: &BTreeSet<_>| {
         !one.is_empty() && !other.is_empty() && one.is_disjoint(other)
@@ -310,8 +307,12 @@ fn keys_meet(
         _ => "come from others",
     };
     let hint = match keys.shared {
-        Shared::Direction => "`per: {connection: both}` takes both directions of a connection for one",
-        _ => "name flows of the same senders; `per: {connection: both}` takes both directions of a connection for one",
+        Shared::Direction => {
+            "`per: {connection: both}` takes both directions of a connection for one"
+        }
+        _ => {
+            "name flows of the same senders; `per: {connection: both}` takes both directions of a connection for one"
+        }
     };
     if let Some(event) = never.find(|event| apart(&begin, &of_event(event))) {
         let message = format!(

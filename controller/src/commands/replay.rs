@@ -69,7 +69,12 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             let reason = fault.reason.as_deref().unwrap_or("it is not proved");
             text += &format!("{}: not proved: {reason}\n", fault.id);
         }
-        for trigger in replayed.conclusion.triggers.iter().filter(|trigger| !trigger.proved) {
+        for trigger in replayed
+            .conclusion
+            .triggers
+            .iter()
+            .filter(|trigger| !trigger.proved)
+        {
             let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
             text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }

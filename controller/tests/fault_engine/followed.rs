@@ -230,16 +230,35 @@ fn compare(arch: Arch, rest: &str, (connections, count): (u32, usize), least: u6
         passage.ingress.hits.iter().for_each(|hit| hits[*hit] += 1);
         let triggered = &passage.triggered;
         triggered.came_on.iter().for_each(|index| on[*index] += 1);
-        triggered.keyless.iter().for_each(|index| keyless[*index] += 1);
+        triggered
+            .keyless
+            .iter()
+            .for_each(|index| keyless[*index] += 1);
         assert!(triggered.conflated.is_empty(), "{arch:?}: {segment:?}");
         let copies = send(&mut lab, segment);
-        assert_eq!(copies, passage.leaving(0), "{arch:?}: packet {number}, {segment:?}");
+        assert_eq!(
+            copies,
+            passage.leaving(0),
+            "{arch:?}: packet {number}, {segment:?}"
+        );
         lab.now_ns += [0, 1_000, 40_000, 700_000][any(4) as usize];
     }
     for (index, point) in lab.plan.injections.iter().enumerate() {
-        let counted = lab.switch.counter_read(&point.counter, point.cell as u64).unwrap();
-        assert_eq!(counted.packets, hits[index], "{arch:?}: {} on {}", point.fault, point.flow);
-        assert!(hits[index] > least, "{arch:?}: {} on {}: {hits:?}", point.fault, point.flow);
+        let counted = lab
+            .switch
+            .counter_read(&point.counter, point.cell as u64)
+            .unwrap();
+        assert_eq!(
+            counted.packets, hits[index],
+            "{arch:?}: {} on {}",
+            point.fault, point.flow
+        );
+        assert!(
+            hits[index] > least,
+            "{arch:?}: {} on {}: {hits:?}",
+            point.fault,
+            point.flow
+        );
     }
     for named in &lab.plan.switch("sw").unwrap().triggers {
         for (counter, expected) in [(&named.counter, &on), (&named.keyless, &keyless)] {
@@ -318,7 +337,10 @@ fn the_next_answer_behind_the_third_request_of_each_of_ten_thousand_connections(
         }
         assert_eq!(lab.fired("next"), 10_000);
         let named = &lab.plan.switch("sw").unwrap().triggers[0];
-        let on = lab.switch.counter_read(named.counter.as_ref().unwrap(), 0).unwrap();
+        let on = lab
+            .switch
+            .counter_read(named.counter.as_ref().unwrap(), 0)
+            .unwrap();
         assert_eq!(on.packets, 10_000);
     }
 }

@@ -74,6 +74,10 @@ fn passes(file: &str, programs: &[&str]) {
         assert_eq!(fault["fired"], fault["observed"], "{fault}");
         assert_ne!(fault["fired"], 0, "{fault}");
     }
+    for trigger in run["triggers"].as_array().into_iter().flatten() {
+        assert_eq!(trigger["proved"], true, "{trigger}");
+        assert_eq!(trigger["on"], trigger["observed"], "{trigger}");
+    }
     for expectation in all("expectations") {
         assert_eq!(expectation["passed"], true, "{expectation}");
     }

@@ -80,7 +80,11 @@ impl<'a> Keyed<'a> {
         }
         let (low, high) = (self.keys.bits - 1, 32 - self.keys.bits);
         for (number, of) in [&place, &place, &print, &print].iter().enumerate() {
-            let bits = if number % 2 == 0 { (low, 0) } else { (31, high) };
+            let bits = if number % 2 == 0 {
+                (low, 0)
+            } else {
+                (31, high)
+            };
             w.line(format!(
                 "bit<32> at{number}{} = (bit<32>) {of}[{}:{}];",
                 self.tag, bits.0, bits.1
@@ -117,7 +121,8 @@ impl<'a> Keyed<'a> {
 
     /// Statement that takes a cell for the packet's key.
     pub fn take(&self, register: &str, at: &str) -> String {
-        self.dialect.write(register, &format!("print{}", self.tag), at)
+        self.dialect
+            .write(register, &format!("print{}", self.tag), at)
     }
 
     /// Statements that take the cell that was found, whichever way it is in.

@@ -109,7 +109,8 @@ impl<'a> Text<'a> {
 
     /// Which cell of its registers is the packet's.
     fn at(&self) -> String {
-        self.keyed().map_or_else(|| FIRST.to_owned(), |keyed| keyed.slot())
+        self.keyed()
+            .map_or_else(|| FIRST.to_owned(), |keyed| keyed.slot())
     }
 
     /// The packet's key has a cell, or could have one.
@@ -123,7 +124,12 @@ impl<'a> Text<'a> {
     }
 
     fn state(&self, w: &mut Writer) {
-        let Text { dialect, number, trigger, .. } = self;
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
         w.line(format!("// {}", trigger.about));
         let (index, cells) = match self.keyed() {
             Some(keyed) => ("bit<32>", keyed.cells()),
@@ -184,7 +190,11 @@ impl<'a> Text<'a> {
         w.open(format!("if (meets{number} == 1)"));
         keyed.hash(None, w);
         keyed.find(&self.held(), |_, _, _| {}, w);
-        w.open(format!("if ({} && {} != 0)", self.may_have_cell(), self.held()));
+        w.open(format!(
+            "if ({} && {} != 0)",
+            self.may_have_cell(),
+            self.held()
+        ));
         if keyed.keys.restarts {
             keyed.restart(&[&format!("progress{number}")], w);
         }
@@ -195,7 +205,12 @@ impl<'a> Text<'a> {
 
     /// How far it is, and whether that is over.
     fn read(&self, w: &mut Writer) {
-        let Text { dialect, number, trigger, .. } = self;
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
         let (step, at) = (format!("step{number}"), self.at());
         w.line(dialect.read(&format!("progress{number}"), &step, &at));
         let limited = trigger.limited();
@@ -224,7 +239,12 @@ impl<'a> Text<'a> {
     }
 
     fn advance(&self, w: &mut Writer) {
-        let Text { dialect, number, trigger, .. } = self;
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
         let sees = format!("sees{number}");
         let mut fires = |unit: usize, bit: u32| {
             w.open(format!("if (fire{unit} == 1)"));
@@ -240,7 +260,11 @@ impl<'a> Text<'a> {
             return;
         };
         w.open(format!("if ({sees} != 0)"));
-        w.open(format!("if ({} && {} == 0)", self.may_have_cell(), self.held()));
+        w.open(format!(
+            "if ({} && {} == 0)",
+            self.may_have_cell(),
+            self.held()
+        ));
         keyed.take_found(w);
         if keyed.keys.restarts {
             w.line(keyed.bear(&format!("seq{number}")));
@@ -256,7 +280,12 @@ impl<'a> Text<'a> {
 
     /// How far it is with what the packet was.
     fn count(&self, w: &mut Writer) {
-        let Text { dialect, number, trigger, .. } = self;
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
         let (step, sees, at) = (format!("step{number}"), format!("sees{number}"), self.at());
         // What starts it again may be what it then counts first.
         w.open(format!("if ({sees}[{RESETS}:{RESETS}] == 1)"));

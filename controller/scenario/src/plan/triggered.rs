@@ -178,7 +178,9 @@ pub(super) fn of_switch(
 /// wait for it.
 pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> {
     let faults = of(scenario, trigger).into_iter();
-    let flows = faults.flat_map(|fault| &scenario.faults[fault].flows).copied();
+    let flows = faults
+        .flat_map(|fault| &scenario.faults[fault].flows)
+        .copied();
     flows.chain(scenario.triggers[trigger].flows()).collect()
 }
 

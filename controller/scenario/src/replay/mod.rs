@@ -122,8 +122,8 @@ impl Engine {
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         let flows = |port| self.flows(&self.library.dissect(frame, port));
-        let restarts = self.ingress.iter().any(Unit::restarts)
-            || self.triggers.iter().any(Trigger::restarts);
+        let restarts =
+            self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
         let begins = match restarts {
             true => self.begins(&self.library.dissect(frame, port)),
             false => None,

@@ -82,7 +82,10 @@ impl Followed {
             }
             Arc::make_mut(&mut self.ending).pop_first();
             let progress = self.keyed.get(at).cell;
-            if progress.over_for_good_ns().is_some_and(|over_ns| over_ns < now_ns) {
+            if progress
+                .over_for_good_ns()
+                .is_some_and(|over_ns| over_ns < now_ns)
+            {
                 self.keyed.get_mut(at).cell.start_again();
             }
         }

@@ -95,7 +95,10 @@ impl<T: Copy + Default> Slots<T> {
     /// What stands in a place.
     pub fn get(&self, at: u32) -> Slot<T> {
         let (branch, chunk, cell) = parts(at);
-        let chunk = self.0.get(&branch).and_then(|branch| branch[chunk].as_ref());
+        let chunk = self
+            .0
+            .get(&branch)
+            .and_then(|branch| branch[chunk].as_ref());
         chunk.map_or_else(Slot::default, |chunk| chunk[cell])
     }
 

@@ -59,6 +59,14 @@ pub struct Doubt {
     pub is_of_key: bool,
 }
 
+impl Doubt {
+    /// Whether it is when a time is over: then what comes next is told apart by one clock.
+    #[must_use]
+    pub fn is_of_time(&self) -> bool {
+        matches!(self.way, Way::Ended(_))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// By the switch's clock its time was over before the frame, or not.
@@ -304,7 +312,9 @@ impl Engine {
                 }
                 (Some(_), 0) => continue,
                 (Some(Place::Free(at)), _) => {
-                    let slot = followed.keyed.take(at, &frame.trigger_keys[number], NO_SALT);
+                    let slot = followed
+                        .keyed
+                        .take(at, &frame.trigger_keys[number], NO_SALT);
                     slot.born = frame.begins.filter(|_| trigger.restarts()).unwrap_or(0);
                     Some(at)
                 }
@@ -362,8 +372,7 @@ impl Engine {
         let counted = self.triggers.iter().filter(|trigger| trigger.is_counted);
         let on = passage.triggered.came_on.iter();
         let on = on.filter(move |index| counted.clone().any(|trigger| trigger.index == **index));
-        hits.copied()
-            .chain(on.map(|index| self.injections + index))
+        hits.copied().chain(on.map(|index| self.injections + index))
     }
 
     /// What is not known of triggers when a frame comes, by trigger the ways in which it can be. A switch takes a frame a little
@@ -432,7 +441,9 @@ impl Engine {
                 let is_owed = followed.owed.iter().any(|(of, _)| *of == key);
                 // That it turns later is owed, but where it is known to have turned.
                 if !was_turned && !is_owed {
-                    followed.owed.push((key, frame.at_ns.saturating_add(RACE_NS)));
+                    followed
+                        .owed
+                        .push((key, frame.at_ns.saturating_add(RACE_NS)));
                 }
             }
         }

@@ -241,7 +241,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
-        triggers: sections.get("triggers").map(faults::keys).unwrap_or_default(),
+        triggers: sections
+            .get("triggers")
+            .map(faults::keys)
+            .unwrap_or_default(),
         workload_is_refused,
         probes_are_refused: sink.errors() > errors,
     };

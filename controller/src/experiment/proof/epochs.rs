@@ -32,8 +32,10 @@ const MAX_DOUBTFUL_BEHIND: u32 = 6;
 /// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
 /// key at most.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From so many courses on, doubts of keys are decided by what comes next rather than followed.
-const MANY_COURSES: usize = 32;
+/// From so many courses on, doubts of keys are decided by what comes next rather than followed; sooner if all that is in doubt
+/// is when a time is over, where little else is in doubt.
+const MANY_COURSES: usize = 64;
+const MANY_IN_TIME: usize = 4;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 
@@ -403,7 +405,7 @@ impl Courses {
             return None;
         }
         let mut of_key = true;
-        let is_crowded = self.courses.len() >= MANY_COURSES;
+        let courses = self.courses.len();
         let mut split = Vec::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
@@ -411,7 +413,7 @@ impl Courses {
             let is_of_key = doubts.iter().flatten().all(|doubt| doubt.is_of_key);
             of_key &= is_of_key;
             let mut ways = vec![course];
-            for either in doubts {
+            for either in &doubts {
                 let both = ways.into_iter().flat_map(|course| {
                     either.map(|doubt| course.settled(port, index, doubt))
                 });
@@ -424,6 +426,8 @@ impl Courses {
                     epoch: port.epoch(done),
                     until: self.next_write(index),
                 };
+                let is_of_time = doubts.iter().flatten().all(Doubt::is_of_time);
+                let is_crowded = courses >= if is_of_time { MANY_IN_TIME } else { MANY_COURSES };
                 // With as many keys as there may be, what is left open adds up.
                 let far = [1, ahead::FAR].into_iter().take(1 + usize::from(is_crowded));
                 for frames in far {
