@@ -34,7 +34,7 @@ const MAX_DOUBTFUL_BEHIND: u32 = 6;
 const MAX_KEYED_BEHIND: u32 = 2;
 /// From so many courses on, doubts of keys are decided by what comes next rather than followed; sooner if all that is in doubt
 /// is when a time is over, where little else is in doubt.
-const MANY_COURSES: usize = 64;
+const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
