@@ -39,6 +39,9 @@ pub struct Reach {
     /// How much of each flow.
     #[serde(flatten)]
     pub extent: Extent,
+    /// Where so many packets are hit of each key of a flow, what a key is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
 }
 
 /// How much of a flow a selection picks.
@@ -99,12 +102,16 @@ pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
             let Some(flow) = flow else { continue };
             add(flow, &point.switch, &mut flows, &mut hosts, &mut links);
         }
+        let extent = Extent::of(&fault.selection);
+        let keys = fault.keys.as_ref();
+        let keys = keys.filter(|_| matches!(extent, Extent::Packets(_)));
         (!flows.is_empty()).then(|| Reach {
+            per: keys.map(|keys| keys.one.clone()),
             fault: fault.id.clone(),
             flows: flows.into_iter().collect(),
             hosts: hosts.into_iter().collect(),
             links: links.into_iter().collect(),
-            extent: Extent::of(&fault.selection),
+            extent,
         })
     };
     let disruptions = scenario.disruptions.iter();
@@ -120,6 +127,7 @@ fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
         hosts: Vec::new(),
         links: Vec::new(),
         extent: Extent::Command(disruption.does.subject().name().to_owned()),
+        per: None,
     };
     let Subject::Switch(switch) = disruption.does.subject() else {
         reach.hosts = disruption
@@ -258,7 +266,10 @@ impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.fault)?;
         match &self.extent {
-            Extent::Packets(packets) => write!(f, "{packets} packets of each of ")?,
+            Extent::Packets(packets) => match &self.per {
+                Some(one) => write!(f, "{packets} packets of each {one}, of ")?,
+                None => write!(f, "{packets} packets of each of ")?,
+            },
             Extent::Share(share) => write!(f, "{} of ", percent(*share))?,
             Extent::Command(name) => write!(f, "command {name}")?,
             Extent::Switch(name) => write!(f, "switch {name}")?,

@@ -69,8 +69,9 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let others = raw.disruptions.iter().map(|disruption| &disruption.id);
     check_duplicate_ids(sink, &ids.chain(others).collect::<Vec<_>>());
     // Triggers name faults by their position.
-    if faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len() {
-        trigger::check(sink, &triggers, &faults);
+    let is_whole = faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len();
+    if is_whole {
+        trigger::check(sink, &triggers, &faults, &flows);
     }
     let Raw {
         name,
@@ -119,6 +120,16 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let awaited: Vec<Node> = steps.iter().filter_map(|step| step.on.clone()).collect();
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
+    // A line that was refused may have named one.
+    let read = [
+        &scenario.expectations,
+        &scenario.awaited,
+        &scenario.abort_if,
+    ];
+    let is_read = read.map(Vec::len) == [&expect, &awaited, &abort_if].map(Vec::len);
+    if is_whole && is_read {
+        trigger::unused(sink, &scenario);
+    }
     check::check(sink, &scenario);
     disruption::check(sink, &scenario);
     if !sink.has_errors() {

@@ -49,6 +49,7 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             "difference": replayed.difference,
             "faults": replayed.conclusion.faults,
             "disruptions": replayed.conclusion.disruptions,
+            "triggers": replayed.conclusion.triggers,
         }))?;
     } else {
         let events = replayed.events;
@@ -72,6 +73,15 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         for (id, reason) in &unproved {
             let reason = reason.as_deref().unwrap_or("it is not proved");
             text += &format!("{id}: not proved: {reason}\n");
+        }
+        for trigger in replayed
+            .conclusion
+            .triggers
+            .iter()
+            .filter(|trigger| !trigger.proved)
+        {
+            let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
+            text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
     }

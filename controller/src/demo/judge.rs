@@ -143,6 +143,7 @@ mod tests {
             seed: 1,
             wall: Duration::from_secs(1),
             steps: Vec::new(),
+            triggers: Vec::new(),
             faults: Vec::new(),
             disruptions: Vec::new(),
             flows: [].into(),

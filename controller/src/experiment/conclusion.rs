@@ -13,6 +13,7 @@ use super::Planned;
 use super::proof::{
     self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays, Throughput,
 };
+use super::turns::TriggerResult;
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Conclusion {
     pub faults: Vec<FaultResult>,
     /// Those of programs and switches, in declared order.
     pub disruptions: Vec<DisruptionResult>,
+    /// The same of triggers.
+    pub triggers: Vec<TriggerResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// What declared flows carried over time.
@@ -48,6 +51,7 @@ impl Conclusion {
                 .iter()
                 .map(|disruption| DisruptionResult::of(planned, disruption, evidence))
                 .collect(),
+            triggers: TriggerResult::all(planned, &proof, evidence),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,
             throughput: proof.throughput,
@@ -308,7 +312,7 @@ fn unkeyed(
     }
     if seen.conflated > 0 {
         told.push(format!(
-            "the switch took {} of some {} for those of others: another `seed` tells them apart",
+            "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
             count(seen.conflated, "frame"),
             keys.of
         ));
@@ -317,7 +321,7 @@ fn unkeyed(
 }
 
 /// "1 frame", "2 frames".
-fn count(number: u64, what: &str) -> String {
+pub(super) fn count(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),

@@ -57,6 +57,16 @@ pub struct EpochWrite {
     pub confirmed_ns: u64,
 }
 
+/// What a switch has counted of a trigger.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerCount {
+    /// How often it came on; 0 where that is not counted.
+    pub on: u64,
+    /// Packets that it would have counted, and whose key had no cell.
+    pub keyless: u64,
+}
+
 pub(super) struct Device {
     pub(super) target: Box<dyn Target>,
     pub(super) program: Arc<Program>,
@@ -420,6 +430,27 @@ impl Fleet {
             Ok(cells.get(injection.cell).map_or(0, |cell| cell.packets))
         };
         plan.injections.iter().map(count).collect()
+    }
+
+    /// What the switches counted of each trigger of the scenario, in declared order.
+    pub fn triggers(&mut self, planned: &Planned) -> Result<Vec<TriggerCount>, FleetError> {
+        let mut counts = vec![TriggerCount::default(); planned.scenario.triggers.len()];
+        for switch in &planned.plan.switches {
+            for trigger in &switch.triggers {
+                let mut count = |counter: &Option<String>| -> Result<u64, FleetError> {
+                    let Some(counter) = counter else {
+                        return Ok(0);
+                    };
+                    let cells = self.counter(&switch.name, counter)?;
+                    Ok(cells.first().map_or(0, |cell| cell.packets))
+                };
+                counts[trigger.index] = TriggerCount {
+                    on: count(&trigger.counter)?,
+                    keyless: count(&trigger.keyless)?,
+                };
+            }
+        }
+        Ok(counts)
     }
 
     /// How soon each switch runs packets when it is woken, as far as they say.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use scenario::expect::Expectation;
-use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
+use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric, TriggerMetric};
 use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 
@@ -98,6 +98,13 @@ impl<'p> Guard<'p> {
             for (injection, fired) in self.planned.plan.injections.iter().zip(fired) {
                 let metric = Metric::fault(&injection.fault, FaultMetric::Fired);
                 *metrics.entry(metric).or_default() += fired as f64;
+            }
+        }
+        if wanted().any(|metric| matches!(metric, Metric::Trigger { .. })) {
+            let counts = fleet.triggers(self.planned)?;
+            for (trigger, count) in scenario.triggers.iter().zip(counts) {
+                let metric = Metric::trigger(&trigger.name, TriggerMetric::On);
+                metrics.insert(metric, count.on as f64);
             }
         }
         if wanted().any(|metric| matches!(metric, Metric::Probe { .. } | Metric::Fault { .. })) {

@@ -13,7 +13,7 @@ pub mod program;
 pub mod replace;
 pub mod timeline;
 
-pub use fleet::EpochWrite;
+pub use fleet::{EpochWrite, TriggerCount};
 pub use planned::{Planned, Switches};
 
 /// What needs a network of ours.
@@ -37,6 +37,7 @@ in_a_testbed! {
     pub mod proof;
     mod run;
     mod stage;
+    mod turns;
 pub mod steps;
     pub mod workload;
 
@@ -50,6 +51,7 @@ pub mod steps;
     pub use probing::ProbeResult;
     pub use run::{Run, Trained, run};
     pub use stage::{Conditions, Record, Stage};
+    pub use turns::TriggerResult;
 
     pub(crate) use error::{how_it_ended, last_words};
     #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use host_agent::agent::RoundReport;
 use scenario::expect::metric::{
-    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
+    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric, TriggerMetric,
 };
 
 use super::disruption::{Disruptor, Switchboard};
@@ -22,7 +22,7 @@ use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
 use super::{
     Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
-    Stage, Turn,
+    Stage, TriggerResult, Turn,
 };
 
 /// What a run showed.
@@ -37,6 +37,8 @@ pub struct Run {
     pub faults: Vec<FaultResult>,
     /// Those of programs and switches, in declared order.
     pub disruptions: Vec<DisruptionResult>,
+    /// What their triggers did.
+    pub triggers: Vec<TriggerResult>,
     /// Each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
     /// By name of the flow.
@@ -194,6 +196,7 @@ pub fn run(
         wall,
         faults: conclusion.faults,
         disruptions: conclusion.disruptions,
+        triggers: conclusion.triggers,
         steps,
         flows: conclusion.flows,
         throughput: conclusion.throughput,
@@ -273,6 +276,17 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         ];
         let known = values.into_iter().filter_map(|(what, value)| {
             let metric = Metric::fault(&disruption.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for trigger in &conclusion.triggers {
+        let values = [
+            (TriggerMetric::On, trigger.on),
+            (TriggerMetric::Keyless, trigger.keyless),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::trigger(&trigger.name, what);
             value.map(|value| (metric, value as f64))
         });
         metrics.extend(known);

@@ -166,6 +166,7 @@ impl<'a> Stage<'a> {
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
         let keyless = self.fleet.keyless(&self.planned.plan)?;
+        let triggers = self.fleet.triggers(self.planned)?;
         let recordings = self.bed.recordings()?;
         self.check_packets(&recordings)?;
         let losses = self.losses()?;
@@ -174,6 +175,7 @@ impl<'a> Stage<'a> {
             writes: self.fleet.epoch_writes().to_vec(),
             fired,
             keyless,
+            triggers,
             losses,
             carried,
         };
@@ -230,9 +232,10 @@ fn recorded(planned: &Planned, record: Record) -> Vec<String> {
     match record {
         Record::All => planned.scenario.topology.switches.clone(),
         Record::Faulting => {
-            let injections = planned.plan.injections.iter();
-            let switches: BTreeSet<&String> = injections.map(|i| &i.switch).collect();
-            switches.into_iter().cloned().collect()
+            let switches = planned.plan.switches.iter();
+            let faulting = switches.filter(|switch| !switch.faulting().is_empty());
+            let names: BTreeSet<&String> = faulting.map(|switch| &switch.name).collect();
+            names.into_iter().cloned().collect()
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod plot;
 pub mod strain;
 pub mod table;
 pub mod text;
+pub mod triggers;
 
 /// Columns of a terminal.
 pub const WIDTH: usize = 80;

@@ -15,7 +15,7 @@ use testbeds::bed::PortRecording;
 use super::captures::{self, ReadError};
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
 use crate::experiment::proof::{Evidence, Loss};
-use crate::experiment::{Carried, EpochWrite, Planned, Run};
+use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
 use crate::target::Kind;
 
 /// Counted up when a name or its meaning changes.
@@ -46,6 +46,9 @@ pub struct Stored {
     fired: Vec<u64>,
     /// The same, of packets whose key had no cell.
     keyless: Vec<u64>,
+    /// The same, of each trigger of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    triggers: Vec<TriggerCount>,
     /// What the switches say that they have lost.
     losses: Vec<Loss>,
     /// What the controller did to programs and switches.
@@ -135,6 +138,7 @@ impl Stored {
             writes: evidence.writes.clone(),
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
+            triggers: evidence.triggers.clone(),
             losses: evidence.losses.clone(),
             carried: evidence.carried.clone(),
             captures,
@@ -204,6 +208,12 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         );
         return Err(wrong(EVIDENCE, reason));
     }
+    let triggers = planned.scenario.triggers.len();
+    if stored.triggers.len() != triggers {
+        let found = stored.triggers.len();
+        let reason = format!("counters of {found} triggers, of {triggers}");
+        return Err(wrong(EVIDENCE, reason));
+    }
     let mut recordings = Vec::new();
     for (switch, ports) in &stored.captures {
         let read = captures::read(folder, switch, ports.len())?;
@@ -234,6 +244,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             writes: stored.writes.clone(),
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
+            triggers: stored.triggers.clone(),
             losses: stored.losses.clone(),
             carried: stored.carried.clone(),
         },

@@ -13,7 +13,7 @@ use scenario::expect::{self, Outcome};
 use crate::experiment::{Conditions, ExperimentError, Observer, Planned, Run, run as carry_out};
 use crate::reference::Reference;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, disruptions, faults, strain};
+use crate::report::{Check, Verdict, disruptions, faults, strain, triggers};
 
 pub use report::{json, page, show};
 
@@ -106,6 +106,7 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         .map(|aborted| Check::new(false, aborted.to_string()))
         .chain(faults.map(faults::check))
         .chain(disruptions.map(disruptions::check))
+        .chain(run.triggers.iter().filter_map(triggers::check))
         .chain(failures)
         .chain(losses)
         .chain(expected)

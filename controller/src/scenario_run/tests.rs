@@ -13,7 +13,7 @@ use crate::experiment::machine::Strain;
 use crate::experiment::proof::Evidence;
 use crate::experiment::steps::StepResult;
 use crate::experiment::workload::{CommandResult, SeriesResult, StreamKept, Timed, statistics};
-use crate::experiment::{Conclusion, ProbeResult, add_metrics};
+use crate::experiment::{Conclusion, ProbeResult, TriggerCount, add_metrics};
 use crate::report::text::Colour;
 use crate::target::Kind;
 
@@ -100,6 +100,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         recordings: recordings.into(),
         writes: vec![armed],
         keyless: vec![0; fired.len()],
+        triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
         fired,
         losses: Vec::new(),
         carried: Vec::new(),
@@ -113,6 +114,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
         disruptions: conclusion.disruptions,
+        triggers: conclusion.triggers,
         steps: Vec::new(),
         flows: conclusion.flows,
         throughput: conclusion.throughput,

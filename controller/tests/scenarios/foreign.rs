@@ -41,6 +41,7 @@ scenarios! {
     one_connection_in_ten_is_slow: "nginx-gray.yaml", ["nginx", "ab"];
     the_third_packet_of_each_connection: "nginx-third-packets.yaml", ["nginx", "ab"];
     nginx_is_killed_behind_a_proxy: "nginx-killed.yaml", ["haproxy", "nginx", "curl"];
+    the_answer_to_the_third_request_of_each_connection: "nginx-third-answers.yaml", ["nginx", "curl"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_that_wait_by_chance: "ping-jitter.yaml", ["ping"];
@@ -118,6 +119,10 @@ fn passes(file: &str, programs: &[&str]) {
         assert_eq!(fault["proved"], true, "{fault}");
         assert_eq!(fault["fired"], fault["observed"], "{fault}");
         assert_ne!(fault["fired"], 0, "{fault}");
+    }
+    for trigger in run["triggers"].as_array().into_iter().flatten() {
+        assert_eq!(trigger["proved"], true, "{trigger}");
+        assert_eq!(trigger["on"], trigger["observed"], "{trigger}");
     }
     for expectation in all("expectations") {
         assert_eq!(expectation["passed"], true, "{expectation}");

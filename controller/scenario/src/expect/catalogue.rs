@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::metric::{
     ClientMetric, CommandMetric, DURATION, FaultMetric, FlowMetric, Metric, ProbeMetric, RunMetric,
-    Statistic, SwitchMetric, TrainingMetric,
+    Statistic, SwitchMetric, TrainingMetric, TriggerMetric,
 };
 use crate::disruption::Subject;
 use crate::expect::Measure;
@@ -36,6 +36,11 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
         let more = is_switch.then_some(FaultMetric::Collateral);
         let whats = whats.into_iter().chain(more);
         all.extend(whats.map(|what| Metric::fault(&disruption.id, what)));
+    }
+    for trigger in &scenario.triggers {
+        let whats = TriggerMetric::ALL.iter().copied();
+        let known = whats.filter(|what| *what != TriggerMetric::Keyless || trigger.keys.is_some());
+        all.extend(known.map(|what| Metric::trigger(&trigger.name, what)));
     }
     for flow in &scenario.flows {
         for name in [&flow.declared, &flow.name] {

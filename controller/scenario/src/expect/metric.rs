@@ -96,6 +96,16 @@ group! {
 }
 
 group! {
+    /// Of a trigger.
+    TriggerMetric {
+        /// How often it came on, all keys together: counted by the switch.
+        On = "on": Number,
+        /// Packets that it would have counted, and whose key had no cell.
+        Keyless = "keyless": Number,
+    }
+}
+
+group! {
     /// Of a flow, from captures at both of its ends.
     FlowMetric {
         /// What the sender put on its link.
@@ -225,6 +235,7 @@ pub const DURATION: &str = "duration";
 // The groups, as metrics begin.
 const RUN: &str = "run";
 const FAULT: &str = "fault";
+const TRIGGER: &str = "trigger";
 const FLOW: &str = "flow";
 const CLIENT: &str = "client";
 const TRAINING: &str = "training";
@@ -243,6 +254,13 @@ pub enum Metric {
         id: Name,
         /// What of it.
         what: FaultMetric,
+    },
+    /// `trigger.third.on`
+    Trigger {
+        /// Which.
+        name: Name,
+        /// What of it.
+        what: TriggerMetric,
     },
     /// `flow.updates.w6.lost`
     Flow {
@@ -304,6 +322,13 @@ impl Metric {
         Metric::Fault { id, what }
     }
 
+    /// Of a trigger.
+    #[must_use]
+    pub fn trigger(name: &str, what: TriggerMetric) -> Metric {
+        let name = name.into();
+        Metric::Trigger { name, what }
+    }
+
     /// Of a flow.
     #[must_use]
     pub fn flow(name: &str, what: FlowMetric) -> Metric {
@@ -363,6 +388,7 @@ impl Metric {
         match self {
             Metric::Run(what) => (RUN, [None; 2], what.line()),
             Metric::Fault { id, what } => (FAULT, [Some(id), None], what.line()),
+            Metric::Trigger { name, what } => (TRIGGER, [Some(name), None], what.line()),
             Metric::Flow { name, what } => (FLOW, [Some(name), None], what.line()),
             Metric::Client {
                 name,
@@ -402,6 +428,7 @@ impl Metric {
     pub fn is_live(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => *what == FaultMetric::Fired,
+            Metric::Trigger { what, .. } => *what == TriggerMetric::On,
             Metric::Run(what) => *what == RunMetric::Wall,
             Metric::Probe { .. } => true,
             _ => false,
@@ -471,6 +498,10 @@ impl FromStr for Metric {
                 let (id, word) = named()?;
                 Ok(Metric::fault(id, FaultMetric::of(word)?))
             }
+            TRIGGER => {
+                let (name, word) = named()?;
+                Ok(Metric::trigger(name, TriggerMetric::of(word)?))
+            }
             FLOW => {
                 let (name, word) = named()?;
                 Ok(Metric::flow(name, FlowMetric::of(word)?))
@@ -527,6 +558,10 @@ mod tests {
                 Metric::fault("drop-gets", FaultMetric::Fired),
             ),
             (
+                "trigger.third.on",
+                Metric::trigger("third", TriggerMetric::On),
+            ),
+            (
                 "flow.updates.w6.lost",
                 Metric::flow("updates.w6", FlowMetric::Lost),
             ),
@@ -567,6 +602,8 @@ mod tests {
             "run.walls",
             "fault.fired",
             "fault..fired",
+            "trigger.on",
+            "trigger.third.fired",
             "flow.x.fired",
             "client.a.get.p91",
             "host.a.sent",

@@ -6,6 +6,7 @@ mod before_sum;
 mod cut;
 mod engine;
 mod entries;
+mod key;
 mod latency;
 mod lease;
 mod over;
@@ -38,7 +39,7 @@ pub use over::{Becomes, Ended, Fate, Over};
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use together::check_together;
 pub use triggered::PlannedTrigger;
-pub(crate) use triggered::events_by_flow;
+pub(crate) use triggered::{events_by_flow, flows_met};
 
 /// How often a controller looks whether a condition holds that a step waits for, or that ends the run.
 pub const LOOK_EVERY_NS: u64 = 50_000_000;
@@ -392,16 +393,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
             .hint("the embedded switch and simple_switch_grpc can");
         }
     }
-    for fault in &scenario.faults {
-        if let Some(keys) = fault.keys.as_ref().filter(|_| !target.numbers_keys) {
-            let message = format!(
-                "this target cannot number the packets of {}: their cells would be looked for in registers stage by stage, and no text of it is written",
-                keys.of
-            );
-            sink.error(Code::Effect, keys.span, message)
-                .hint("the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`");
-        }
-    }
+    key::check(&mut sink, scenario, target);
     triggered::check(&mut sink, scenario, target);
     let disruptions = disruption::plan(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
@@ -502,10 +494,11 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The pipelines that know a timeline: both where faults act in egress, none without faults.
+    /// The pipelines that know a timeline: both where faults act in egress, none without faults and triggers.
     #[must_use]
     pub fn faulting(&self) -> Vec<Direction> {
-        match (self.units.is_empty(), self.engine.egress.is_empty()) {
+        let is_idle = self.units.is_empty() && self.triggers.is_empty();
+        match (is_idle, self.engine.egress.is_empty()) {
             (true, _) => Vec::new(),
             (false, true) => vec![Direction::Ingress],
             (false, false) => vec![Direction::Ingress, Direction::Egress],
@@ -621,7 +614,7 @@ fn switch_plan(
     if sums {
         cut::check(sink, scenario, name, &units, target);
     }
-    let values = match units.is_empty() {
+    let values = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
         false => target
             .frame_values_beside_faults

@@ -129,7 +129,14 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
         )?;
     }
     for trigger in &switch.triggers {
-        writeln!(f, "  trigger {}: {}", trigger.name, trigger.what)?;
+        let cells = trigger.cells.map(|cells| format!("; {cells} cells"));
+        writeln!(
+            f,
+            "  trigger {}: {}{}",
+            trigger.name,
+            trigger.what,
+            cells.unwrap_or_default()
+        )?;
     }
     let Resources {
         ingress_units,

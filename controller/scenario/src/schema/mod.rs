@@ -75,6 +75,7 @@ pub(crate) struct Raw {
 pub(crate) struct Declared {
     pub flows: Vec<String>,
     pub faults: Vec<String>,
+    pub triggers: Vec<String>,
     pub workload_is_refused: bool,
     pub probes_are_refused: bool,
 }
@@ -280,6 +281,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
+        triggers: sections
+            .get("triggers")
+            .map(faults::keys)
+            .unwrap_or_default(),
         workload_is_refused,
         probes_are_refused: workload_is_refused || sink.errors() > errors,
     };

@@ -7,6 +7,7 @@
 //! trace (who came, who left) → epochs (which step of the timeline met whom, replayed) → judge and order (what differs) →
 //! [`Observation`]s; switch.rs leads from one to the next.
 
+mod ahead;
 mod epochs;
 mod flows;
 mod hits;
@@ -25,7 +26,7 @@ use scenario::Plan;
 use scenario::model::Scenario;
 use testbeds::bed::PortRecording;
 
-use super::fleet::EpochWrite;
+use super::fleet::{EpochWrite, TriggerCount};
 pub use flows::{FlowCount, MOST_FLOWS};
 pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
@@ -47,6 +48,8 @@ pub struct Evidence {
     pub fired: Vec<u64>,
     /// What it counted for each of packets whose key had no cell.
     pub keyless: Vec<u64>,
+    /// What it counted of each trigger of the scenario.
+    pub triggers: Vec<TriggerCount>,
     /// What the switches say that they have lost.
     pub losses: Vec<Loss>,
     /// What the controller did to programs and switches.
@@ -66,6 +69,8 @@ impl Evidence {
 pub struct Proof {
     /// For each injection of the plan.
     pub observations: Vec<Observation>,
+    /// For each trigger of the scenario.
+    pub triggers: Vec<Turns>,
     /// Flows between their ends.
     pub flows: BTreeMap<String, FlowCount>,
     /// What declared flows carried over time, those first that faults act on: [`MOST_FLOWS`] of them.
@@ -146,6 +151,32 @@ impl Observation {
     }
 }
 
+/// What a trigger of a switch did, seen from outside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// How often it had to come on, for all keys together.
+    pub came_on: u64,
+    /// Frames that it had to count, and whose key had no cell.
+    pub keyless: u64,
+    /// Frames that it took for those of another key.
+    pub conflated: u64,
+    /// Frames fit two readings, which differ in how often it came on.
+    pub is_ambiguous: bool,
+    /// Too much may have happened to try all readings.
+    pub is_crowded: bool,
+}
+
+/// What was seen of the switches, while it is gathered.
+#[derive(Debug, Default)]
+struct Seen {
+    /// By injection.
+    observations: Vec<Observation>,
+    /// By trigger of the scenario.
+    triggers: Vec<Turns>,
+    hits: Vec<Hit>,
+    changed: flows::Changed,
+}
+
 /// Holds what was seen against what had to be.
 pub fn prove(
     scenario: &Scenario,
@@ -155,30 +186,29 @@ pub fn prove(
 ) -> Proof {
     let mut losses = loss::of_recordings(&evidence.recordings);
     losses.extend(evidence.losses.iter().cloned());
-    let mut proof = Proof {
+    let mut seen = Seen {
         observations: vec![Observation::default(); plan.injections.len()],
-        flows: BTreeMap::new(),
-        throughput: Vec::new(),
-        losses,
-        strays: BTreeMap::new(),
-        hits: Vec::new(),
+        triggers: vec![Turns::default(); scenario.triggers.len()],
+        ..Seen::default()
     };
-    let mut changed = flows::Changed::new();
-    for switch in &plan.switches {
-        let mut injections = plan.injections.iter();
-        if !injections.any(|injection| injection.switch == switch.name) {
-            continue;
-        }
+    // Triggers that no counter counts move none in the model either.
+    let came_on = evidence.triggers.iter().map(|count| count.on);
+    let mut counted: Vec<u64> = evidence.fired.iter().copied().chain(came_on).collect();
+    counted.resize(plan.injections.len() + scenario.triggers.len(), 0);
+    let mut strays = BTreeMap::new();
+    for switch in plan.switches.iter().filter(|switch| !switch.faulting().is_empty()) {
         if let Some(witness) = Witness::new(scenario, plan, &switch.name, evidence) {
-            let strays = witness.testify(
-                &evidence.fired,
-                &mut proof.observations,
-                &mut proof.hits,
-                &mut changed,
-            );
-            proof.strays.insert(switch.name.clone(), strays);
+            strays.insert(switch.name.clone(), witness.testify(&counted, &mut seen));
         }
     }
-    (proof.flows, proof.throughput) = flows::count(scenario, evidence, aggregator, &changed);
-    proof
+    let (flows, throughput) = flows::count(scenario, evidence, aggregator, &seen.changed);
+    Proof {
+        flows,
+        throughput,
+        observations: seen.observations,
+        triggers: seen.triggers,
+        losses,
+        strays,
+        hits: seen.hits,
+    }
 }
