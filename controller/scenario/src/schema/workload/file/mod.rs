@@ -237,6 +237,8 @@ fn of_file(
     let errors = file.errors();
     let probes = probes.map(|node| probes::read(file, &node));
     let probes = probes.unwrap_or_default();
+    // What was refused may have been where a role is played.
+    let all_are_known = is_whole && file.errors() == errors;
     if is_whole {
         let asked = probes.iter().flat_map(|probe| &probe.folders);
         let folders: Vec<_> = folders.iter().chain(asked).cloned().collect();
@@ -246,8 +248,6 @@ fn of_file(
         .iter()
         .flat_map(|probe| [&probe.from].into_iter().chain(&probe.hosts));
     let named: Vec<&Spanned<String>> = hosts.iter().chain(asked).collect();
-    // What was refused may have been where a role is played.
-    let all_are_known = is_whole && file.errors() == errors;
     check_roles(file, &roles, &named, all_are_known);
     let host = |role: &str| {
         let player = players.get(role);
