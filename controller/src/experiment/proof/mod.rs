@@ -4,10 +4,11 @@
 //! of its fault engine ([`scenario::replay`]), say *which* frames each fault had to hit; and the frames that left say what
 //! became of each. Nothing here looks at the switch's state, and that a frame was late is never taken for a hit.
 //!
-//! trace (who came, who left) → epochs (which step of the timeline met whom, replayed) → judge and order (what differs) →
-//! [`Observation`]s; switch.rs leads from one to the next.
+//! trace (who came, who left) → epochs, ahead, choose (which step of the timeline met whom, replayed) → judge and order (what
+//! differs) → [`Observation`]s; switch.rs leads from one to the next.
 
 mod ahead;
+mod choose;
 mod epochs;
 mod flows;
 mod hits;

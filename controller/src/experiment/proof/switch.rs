@@ -7,6 +7,7 @@ use scenario::plan::{Plan, port_latencies, triggers_join_ports};
 use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
 
 use super::super::fleet::EpochWrite;
+use super::choose;
 use super::epochs::{self, PortFrames};
 use super::flows::Changed;
 use super::hits;
@@ -240,7 +241,7 @@ impl<'a> Witness<'a> {
             }
             candidates.push(readings.best);
         }
-        let (chosen, ambiguous) = epochs::choose(&candidates, counted);
+        let (chosen, ambiguous) = choose::choose(&candidates, counted);
         for ((port, readings), chosen) in ports.iter().zip(&candidates).zip(chosen) {
             let reading = &readings[chosen];
             for (index, passage) in epochs::follow(*port, reading) {
