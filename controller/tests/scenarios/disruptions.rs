@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -220,7 +221,7 @@ fn a_service_is_stopped_by_its_own_signal_and_killed_if_it_does_not_hear() {
     let _alone = alone();
     let polite = "trap 'echo bye; exit 0' INT; while :; do sleep 0.02; done";
     let deaf = "trap '' TERM; while :; do sleep 0.02; done";
-    let finished = run(
+    let text = scenario(
         &[
             &format!("{{name: polite, host: b, ready: started, stop: INT, run: \"{polite}\"}}"),
             &format!(
@@ -234,6 +235,15 @@ faults:
   - {id: force, effect: {stop: {command: deaf, restart: true}}, during: down}
 expect: [fault.ask.fired == fault.ask.observed]",
     );
+    // As a script starts what it puts in the background: it ignores SIGINT, and what it starts would.
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.yaml"), text).unwrap();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_weir"));
+    command.args(["run", "t.yaml", "--json"]);
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    let finished = Watched::command(command).run();
     finished.expect_code(PASSED);
     let result = finished.json();
     let said = |name: &str| command(&result, name)["stdout"]["tail"].clone();

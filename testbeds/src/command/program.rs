@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigHandler, Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid};
 
@@ -66,6 +66,7 @@ impl Program {
                 if let Some(map) = &map {
                     map.enter()?;
                 }
+                hear_all_signals()?;
                 prctl::set_pdeathsig(Signal::SIGKILL)?;
                 // It may have died before that was said.
                 match getppid() == parent {
@@ -175,6 +176,18 @@ impl Program {
             source,
         }
     }
+}
+
+/// Whoever starts `weir` in the background, or by nohup, has it ignore signals, and so would what it starts: a service could
+/// not be stopped by its own signal. Makes system calls alone, as it has to between fork and exec.
+fn hear_all_signals() -> io::Result<()> {
+    for signal in
+        Signal::iterator().filter(|signal| ![Signal::SIGKILL, Signal::SIGSTOP].contains(signal))
+    {
+        // SAFETY: the default has no handler that could be unsafe.
+        unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }?;
+    }
+    Ok(())
 }
 
 impl Drop for Program {
