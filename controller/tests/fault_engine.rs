@@ -6,6 +6,10 @@
 
 #[path = "fault_engine/cut.rs"]
 mod cut;
+#[path = "fault_engine/equivalence.rs"]
+mod equivalence;
+#[path = "fault_engine/followed.rs"]
+mod followed;
 #[path = "fault_engine/keyed.rs"]
 mod keyed;
 #[path = "fault_engine/keys.rs"]

@@ -18,6 +18,9 @@ pub const MAX_FIELDS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketKey {
     fields: Vec<Part>,
+    /// The fields stand in pairs, one of each end of a connection, and the smaller end comes first: both directions have one
+    /// key.
+    both_ways: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +84,13 @@ pub enum KeyError {
 }
 
 /// Puts the hash of values that are there already into a variable of 32 bits.
-fn crc_of(arch: Arch, crc: &str, into: &str, parts: impl Iterator<Item = usize>, w: &mut Writer) {
-    let parts: Vec<String> = parts.map(|part| format!("part{part}")).collect();
-    let list = format!("{{ {} }}", parts.join(", "));
+fn crc_of(
+    arch: Arch,
+    (crc, into): (&str, &str),
+    parts: impl Iterator<Item = String>,
+    w: &mut Writer,
+) {
+    let list = format!("{{ {} }}", parts.collect::<Vec<_>>().join(", "));
     w.line(match arch {
         Arch::Psa => format!("{into} = {crc}.get_hash({list});"),
         Arch::Tna => format!("{into} = {crc}.get({list});"),
@@ -107,7 +114,23 @@ impl PacketKey {
         let fields = names.iter().map(|name| Part::new(library, name));
         Ok(PacketKey {
             fields: fields.collect::<Result<_, _>>()?,
+            both_ways: false,
         })
+    }
+
+    /// Fields of the two ends of a connection: which of them sends makes no difference. The two of a pair are equally wide.
+    pub fn both_ways(library: &Library, pairs: &[[&str; 2]]) -> Result<PacketKey, KeyError> {
+        let key = PacketKey::new(library, pairs.as_flattened())?;
+        Ok(PacketKey {
+            both_ways: true,
+            ..key
+        })
+    }
+
+    /// Whether fields are compared with each other, which not every target can.
+    #[must_use]
+    pub fn is_both_ways(&self) -> bool {
+        self.both_ways
     }
 
     /// The hashes of a frame's key.
@@ -119,6 +142,12 @@ impl PacketKey {
             value.to_be_bytes()[16 - part.bytes()..].to_vec()
         });
         let mut values: Vec<Vec<u8>> = values.collect();
+        if self.both_ways {
+            let end = |side: usize| values.iter().skip(side).step_by(2);
+            if end(0).gt(end(1)) {
+                values.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
+            }
+        }
         let key = values.concat();
         values.reverse();
         KeyHash {
@@ -133,40 +162,74 @@ impl PacketKey {
         self.fields.iter().map(|part| part.protocol)
     }
 
-    /// What stands before a control's `apply`: for the hash alone, or for the place too.
-    pub(crate) fn write_state(&self, arch: Arch, has_place: bool, w: &mut Writer) {
+    /// What stands before a control's `apply`: for the hash alone, or for the place too. `tag` ends all names, so that a
+    /// control may have several keys.
+    pub(crate) fn write_state(&self, arch: Arch, tag: &str, has_place: bool, w: &mut Writer) {
         for name in ["crc", "crc_of_place"]
             .iter()
             .take(1 + usize::from(has_place))
         {
             match arch {
-                Arch::Psa => w.line(format!("Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) {name};")),
-                Arch::Tna => w.line(format!("Hash<bit<32>>(HashAlgorithm_t.CRC32) {name};")),
+                Arch::Psa => w.line(format!(
+                    "Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) {name}{tag};"
+                )),
+                Arch::Tna => w.line(format!("Hash<bit<32>>(HashAlgorithm_t.CRC32) {name}{tag};")),
                 Arch::V1model => {}
             }
         }
         for (number, part) in self.fields.iter().enumerate() {
-            w.line(format!("bit<{}> part{number} = 0;", 8 * part.bytes()));
+            let bits = 8 * part.bytes();
+            w.line(format!("bit<{bits}> part{number}{tag} = 0;"));
         }
     }
 
     /// Statements that put the hash into a variable of 32 bits.
-    pub(crate) fn write(&self, arch: Arch, into: &str, w: &mut Writer) {
+    pub(crate) fn write(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
         for (number, part) in self.fields.iter().enumerate() {
             let field = format!("{}.{}", part.header, part.field);
+            let value = format!("part{number}{tag}");
             w.open(format!("if ({}.isValid())", part.header));
             w.line(match part.bits % 8 {
-                0 => format!("part{number} = {field};"),
-                _ => format!("part{number} = (bit<{}>) {field};", 8 * part.bytes()),
+                0 => format!("{value} = {field};"),
+                _ => format!("{value} = (bit<{}>) {field};", 8 * part.bytes()),
             });
             w.close();
         }
-        crc_of(arch, "crc", into, 0..self.fields.len(), w);
+        if self.both_ways {
+            self.write_order(tag, w);
+        }
+        let parts = 0..self.fields.len();
+        let parts = parts.map(|part| format!("part{part}{tag}"));
+        crc_of(arch, (&format!("crc{tag}"), into), parts, w);
     }
 
     /// The same behind [`PacketKey::write`]: where the key is looked for, as the hash of the fields the other way round.
-    pub(crate) fn write_place(&self, arch: Arch, into: &str, w: &mut Writer) {
-        crc_of(arch, "crc_of_place", into, (0..self.fields.len()).rev(), w);
+    pub(crate) fn write_place(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
+        let parts = (0..self.fields.len()).rev();
+        let parts = parts.map(|part| format!("part{part}{tag}"));
+        crc_of(arch, (&format!("crc_of_place{tag}"), into), parts, w);
+    }
+
+    /// The smaller end comes first: by the first field in which the two differ.
+    fn write_order(&self, tag: &str, w: &mut Writer) {
+        let part = |number: usize| format!("part{number}{tag}");
+        let pairs = (0..self.fields.len()).step_by(2);
+        let is_greater = pairs.clone().rev().fold(String::new(), |rest, one| {
+            let (own, other) = (part(one), part(one + 1));
+            match rest.as_str() {
+                "" => format!("{own} > {other}"),
+                rest => format!("{own} > {other} || ({own} == {other} && ({rest}))"),
+            }
+        });
+        w.line("// Which end sends makes no difference.");
+        w.open(format!("if ({is_greater})"));
+        for one in pairs {
+            let bits = 8 * self.fields[one].bytes();
+            w.line(format!("bit<{bits}> end{one}{tag} = {};", part(one)));
+            w.line(format!("{} = {};", part(one), part(one + 1)));
+            w.line(format!("{} = end{one}{tag};", part(one + 1)));
+        }
+        w.close();
     }
 }
 
@@ -239,6 +302,39 @@ mod tests {
             told(&["redis.command"]),
             "`redis.command` is no field of fixed size in a header"
         );
+    }
+
+    /// A UDP datagram from one end to another.
+    fn datagram([from, to]: [(u32, u16); 2]) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(from.0.to_be_bytes());
+        frame.extend(to.0.to_be_bytes());
+        frame.extend(from.1.to_be_bytes());
+        frame.extend(to.1.to_be_bytes());
+        frame.extend([0, 8, 0, 0]);
+        frame
+    }
+
+    #[test]
+    fn both_directions_of_a_connection_have_one_key_and_no_other_connection_has_it() {
+        let library = Library::builtin();
+        let pairs = [["ip.src", "ip.dst"], ["udp.sport", "udp.dport"]];
+        let key = PacketKey::both_ways(&library, &pairs).unwrap();
+        let hash = |ends: [(u32, u16); 2]| key.hash(&library, &datagram(ends)).key;
+        let (low, high) = (0x0a00_0001, 0x0aff_0001);
+        let mut seen = Vec::new();
+        for (a, b) in [(low, high), (low, low)] {
+            for (one, other) in [(7, 9), (9, 7), (7, 7)] {
+                let ends = [(a, one), (b, other)];
+                assert_eq!(hash(ends), hash([ends[1], ends[0]]), "{ends:?}");
+                seen.push(hash(ends));
+            }
+        }
+        // Ports that have changed sides are another connection, but between the same addresses.
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 5);
     }
 
     #[test]

@@ -346,6 +346,17 @@ impl Process {
         }
     }
 
+    /// Kills it and what it started, and does not wait for that: its ports may take a while to close.
+    pub fn strike(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Whether it has ended, and all of its process group with it.
+    pub fn has_died_with_its_group(&mut self) -> Result<bool, ProcessError> {
+        let group = Pid::from_raw(self.child.id() as libc::pid_t);
+        Ok(self.try_wait()?.is_some() && killpg(group, None).is_err())
+    }
+
     /// Waits until what it started has died too: a signal is sent at once and acts a moment later, and only the group's
     /// leader is ours to wait for.
     fn wait_for_its_group(&self) {

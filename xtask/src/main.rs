@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod environments;
+mod equivalence;
 mod fuzz;
 mod packages;
 mod test;
@@ -26,6 +27,8 @@ enum Command {
     Bench(bench::Args),
     /// Run p4c's own tests, from a checkout of it, against our compiler and switch
     Conformance(conformance::Args),
+    /// Hold generated programs against the model over a million frames
+    Equivalence,
     /// Run the fuzz targets, which want cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Equivalence => equivalence::run(),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Tofino(args) => tofino::run(&args),
     };

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::decision::probability;
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::disruption::{Disruption, Subject};
 use crate::model::{Fault, Flow, Scenario};
 use crate::plan::Injection;
 use crate::selection::{Counted, Selection};
@@ -38,16 +39,23 @@ pub struct Reach {
     /// How much of each flow.
     #[serde(flatten)]
     pub extent: Extent,
+    /// Where so many packets are hit of each key of a flow, what a key is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
 }
 
 /// How much of a flow a selection picks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// So many packets, and then no more.
     Packets(u64),
     /// This part of them, for as long as they come; of keys or of packets by chance, on average.
     Share(f64),
+    /// No packets: a program of the workload.
+    Command(String),
+    /// No packets: all that a switch does.
+    Switch(String),
 }
 
 impl Extent {
@@ -94,15 +102,65 @@ pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
             let Some(flow) = flow else { continue };
             add(flow, &point.switch, &mut flows, &mut hosts, &mut links);
         }
+        let extent = Extent::of(&fault.selection);
+        let keys = fault.keys.as_ref();
+        let keys = keys.filter(|_| matches!(extent, Extent::Packets(_)));
         (!flows.is_empty()).then(|| Reach {
+            per: keys.map(|keys| keys.one.clone()),
             fault: fault.id.clone(),
             flows: flows.into_iter().collect(),
             hosts: hosts.into_iter().collect(),
             links: links.into_iter().collect(),
-            extent: Extent::of(&fault.selection),
+            extent,
         })
     };
-    faults.filter_map(reach).collect()
+    let disruptions = scenario.disruptions.iter();
+    let disrupted = disruptions.map(|disruption| of_disruption(scenario, disruption));
+    faults.filter_map(reach).chain(disrupted).collect()
+}
+
+/// Of a program the host that it runs on; of a switch all whose packets may cross it.
+fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
+    let mut reach = Reach {
+        fault: disruption.id.clone(),
+        flows: Vec::new(),
+        hosts: Vec::new(),
+        links: Vec::new(),
+        extent: Extent::Command(disruption.does.subject().name().to_owned()),
+        per: None,
+    };
+    let Subject::Switch(switch) = disruption.does.subject() else {
+        reach.hosts = disruption
+            .host(scenario)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        return reach;
+    };
+    reach.extent = Extent::Switch(switch.to_owned());
+    let topology = &scenario.topology;
+    let mut hosts = BTreeSet::new();
+    for to in &topology.hosts {
+        let routes = topology.routes_to(&to.name);
+        for from in topology.hosts.iter().filter(|from| from.name != to.name) {
+            let path = routes.path_from(&from.name);
+            if path.is_some_and(|path| path.contains(&switch)) {
+                hosts.extend([from.name.clone(), to.name.clone()]);
+            }
+        }
+    }
+    reach.hosts = hosts.into_iter().collect();
+    let links = topology.links.iter();
+    let links = links.filter(|link| link.ends.iter().any(|end| end == switch));
+    let links: BTreeSet<String> = links
+        .map(|link| {
+            let mut ends = [link.ends[0].as_str(), link.ends[1].as_str()];
+            ends.sort_unstable();
+            ends.join("-")
+        })
+        .collect();
+    reach.links = links.into_iter().collect();
+    reach
 }
 
 fn add(
@@ -139,7 +197,12 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach])
     let span = |reach: &Reach| {
         let mut faults = scenario.faults.iter();
         let fault = faults.find(|fault| fault.id == reach.fault);
-        fault.map_or(allowed.span, |fault| fault.span)
+        let mut disruptions = scenario.disruptions.iter();
+        let disruption = disruptions.find(|of| of.id == reach.fault);
+        let spans = fault.map(|fault| fault.span);
+        spans
+            .or(disruption.map(|of| of.span))
+            .unwrap_or(allowed.span)
     };
     for reach in reaches {
         if let Some(hosts) = &allowed.hosts {
@@ -156,17 +219,25 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach])
                     reach.fault,
                     enumerate_names(beyond.iter().copied())
                 );
+                let hint = match &reach.extent {
+                    Extent::Command(_) | Extent::Switch(_) => {
+                        "name more in `blast_radius.hosts`, or disrupt another one"
+                    }
+                    _ => {
+                        "name fewer hosts in `from` and `to` of its flows, or more in `blast_radius.hosts`"
+                    }
+                };
                 sink.error(Code::BlastRadius, span(reach), message)
-                    .hint("name fewer hosts in `from` and `to` of its flows, or more in `blast_radius.hosts`");
+                    .hint(hint);
             }
         }
-        if let (Some(most), Extent::Share(share)) = (&allowed.share, reach.extent)
-            && share > most.value
+        if let (Some(most), Extent::Share(share)) = (&allowed.share, &reach.extent)
+            && *share > most.value
         {
             let message = format!(
                 "fault `{}` may hit {} of a flow, and the blast radius is {}",
                 reach.fault,
-                percent(share),
+                percent(*share),
                 percent(most.value)
             );
             sink.error(Code::BlastRadius, span(reach), message);
@@ -194,20 +265,23 @@ fn percent(share: f64) -> String {
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.fault)?;
-        match self.extent {
-            Extent::Packets(packets) => write!(f, "{packets} packets of each of ")?,
-            Extent::Share(share) => write!(f, "{} of ", percent(share))?,
+        match &self.extent {
+            Extent::Packets(packets) => match &self.per {
+                Some(one) => write!(f, "{packets} packets of each {one}, of ")?,
+                None => write!(f, "{packets} packets of each of ")?,
+            },
+            Extent::Share(share) => write!(f, "{} of ", percent(*share))?,
+            Extent::Command(name) => write!(f, "command {name}")?,
+            Extent::Switch(name) => write!(f, "switch {name}")?,
         }
         let list = |all: &[String]| match all.len() {
             0..=8 => all.join(", "),
             many => format!("{}, … ({many} in all)", all[..8].join(", ")),
         };
-        write!(
-            f,
-            "{}; hosts {}; links {}",
-            list(&self.flows),
-            list(&self.hosts),
-            list(&self.links)
-        )
+        write!(f, "{}; hosts {}", list(&self.flows), list(&self.hosts))?;
+        match self.links.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; links {}", list(&self.links)),
+        }
     }
 }

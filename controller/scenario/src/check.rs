@@ -13,9 +13,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::diagnostic::{Code, Sink};
-use crate::expect::metric::{FaultMetric, Metric, Metrics};
+use crate::expect::metric::{FaultMetric, Metric, Metrics, TriggerMetric};
 use crate::model::{Direction, Fault, Scenario};
 use crate::selection::{Selection, Share};
+use crate::trigger::Event;
 
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     effects(sink, scenario);
@@ -28,18 +29,34 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// A step that waits for hits of faults that act in no step before it.
+/// A step that waits for hits of faults that act in no step before it, or for a trigger that counts such hits.
 fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
     for (epoch, condition) in waiting.zip(&scenario.awaited) {
         let mut metrics = Metrics::new();
-        for fault in &scenario.faults {
-            let first = fault
-                .epochs
-                .first()
-                .map_or(u16::MAX, |epochs| *epochs.start());
+        let is_late = |fault: &Fault| {
+            let first = fault.epochs.first();
+            first.map_or(u16::MAX, |epochs| *epochs.start()) >= epoch.epoch
+        };
+        for fault in scenario.faults.iter().filter(|fault| is_late(fault)) {
+            metrics.insert(Metric::fault(&fault.id, FaultMetric::Fired), 0.0);
+        }
+        for trigger in &scenario.triggers {
+            let mut stages = trigger.stages.iter();
+            let counts_late = stages.any(|stage| match stage.event {
+                Event::Fault { fault, .. } => scenario.faults.get(fault).is_some_and(is_late),
+                Event::Flow { .. } => false,
+            });
+            if counts_late {
+                metrics.insert(Metric::trigger(&trigger.name, TriggerMetric::On), 0.0);
+            }
+        }
+        for disruption in &scenario.disruptions {
+            let first = disruption.epochs.first();
+            let first = first.map_or(u16::MAX, |epochs| *epochs.start());
             if first >= epoch.epoch {
-                metrics.insert(Metric::fault(&fault.id, FaultMetric::Fired), 0.0);
+                let metric = Metric::fault(&disruption.id, FaultMetric::Fired);
+                metrics.insert(metric, 0.0);
             }
         }
         let is_known = condition

@@ -8,6 +8,7 @@ pub mod blast_radius;
 mod check;
 pub mod decision;
 pub mod diagnostic;
+pub mod disruption;
 pub mod effect;
 pub mod expect;
 mod filter;

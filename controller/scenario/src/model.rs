@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::blast_radius::BlastRadius;
 use crate::decision;
 use crate::diagnostic::{Diagnostics, Sink, Source, Span, Spanned};
+use crate::disruption::Disruption;
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
@@ -58,6 +59,8 @@ pub struct Scenario {
     pub classes: Classes,
     /// In declared order.
     pub faults: Vec<Fault>,
+    /// Faults of programs and switches, in declared order.
+    pub disruptions: Vec<Disruption>,
     /// What faults wait for, in declared order.
     pub triggers: Vec<Trigger>,
     /// The timeline as epochs, from time 0 on, without gaps.
@@ -117,6 +120,16 @@ impl Scenario {
     #[must_use]
     pub fn expects_of(&self, metric: &Metric) -> bool {
         self.expectations.iter().any(|line| line.names(metric))
+    }
+
+    /// Whether the file says anything of how often a trigger comes on.
+    #[must_use]
+    pub fn speaks_of(&self, trigger: &Trigger) -> bool {
+        let lines = self.expectations.iter();
+        let lines = lines.chain(&self.awaited).chain(&self.abort_if);
+        let mut metrics = lines.flat_map(Expectation::metrics);
+        let is_of = |metric: &Metric| matches!(metric, Metric::Trigger { name, .. } if name.as_str() == trigger.name);
+        metrics.any(|(metric, _)| is_of(metric))
     }
 
     /// Whether the file says what a command's exit code is to be, or how often it may fail.
@@ -260,10 +273,23 @@ pub struct Keys {
     pub one: String,
     /// Whether a TCP connection that begins anew is numbered anew.
     pub restarts: bool,
+    /// What all packets of a key have in common in any case.
+    pub shared: Shared,
     /// How many there may be.
     pub most: u32,
     /// Where that is written.
     pub span: Span,
+}
+
+/// What packets of one key have in common: packets that differ in it have no key in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shared {
+    /// Sender and receiver.
+    Direction,
+    /// The sender.
+    Sender,
+    /// Nothing that a flow says.
+    Nothing,
 }
 
 impl Keys {

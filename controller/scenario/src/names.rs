@@ -223,6 +223,18 @@ pub mod trigger {
     pub fn progress(number: usize) -> String {
         format!("{INGRESS}.faults.progress{number}")
     }
+
+    /// The counter of how often it came on.
+    #[must_use]
+    pub fn on(number: usize) -> String {
+        format!("{INGRESS}.faults.on{number}")
+    }
+
+    /// The counter of packets that it would have counted, and whose key had no cell.
+    #[must_use]
+    pub fn keyless(number: usize) -> String {
+        format!("{INGRESS}.faults.keyless{number}")
+    }
 }
 
 /// `Forward` in p4src/common/forward.p4.

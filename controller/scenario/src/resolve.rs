@@ -1,5 +1,7 @@
 //! Names to what they name: a file as written becomes a [`Scenario`].
 
+mod disruptions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -8,13 +10,15 @@ use parser_gen::{Classes, GenerateError};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest,
 };
+use crate::disruption::{self, Disruption};
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::protocols::{Given, Protocols};
-use crate::schema::{self, Raw, RawFault, RawFlow, RawStep, Role};
+use crate::schema::{self, Raw, RawFault, RawFlow, RawStep, Role, templates};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
-use crate::workload::WorkloadSource;
+use crate::workload::commands::Command;
+use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::Node;
 use crate::{check, decision, filter, overlap, vacuous};
 
@@ -55,10 +59,19 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         .iter()
         .filter_map(|fault| resolve_fault(sink, &raw, fault, (&by_name, &triggers), &epochs))
         .collect();
-    check_duplicate_ids(sink, &raw.faults);
+    let disruptions: Vec<Disruption> = raw
+        .disruptions
+        .iter()
+        .filter_map(|disruption| disruptions::resolve(sink, &raw, disruption, &epochs))
+        .collect();
+    disruptions::refuse_triggers(sink, &raw);
+    let ids = raw.faults.iter().map(|fault| &fault.id);
+    let others = raw.disruptions.iter().map(|disruption| &disruption.id);
+    check_duplicate_ids(sink, &ids.chain(others).collect::<Vec<_>>());
     // Triggers name faults by their position.
-    if faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len() {
-        trigger::check(sink, &triggers, &faults);
+    let is_whole = faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len();
+    if is_whole {
+        trigger::check(sink, &triggers, &faults, &flows);
     }
     let Raw {
         name,
@@ -92,6 +105,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         flows,
         classes,
         faults,
+        disruptions,
         triggers,
         epochs,
         awaited: Vec::new(),
@@ -106,7 +120,18 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let awaited: Vec<Node> = steps.iter().filter_map(|step| step.on.clone()).collect();
     scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
+    // A line that was refused may have named one.
+    let read = [
+        &scenario.expectations,
+        &scenario.awaited,
+        &scenario.abort_if,
+    ];
+    let is_read = read.map(Vec::len) == [&expect, &awaited, &abort_if].map(Vec::len);
+    if is_whole && is_read {
+        trigger::unused(sink, &scenario);
+    }
     check::check(sink, &scenario);
+    disruption::check(sink, &scenario);
     if !sink.has_errors() {
         vacuous::check(sink, &scenario);
     }
@@ -172,8 +197,13 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
         return;
     }
     for probe in raw.probes.iter().filter(|probe| !probe.is_of_file) {
-        for name in [Some(&probe.from), probe.to.as_ref()].into_iter().flatten() {
+        for name in [&probe.from].into_iter().chain(&probe.hosts) {
             host(sink, &raw.topology, name);
+        }
+        // Of commands that were refused, no more is said where they are named.
+        if !raw.declared.workload_is_refused {
+            let commands = || commands(raw).iter().map(|command| command.name.as_str());
+            templates::check_folders(sink, &probe.folders, commands);
         }
     }
     let Some(workload) = &raw.workload else {
@@ -209,6 +239,18 @@ fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource
                 enumerate_names(hosts)
             ))
             .related(&file, *declared, "the role");
+    }
+}
+
+/// The user's programs, if those are the workload.
+fn commands(raw: &Raw) -> &[Command] {
+    match raw
+        .workload
+        .as_ref()
+        .map(|workload| &workload.value.workload)
+    {
+        Some(Workload::Commands(commands)) => &commands.commands,
+        _ => &[],
     }
 }
 
@@ -605,7 +647,7 @@ fn resolve_fault(
         Some(when) => Some(trigger::awaited(sink, when, &raw.triggers, triggers)?),
         None => None,
     };
-    let epochs = during(sink, fault, raw, epochs)?;
+    let epochs = during(sink, &fault.during, raw, epochs)?;
     Some(Fault {
         key: decision::fault_key(raw.seed, &fault.id.value),
         id: fault.id.value.clone(),
@@ -626,13 +668,13 @@ fn resolve_fault(
 
 fn during(
     sink: &mut Sink<'_>,
-    fault: &RawFault,
+    steps: &[Spanned<String>],
     raw: &Raw,
     epochs: &[Epoch],
 ) -> Option<Vec<RangeInclusive<u16>>> {
     let known = |name: &str| raw.steps.iter().any(|step| step.name.value == name);
     let mut good = true;
-    for name in fault.during.iter().filter(|name| !known(&name.value)) {
+    for name in steps.iter().filter(|name| !known(&name.value)) {
         good = false;
         unknown(
             sink,
@@ -642,8 +684,8 @@ fn during(
         );
     }
     let wanted = |epoch: &&Epoch| {
-        let named = |step: &String| fault.during.iter().any(|name| name.value == *step);
-        fault.during.is_empty() || epoch.step.as_ref().is_some_and(named)
+        let named = |step: &String| steps.iter().any(|name| name.value == *step);
+        steps.is_empty() || epoch.step.as_ref().is_some_and(named)
     };
     let mut ranges: Vec<RangeInclusive<u16>> = Vec::new();
     for epoch in epochs.iter().filter(wanted) {
@@ -655,17 +697,14 @@ fn during(
     good.then_some(ranges)
 }
 
-fn check_duplicate_ids(sink: &mut Sink<'_>, faults: &[RawFault]) {
-    for (i, fault) in faults.iter().enumerate() {
-        if let Some(first) = faults[..i]
-            .iter()
-            .find(|other| other.id.value == fault.id.value)
-        {
-            let (source, first) = (sink.source(), first.id.span);
+fn check_duplicate_ids(sink: &mut Sink<'_>, ids: &[&Spanned<String>]) {
+    for (i, id) in ids.iter().enumerate() {
+        if let Some(first) = ids[..i].iter().find(|other| other.value == id.value) {
+            let (source, first) = (sink.source(), first.span);
             sink.error(
                 Code::Duplicate,
-                fault.id.span,
-                format!("two faults are called `{}`", fault.id.value),
+                id.span,
+                format!("two faults are called `{}`", id.value),
             )
             .related(&source, first, "the first");
         }

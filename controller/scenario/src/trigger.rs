@@ -1,13 +1,13 @@
 //! What faults wait for (`when`): events in the network, counted stage by stage in a register of a switch.
 //!
 //! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch, shared by
-//! all packets. docs/triggers.md tells it to users, docs/fault-engine.md has the tables.
+//! all packets, or one for each key. docs/scenarios.md tells it to users, docs/fault-engine.md has the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
-use crate::model::{Direction, Fault};
+use crate::model::{Direction, Fault, Flow, Keys, Scenario, Shared};
 use crate::schema::{Declared, RawEvent, RawFault, RawTrigger};
 use crate::selection::Selection;
 use crate::units::show_duration;
@@ -23,6 +23,8 @@ pub struct Trigger {
     pub on_for_ns: Option<u64>,
     /// What puts it back to the start.
     pub reset: Option<Event>,
+    /// Keys that each follow a trigger of their own; all packets share it without.
+    pub keys: Option<Keys>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -129,8 +131,12 @@ impl fmt::Display for Trigger {
             write!(f, ", for {}", show_duration(on_for_ns))?;
         }
         match &self.reset {
-            Some(Event::Flow { name, .. }) => write!(f, ", reset by {name}"),
-            Some(Event::Fault { name, .. }) => write!(f, ", reset by a hit of {name}"),
+            Some(Event::Flow { name, .. }) => write!(f, ", reset by {name}")?,
+            Some(Event::Fault { name, .. }) => write!(f, ", reset by a hit of {name}")?,
+            None => {}
+        }
+        match &self.keys {
+            Some(keys) => write!(f, ", per {}", keys.one),
             None => Ok(()),
         }
     }
@@ -193,6 +199,7 @@ pub(crate) fn resolve(
             stages,
             on_for_ns: raw.on_for_ns,
             reset,
+            keys: raw.keys.clone(),
             span: raw.name.span,
         })
     });
@@ -215,14 +222,26 @@ pub(crate) fn awaited(
     found
 }
 
-/// Refuses triggers that nobody waits for, or that can never be on, and faults that no trigger can start.
-pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
-    for (number, trigger) in triggers.iter().enumerate() {
-        if !faults.iter().any(|fault| fault.when == Some(number)) {
-            let message = format!("no fault waits for trigger `{}`", trigger.name);
-            sink.error(Code::Contradiction, trigger.span, message)
-                .hint(format!("let one: `when: {}`", trigger.name));
+/// Refuses triggers that nobody waits for, and that the file says nothing of.
+pub(crate) fn unused(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for (number, trigger) in scenario.triggers.iter().enumerate() {
+        let mut faults = scenario.faults.iter();
+        if faults.any(|fault| fault.when == Some(number)) || scenario.speaks_of(trigger) {
+            continue;
         }
+        let message = format!("no fault waits for trigger `{}`", trigger.name);
+        sink.error(Code::Contradiction, trigger.span, message)
+            .hint(format!(
+                "let one: `when: {0}`; or a step: `on: trigger.{0}.on >= 1`",
+                trigger.name
+            ));
+    }
+}
+
+/// Refuses triggers that can never be on, and faults that no trigger can start.
+pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault], flows: &[Flow]) {
+    for (number, trigger) in triggers.iter().enumerate() {
+        keys_meet(sink, (number, trigger), faults, flows);
         // What starts it again is counted first, and nowhere else.
         let mut later = trigger.stages.iter().skip(1).map(|stage| &stage.event);
         if let Some(reset) = trigger.reset.as_ref()
@@ -243,6 +262,77 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault])
         fits(sink, fault);
     }
     cycle(sink, triggers, faults);
+}
+
+/// Packets of one key that have sender or receiver in common: a trigger counts none, or no fault meets it, where flows have not.
+fn keys_meet(
+    sink: &mut Sink<'_>,
+    (number, trigger): (usize, &Trigger),
+    faults: &[Fault],
+    flows: &[Flow],
+) {
+    let Some(keys) = &trigger.keys else { return };
+    let ends = |indexes: &[usize]| -> BTreeSet<(String, Option<String>)> {
+        let flows = indexes.iter().filter_map(|index| flows.get(*index));
+        let paths = flows.flat_map(|flow| &flow.paths);
+        paths
+            .filter_map(|path| match keys.shared {
+                Shared::Direction => Some((path.from.clone(), Some(path.to.clone()))),
+                Shared::Sender => Some((path.from.clone(), None)),
+                Shared::Nothing => None,
+            })
+            .collect()
+    };
+    let of_event = |event: &Event| match event {
+        Event::Flow { flows, .. } => ends(flows),
+        Event::Fault { fault, .. } => {
+            ends(faults.get(*fault).map_or(&[][..], |fault| &fault.flows))
+        }
+    };
+    if keys.shared == Shared::Nothing {
+        return;
+    }
+    let Some(first) = trigger.stages.first() else {
+        return;
+    };
+    // What was refused has no ends, and is no news.
+    let apart = |one: &BTreeSet<_>, other: &BTreeSet<_>| {
+        !one.is_empty() && !other.is_empty() && one.is_disjoint(other)
+    };
+    let begin = of_event(&first.event);
+    let stages = trigger.stages.iter().skip(1).map(|stage| &stage.event);
+    let mut never = stages.chain(&trigger.reset);
+    let what = match keys.shared {
+        Shared::Direction => "go another way",
+        _ => "come from others",
+    };
+    let hint = match keys.shared {
+        Shared::Direction => {
+            "`per: {connection: both}` takes both directions of a connection for one"
+        }
+        _ => {
+            "name flows of the same senders; `per: {connection: both}` takes both directions of a connection for one"
+        }
+    };
+    if let Some(event) = never.find(|event| apart(&begin, &of_event(event))) {
+        let message = format!(
+            "trigger `{}` is per {}, and no key of what it first waits for has packets of this: they {what}",
+            trigger.name, keys.one
+        );
+        sink.error(Code::Contradiction, event.span(), message)
+            .hint(hint);
+        return;
+    }
+    for fault in faults.iter().filter(|fault| fault.when == Some(number)) {
+        if apart(&begin, &ends(&fault.flows)) {
+            let message = format!(
+                "fault `{}` waits for trigger `{}`, which is per {}: packets of its flows {what} than those that the trigger counts, so it is never on for one",
+                fault.id, trigger.name, keys.one
+            );
+            sink.error(Code::Contradiction, fault.span, message)
+                .hint(hint);
+        }
+    }
 }
 
 fn counts_what_never_fires(

@@ -3,6 +3,8 @@
 //! What the workload says it will send is known before the run, so `check` warns of flows that no packet of it belongs to.
 //! After the run, [`reason`] says what kept a fault from hitting.
 
+use std::ops::RangeInclusive;
+
 use parser_gen::Filter;
 
 use crate::diagnostic::{Code, Sink};
@@ -16,11 +18,12 @@ use crate::workload::{Redis, Workload};
 
 /// Warns of faults that will hit nothing, as far as the file tells.
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
+    check_disruptions(sink, scenario);
     for fault in &scenario.faults {
         if scenario.expects_nothing_of(&fault.id) {
             continue;
         }
-        let why = start_after_end(scenario, fault).or_else(|| no_packets(scenario, fault));
+        let why = start_after_end(scenario, &fault.epochs).or_else(|| no_packets(scenario, fault));
         if let Some(why) = why {
             let message = format!("fault `{}` will hit nothing: {why}", fault.id);
             sink.warning(Code::Suspicious, fault.span, message)
@@ -32,6 +35,19 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
+/// The same of what the controller does to programs and switches.
+fn check_disruptions(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for disruption in &scenario.disruptions {
+        if scenario.expects_nothing_of(&disruption.id) {
+            continue;
+        }
+        if let Some(why) = start_after_end(scenario, &disruption.epochs) {
+            let message = format!("fault `{}` will not be carried out: {why}", disruption.id);
+            sink.warning(Code::Suspicious, disruption.span, message);
+        }
+    }
+}
+
 /// Why a fault hit none of the packets that it met. `armed` tells the epochs that were in force.
 #[must_use]
 pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
@@ -39,15 +55,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
         return "its probability is 0".to_owned();
     }
     if !fault.epochs.iter().cloned().flatten().any(armed) {
-        if let Some(condition) = awaited(scenario, fault) {
-            return format!(
-                "the run was over before its step began, which waits for `{condition}`"
-            );
-        }
-        let first = start_ns(scenario, fault).map_or_else(String::new, |at_ns| {
-            format!(", {} after the start", show_duration(at_ns))
-        });
-        return format!("the run was over before its step began{first}");
+        return too_late(scenario, &fault.epochs);
     }
     if met == 0 {
         return no_packets(scenario, fault)
@@ -85,20 +93,32 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
+/// Why what is to happen in these epochs did not: none of them was in force.
+#[must_use]
+pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
+    if let Some(condition) = awaited(scenario, epochs) {
+        return format!("the run was over before its step began, which waits for `{condition}`");
+    }
+    let first = start_ns(scenario, epochs).map_or_else(String::new, |at_ns| {
+        format!(", {} after the start", show_duration(at_ns))
+    });
+    format!("the run was over before its step began{first}")
+}
+
 /// What the first step of a fault waits for, or the last that does before it.
-fn awaited<'s>(scenario: &'s Scenario, fault: &Fault) -> Option<&'s str> {
-    let first = *fault.epochs.first()?.start();
+fn awaited<'s>(scenario: &'s Scenario, epochs: &[RangeInclusive<u16>]) -> Option<&'s str> {
+    let first = *epochs.first()?.start();
     let mut before = scenario.epochs.iter().rev();
     before.find_map(|epoch| epoch.on.as_deref().filter(|_| epoch.epoch <= first))
 }
 
-fn start_ns(scenario: &Scenario, fault: &Fault) -> Option<u64> {
-    let first = *fault.epochs.first()?.start();
+fn start_ns(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> Option<u64> {
+    let first = *epochs.first()?.start();
     scenario.begins_ns(first)
 }
 
-fn start_after_end(scenario: &Scenario, fault: &Fault) -> Option<String> {
-    let at_ns = start_ns(scenario, fault)?;
+fn start_after_end(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> Option<String> {
+    let at_ns = start_ns(scenario, epochs)?;
     let (end_ns, what) = match scenario.workload {
         Some(Workload::Idle { for_ns }) => (for_ns, "the workload ends after"),
         // How long machines are left connected is not the file's to say.

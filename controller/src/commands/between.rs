@@ -83,7 +83,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         write_captures(folder, &planned, &result.run).map_err(fail)?;
     }
     if args.json {
-        print_json(&scenario_run::json(&result))?;
+        print_json(&scenario_run::json(&planned, &result))?;
     } else {
         print(scenario_run::show(&planned, &result, stdout_colour()))?;
     }

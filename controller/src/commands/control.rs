@@ -41,6 +41,15 @@ struct Report {
     aborted: Option<Aborted>,
     /// In declared order.
     faults: Vec<Fired>,
+    /// The same of triggers, where it is counted how often they came on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    triggers: Vec<CameOn>,
+}
+
+#[derive(Serialize)]
+struct CameOn {
+    name: String,
+    on: u64,
 }
 
 #[derive(Serialize)]
@@ -228,6 +237,11 @@ fn report(
         *fired.entry(&injection.fault).or_default() += packets;
     }
     let faults = planned.scenario.faults.iter();
+    let turned = fleet.triggers(planned)?;
+    let switches = planned.plan.switches.iter();
+    let counted = switches.flat_map(|switch| &switch.triggers);
+    let mut counted: Vec<_> = counted.filter(|named| named.counter.is_some()).collect();
+    counted.sort_by_key(|named| named.index);
     let mut lapsed = 0;
     for switch in &planned.plan.switches {
         lapsed += fleet.lapsed(&switch.name)?;
@@ -241,6 +255,13 @@ fn report(
             .map(|fault| Fired {
                 id: fault.id.clone(),
                 fired: fired.get(fault.id.as_str()).copied().unwrap_or(0),
+            })
+            .collect(),
+        triggers: counted
+            .into_iter()
+            .map(|named| CameOn {
+                name: named.name.clone(),
+                on: turned[named.index].on,
             })
             .collect(),
     })

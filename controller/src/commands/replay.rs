@@ -34,8 +34,12 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
         .conclusion
         .faults
         .iter()
-        .filter(|fault| !fault.is_proved());
-    let unproved: Vec<_> = unproved.collect();
+        .filter(|fault| !fault.is_proved())
+        .map(|fault| (&fault.id, &fault.reason));
+    let disruptions = replayed.conclusion.disruptions.iter();
+    let disruptions = disruptions.filter(|fault| !fault.proved);
+    let disruptions = disruptions.map(|fault| (&fault.id, &fault.reason));
+    let unproved: Vec<_> = unproved.chain(disruptions).collect();
     if args.json {
         print_json(&json!({
             "run": args.run,
@@ -44,6 +48,8 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
             "events": replayed.events,
             "difference": replayed.difference,
             "faults": replayed.conclusion.faults,
+            "disruptions": replayed.conclusion.disruptions,
+            "triggers": replayed.conclusion.triggers,
         }))?;
     } else {
         let events = replayed.events;
@@ -64,9 +70,18 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
                 )
             }
         };
-        for fault in &unproved {
-            let reason = fault.reason.as_deref().unwrap_or("it is not proved");
-            text += &format!("{}: not proved: {reason}\n", fault.id);
+        for (id, reason) in &unproved {
+            let reason = reason.as_deref().unwrap_or("it is not proved");
+            text += &format!("{id}: not proved: {reason}\n");
+        }
+        for trigger in replayed
+            .conclusion
+            .triggers
+            .iter()
+            .filter(|trigger| !trigger.proved)
+        {
+            let reason = trigger.reason.as_deref().unwrap_or("it is not proved");
+            text += &format!("trigger {}: not proved: {reason}\n", trigger.name);
         }
         print(text)?;
     }
@@ -119,11 +134,15 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
     run::run(&again, telling)?;
     let second = run_folder::load(folder).map_err(fail)?;
     let (before, after) = (replay::replay(kept), replay::replay(&second));
-    let compared = replay::compare((kept, &before.conclusion), (&second, &after.conclusion));
-    let differs = compared.iter().any(|flow| !flow.differing.is_empty());
+    let runs = [(kept, &before.conclusion), (&second, &after.conclusion)];
+    let compared = replay::compare(runs[0], runs[1]);
+    let disruptions = replay::compare_disruptions(runs[0], runs[1]);
+    let differs = compared.iter().any(|flow| !flow.differing.is_empty())
+        || disruptions.iter().any(|disruption| !disruption.as_planned);
     if args.json {
         print_json(
-            &json!({ "run": args.run, "live": folder, "identical": !differs, "flows": compared }),
+            &json!({ "run": args.run, "live": folder, "identical": !differs, "flows": compared,
+                    "disruptions": disruptions }),
         )?;
     } else {
         let mut table = Table::new([
@@ -157,12 +176,36 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
             ]);
         }
         let title = format!("weir replay {}", kept.stored.scenario);
-        let said = "of the packets that both runs had, each fault hit the same";
+        let mut others = Table::new([
+            "fault",
+            "on",
+            "due",
+            "carried out",
+            "due again",
+            "carried out",
+        ]);
+        for disruption in &disruptions {
+            others.row([
+                disruption.fault.clone(),
+                disruption.on.clone(),
+                disruption.due[0].to_string(),
+                disruption.carried[0].to_string(),
+                disruption.due[1].to_string(),
+                disruption.carried[1].to_string(),
+            ]);
+        }
+        let said = match disruptions.is_empty() {
+            true => "of the packets that both runs had, each fault hit the same",
+            false => {
+                "of the packets that both runs had, each fault hit the same; and both did to programs and switches what was \
+                 planned"
+            }
+        };
         let verdict = Verdict {
             checks: vec![Check::new(!differs, said)],
             ..Verdict::default()
         };
-        print(report(&title, &verdict, &[table], stdout_colour()))?;
+        print(report(&title, &verdict, &[table, others], stdout_colour()))?;
     }
     Ok(if differs {
         ExitCode::from(FAILED)

@@ -81,7 +81,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         return Ok(exit_code(&result));
     }
     if args.json {
-        print_json(&scenario_run::json(&result))?;
+        print_json(&scenario_run::json(&planned, &result))?;
     } else {
         print(scenario_run::show(&planned, &result, stdout_colour()))?;
         for expectation in result

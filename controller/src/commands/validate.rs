@@ -37,7 +37,8 @@ pub fn main(args: &Validate) -> ExitCode {
         return ExitCode::from(ERROR);
     }
     for (scenario, plan) in &planned {
-        let (faults, flows) = (scenario.faults.len(), scenario.flows.len());
+        let faults = scenario.faults.len() + scenario.disruptions.len();
+        let flows = scenario.flows.len();
         let counts = [
             (faults, "fault"),
             (flows, "flow"),

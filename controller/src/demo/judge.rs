@@ -134,6 +134,8 @@ mod tests {
         Run {
             commands: Vec::new(),
             probes: Vec::new(),
+            throughput: Vec::new(),
+            timed: Vec::new(),
             aborted: None,
             failures: Vec::new(),
             remarks: Vec::new(),
@@ -141,7 +143,9 @@ mod tests {
             seed: 1,
             wall: Duration::from_secs(1),
             steps: Vec::new(),
+            triggers: Vec::new(),
             faults: Vec::new(),
+            disruptions: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),
             hits: Vec::new(),

@@ -384,7 +384,7 @@ fn registers(info: &P4Info, direction: Direction, unit: usize) -> impl Iterator<
 pub fn cleared_counters(info: &P4Info) -> Vec<(UpdateType, Item)> {
     let of_faults = |name: &str| {
         let lapsed = [Direction::Ingress, Direction::Egress].map(names::lease::lapsed);
-        name.contains(".faults.u") || lapsed.iter().any(|lapsed| lapsed == name)
+        name.contains(".faults.") || lapsed.iter().any(|lapsed| lapsed == name)
     };
     let counters = info.counters.iter().map(|counter| &counter.preamble.name);
     counters

@@ -8,16 +8,26 @@ use scenario::plan::Injection;
 use scenario::vacuous;
 use serde::Serialize;
 
+use super::disruption::DisruptionResult;
 use super::Planned;
-use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays};
+use super::proof::{
+    self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays, Throughput,
+};
+use super::turns::TriggerResult;
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
 pub struct Conclusion {
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Those of programs and switches, in declared order.
+    pub disruptions: Vec<DisruptionResult>,
+    /// The same of triggers.
+    pub triggers: Vec<TriggerResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time.
+    pub throughput: Vec<(String, Throughput)>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
     pub losses: Vec<Loss>,
     /// Which frames were hit.
@@ -36,8 +46,15 @@ impl Conclusion {
             faults: faults
                 .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
                 .collect(),
+            disruptions: scenario
+                .disruptions
+                .iter()
+                .map(|disruption| DisruptionResult::of(planned, disruption, evidence))
+                .collect(),
+            triggers: TriggerResult::all(planned, &proof, evidence),
             met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,
+            throughput: proof.throughput,
             losses: proof.losses,
             hits: proof.hits,
         }
@@ -295,7 +312,7 @@ fn unkeyed(
     }
     if seen.conflated > 0 {
         told.push(format!(
-            "the switch took {} of some {} for those of others: another `seed` tells them apart",
+            "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
             count(seen.conflated, "frame"),
             keys.of
         ));
@@ -304,7 +321,7 @@ fn unkeyed(
 }
 
 /// "1 frame", "2 frames".
-fn count(number: u64, what: &str) -> String {
+pub(super) fn count(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),

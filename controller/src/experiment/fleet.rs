@@ -1,6 +1,7 @@
 //! The switches of an experiment: sessions with them, their programs, their counters.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +18,8 @@ use tokio::runtime::Runtime;
 use super::aggregation::aggregation_entries;
 use super::program::{Program, ProgramError, build};
 use super::{Planned, Switches};
+#[cfg(feature = "testbed")]
+use crate::target::P4Runtime;
 use crate::target::bmv2::{self, AttachError};
 use crate::target::{Item, Query, Target, TargetError, UpdateType};
 
@@ -54,12 +57,24 @@ pub struct EpochWrite {
     pub confirmed_ns: u64,
 }
 
+/// What a switch has counted of a trigger.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerCount {
+    /// How often it came on; 0 where that is not counted.
+    pub on: u64,
+    /// Packets that it would have counted, and whose key had no cell.
+    pub keyless: u64,
+}
+
 pub(super) struct Device {
     pub(super) target: Box<dyn Target>,
     pub(super) program: Arc<Program>,
     pub(super) planned: SwitchPlan,
     /// What its tables hold, but for default actions.
     pub(super) entries: Vec<TableEntry>,
+    /// A fault has ended its process: nobody answers.
+    is_down: bool,
 }
 
 impl Device {
@@ -87,18 +102,27 @@ pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec
     entries
 }
 
-/// Does something with all switches, each from a thread of its own, and waits for all.
+/// All that a switch is told before the timeline begins.
+fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> {
+    let groups = switch.groups.iter().cloned().map(Item::MulticastGroup);
+    let sessions = switch.sessions.iter().cloned().map(Item::CloneSession);
+    let entries = held.iter().cloned().map(Item::TableEntry);
+    let all = groups.chain(sessions).chain(entries);
+    all.map(|item| (UpdateType::Insert, item)).collect()
+}
+
+/// Does something with all switches that run, each from a thread of its own, and waits for all.
 fn at_once<T: Send>(
     devices: &mut [Device],
     act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
 ) -> Vec<Result<T, FleetError>> {
-    let [first, others @ ..] = devices else {
+    let mut running = devices.iter_mut().filter(|device| !device.is_down);
+    let Some(first) = running.next() else {
         return Vec::new();
     };
     std::thread::scope(|scope| {
         let act = &act;
-        let others: Vec<_> = others
-            .iter_mut()
+        let others: Vec<_> = running
             .map(|device| scope.spawn(move || act(device)))
             .collect();
         let mut done = vec![act(first)];
@@ -117,6 +141,11 @@ pub struct Fleet {
     pub(super) lease: Option<Lease>,
     /// When the lease was refreshed; nothing while no fault is armed.
     refreshed: Option<Instant>,
+    /// What was put in force last.
+    epoch: u16,
+    /// For sessions with switches that restart.
+    #[cfg(feature = "testbed")]
+    runtime: Arc<Runtime>,
 }
 
 impl Fleet {
@@ -162,25 +191,16 @@ impl Fleet {
             epoch_writes: Vec::new(),
             lease: planned.plan.lease.lease(),
             refreshed: None,
+            epoch: 0,
+            #[cfg(feature = "testbed")]
+            runtime: Arc::clone(&runtime),
         };
         for (device_id, switch) in (1..).zip(&planned.plan.switches) {
             let arch = switches.kind.arch();
             let program = build(arch, switch, p4src).map_err(FleetError::Program)?;
             let mut target = ready(&runtime, &switch.name, device_id, &program)?;
-            let groups = switch
-                .groups
-                .iter()
-                .cloned()
-                .map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
-            let sessions = switch
-                .sessions
-                .iter()
-                .cloned()
-                .map(|session| (UpdateType::Insert, Item::CloneSession(session)));
             let held = entries(planned, switch, &program);
-            let entries = held.iter().cloned();
-            let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-            let updates: Vec<_> = groups.chain(sessions).chain(entries).collect();
+            let updates = updates(switch, &held);
             target.write(&updates).map_err(FleetError::Target)?;
             tracing::info!(
                 switch = switch.name,
@@ -192,6 +212,7 @@ impl Fleet {
                 program: Arc::new(program),
                 planned: switch.clone(),
                 entries: held,
+                is_down: false,
             });
         }
         Ok(fleet)
@@ -201,6 +222,11 @@ impl Fleet {
         self.devices
             .iter_mut()
             .find(|device| device.target.name() == switch)
+    }
+
+    /// A switch that no fault has taken down.
+    fn running(&mut self, switch: &str) -> Option<&mut Device> {
+        self.device(switch).filter(|device| !device.is_down)
     }
 
     /// A switch by name.
@@ -219,6 +245,7 @@ impl Fleet {
     /// once, and one that does not answer keeps none of the others from it.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.refreshed = None;
+        self.epoch = epoch;
         if epoch != 0 {
             self.refresh_lease()?;
         }
@@ -264,6 +291,21 @@ impl Fleet {
         self.refresh_lease()
     }
 
+    /// Does what takes a while on a thread of its own, and keeps the lease meanwhile: faults that are in force stay so.
+    pub fn keeping_lease<T: Send>(
+        &mut self,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, FleetError> {
+        std::thread::scope(|scope| {
+            let work = scope.spawn(work);
+            while !work.is_finished() {
+                self.keep_lease()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(work.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    }
+
     /// Each switch is asked for its clock first: what it says is past when the deadline is written, so that a lease is never
     /// longer than it says.
     fn refresh_lease(&mut self) -> Result<(), FleetError> {
@@ -283,6 +325,56 @@ impl Fleet {
             .collect::<Result<(), _>>()?;
         self.refreshed = Some(begun);
         Ok(())
+    }
+
+    /// What is in force on every switch.
+    #[must_use]
+    pub fn epoch(&self) -> u16 {
+        self.epoch
+    }
+
+    /// A fault ends a switch's process: it is left alone until [`Fleet::bring_up`].
+    #[cfg(feature = "testbed")]
+    pub(super) fn take_down(&mut self, switch: &str) {
+        if let Some(device) = self.device(switch) {
+            device.is_down = true;
+        }
+    }
+
+    /// A new process of a switch listens at an address: gives it all that the one before had been told, with the step and
+    /// the lease that are in force; how many items it shows when it is asked for them, and of how many.
+    #[cfg(feature = "testbed")]
+    pub(super) fn bring_up(
+        &mut self,
+        switch: &str,
+        address: &str,
+    ) -> Result<(usize, usize), FleetError> {
+        let (epoch, lease) = (self.epoch, self.lease);
+        let runtime = Arc::clone(&self.runtime);
+        let numbered = (1..).zip(&mut self.devices);
+        let mut named = numbered.filter(|(_, device)| device.target.name() == switch);
+        let Some((device_id, device)) = named.next() else {
+            return Ok((0, 0));
+        };
+        let mut target = P4Runtime::connect(runtime, switch, address, device_id)?;
+        let program = Arc::clone(&device.program);
+        target.load(&program.p4info, &program.device_config)?;
+        let updates = updates(&device.planned, &device.entries);
+        target.write(&updates)?;
+        device.target = Box::new(target);
+        device.is_down = false;
+        if let Some(lease) = lease.filter(|_| epoch != 0 && !device.planned.faulting().is_empty()) {
+            let deadline = device.target.clock()?.after(lease.for_ns);
+            device.set_defaults(device.planned.hold_until(deadline))?;
+        }
+        device.set_defaults(device.planned.set_epoch(epoch))?;
+        let told = device.target.read(&[
+            Query::Entries { table: None },
+            Query::MulticastGroups { id: None },
+            Query::CloneSessions { id: None },
+        ])?;
+        let shown = updates.iter().filter(|(_, item)| told.contains(item));
+        Ok((shown.count(), updates.len()))
     }
 
     /// Packets that met faults whose lease had run out.
@@ -305,7 +397,7 @@ impl Fleet {
 
     /// Cells of a counter that a switch has.
     pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
         };
         let items = device.target.read(&[Query::Counter {
@@ -340,10 +432,31 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
+    /// What the switches counted of each trigger of the scenario, in declared order.
+    pub fn triggers(&mut self, planned: &Planned) -> Result<Vec<TriggerCount>, FleetError> {
+        let mut counts = vec![TriggerCount::default(); planned.scenario.triggers.len()];
+        for switch in &planned.plan.switches {
+            for trigger in &switch.triggers {
+                let mut count = |counter: &Option<String>| -> Result<u64, FleetError> {
+                    let Some(counter) = counter else {
+                        return Ok(0);
+                    };
+                    let cells = self.counter(&switch.name, counter)?;
+                    Ok(cells.first().map_or(0, |cell| cell.packets))
+                };
+                counts[trigger.index] = TriggerCount {
+                    on: count(&trigger.counter)?,
+                    keyless: count(&trigger.keyless)?,
+                };
+            }
+        }
+        Ok(counts)
+    }
+
     /// How soon each switch runs packets when it is woken, as far as they say.
     #[cfg(feature = "testbed")]
     pub fn priorities(&mut self) -> BTreeMap<String, String> {
-        let devices = self.devices.iter_mut();
+        let devices = self.devices.iter_mut().filter(|device| !device.is_down);
         devices
             .filter_map(|device| {
                 let priority = device.target.priority()?;
@@ -358,7 +471,7 @@ impl Fleet {
         &mut self,
         switch: &str,
     ) -> Result<Vec<crate::target::PortCount>, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
         };
         Ok(device.target.port_counts()?)
@@ -367,14 +480,15 @@ impl Fleet {
     /// Frames that met a full queue within a switch.
     #[cfg(feature = "testbed")]
     pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
-        let Some(device) = self.device(switch) else {
+        let Some(device) = self.running(switch) else {
             return Ok(0);
         };
         Ok(device.target.queue_losses()?)
     }
 }
 
-fn now_ns() -> u64 {
+/// Now, on the clock of captures: nanoseconds since 1970.
+pub fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use scenario::expect::Expectation;
-use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
+use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric, TriggerMetric};
 use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 
@@ -63,13 +63,14 @@ impl<'p> Guard<'p> {
     }
 
     /// Looks, if it is time to, and disarms all faults if a condition holds that ends the run. `awaited` is which of the
-    /// scenario's conditions the timeline waits for; `probes` adds what probes have seen lately.
+    /// scenario's conditions the timeline waits for; `more` adds what probes have seen lately, and what was
+    /// done to programs and switches.
     pub fn look(
         &mut self,
         elapsed: Duration,
         fleet: &mut Fleet,
         awaited: Option<usize>,
-        probes: impl FnOnce(&mut Metrics),
+        more: impl FnOnce(&mut Metrics),
     ) -> Result<Look, FleetError> {
         let scenario = &self.planned.scenario;
         let awaited = awaited.and_then(|number| scenario.awaited.get(number));
@@ -99,8 +100,15 @@ impl<'p> Guard<'p> {
                 *metrics.entry(metric).or_default() += fired as f64;
             }
         }
-        if wanted().any(|metric| matches!(metric, Metric::Probe { .. })) {
-            probes(&mut metrics);
+        if wanted().any(|metric| matches!(metric, Metric::Trigger { .. })) {
+            let counts = fleet.triggers(self.planned)?;
+            for (trigger, count) in scenario.triggers.iter().zip(counts) {
+                let metric = Metric::trigger(&trigger.name, TriggerMetric::On);
+                metrics.insert(metric, count.on as f64);
+            }
+        }
+        if wanted().any(|metric| matches!(metric, Metric::Probe { .. } | Metric::Fault { .. })) {
+            more(&mut metrics);
         }
         let conditions = scenario.abort_if.iter();
         let mut outcomes = conditions.map(|condition| condition.evaluate(scenario, &metrics));

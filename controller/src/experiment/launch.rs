@@ -15,7 +15,7 @@ use crate::target::bmv2::{self, StartError};
 use crate::target::{Kind, P4Runtime, Target};
 
 /// How long a switch may take to say where it listens.
-const START_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why a switch does not run.
 #[derive(Debug, thiserror::Error)]
@@ -49,13 +49,51 @@ pub enum LaunchError {
 pub struct SwitchProcess {
     name: String,
     process: Process,
+    /// A fault has ended it.
+    is_down: bool,
     /// BMv2's files.
     _folder: Option<TempDir>,
 }
 
 impl SwitchProcess {
+    /// The switch.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Kills it, as a fault. [`SwitchProcess::is_gone`] tells when that is done.
+    pub fn take_down(&mut self) {
+        self.is_down = true;
+        self.process.strike();
+    }
+
+    /// Whether a fault has ended it.
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Whether nothing of it is left.
+    pub fn is_gone(&mut self) -> Result<bool, LaunchError> {
+        Ok(self.process.has_died_with_its_group()?)
+    }
+
+    /// Another process for the same switch; who reads its output finds where it listens.
+    pub fn start_again(&mut self, bed: &Bed, weir: &Path, device_id: u64) -> Result<(), LaunchError> {
+        self.process = spawn_embedded(bed, weir, &self.name, device_id)?;
+        self.is_down = false;
+        Ok(())
+    }
+
+    /// Where it listens, once it has said so within this time.
+    pub fn address(&mut self, timeout: Duration) -> Result<Option<String>, LaunchError> {
+        address(&self.name, &mut self.process, timeout)
+    }
+
     /// Its name and last words, if it has ended.
     pub fn ended(&mut self) -> Option<(String, String)> {
+        if self.is_down {
+            return None;
+        }
         let status = self.process.try_wait().ok().flatten()?;
         let reason = last_words(&mut self.process).unwrap_or_else(|| status.to_string());
         Some((self.name.clone(), reason))
@@ -110,6 +148,7 @@ pub fn switches(
         processes.push(SwitchProcess {
             name: switch.to_owned(),
             process,
+            is_down: false,
             _folder: folder,
         });
         Ok(target)
@@ -129,6 +168,22 @@ fn start_embedded(
     switch: &str,
     device_id: u64,
 ) -> Result<(Process, String), LaunchError> {
+    let mut process = spawn_embedded(bed, weir, switch, device_id)?;
+    match address(switch, &mut process, START_TIMEOUT)? {
+        Some(address) => Ok((process, address)),
+        None => Err(LaunchError::Start {
+            switch: switch.to_owned(),
+            reason: format!("nothing heard for {} s", START_TIMEOUT.as_secs()),
+        }),
+    }
+}
+
+fn spawn_embedded(
+    bed: &Bed,
+    weir: &Path,
+    switch: &str,
+    device_id: u64,
+) -> Result<Process, LaunchError> {
     let mut command = Command::new(weir);
     command.args(["switch", "--no-p4", "--device-id", &device_id.to_string()]);
     command.args(["--grpc-server-addr", "127.0.0.1:0"]);
@@ -142,25 +197,29 @@ fn start_embedded(
             }
         }
     }
-    let mut process = bed.spawn_switch(switch, command)?;
-    let silent = |reason: String| LaunchError::Start {
-        switch: switch.to_owned(),
-        reason,
-    };
+    Ok(bed.spawn_switch(switch, command)?)
+}
+
+/// Where a switch listens; none if it says nothing for so long.
+fn address(
+    switch: &str,
+    process: &mut Process,
+    timeout: Duration,
+) -> Result<Option<String>, LaunchError> {
     loop {
-        match process.next_line(START_TIMEOUT) {
+        match process.next_line(timeout) {
             Output::Line(line) => {
                 if let Some(address) = listening(&line) {
-                    return Ok((process, address.to_owned()));
+                    return Ok(Some(address.to_owned()));
                 }
             }
-            Output::TimedOut => {
-                let waited = START_TIMEOUT.as_secs();
-                return Err(silent(format!("nothing heard for {waited} s")));
-            }
+            Output::TimedOut => return Ok(None),
             Output::End => {
                 process.wait(Duration::from_secs(1))?;
-                return Err(silent(process.stderr().trim().to_owned()));
+                return Err(LaunchError::Start {
+                    switch: switch.to_owned(),
+                    reason: process.stderr().trim().to_owned(),
+                });
             }
         }
     }

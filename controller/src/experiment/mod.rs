@@ -13,7 +13,7 @@ pub mod program;
 pub mod replace;
 pub mod timeline;
 
-pub use fleet::EpochWrite;
+pub use fleet::{EpochWrite, TriggerCount};
 pub use planned::{Planned, Switches};
 
 /// What needs a network of ours.
@@ -25,7 +25,9 @@ in_a_testbed! {
     mod between;
     mod captures;
     mod conclusion;
+    pub mod disruption;
     mod error;
+    mod grounds;
     mod launch;
     mod link;
     pub mod machine;
@@ -35,18 +37,21 @@ in_a_testbed! {
     pub mod proof;
     mod run;
     mod stage;
+    mod turns;
 pub mod steps;
     pub mod workload;
 
     pub use between::{Between, Passing};
     pub use captures::write_captures;
     pub use conclusion::{Conclusion, FaultResult};
+    pub use disruption::{Carried, DisruptionResult};
     pub use error::ExperimentError;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};
     pub use probing::ProbeResult;
     pub use run::{Run, Trained, run};
     pub use stage::{Conditions, Record, Stage};
+    pub use turns::TriggerResult;
 
     pub(crate) use error::{how_it_ended, last_words};
     #[cfg(test)]

@@ -2,17 +2,20 @@
 
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric};
-use scenario::probe::{Ask, Probe};
+use scenario::probe::{Ask, Endpoint, Probe};
+use scenario::workload::commands::Run;
 use serde::{Serialize, Serializer};
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::Host;
-use testbeds::probes::{Answers, Probes, Sample};
+use testbeds::probes::{Answers, Asker, Probes, Question, Sample};
 
 use super::ExperimentError;
+use super::grounds::Grounds;
 use super::percentile::percentile;
 use super::timeline::Activity;
 use super::workload::Load;
@@ -24,7 +27,7 @@ const RECENT: Duration = Duration::from_secs(5);
 pub struct Probing {
     /// The workload.
     pub load: Box<dyn Load>,
-    declared: Vec<(Probe, Host, SocketAddrV4)>,
+    declared: Vec<(Probe, Host, Question)>,
     running: Option<Probes>,
 }
 
@@ -35,7 +38,7 @@ pub struct ProbeResult {
     pub name: String,
     /// The host that asked.
     pub from: String,
-    /// What it asked for: `http 10.0.0.2:80/`.
+    /// What it asked for: `http 10.0.0.2:80/`, `run curl http://s/`.
     pub question: String,
     /// Why the first question that failed did.
     pub first_failure: Option<String>,
@@ -61,6 +64,7 @@ impl Probing {
         bed: &Bed,
         scenario: &Scenario,
         load: Box<dyn Load>,
+        grounds: &Arc<Grounds>,
     ) -> Result<Probing, ExperimentError> {
         let mut declared = Vec::new();
         for probe in &scenario.probes {
@@ -72,9 +76,26 @@ impl Probing {
                 }
                 None => return Err(unknown(&probe.from).into()),
             };
-            let to = probe.to.address(&scenario.topology);
-            let to = to.ok_or_else(|| unknown(&probe.to.host))?;
-            declared.push((probe.clone(), host, to));
+            let at = |to: &Endpoint| -> Result<SocketAddrV4, BedError> {
+                let address = to.address(&scenario.topology);
+                address.ok_or_else(|| unknown(&to.host))
+            };
+            let question = match &probe.ask {
+                Ask::Tcp { to } => Question::Tcp(at(to)?),
+                Ask::Udp { to, send } => Question::Udp(at(to)?, send.clone()),
+                Ask::Http { to, path } => Question::Http {
+                    to: at(to)?,
+                    host: authority(to),
+                    path: path.clone(),
+                },
+                Ask::Run(run) => Question::Program(Asker {
+                    host: host.clone(),
+                    user: grounds.user,
+                    command: grounds.asker(probe, run),
+                    told: told(run),
+                }),
+            };
+            declared.push((probe.clone(), host, question));
         }
         Ok(Probing {
             load,
@@ -87,8 +108,8 @@ impl Probing {
     pub fn add_recent(&self, metrics: &mut Metrics) {
         let recent = self.running.as_ref().map(|probes| probes.recent(RECENT));
         let declared = self.declared.iter().zip(recent.into_iter().flatten());
-        for ((probe, _, to), answers) in declared {
-            ProbeResult::of(probe, *to, answers).add_metrics(metrics);
+        for ((probe, _, question), answers) in declared {
+            ProbeResult::of(probe, question, answers).add_metrics(metrics);
         }
     }
 
@@ -99,8 +120,28 @@ impl Probing {
             None => Vec::new(),
         };
         let declared = self.declared.into_iter().zip(answers);
-        let results = declared.map(|((probe, _, to), answers)| ProbeResult::of(&probe, to, answers));
+        let results = declared
+            .map(|((probe, _, question), answers)| ProbeResult::of(&probe, &question, answers));
         Ok((self.load, results.collect()))
+    }
+}
+
+/// As a request calls a server.
+fn authority(to: &Endpoint) -> String {
+    match to.port {
+        80 => to.host.clone(),
+        port => format!("{}:{port}", to.host),
+    }
+}
+
+/// As a program is written.
+fn told(run: &Run) -> String {
+    match run {
+        Run::Line(line) => line.text().trim().to_owned(),
+        Run::Words(words) => {
+            let words: Vec<&str> = words.iter().map(|word| word.text()).collect();
+            words.join(" ")
+        }
     }
 }
 
@@ -110,7 +151,8 @@ impl Activity for Probing {
     fn begin(&mut self) -> Result<(), ExperimentError> {
         if !self.declared.is_empty() {
             let probes = self.declared.iter();
-            let probes = Probes::start(probes.map(|(probe, host, to)| (probe, host, *to)));
+            let probes =
+                Probes::start(probes.map(|(probe, host, question)| (probe, host, question)));
             self.running = Some(probes.map_err(ExperimentError::Probes)?);
         }
         // The first step is in force by now.
@@ -124,16 +166,11 @@ impl Activity for Probing {
 }
 
 impl ProbeResult {
-    fn of(probe: &Probe, to: SocketAddrV4, answers: Answers) -> ProbeResult {
-        let question = match &probe.ask {
-            Ask::Tcp => format!("tcp {to}"),
-            Ask::Udp { send } => format!("udp {to}, {} bytes", send.len()),
-            Ask::Http { path } => format!("http {to}{path}"),
-        };
+    fn of(probe: &Probe, question: &Question, answers: Answers) -> ProbeResult {
         ProbeResult {
             name: probe.name.clone(),
             from: probe.from.clone(),
-            question,
+            question: question.to_string(),
             first_failure: answers.first_failure,
             beyond: answers.beyond,
             samples: answers.samples,

@@ -5,22 +5,24 @@ use std::time::Duration;
 
 use host_agent::agent::RoundReport;
 use scenario::expect::metric::{
-    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
+    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric, TriggerMetric,
 };
 
+use super::disruption::{Disruptor, Switchboard};
 use super::proof::Evidence;
 
+use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::steps::{self, StepResult};
-use super::proof::{FlowCount, Hit, Loss};
+use super::proof::{FlowCount, Hit, Loss, Throughput};
 use super::timeline::{Timeline, Turned};
 use super::probing::Probing;
-use super::workload::{self, CommandResult, Measured, TrainingOutcome};
+use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
 use super::{
-    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
-    Stage, Turn,
+    Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
+    Stage, TriggerResult, Turn,
 };
 
 /// What a run showed.
@@ -33,10 +35,18 @@ pub struct Run {
     pub wall: Duration,
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Those of programs and switches, in declared order.
+    pub disruptions: Vec<DisruptionResult>,
+    /// What their triggers did.
+    pub triggers: Vec<TriggerResult>,
     /// Each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time.
+    pub throughput: Vec<(String, Throughput)>,
+    /// What the workload measured over time.
+    pub timed: Vec<Timed>,
     /// Frames that are not in the evidence: nothing is proved without them.
     pub losses: Vec<Loss>,
     /// Which captured frames were hit.
@@ -94,8 +104,9 @@ pub fn run(
     let (ticks, load_before) = (Ticks::now(), machine::load());
     workload::check_installed(scenario)?;
     let mut stage = Stage::set(planned, conditions, observer)?;
-    let load = workload::ready(&stage.bed, planned, conditions)?;
-    let mut probing = Probing::new(&stage.bed, scenario, load)?;
+    let grounds = Grounds::prepare(&stage.bed, scenario)?;
+    let load = workload::ready(&stage.bed, planned, conditions, &grounds)?;
+    let mut probing = Probing::new(&stage.bed, scenario, load, &grounds)?;
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
@@ -104,11 +115,21 @@ pub fn run(
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
-    let (fleet, switches) = stage.parts();
+    let (fleet, switches, bed) = stage.parts();
+    let mut disruptor = Disruptor::of(planned);
+    let mut starting = Vec::new();
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {
         Stage::check(switches)?;
         let load = &mut *probing.load;
+        let mut board = Switchboard {
+            fleet: &mut *fleet,
+            processes: &mut *switches,
+            bed,
+            weir: conditions.weir,
+            starting: &mut starting,
+        };
+        disruptor.turn(board.fleet.epoch(), load, &mut board)?;
         let position = load.position();
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
@@ -119,7 +140,10 @@ pub fn run(
             fleet: &mut *fleet,
             load,
         })?;
-        let add_recent = |metrics: &mut Metrics| probing.add_recent(metrics);
+        let add_recent = |metrics: &mut Metrics| {
+            probing.add_recent(metrics);
+            disruptor.add_metrics(metrics);
+        };
         Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
             Look::GoOn => Turned::GoOn,
             Look::Holds => Turned::Holds,
@@ -131,13 +155,19 @@ pub fn run(
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
-    let (load, probes) = probing.finish()?;
+    let carried = disruptor.finish(&mut *probing.load);
+    // Answers may be long in coming, and services in ending: until then packets still meet the faults.
+    let (load, probes) = fleet.keeping_lease(|| probing.finish())??;
     let measured = match aborted {
-        // Its processes end here.
-        Some(_) => Measured::default(),
-        None => load.finish()?,
+        Some(_) => {
+            // Its processes end here.
+            drop(load);
+            Measured::default()
+        }
+        None => fleet.keeping_lease(|| load.finish())??,
     };
-    let (mut metrics, mut remarks) = (measured.metrics, measured.remarks);
+    let (mut metrics, mut remarks) = (measured.metrics, grounds.remarks.clone());
+    remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));
     probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
     metrics.insert(Metric::Run(RunMetric::Wall), wall.as_nanos() as f64);
@@ -153,8 +183,11 @@ pub fn run(
     }
     metrics.extend(stage.metrics()?);
     let priorities = stage.fleet.priorities();
-    let steps = steps::steps(&planned.plan.timeline, stage.fleet.epoch_writes(), wall);
-    let (conclusion, evidence) = stage.conclude(observer)?;
+    let writes = stage.fleet.epoch_writes();
+    let steps = steps::steps(&planned.plan.timeline, writes, wall);
+    let skew_ns = steps::longest_skew_ns(writes);
+    metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
+    let (conclusion, evidence) = stage.conclude(carried, observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -162,8 +195,12 @@ pub fn run(
         seed: scenario.seed,
         wall,
         faults: conclusion.faults,
+        disruptions: conclusion.disruptions,
+        triggers: conclusion.triggers,
         steps,
         flows: conclusion.flows,
+        throughput: conclusion.throughput,
+        timed: measured.timed,
         losses: conclusion.losses,
         hits: conclusion.hits,
         metrics,
@@ -226,6 +263,30 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         ];
         let known = values.into_iter().filter_map(|(what, value)| {
             let metric = Metric::fault(&fault.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for disruption in &conclusion.disruptions {
+        let values = [
+            (FaultMetric::Fired, Some(disruption.fired)),
+            (FaultMetric::Observed, Some(disruption.observed)),
+            (FaultMetric::Missed, Some(disruption.missed)),
+            (FaultMetric::Collateral, disruption.collateral),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::fault(&disruption.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for trigger in &conclusion.triggers {
+        let values = [
+            (TriggerMetric::On, trigger.on),
+            (TriggerMetric::Keyless, trigger.keyless),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::trigger(&trigger.name, what);
             value.map(|value| (metric, value as f64))
         });
         metrics.extend(known);

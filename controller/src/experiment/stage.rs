@@ -13,7 +13,7 @@ use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
 use super::proof::{Evidence, Loser, Loss};
-use super::{Between, Conclusion, ExperimentError, Observer, Planned, Switches};
+use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +116,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Its parts, borrowed at once.
-    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess]) {
-        (&mut self.fleet, &mut self.switches)
+    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
+        (&mut self.fleet, &mut self.switches, &self.bed)
     }
 
     /// How long a frame is under way on all links, if it crosses them all.
@@ -153,9 +153,11 @@ impl<'a> Stage<'a> {
         Ok(losses)
     }
 
-    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say.
+    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say. `carried`: what
+    /// the controller did to programs and switches meanwhile.
     pub fn conclude(
         &mut self,
+        carried: Vec<Carried>,
         observer: &mut dyn Observer,
     ) -> Result<(Conclusion, Evidence), ExperimentError> {
         self.fleet.disarm()?;
@@ -164,6 +166,7 @@ impl<'a> Stage<'a> {
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
         let keyless = self.fleet.keyless(&self.planned.plan)?;
+        let triggers = self.fleet.triggers(self.planned)?;
         let recordings = self.bed.recordings()?;
         self.check_packets(&recordings)?;
         let losses = self.losses()?;
@@ -172,7 +175,9 @@ impl<'a> Stage<'a> {
             writes: self.fleet.epoch_writes().to_vec(),
             fired,
             keyless,
+            triggers,
             losses,
+            carried,
         };
         let conclusion = Conclusion::of(self.planned, &evidence);
         Ok((conclusion, evidence))
@@ -227,9 +232,10 @@ fn recorded(planned: &Planned, record: Record) -> Vec<String> {
     match record {
         Record::All => planned.scenario.topology.switches.clone(),
         Record::Faulting => {
-            let injections = planned.plan.injections.iter();
-            let switches: BTreeSet<&String> = injections.map(|i| &i.switch).collect();
-            switches.into_iter().cloned().collect()
+            let switches = planned.plan.switches.iter();
+            let faulting = switches.filter(|switch| !switch.faulting().is_empty());
+            let names: BTreeSet<&String> = faulting.map(|switch| &switch.name).collect();
+            names.into_iter().cloned().collect()
         }
     }
 }

@@ -24,12 +24,16 @@ pub struct StepResult {
     pub skew_ns: Option<u64>,
 }
 
+/// When the workload began, in nanoseconds since 1970: when the first step was in force.
+pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
+    let first = writes.iter().filter(|write| write.epoch == 1);
+    first.map(|write| write.confirmed_ns).max()
+}
+
 /// When each epoch began, since the start of the workload: as the timeline says it, or, behind one that waited for something,
 /// when it was written. `None` if it never was.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
-    // The workload begins when the first step is in force.
-    let first = writes.iter().filter(|write| write.epoch == 1);
-    let start = first.map(|write| write.confirmed_ns).max();
+    let start = start_ns(writes);
     let mut waits = false;
     let begun = timeline.iter().map(|epoch| {
         waits |= epoch.on.is_some();
@@ -69,6 +73,19 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
         })
     });
     due.collect()
+}
+
+/// The longest time for which switches were in different steps: over all beginnings and ends of steps.
+pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
+    let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    // Epoch 0 is no step: it disarms what is over.
+    for write in writes.iter().filter(|write| write.epoch > 0) {
+        let at_ns = write.confirmed_ns;
+        let (first, last) = confirmed.entry(write.epoch).or_insert((at_ns, at_ns));
+        (*first, *last) = ((*first).min(at_ns), (*last).max(at_ns));
+    }
+    let skews = confirmed.values().map(|(first, last)| last - first);
+    skews.max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -138,5 +155,8 @@ mod tests {
             .map(|found| (found.epoch, found.write_ns, found.skew_ns))
             .collect();
         assert_eq!(found, [(2, None, None), (4, Some(7), Some(5))]);
+        // The first step, which has no name, was the worst.
+        assert_eq!(longest_skew_ns(&writes), 8);
+        assert_eq!(longest_skew_ns(&[]), 0);
     }
 }

@@ -72,8 +72,16 @@ impl Timeline {
         self.advance(Duration::ZERO, fleet)?;
         let start = Instant::now();
         activity.begin()?;
+        let mut in_force = None;
         loop {
-            let state = activity.turn(self.until_next(start.elapsed()))?;
+            // Who looks on has to hear of a new step at once.
+            let is_new = in_force.replace(fleet.epoch()) != Some(fleet.epoch());
+            let most = if is_new {
+                Duration::ZERO
+            } else {
+                self.until_next(start.elapsed())
+            };
+            let state = activity.turn(most)?;
             let elapsed = start.elapsed();
             let turned = each_turn(activity, fleet, elapsed, self.awaited())?;
             if state.is_break() || turned == Turned::End {

@@ -1,5 +1,8 @@
 //! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
 
+pub mod chart;
+#[cfg(feature = "testbed")]
+pub mod disruptions;
 pub mod faults;
 pub mod html;
 pub mod json;
@@ -7,6 +10,7 @@ pub mod plot;
 pub mod strain;
 pub mod table;
 pub mod text;
+pub mod triggers;
 
 /// Columns of a terminal.
 pub const WIDTH: usize = 80;

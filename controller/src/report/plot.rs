@@ -137,101 +137,6 @@ pub struct Span<'a> {
     pub to: f64,
 }
 
-/// The most points that are drawn: more do not fit beside each other. The highest of each column stays.
-const COLUMNS: usize = 4 * SIZE.0 as usize;
-
-/// Values over seconds; what has none is marked at the top. Stretches are shaded, with their names.
-pub fn over_time(
-    y_label: &str,
-    points: &[(f64, Option<f64>)],
-    spans: &[Span<'_>],
-) -> Result<String, PlotError> {
-    let error = |e: &dyn std::fmt::Display| PlotError {
-        what: "values over time",
-        reason: e.to_string(),
-    };
-    let x_max = points.iter().map(|point| point.0);
-    let x_max = x_max
-        .chain(spans.iter().map(|span| span.to))
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let values = points.iter().filter_map(|point| point.1);
-    let y_max = values.fold(f64::MIN_POSITIVE, f64::max) * 1.1;
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let mut chart = ChartBuilder::on(&root)
-            .margin(12)
-            .x_label_area_size(48)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.0..x_max, 0.0..y_max)
-            .map_err(|e| error(&e))?;
-        let shade = Role::Faulted.placeholder();
-        chart
-            .draw_series(spans.iter().map(|span| {
-                Rectangle::new(
-                    [(span.from, 0.0), (span.to, y_max)],
-                    shade.mix(0.2).filled(),
-                )
-            }))
-            .map_err(|e| error(&e))?;
-        chart
-            .configure_mesh()
-            .x_desc("s")
-            .y_desc(y_label)
-            .light_line_style(TRANSPARENT)
-            .label_style(FONT)
-            .x_label_formatter(&tick)
-            .y_label_formatter(&tick)
-            .draw()
-            .map_err(|e| error(&e))?;
-        let main = Role::Main.placeholder();
-        chart
-            .draw_series(
-                thinned(points, x_max)
-                    .into_iter()
-                    .map(|point| Circle::new(point, 2, main.filled())),
-            )
-            .map_err(|e| error(&e))?;
-        let missing = points.iter().filter(|point| point.1.is_none());
-        let marks: Vec<(f64, f64)> = missing
-            .take(COLUMNS)
-            .map(|point| (point.0, y_max))
-            .collect();
-        chart
-            .draw_series(
-                marks
-                    .into_iter()
-                    .map(|mark| TriangleMarker::new(mark, 6, shade.filled())),
-            )
-            .map_err(|e| error(&e))?;
-        chart
-            .draw_series(
-                spans
-                    .iter()
-                    .map(|span| Text::new(span.name.to_owned(), (span.from, y_max * 0.97), FONT)),
-            )
-            .map_err(|e| error(&e))?;
-        root.present().map_err(|e| error(&e))?;
-    }
-    Ok(themed(&svg))
-}
-
-/// Of the points in a column, the highest, once there are more points than columns.
-fn thinned(points: &[(f64, Option<f64>)], x_max: f64) -> Vec<(f64, f64)> {
-    let known = points.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
-    if points.len() <= COLUMNS {
-        return known.collect();
-    }
-    let mut columns: Vec<Option<(f64, f64)>> = vec![None; COLUMNS + 1];
-    for (x, y) in known {
-        let column = &mut columns[(x / x_max * COLUMNS as f64) as usize];
-        if column.is_none_or(|highest| highest.1 < y) {
-            *column = Some((x, y));
-        }
-    }
-    columns.into_iter().flatten().collect()
-}
-
 /// One horizontal bar per name.
 pub fn bars(x_label: &str, bars: &[(&str, Role, f64)]) -> Result<String, PlotError> {
     let error = |e: &dyn std::fmt::Display| PlotError {
@@ -315,32 +220,6 @@ mod tests {
         )?;
         assert!(svg.contains("aggregated") && svg.contains("<polyline"));
         Ok(())
-    }
-
-    #[test]
-    fn values_over_time_have_their_steps_and_their_gaps() -> Result<(), PlotError> {
-        let points = [(0.0, Some(1.0)), (0.5, None), (1.0, Some(3.0))];
-        let span = Span {
-            name: "cut",
-            from: 0.4,
-            to: 0.6,
-        };
-        let svg = over_time("ms", &points, &[span])?;
-        assert_eq!(svg.matches("<circle").count(), 2);
-        assert_eq!(svg.matches("<polygon").count(), 1);
-        assert!(svg.contains("cut") && svg.contains("<rect"));
-        assert!(!svg.contains("\"#"), "{svg}");
-        Ok(())
-    }
-
-    #[test]
-    fn of_very_many_points_the_highest_stay() {
-        let points: Vec<_> = (0..100_000)
-            .map(|n| (f64::from(n) / 1e3, Some(f64::from(u8::from(n == 70_001)))))
-            .collect();
-        let thinned = thinned(&points, 100.0);
-        assert!(thinned.len() <= COLUMNS + 1);
-        assert!(thinned.contains(&(70.001, 1.0)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use testbeds::bed::PortRecording;
 use super::captures::{self, ReadError};
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
 use crate::experiment::proof::{Evidence, Loss};
-use crate::experiment::{EpochWrite, Planned, Run};
+use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
 use crate::target::Kind;
 
 /// Counted up when a name or its meaning changes.
@@ -46,8 +46,14 @@ pub struct Stored {
     fired: Vec<u64>,
     /// The same, of packets whose key had no cell.
     keyless: Vec<u64>,
+    /// The same, of each trigger of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    triggers: Vec<TriggerCount>,
     /// What the switches say that they have lost.
     losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    carried: Vec<Carried>,
     /// The captures: by switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
@@ -132,7 +138,9 @@ impl Stored {
             writes: evidence.writes.clone(),
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
+            triggers: evidence.triggers.clone(),
             losses: evidence.losses.clone(),
+            carried: evidence.carried.clone(),
             captures,
         }
     }
@@ -200,6 +208,12 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         );
         return Err(wrong(EVIDENCE, reason));
     }
+    let triggers = planned.scenario.triggers.len();
+    if stored.triggers.len() != triggers {
+        let found = stored.triggers.len();
+        let reason = format!("counters of {found} triggers, of {triggers}");
+        return Err(wrong(EVIDENCE, reason));
+    }
     let mut recordings = Vec::new();
     for (switch, ports) in &stored.captures {
         let read = captures::read(folder, switch, ports.len())?;
@@ -230,7 +244,9 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             writes: stored.writes.clone(),
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
+            triggers: stored.triggers.clone(),
             losses: stored.losses.clone(),
+            carried: stored.carried.clone(),
         },
         planned,
         stored,

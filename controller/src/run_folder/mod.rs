@@ -14,13 +14,12 @@ use std::path::{Path, PathBuf};
 use crate::experiment::Planned;
 use crate::scenario_run::{self, ScenarioRun};
 
-pub use events::Event;
-use events::events;
+pub use events::{Disrupted, Event};
 pub use evidence::{Kept, Stored, StoredError, load};
 
 /// What a run writes of itself.
 pub const EVIDENCE: &str = "evidence.json";
-/// One line for each frame that a fault hit, or had to.
+/// One line for each frame that a fault hit, or had to, and for each thing done to a program or a switch.
 pub const EVENTS: &str = "events.jsonl";
 /// The scenario, as it was read.
 pub const SCENARIO: &str = "scenario.yaml";
@@ -76,7 +75,10 @@ pub fn write(
     )?;
     put(
         REPORT,
-        json(serde_json::to_string_pretty(&scenario_run::json(result))).as_bytes(),
+        json(serde_json::to_string_pretty(&scenario_run::json(
+            planned, result,
+        )))
+        .as_bytes(),
     )?;
     put(PAGE, page.as_bytes())?;
     if let Some(source) = &planned.scenario.workload_file {
@@ -91,8 +93,8 @@ pub fn write(
         put(&evidence::protocol_file(number), source.text.as_bytes())?;
     }
     let run = &result.run;
-    let log = events(planned, &run.evidence, &run.hits);
-    put(EVENTS, events::lines(&log).as_bytes())?;
+    let log = events::log(planned, &run.evidence, &run.hits);
+    put(EVENTS, log.as_bytes())?;
     captures::write(folder, planned, run)?;
     let stored = Stored::of(target, planned, run);
     // All of it or nothing: what is renamed is whole.

@@ -34,10 +34,9 @@ pub struct Difference {
 #[must_use]
 pub fn replay(kept: &Kept) -> Replayed {
     let conclusion = Conclusion::of(&kept.planned, &kept.evidence);
-    let log = events::events(&kept.planned, &kept.evidence, &conclusion.hits);
-    let text = events::lines(&log);
+    let text = events::log(&kept.planned, &kept.evidence, &conclusion.hits);
     Replayed {
-        events: log.len(),
+        events: text.lines().count(),
         difference: difference(&kept.events, &text),
         conclusion,
     }
@@ -118,5 +117,51 @@ pub fn compare(first: (&Kept, &Conclusion), second: (&Kept, &Conclusion)) -> Vec
                 }),
             }
         });
+    compared.collect()
+}
+
+/// What was done to a program or a switch in two runs, held against the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedDisruption {
+    /// Which fault.
+    pub fault: String,
+    /// To which command or switch.
+    pub on: String,
+    /// How often its steps came in each run.
+    pub due: [u64; 2],
+    /// How often it was carried out in each run, and seen.
+    pub carried: [u64; 2],
+    /// Whether both did what was planned.
+    pub as_planned: bool,
+}
+
+/// How often each run had to disrupt programs and switches, by the steps that came, and did. When a step comes is planned; how
+/// long a program takes to end is not, so times are not compared.
+#[must_use]
+pub fn compare_disruptions(
+    first: (&Kept, &Conclusion),
+    second: (&Kept, &Conclusion),
+) -> Vec<ComparedDisruption> {
+    let declared = first.0.planned.scenario.disruptions.iter();
+    let compared = declared.map(|disruption| {
+        let due = [first.0, second.0].map(|run| {
+            let came = |epoch: u16| run.evidence.writes.iter().any(|write| write.epoch == epoch);
+            let stretches = disruption.epochs.iter().cloned();
+            let due = stretches.filter(|stretch| stretch.clone().any(came));
+            due.count() as u64
+        });
+        let carried = [first.1, second.1].map(|run| {
+            let mut results = run.disruptions.iter();
+            let own = results.find(|result| result.id == disruption.id);
+            own.map_or(0, |result| result.observed)
+        });
+        ComparedDisruption {
+            fault: disruption.id.clone(),
+            on: disruption.does.subject().name().to_owned(),
+            due,
+            carried,
+            as_planned: due == carried,
+        }
+    });
     compared.collect()
 }

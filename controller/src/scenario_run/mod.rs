@@ -1,5 +1,6 @@
 //! `weir run`: a scenario carried out once, and judged by its own expectations.
 
+mod over_time;
 mod programs;
 mod report;
 #[cfg(test)]
@@ -12,7 +13,7 @@ use scenario::expect::{self, Outcome};
 use crate::experiment::{Conditions, ExperimentError, Observer, Planned, Run, run as carry_out};
 use crate::reference::Reference;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, faults, strain};
+use crate::report::{Check, Verdict, disruptions, faults, strain, triggers};
 
 pub use report::{json, page, show};
 
@@ -94,6 +95,8 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         };
         Check::new(expectation.passed, text)
     });
+    let disruptions = run.disruptions.iter();
+    let disruptions = disruptions.filter(|fault| !fault.proved || !is_expected(&fault.id));
     let losses = run.losses.iter();
     let losses = losses.map(|loss| Check::new(false, loss.to_string()));
     let failures = run.failures.iter();
@@ -102,6 +105,8 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     aborted
         .map(|aborted| Check::new(false, aborted.to_string()))
         .chain(faults.map(faults::check))
+        .chain(disruptions.map(disruptions::check))
+        .chain(run.triggers.iter().filter_map(triggers::check))
         .chain(failures)
         .chain(losses)
         .chain(expected)

@@ -1,33 +1,44 @@
 //! What the user's programs did, and what probes saw of them, for people.
 
-use scenario::Scenario;
+use scenario::diagnostic::shown as cut;
 use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
-use crate::experiment::steps::begun;
 use crate::experiment::workload::{CommandResult, StreamKept};
-use crate::experiment::{EpochWrite, ProbeResult, Run};
+use crate::experiment::{ProbeResult, Run};
 use crate::report::html::Page;
-use crate::report::plot::{self, PlotError, Span};
 use crate::report::table::Table;
 use crate::report::{grouped, milliseconds};
 
 /// What each command did.
 pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
-    let mut table = Table::new(["command", "host", "is a", "runs", "failures", "exit"]);
+    let is_disrupted = commands.iter().any(|command| command.ended_by_faults > 0);
+    let mut head = vec!["command", "host", "is a", "runs", "failures", "exit"];
+    if is_disrupted {
+        head.push("ended by faults");
+    }
+    let mut table = Table::new(head);
     for command in commands {
         let role = if command.service { "service" } else { "driver" };
-        table.row([
+        let ended = command.ended_by_faults;
+        let without_exit = match (command.service, ended) {
+            (true, 0) => "stopped",
+            _ => "–",
+        };
+        let exit = command.exit.map(|exit| exit.to_string());
+        let mut row = vec![
             command.name.clone(),
             command.host.clone(),
             role.to_owned(),
             grouped(command.runs),
             grouped(command.failures),
-            command
-                .exit
-                .map_or_else(|| "stopped".to_owned(), |exit| exit.to_string()),
-        ]);
+            exit.unwrap_or_else(|| without_exit.to_owned()),
+        ];
+        if is_disrupted {
+            row.push(grouped(ended));
+        }
+        table.row(row);
     }
     table
 }
@@ -84,6 +95,9 @@ fn three_digits(value: u64) -> u64 {
     (value + unit / 2) / unit * unit
 }
 
+/// Of a question as many letters; the JSON has it whole.
+const QUESTION: usize = 40;
+
 /// What each probe saw.
 pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     let head = [
@@ -99,7 +113,7 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
         table.row([
             probe.name.clone(),
             probe.from.clone(),
-            probe.question.clone(),
+            cut(&probe.question, QUESTION),
             count(ProbeMetric::Count),
             count(ProbeMetric::Failures),
             time(ProbeMetric::P50),
@@ -111,35 +125,22 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     table
 }
 
-/// Adds all of it to a page: tables, latencies over time, the ends of the outputs.
-pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(), PlotError> {
+/// Adds all of it to a page: tables, the ends of the outputs.
+pub(super) fn add(page: &mut Page, run: &Run) {
     if !run.probes.is_empty() {
         page.heading("What the probes saw")
             .table(&probes_table(&run.probes));
-        let writes = &run.evidence.writes;
-        let steps = steps(scenario, writes, run.wall.as_secs_f64());
         for probe in &run.probes {
-            let points = probe.samples.iter().map(|sample| {
-                let at_s = sample.at_ns as f64 / 1e9;
-                (at_s, sample.latency_ns.map(|ns| ns as f64 / 1e6))
-            });
-            let points: Vec<_> = points.collect();
-            if points.is_empty() {
-                continue;
-            }
-            let svg = plot::over_time("ms", &points, &steps)?;
-            let mut caption = format!(
-                "Latency of probe {} ({} from {}) over the seconds of the run; shaded: steps of the timeline.",
-                probe.name, probe.question, probe.from
-            );
             if let Some(why) = &probe.first_failure {
-                caption += &format!(" Marked at the top: no good answer; the first: {why}.");
+                page.about(&format!(
+                    "Probe {}, the first without a good answer: {why}.",
+                    probe.name
+                ));
             }
-            page.figure(&svg, &caption);
         }
     }
     if run.commands.is_empty() {
-        return Ok(());
+        return;
     }
     page.heading("Commands")
         .table(&commands_table(&run.commands));
@@ -153,7 +154,6 @@ pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(),
             add_output(page, &command.name, stream, kept);
         }
     }
-    Ok(())
 }
 
 fn add_output(page: &mut Page, name: &str, stream: &str, kept: &StreamKept) {
@@ -167,25 +167,6 @@ fn add_output(page: &mut Page, name: &str, stream: &str, kept: &StreamKept) {
     };
     page.paragraph(&format!("{name}, standard {stream}{part}:"));
     page.preformatted(&kept.tail);
-}
-
-/// The steps of the timeline that have a name, in seconds.
-fn steps<'s>(scenario: &'s Scenario, writes: &[EpochWrite], end_s: f64) -> Vec<Span<'s>> {
-    let begun = begun(&scenario.epochs, writes).into_iter();
-    // What never began has no width at the end.
-    let begun: Vec<f64> = begun
-        .map(|at_ns| at_ns.map_or(end_s, |at_ns| at_ns as f64 / 1e9))
-        .collect();
-    let nexts = begun.iter().copied().skip(1).chain([end_s]);
-    let steps = scenario.epochs.iter().zip(&begun).zip(nexts);
-    steps
-        .filter_map(|((epoch, from), to)| {
-            let from = *from;
-            let name = epoch.step.as_deref()?;
-            let to = to.min(end_s);
-            (from < to).then_some(Span { name, from, to })
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -7,18 +7,19 @@ use scenario::expect::{Measure, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
 use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
-use crate::experiment::steps::StepResult;
+use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
+use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Run, TriggerResult};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{faults, grouped, milliseconds};
+use crate::report::{disruptions, faults, grouped, milliseconds, triggers};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -130,6 +131,7 @@ fn other_metrics(run: &Run) -> Table {
             continue;
         }
         let shown = match metric.measure() {
+            Measure::Duration if *value < 1e9 => milliseconds(*value as u64),
             Measure::Duration => format!("{:.2} s", value / 1e9),
             _ if metric.is_ratio() => format!("{value:.4}"),
             Measure::Number | Measure::Size | Measure::Rate => grouped(*value as u64),
@@ -139,12 +141,13 @@ fn other_metrics(run: &Run) -> Table {
     table
 }
 
-/// For the terminal.
-pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
-    let run = &judged.run;
-    let tables = [
+/// All that a report has to say in tables.
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 11] {
+    [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        disruptions::table(&planned.scenario, &run.disruptions),
+        triggers::table(&run.triggers),
         steps_table(run),
         flows_table(run),
         clients_table(run),
@@ -152,13 +155,19 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
         programs::series_table(&run.commands),
         programs::probes_table(&run.probes),
         other_metrics(run),
-    ];
+    ]
+}
+
+/// For the terminal.
+pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
+    let run = &judged.run;
+    let tables = tables(planned, run);
     let title = format!("{} {}", super::command(&planned.scenario), run.scenario);
     text::report(&title, &judged.verdict, &tables, colour)
 }
 
 /// For programs.
-pub fn json(judged: &ScenarioRun) -> impl Serialize {
+pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Json<'a> {
         #[serde(flatten)]
@@ -173,9 +182,13 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &'a Option<Aborted>,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        disruptions: &'a [DisruptionResult],
+        #[serde(skip_serializing_if = "<[TriggerResult]>::is_empty")]
+        triggers: &'a [TriggerResult],
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
+        over_time: OverTime<'a>,
         metrics: Map<String, Value>,
         expectations: &'a [Outcome],
     }
@@ -191,9 +204,12 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         aborted: &run.aborted,
         machine_strain: &run.strain,
         faults: &run.faults,
+        disruptions: &run.disruptions,
+        triggers: &run.triggers,
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
+        over_time: OverTime::of(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }
@@ -217,9 +233,25 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             .table(&faults::table(scenario, &run.faults))
             .about(faults::LEGEND);
     }
+    OverTime::of(planned, run).add(&mut page, planned);
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    let disrupted = disruptions::table(scenario, &run.disruptions);
+    if !disrupted.rows().is_empty() {
+        page.heading("What was done to programs and switches")
+            .table(&disrupted)
+            .about(disruptions::LEGEND);
+        if let Some(start_ns) = start_ns(&run.evidence.writes) {
+            page.table(&disruptions::times_table(&run.disruptions, start_ns))
+                .about(disruptions::TIMES_LEGEND);
+        }
+    }
+    if !run.triggers.is_empty() {
+        page.heading("Triggers")
+            .table(&triggers::table(&run.triggers))
+            .about(triggers::LEGEND);
     }
     let steps = steps_table(run);
     if !steps.rows().is_empty() {
@@ -252,12 +284,51 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             );
         }
     }
-    programs::add(&mut page, scenario, run)?;
+    programs::add(&mut page, run);
     let others = other_metrics(run);
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);
     }
-    page.heading("Plan").preformatted(&planned.plan.to_string());
-    page.heading("Scenario").preformatted(&scenario.text);
+    for (heading, text) in [
+        ("Plan", planned.plan.to_string()),
+        ("Scenario", scenario.text.clone()),
+    ] {
+        let (shown, left) = beginning(&text, MOST_TEXT);
+        page.heading(heading).preformatted(shown);
+        if left > 0 {
+            page.about(&format!(
+                "{} more lines are not shown.",
+                grouped(left as u64)
+            ));
+        }
+    }
     Ok(page.render())
+}
+
+/// Of a plan, and of a scenario, as many bytes stand in a page: thousands of flows would make one that no browser opens.
+const MOST_TEXT: usize = 256 << 10;
+
+/// The lines of a text that fit into so many bytes, and how many do not.
+fn beginning(text: &str, most: usize) -> (&str, usize) {
+    if text.len() <= most {
+        return (text, 0);
+    }
+    let fitting = text.as_bytes()[..most]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    // A line feed is no part of any other character.
+    let (shown, rest) = text.split_at(fitting.map_or(0, |end| end + 1));
+    (shown, rest.lines().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        assert_eq!(beginning("a\nb\n", 4), ("a\nb\n", 0));
+        assert_eq!(beginning("a\n\u{e9}\nc\nd", 5), ("a\n\u{e9}\n", 2));
+        assert_eq!(beginning("\u{e9}\u{e9}", 3), ("", 1));
+    }
 }

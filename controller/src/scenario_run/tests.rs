@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use scenario::expect::metric::{ClientMetric, Metrics};
+use scenario::expect::metric::{ClientMetric, Metrics, RunMetric};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
+use testbeds::probes::Sample;
 
 use super::*;
 use crate::experiment::fleet::EpochWrite;
 use crate::experiment::machine::Strain;
 use crate::experiment::proof::Evidence;
-use crate::experiment::{Conclusion, add_metrics};
+use crate::experiment::steps::StepResult;
+use crate::experiment::workload::{CommandResult, SeriesResult, StreamKept, Timed, statistics};
+use crate::experiment::{Conclusion, ProbeResult, TriggerCount, add_metrics};
 use crate::report::text::Colour;
 use crate::target::Kind;
 
@@ -97,8 +100,10 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         recordings: recordings.into(),
         writes: vec![armed],
         keyless: vec![0; fired.len()],
+        triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
         fired,
         losses: Vec::new(),
+        carried: Vec::new(),
     };
     let conclusion = Conclusion::of(&planned, &evidence);
     let mut metrics = Metrics::new();
@@ -108,8 +113,12 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
+        disruptions: conclusion.disruptions,
+        triggers: conclusion.triggers,
         steps: Vec::new(),
         flows: conclusion.flows,
+        throughput: conclusion.throughput,
+        timed: Vec::new(),
         losses: conclusion.losses,
         hits: conclusion.hits,
         metrics,
@@ -120,7 +129,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         failures: Vec::new(),
         remarks: Vec::new(),
         strain: Strain::default(),
-        evidence: Evidence::default(),
+        evidence,
     };
     judged(&planned.scenario, run)
 }
@@ -202,7 +211,7 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
         let told = format!("the plan says at most {shown}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words.contains(&told), is_slow, "{text}");
-        let json = serde_json::to_value(json(&run)).expect("JSON");
+        let json = serde_json::to_value(json(&planned, &run)).expect("JSON");
         assert_eq!(json["degraded"], is_slow);
         assert_eq!(
             json["degraded_reasons"].as_array().map(Vec::len),
@@ -234,6 +243,189 @@ fn each_check_stands_once() {
     assert!(!text.contains(counts), "{text}");
     assert_eq!(text.matches(expect).count(), 1, "{text}");
     assert!(text.contains("(2 == 2)"), "{text}");
+}
+
+/// A run with something in every table, no two figures the same.
+fn full() -> (Planned, ScenarioRun) {
+    let planned = planned("");
+    let mut judged = run(
+        "",
+        &[MS, DELAY + 3 * MS + 7_000, 2 * MS + 11_000, DELAY + MS],
+    );
+    let run = &mut judged.run;
+    run.steps.push(StepResult {
+        step: "cut".to_owned(),
+        epoch: 2,
+        at_ns: 5 * MS,
+        write_ns: Some(1_234_000),
+        skew_ns: Some(567_000),
+    });
+    let of_client = |what| Metric::client("a", None, what);
+    run.metrics.extend([
+        (of_client(ClientMetric::Requests), 4321.0),
+        (of_client(ClientMetric::P50), 1_111_000.0),
+        (of_client(ClientMetric::P90), 1_222_000.0),
+        (of_client(ClientMetric::P99), 1_333_000.0),
+        (of_client(ClientMetric::Max), 1_444_000.0),
+        (Metric::Run(RunMetric::Wall), 987_000_000.0),
+        (Metric::Run(RunMetric::Skew), 567_000.0),
+    ]);
+    let sample = |n: u64| Sample {
+        at_ns: n * MS,
+        latency_ns: (!n.is_multiple_of(10)).then_some(2_000_000 + n * 1_000),
+    };
+    run.probes.push(ProbeResult {
+        name: "web".to_owned(),
+        from: "a".to_owned(),
+        question: "tcp 10.0.0.2:80".to_owned(),
+        first_failure: Some("refused".to_owned()),
+        beyond: 0,
+        samples: (0..150).map(sample).collect(),
+    });
+    let numbers: Vec<f64> = (0..77).map(|n| f64::from(3_000_000 + n * 1_000)).collect();
+    let kept = || StreamKept {
+        tail: "said".to_owned(),
+        bytes: 4,
+    };
+    run.commands.push(CommandResult {
+        name: "load".to_owned(),
+        host: "b".to_owned(),
+        service: false,
+        runs: 77,
+        failures: 13,
+        ended_by_faults: 0,
+        exit: Some(42),
+        series: vec![SeriesResult {
+            name: "duration".to_owned(),
+            measure: scenario::expect::Measure::Duration,
+            last: numbers.last().copied(),
+            statistics: statistics(&numbers),
+        }],
+        stdout: kept(),
+        stderr: kept(),
+    });
+    run.timed.push(Timed {
+        name: "command load, duration".to_owned(),
+        measure: scenario::expect::Measure::Duration,
+        points: (0..)
+            .zip(numbers)
+            .map(|(n, number)| (n * MS, number))
+            .collect(),
+    });
+    let probes = judged.run.probes.clone();
+    probes
+        .iter()
+        .for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
+    (planned, judged)
+}
+
+/// The numbers of a JSON value, in the order in which they stand.
+fn numbers(value: &serde_json::Value, into: &mut Vec<f64>) {
+    match value {
+        serde_json::Value::Number(number) => into.extend(number.as_f64()),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| numbers(item, into)),
+        serde_json::Value::Object(entries) => {
+            entries.values().for_each(|entry| numbers(entry, into));
+        }
+        _ => {}
+    }
+}
+
+/// The figures of a cell, each with how far what it was made of may be from it: `3 of 100, 3.0 %`, `1.234 ms`.
+fn figures(cell: &str) -> Vec<(f64, f64)> {
+    let words: Vec<&str> = cell
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
+    let grouped = cell.replace(',', "");
+    if let Ok(number) = grouped.parse::<f64>() {
+        return vec![(number, 0.0)];
+    }
+    let pairs = words.iter().zip(words.iter().skip(1).chain([&""]));
+    pairs
+        .filter_map(|(word, unit)| {
+            let number = word.parse::<f64>().ok()?;
+            match *unit {
+                "ms" => Some((number * 1e6, 500.0)),
+                // Of the two numbers before it.
+                "%" => None,
+                _ => Some((number, 0.0)),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn every_figure_of_the_tables_is_in_the_json() {
+    let (planned, judged) = full();
+    let json = serde_json::to_value(json(&planned, &judged)).expect("JSON");
+    let mut known = Vec::new();
+    // What is drawn says nothing of what is told.
+    let told = json.as_object().expect("an object").iter();
+    told.filter(|(key, _)| *key != "over_time")
+        .for_each(|(_, value)| numbers(value, &mut known));
+    let mut count = 0;
+    for table in report::tables(&planned, &judged.run) {
+        for row in table.rows() {
+            let cells = row
+                .iter()
+                .enumerate()
+                .filter(|(column, _)| table.has_figures(*column));
+            for (figure, within) in cells.flat_map(|(_, cell)| figures(cell)) {
+                let is_known = known.iter().any(|known| (known - figure).abs() <= within);
+                // How often a step came is how many of it there are.
+                let is_counted = row[0] == "cut" && figure <= 1.0;
+                assert!(is_known || is_counted, "{row:?}: {figure}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 40, "{count}");
+}
+
+#[test]
+fn a_page_and_the_json_have_what_happened_when() {
+    let (planned, judged) = full();
+    let json = serde_json::to_value(json(&planned, &judged)).expect("JSON");
+    let over_time = &json["over_time"];
+    let hits = &over_time["hits"]["slow"];
+    // Datagrams come a millisecond apart, and every second is hit; the workload took a second, which 700 columns stand for.
+    assert_eq!(hits.as_array().map(Vec::len), Some(2), "{over_time}");
+    assert_eq!(
+        hits[1],
+        serde_json::json!({"at_s": 0.003, "hits": 1, "wrong": 0})
+    );
+    let flow = &over_time["flows"][0];
+    assert_eq!(
+        (&flow["flow"], &flow["bin_ns"]),
+        (&"first".into(), &10_000_000.into())
+    );
+    let packets = |side: &str| {
+        let bins = flow[side].as_array().expect("bins").iter();
+        bins.map(|bin| bin["packets"].as_u64().unwrap_or(0))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(packets("sent")[..3], [4, 0, 0]);
+    // The two that were held came 20 ms later.
+    assert_eq!(packets("received")[..3], [2, 0, 2]);
+    let series = over_time["series"].as_array().expect("series");
+    let names: Vec<_> = series.iter().map(|series| &series["name"]).collect();
+    assert_eq!(names, ["command load, duration", "probe web, latency"]);
+    assert_eq!(series[1]["points"][0], serde_json::json!([0.0, null]));
+    let page = page(&planned, &judged).expect("a page");
+    for part in [
+        "<h2>What happened when</h2>",
+        ">fault slow: 2 packets</text>",
+        ">probe web, latency, ms</text>",
+        ">flow second, packets/s: ",
+        "A thin line goes from each through all panels.",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(
+        !page.contains("<script") && !page.contains("href="),
+        "nothing from elsewhere"
+    );
 }
 
 #[test]

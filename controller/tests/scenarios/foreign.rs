@@ -32,6 +32,7 @@ scenarios! {
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
     a_lost_client_hello_costs_a_timeout: "tls-hello.yaml", ["openssl", "curl"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];
+    a_download_over_a_switch_that_restarts: "curl-switch-restart.yaml", ["nginx", "curl", "ping"];
     a_megabyte_through_a_narrow_place: "curl-bandwidth.yaml", ["nginx", "curl"];
     nginx_whose_answers_become_resets: "nginx-resets.yaml", ["nginx", "curl"];
     nginx_and_curl_under_loss: "nginx-curl.yaml", ["nginx", "curl"];
@@ -39,15 +40,19 @@ scenarios! {
     a_link_that_flaps: "nginx-flap.yaml", ["nginx"];
     one_connection_in_ten_is_slow: "nginx-gray.yaml", ["nginx", "ab"];
     the_third_packet_of_each_connection: "nginx-third-packets.yaml", ["nginx", "ab"];
+    nginx_is_killed_behind_a_proxy: "nginx-killed.yaml", ["haproxy", "nginx", "curl"];
+    the_answer_to_the_third_request_of_each_connection: "nginx-third-answers.yaml", ["nginx", "curl"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_that_wait_by_chance: "ping-jitter.yaml", ["ping"];
     pings_that_arrive_cut_short: "ping-truncated.yaml", ["ping"];
     pings_to_the_packet: "ping-loss.yaml", ["ping"];
     pings_by_their_numbers: "ping-ordinals.yaml", ["ping"];
+    postgres_loses_nothing_in_a_crash: "postgres-crash.yaml", ["psql", "initdb"];
     postgres_pays_by_the_round_trip: "postgres-pgbench.yaml", ["pgbench", "initdb"];
     fields_of_a_protocol_of_the_users: "memo-authors.yaml", ["python3"];
     redis_benchmark_in_bursts_of_loss: "redis-benchmark-bursts.yaml", ["redis-server", "redis-benchmark"];
+    a_primary_that_stands_still: "redis-frozen-primary.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
     sentinel_promotes_a_replica: "redis-failover.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
 }
 
@@ -110,6 +115,15 @@ fn passes(file: &str, programs: &[&str]) {
         assert_eq!(fault["fired"], fault["observed"], "{fault}");
         assert_ne!(fault["fired"], 0, "{fault}");
     }
+    for fault in all("disruptions") {
+        assert_eq!(fault["proved"], true, "{fault}");
+        assert_eq!(fault["fired"], fault["observed"], "{fault}");
+        assert_ne!(fault["fired"], 0, "{fault}");
+    }
+    for trigger in run["triggers"].as_array().into_iter().flatten() {
+        assert_eq!(trigger["proved"], true, "{trigger}");
+        assert_eq!(trigger["on"], trigger["observed"], "{trigger}");
+    }
     for expectation in all("expectations") {
         assert_eq!(expectation["passed"], true, "{expectation}");
     }
@@ -118,9 +132,14 @@ fn passes(file: &str, programs: &[&str]) {
     for probe in all("probes") {
         assert_ne!(probe["samples"], Value::Array(Vec::new()), "{probe}");
         let name = probe["name"].as_str().unwrap();
+        // What it saw, drawn over time.
         assert!(
-            page.contains(&format!("Latency of probe {name} ")),
+            page.contains(&format!(">probe {name}, latency, ")),
             "{name}"
         );
+    }
+    for fault in all("faults") {
+        let id = fault["id"].as_str().unwrap();
+        assert!(page.contains(&format!(">fault {id}: ")), "{id}");
     }
 }

@@ -4,9 +4,11 @@
 
 mod abort;
 mod commands;
+mod disruptions;
 mod foreign;
 #[path = "../support/leftovers.rs"]
 mod leftovers;
+mod probes;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;

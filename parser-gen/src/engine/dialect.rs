@@ -34,6 +34,14 @@ impl Dialect {
         }
     }
 
+    /// Counts a packet in the only cell of a counter.
+    pub fn count_once(self, name: &str) -> String {
+        match self.0 {
+            Arch::V1model => format!("{name}.count((bit<32>) 0);"),
+            Arch::Psa | Arch::Tna => format!("{name}.count(0);"),
+        }
+    }
+
     /// A register of words of this type, all 0.
     pub fn register(self, w: &mut Writer, name: &str, word: &str, index: &str, cells: usize) {
         w.line(match self.0 {

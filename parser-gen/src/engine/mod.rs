@@ -71,12 +71,12 @@ pub struct UnitSpec {
     pub outcomes: usize,
 }
 
-/// How the keys of a unit find their cells.
+/// How the keys of a unit, or of a trigger, find their cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     /// Each of [`crate::key::WAYS`] ways has 2 to the power of this cells.
     pub bits: u32,
-    /// A TCP packet that begins a connection begins its key's numbers again.
+    /// A TCP packet that begins a connection begins its key's numbers, or its trigger, again.
     pub restarts: bool,
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn text(
         early::write(early, unit, (key, *rows), &mut w);
         return w.finish();
     }
-    if !(spec.ingress.is_empty() && spec.egress.is_empty()) {
+    if !(spec.ingress.is_empty() && spec.egress.is_empty() && spec.triggers.is_empty()) {
         w.blank();
         w.line("// There are faults: what a packet meets on its way to them is there.");
         w.line("#define FAULTS");

@@ -4,9 +4,16 @@
 //! complete it is on. A packet meets the state that those before it have led to: it is read in front of the units and advanced
 //! behind them, so what a packet brings about holds from the next one on, and no order among units or triggers is needed.
 //! Ingress takes one packet after the other on the switches that have this text, so the two halves need no lock.
+//!
+//! A trigger with a key is so many triggers as there are keys: its registers have a cell for each. In front of the units a packet
+//! looks for its key's cell and takes none; behind them it takes one if it is an event. So keys that only meet faults which wait
+//! hold none.
 
+use super::Keys;
 use super::dialect::Dialect;
+use super::keyed::{BEGINS, Keyed};
 use crate::generate::writer::Writer;
+use crate::key::PacketKey;
 
 /// The bit of a packet's events that says "start again"; below it, one for each stage.
 pub const RESETS: u32 = 15;
@@ -22,7 +29,13 @@ pub struct TriggerSpec {
     pub on_for_ns: Option<u64>,
     /// Units that put it back to the start by firing.
     pub resets: Vec<usize>,
-    /// Entries of its table.
+    /// What tells packets apart each of which follows a trigger of its own; all follow one without.
+    pub key: Option<PacketKey>,
+    /// Where there is a key, how its cells are found.
+    pub keys: Option<Keys>,
+    /// Whether a counter says how often it came on.
+    pub counted: bool,
+    /// Entries of its table: of a trigger with a key, they name every packet that meets it.
     pub entries: usize,
 }
 
@@ -65,15 +78,82 @@ impl TriggerSpec {
     }
 }
 
-/// Registers, variables and tables of `FaultEngine`.
-pub(super) fn state(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
-    for (number, trigger) in triggers.iter().enumerate() {
+/// A trigger, as a writer of P4 text.
+struct Text<'a> {
+    dialect: Dialect,
+    number: usize,
+    trigger: &'a TriggerSpec,
+    tag: String,
+}
+
+impl<'a> Text<'a> {
+    fn all(dialect: Dialect, triggers: &'a [TriggerSpec]) -> impl Iterator<Item = Text<'a>> {
+        let numbered = triggers.iter().enumerate();
+        numbered.map(move |(number, trigger)| Text {
+            dialect,
+            number,
+            trigger,
+            tag: format!("_t{number}"),
+        })
+    }
+
+    fn keyed(&self) -> Option<Keyed<'_>> {
+        let (key, keys) = self.trigger.key.as_ref().zip(self.trigger.keys)?;
+        Some(Keyed {
+            dialect: self.dialect,
+            tag: &self.tag,
+            key,
+            keys,
+        })
+    }
+
+    /// Which cell of its registers is the packet's.
+    fn at(&self) -> String {
+        self.keyed()
+            .map_or_else(|| FIRST.to_owned(), |keyed| keyed.slot())
+    }
+
+    /// The packet's key has a cell, or could have one.
+    fn may_have_cell(&self) -> String {
+        format!("is_known{} == 1", self.tag)
+    }
+
+    /// What the cell held when the packet came: 0 if it was empty.
+    fn held(&self) -> String {
+        format!("known{}", self.tag)
+    }
+
+    fn state(&self, w: &mut Writer) {
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
         w.line(format!("// {}", trigger.about));
-        dialect.register(w, &format!("progress{number}"), "bit<32>", "bit<8>", 1);
+        let (index, cells) = match self.keyed() {
+            Some(keyed) => ("bit<32>", keyed.cells()),
+            None => ("bit<8>", 1),
+        };
+        if let Some(keyed) = self.keyed() {
+            keyed.hashes(w);
+            dialect.counter(w, &format!("keyless{number}"), "bit<8>", 1);
+            keyed.state(w);
+            w.line(format!("bit<32> {} = 0;", self.held()));
+            w.line(format!("bit<8> is_known{} = 0;", self.tag));
+            w.line(format!("bit<8> meets{number} = 0;"));
+            if keyed.keys.restarts {
+                w.line(format!("bit<32> seq{number} = 0;"));
+            }
+        }
+        dialect.register(w, &format!("progress{number}"), "bit<32>", index, cells);
         w.line(format!("bit<32> step{number} = 0;"));
         if !trigger.limited().is_empty() {
-            dialect.register(w, &format!("limit{number}"), "time_ns_t", "bit<8>", 1);
+            dialect.register(w, &format!("limit{number}"), "time_ns_t", index, cells);
             w.line(format!("time_ns_t end{number} = 0;"));
+        }
+        if trigger.counted {
+            dialect.counter(w, &format!("on{number}"), "bit<8>", 1);
         }
         w.line(format!("bit<16> sees{number} = 0;"));
         w.open(format!("action see{number}(bit<16> events)"));
@@ -89,19 +169,55 @@ pub(super) fn state(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) 
         w.line(format!("size = {};", size.next_power_of_two()));
         w.close();
     }
-}
 
-/// Statements in front of the units: where each trigger stands when the packet comes.
-pub(super) fn look(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
-    for (number, trigger) in triggers.iter().enumerate() {
-        w.line(format!("trigger{number}.apply();"));
-        let step = format!("step{number}");
-        w.line(dialect.read(&format!("progress{number}"), &step, FIRST));
+    fn look(&self, w: &mut Writer) {
+        let number = self.number;
+        let Some(keyed) = self.keyed() else {
+            w.line(format!("trigger{number}.apply();"));
+            self.read(w);
+            return;
+        };
+        w.open(format!("if (trigger{number}.apply().hit)"));
+        w.line(format!("meets{number} = 1;"));
+        w.close();
+        if keyed.keys.restarts {
+            w.open(format!("if ({BEGINS})"));
+            w.line(format!("meets{number} = 1;"));
+            // Behind the units it may be another.
+            w.line(format!("seq{number} = hdr.tcp.seq;"));
+            w.close();
+        }
+        w.open(format!("if (meets{number} == 1)"));
+        keyed.hash(None, w);
+        keyed.find(&self.held(), |_, _, _| {}, w);
+        w.open(format!(
+            "if ({} && {} != 0)",
+            self.may_have_cell(),
+            self.held()
+        ));
+        if keyed.keys.restarts {
+            keyed.restart(&[&format!("progress{number}")], w);
+        }
+        self.read(w);
+        w.close();
+        w.close();
+    }
+
+    /// How far it is, and whether that is over.
+    fn read(&self, w: &mut Writer) {
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
+        let (step, at) = (format!("step{number}"), self.at());
+        w.line(dialect.read(&format!("progress{number}"), &step, &at));
         let limited = trigger.limited();
         if limited.is_empty() {
-            continue;
+            return;
         }
-        w.line(dialect.read(&format!("limit{number}"), &format!("end{number}"), FIRST));
+        w.line(dialect.read(&format!("limit{number}"), &format!("end{number}"), &at));
         w.line(format!("time_ns_t left{number} = end{number} - meta.now;"));
         let stretches: Vec<String> = limited
             .iter()
@@ -115,20 +231,21 @@ pub(super) fn look(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
             stretches.join(" || ")
         ));
         w.line(format!("{step} = 0;"));
+        if self.keyed().is_some() {
+            // No event may come for long, and clocks wrap.
+            w.line(dialect.write(&format!("progress{number}"), "0", &at));
+        }
         w.close();
     }
-}
 
-/// Whether a trigger is on.
-pub(super) fn is_on(number: usize, trigger: &TriggerSpec) -> String {
-    let last = trigger.ends().last().copied().unwrap_or(0);
-    format!("step{number} == {last}")
-}
-
-/// Statements behind the units: what the packet was.
-pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
-    for (number, trigger) in triggers.iter().enumerate() {
-        let (step, sees) = (format!("step{number}"), format!("sees{number}"));
+    fn advance(&self, w: &mut Writer) {
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
+        let sees = format!("sees{number}");
         let mut fires = |unit: usize, bit: u32| {
             w.open(format!("if (fire{unit} == 1)"));
             w.line(format!("{sees} = {sees} | {};", 1_u32 << bit));
@@ -138,12 +255,45 @@ pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer
             stage.units.iter().for_each(|unit| fires(*unit, bit));
         }
         trigger.resets.iter().for_each(|unit| fires(*unit, RESETS));
+        let Some(keyed) = self.keyed() else {
+            self.count(w);
+            return;
+        };
+        w.open(format!("if ({sees} != 0)"));
+        w.open(format!(
+            "if ({} && {} == 0)",
+            self.may_have_cell(),
+            self.held()
+        ));
+        keyed.take_found(w);
+        if keyed.keys.restarts {
+            w.line(keyed.bear(&format!("seq{number}")));
+        }
+        w.close();
+        w.open(format!("if ({})", self.may_have_cell()));
+        self.count(w);
+        w.close_open("else");
+        w.line(dialect.count_once(&format!("keyless{number}")));
+        w.close();
+        w.close();
+    }
+
+    /// How far it is with what the packet was.
+    fn count(&self, w: &mut Writer) {
+        let Text {
+            dialect,
+            number,
+            trigger,
+            ..
+        } = self;
+        let (step, sees, at) = (format!("step{number}"), format!("sees{number}"), self.at());
         // What starts it again may be what it then counts first.
         w.open(format!("if ({sees}[{RESETS}:{RESETS}] == 1)"));
         w.line(format!("{step} = 0;"));
         w.close();
         let next = trigger.stages.iter().skip(1);
         let limits = next.map(|stage| stage.within_ns).chain([trigger.on_for_ns]);
+        let last = trigger.stages.len().saturating_sub(1);
         for ((bit, end), limit) in trigger.ends().into_iter().enumerate().zip(limits) {
             let is_in = format!("if ({step} < {end})");
             if bit == 0 {
@@ -153,20 +303,44 @@ pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer
             }
             w.open(format!("if ({sees}[{bit}:{bit}] == 1)"));
             w.line(format!("{step} = {step} + 1;"));
-            if let Some(limit_ns) = limit {
+            let limit = limit.map(|limit_ns| format!("end{number} = meta.now + {limit_ns};"));
+            let counts = trigger.counted && bit == last;
+            let on = counts.then(|| dialect.count_once(&format!("on{number}")));
+            if limit.is_some() || on.is_some() {
                 w.open(format!("if ({step} == {end})"));
-                w.line(format!("end{number} = meta.now + {limit_ns};"));
+                limit.iter().chain(&on).for_each(|line| w.line(line));
                 w.close();
             }
             w.close();
         }
         w.close();
-        w.line(dialect.write(&format!("progress{number}"), &step, FIRST));
+        w.line(dialect.write(&format!("progress{number}"), &step, &at));
         if !trigger.limited().is_empty() {
-            w.line(dialect.write(&format!("limit{number}"), &format!("end{number}"), FIRST));
+            w.line(dialect.write(&format!("limit{number}"), &format!("end{number}"), &at));
         }
     }
 }
 
-/// A register has one cell.
+/// Registers, variables and tables of `FaultEngine`.
+pub(super) fn state(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
+    Text::all(dialect, triggers).for_each(|text| text.state(w));
+}
+
+/// Statements in front of the units: where each trigger stands when the packet comes.
+pub(super) fn look(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
+    Text::all(dialect, triggers).for_each(|text| text.look(w));
+}
+
+/// Statements behind the units: what the packet was.
+pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
+    Text::all(dialect, triggers).for_each(|text| text.advance(w));
+}
+
+/// Whether a trigger is on.
+pub(super) fn is_on(number: usize, trigger: &TriggerSpec) -> String {
+    let last = trigger.ends().last().copied().unwrap_or(0);
+    format!("step{number} == {last}")
+}
+
+/// The cell of what all packets share.
 const FIRST: &str = "0";

@@ -4,12 +4,12 @@
 //! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
 
 use super::dialect::Dialect;
-use super::keyed;
+use super::keyed::Keyed;
 use super::lot;
 use super::wait;
-use super::{Action, Keys, Select, Side, UnitSpec};
+use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
-use crate::key::{PacketKey, WAYS};
+use crate::key::PacketKey;
 
 /// The key of `select` that says which flows a packet belongs to.
 const FLOWS: &str = "meta.class: exact;";
@@ -33,8 +33,8 @@ impl Needs<'_> {
     }
 
     /// By what its packets are numbered, if not flow by flow.
-    fn keyed(&self) -> Option<(&PacketKey, Keys)> {
-        keyed::of(self.unit)
+    fn keyed(&self) -> Option<Keyed<'_>> {
+        Keyed::of(self.dialect, self.unit)
     }
 
     /// Which cells of registers are the packet's.
@@ -197,10 +197,13 @@ fn state(needs: &Needs<'_>, w: &mut Writer) {
         return;
     }
     if let Some(keyed) = needs.keyed() {
-        keyed::state(dialect, keyed, (cell, cells), w);
+        keyed.hashes(w);
+        dialect.counter(w, "keyless", cell, cells);
+        keyed.state(w);
+        w.line("bit<8> is_known = 0;");
     }
     let (index, cells_of_keys) = match needs.keyed() {
-        Some((_, keys)) => ("bit<32>", WAYS << keys.bits),
+        Some(keyed) => ("bit<32>", keyed.cells()),
         None => (cell, cells),
     };
     for (name, word) in needs.registers() {
@@ -226,7 +229,7 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         needs.variable(w, "bit<32>", "mixed");
         if let Some(key) = needs.key() {
-            key.write_state(needs.dialect.0, false, w);
+            key.write_state(needs.dialect.0, "", false, w);
         }
         for word in &needs.words {
             needs.variable(w, "draw_t", &word.to_string());
@@ -461,17 +464,21 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         w.line("at = (bit<16>) cell_;");
     }
     if let Some(keyed) = needs.keyed() {
-        keyed::find(needs.dialect, keyed, w);
+        keyed.hash(Some("key_"), w);
+        w.line("bit<32> known = 0;");
+        w.line("is_known = 0;");
+        let take = |w: &mut Writer, register: &str, at: &str| w.line(keyed.take(register, at));
+        keyed.find("known", take, w);
         w.open("if (is_known == 0)");
         w.line(needs.dialect.count("keyless"));
         if !needs.decides() {
             w.line("fire = 0;");
         }
         w.close_open("else");
-        if keyed.1.restarts {
+        if keyed.keys.restarts {
             let registers = needs.registers();
             let names: Vec<&str> = registers.iter().map(|(name, _)| *name).collect();
-            keyed::restart(needs.dialect, &names, w);
+            keyed.restart(&names, w);
         }
     }
     if needs.counts() {
@@ -562,7 +569,7 @@ fn count(needs: &Needs<'_>, w: &mut Writer) {
 /// The words of the packet.
 fn draw(needs: &Needs<'_>, w: &mut Writer) {
     if let Some(key) = needs.key() {
-        key.write(needs.dialect.0, "mixed", w);
+        key.write(needs.dialect.0, "", "mixed", w);
         w.line("mixed = mixed ^ key_;");
     } else if needs.dialect.is_tna() {
         w.line("mix();");

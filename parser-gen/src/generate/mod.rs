@@ -249,6 +249,10 @@ pub fn generate_with(
             reset::protocols(library).for_each(|id| slice.add_protocol(library, id));
         }
     }
+    for key in engine.triggers.iter().filter_map(|t| t.key.as_ref()) {
+        key.protocols()
+            .for_each(|id| slice.add_protocol(library, id));
+    }
     let diagram = classes::diagram(library, flows, &terms)?;
     let classes = Classes::of(&diagram, flows.len());
     for (index, flow) in flows.iter().enumerate() {

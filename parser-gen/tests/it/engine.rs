@@ -250,6 +250,73 @@ fn the_text_that_is_measured_is_this_one() {
     assert_eq!(written, measured, "{written}");
 }
 
+/// Each key follows a trigger of its own; counted, with limits in time and without, either way of a connection, and with no unit
+/// beside it.
+#[test]
+fn triggers_per_key() {
+    let ends = [
+        ["ip.src", "ip.dst"],
+        ["tcp.sport", "tcp.dport"],
+        ["udp.sport", "udp.dport"],
+    ];
+    let both = PacketKey::both_ways(&Library::builtin(), &ends).unwrap();
+    let stage = |count, units: &[usize], within_ns| Stage {
+        count,
+        units: units.to_vec(),
+        within_ns,
+    };
+    let plain = TriggerSpec {
+        about: "Trigger plain.".to_owned(),
+        stages: vec![stage(3, &[], None)],
+        on_for_ns: None,
+        resets: Vec::new(),
+        key: Some(both),
+        keys: Some(Keys {
+            bits: 12,
+            restarts: true,
+        }),
+        counted: true,
+        entries: 1,
+    };
+    let timed = TriggerSpec {
+        about: "Trigger timed.".to_owned(),
+        stages: vec![stage(1, &[], None), stage(2, &[0], Some(1_000_000))],
+        on_for_ns: Some(50_000_000),
+        resets: vec![1],
+        key: Some(key()),
+        keys: Some(Keys {
+            bits: 16,
+            restarts: false,
+        }),
+        counted: true,
+        entries: 1,
+    };
+    let waiting = |when, select, action| UnitSpec {
+        when: Some(when),
+        ..unit(select, action)
+    };
+    let spec = EngineSpec {
+        ingress: vec![
+            unit(Select::Counted, Action::Drop),
+            waiting(0, Select::Probability, Action::Delay(Hold::default())),
+            waiting(1, Select::Always, Action::Observe),
+        ],
+        triggers: vec![plain.clone(), timed],
+        ..EngineSpec::default()
+    };
+    let alone = EngineSpec {
+        triggers: vec![plain],
+        ..EngineSpec::default()
+    };
+    for arch in [Arch::Psa, Arch::V1model] {
+        insta::assert_snapshot!(
+            format!("engine_triggers_per_key_{}", arch.name()),
+            engine(arch, &spec, false)
+        );
+        assert!(engine(arch, &alone, false).contains("#define FAULTS"));
+    }
+}
+
 /// Two triggers, with all that they can have, and units that wait for them.
 #[test]
 fn triggers() {
@@ -274,6 +341,9 @@ fn triggers() {
                 stages: vec![stage(3, &[0], None)],
                 on_for_ns: None,
                 resets: Vec::new(),
+                key: None,
+                keys: None,
+                counted: false,
                 entries: 0,
             },
             TriggerSpec {
@@ -281,6 +351,9 @@ fn triggers() {
                 stages: vec![stage(1, &[], None), stage(2, &[0, 1], Some(1_000_000))],
                 on_for_ns: Some(50_000_000),
                 resets: vec![1],
+                key: None,
+                keys: None,
+                counted: false,
                 entries: 1,
             },
         ],

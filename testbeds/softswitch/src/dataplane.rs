@@ -27,7 +27,12 @@ impl Dataplane {
 
     /// Processes a frame.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
-        self.switch.handle_packet(now_ns, port, frame);
+        self.handle_arrival(now_ns, now_ns, port, frame);
+    }
+
+    /// Processes a frame that has waited for its turn since `arrived_ns`.
+    pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
+        self.switch.handle_arrival(now_ns, arrived_ns, port, frame);
         self.print_events();
     }
 

@@ -34,15 +34,15 @@ pub struct Received {
 pub trait Sink {
     /// The frames that follow, until this is called again, have all arrived by now. It is called before the first.
     fn arrived(&mut self);
-    /// A frame, without FCS.
-    fn frame(&mut self, frame: &[u8]);
+    /// A frame, without FCS, that has waited for so long when [`Self::arrived`] was called; 0 where the port does not know.
+    fn frame(&mut self, frame: &[u8], waited_ns: u64);
 }
 
 /// For those who do not ask for the time.
 impl<F: FnMut(&[u8])> Sink for F {
     fn arrived(&mut self) {}
 
-    fn frame(&mut self, frame: &[u8]) {
+    fn frame(&mut self, frame: &[u8], _waited_ns: u64) {
         self(frame);
     }
 }

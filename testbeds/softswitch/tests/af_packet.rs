@@ -9,7 +9,7 @@ mod support;
 
 use softswitch::driver;
 use softswitch::ports::dump::Dump;
-use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, pcap};
+use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, Sink, pcap};
 use std::time::{Duration, Instant};
 use support::veth::*;
 use support::*;
@@ -47,6 +47,47 @@ fn frames_of_all_sizes_pass_unchanged_without_a_ring() {
         return;
     }
     frames_of_all_sizes(Io::Mmsg);
+}
+
+/// How long frames had waited, by what their port says.
+struct Waits(Vec<Duration>);
+
+impl Sink for Waits {
+    fn arrived(&mut self) {}
+
+    fn frame(&mut self, _: &[u8], waited_ns: u64) {
+        self.0.push(Duration::from_nanos(waited_ns));
+    }
+}
+
+#[test]
+fn a_ring_knows_how_long_frames_have_waited() {
+    if !in_namespace("a_ring_knows_how_long_frames_have_waited") {
+        return;
+    }
+    veth("s1", "h1");
+    let (mut switch, mut host) = (open("s1", Io::Ring), open("h1", Io::Ring));
+    let (pause, begun) = (Duration::from_millis(30), Instant::now());
+    assert_eq!(send(&mut host, &frame(1, 60)), 0);
+    // A time that is measured, not one that is waited for.
+    std::thread::sleep(pause);
+    assert_eq!(send(&mut host, &frame(2, 60)), 0);
+    let mut waits = Waits(Vec::new());
+    while waits.0.len() < 2 && begun.elapsed() < TIMEOUT {
+        switch.receive(64, &mut waits).unwrap();
+    }
+    let longest = begun.elapsed();
+    let [first, second] = waits.0[..] else {
+        panic!("{:?}", waits.0);
+    };
+    assert!(
+        pause <= first && first <= longest,
+        "{first:?} of {longest:?}"
+    );
+    assert!(
+        second + pause <= first + Duration::from_millis(1),
+        "{second:?}"
+    );
 }
 
 fn frames_of_all_sizes(io: Io) {

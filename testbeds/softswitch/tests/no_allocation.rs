@@ -76,7 +76,7 @@ impl PortIo for Counter {
         let frames = budget.min(usize::try_from(left).unwrap_or(usize::MAX));
         for _ in 0..frames {
             sink.arrived();
-            sink.frame(&[2; 60]);
+            sink.frame(&[2; 60], 0);
         }
         self.given += frames as u64;
         if (frames as u64) < left {

@@ -73,6 +73,11 @@ fn programs(line: &str) -> Vec<String> {
         if index > 0 && !is_plain {
             break;
         }
+        // The words behind `a=$(` are in another shell.
+        let mut assignments = words.iter().take_while(|word| is_assignment(word));
+        if assignments.any(|word| word.contains(['(', '`'])) {
+            continue;
+        }
         let mut words = words.into_iter().skip_while(|word| is_assignment(word));
         let first = match words.next() {
             // `exec nginx`; with a redirection alone it runs nothing.
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_programs_of_a_line_are_found() {
-        let cases: [(&str, &[&str]); 14] = [
+        let cases: [(&str, &[&str]); 16] = [
             ("nginx -c x", &["nginx"]),
             ("  A=1 B=\"2 3\" exec nginx", &["nginx"]),
             ("initdb -D d && exec postgres -D d", &["initdb", "postgres"]),
@@ -223,6 +228,8 @@ mod tests {
             ("f() { true; }; f", &[]),
             ("$PROGRAM x; \"$HOME/a\" y", &[]),
             ("PATH=$(echo /x):$PATH; initdb", &[]),
+            ("a=$(redis-cli -h x get k | head -1)\nredis-cli set $a", &[]),
+            ("a=`date -u` curl x", &[]),
             ("/usr/bin/nginx; ./server", &["/usr/bin/nginx", "./server"]),
             ("exec >log; ls", &["ls"]),
             ("", &[]),

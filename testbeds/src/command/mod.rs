@@ -9,11 +9,13 @@ mod names;
 mod output;
 mod program;
 mod scratch;
+mod tree;
 mod user;
 
 pub use installed::{Missing, missing_of_line, missing_of_words};
 pub use names::publish_names;
 pub use output::{Kept, Output, Stream};
-pub use program::{Handle, Program, exit_code};
+pub use program::{Handle, Program, Remains, describe_exit, exit_code};
 pub use scratch::Scratch;
+pub use tree::Census;
 pub use user::{User, open_host};

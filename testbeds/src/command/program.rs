@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid};
 
+use super::tree::{Census, Tree};
 use super::{Output, Stream, User};
 use crate::host::{Host, ProcessError};
 use crate::{sandbox, starter};
@@ -193,8 +194,51 @@ impl Handle {
         }
     }
 
+    /// Stops the program and all that descends from it; nothing if it has ended.
+    pub fn pause(&self) -> io::Result<Option<Census>> {
+        self.with_tree(Tree::stop)
+    }
+
+    /// Lets all of them go on.
+    pub fn resume(&self) -> io::Result<Option<Census>> {
+        self.with_tree(Tree::go_on)
+    }
+
+    /// Kills all of them. The program itself is dead then and still to be waited for.
+    pub fn kill(&self) -> io::Result<Option<Census>> {
+        self.with_tree(Tree::kill)
+    }
+
+    /// Its processes as they are now, for [`Remains::end`].
+    pub fn remains(&self) -> io::Result<Option<Remains>> {
+        let pid = self.lock();
+        pid.map(Tree::of).transpose().map(|tree| tree.map(Remains))
+    }
+
+    /// The lock keeps the program from being reaped, so that its number stays its own.
+    fn with_tree<T>(&self, act: impl FnOnce(&mut Tree) -> io::Result<T>) -> io::Result<Option<T>> {
+        let pid = self.lock();
+        let Some(pid) = *pid else { return Ok(None) };
+        act(&mut Tree::of(pid)?).map(Some)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The processes that a program had when it was asked to end.
+#[derive(Debug)]
+pub struct Remains(Tree);
+
+impl Remains {
+    /// Kills those that are left of them, and looks whether they are gone.
+    pub fn end(mut self) -> io::Result<Census> {
+        self.0.kill_found()?;
+        Ok(Census {
+            processes: self.0.count(),
+            others: self.0.survivors()?,
+        })
     }
 }
 
@@ -224,5 +268,13 @@ pub fn exit_code(status: ExitStatus) -> i32 {
         (Some(code), _) => code,
         (None, Some(signal)) => 128 + signal,
         (None, None) => -1,
+    }
+}
+
+/// An exit code for people.
+pub fn describe_exit(code: i32) -> String {
+    match Signal::try_from(code - 128) {
+        Ok(signal) => format!("ended by {}", signal.as_str()),
+        Err(_) => format!("exit code {code}"),
     }
 }

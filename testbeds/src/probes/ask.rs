@@ -1,9 +1,8 @@
-//! One question.
+//! One question over sockets of ours.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use scenario::probe::Ask;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
@@ -12,16 +11,13 @@ const ANSWER_BYTES: usize = 16 << 20;
 /// The most header lines of an answer.
 const HEADERS: usize = 128;
 
-/// Asks, and waits for the answer. `host` is how HTTP calls the server.
-pub(super) async fn ask(what: &Ask, to: SocketAddrV4, host: &str) -> io::Result<()> {
-    match what {
-        Ask::Tcp => TcpStream::connect(to).await.map(drop),
-        Ask::Udp { send } => datagram(to, send).await,
-        Ask::Http { path } => http(to, host, path).await,
-    }
+/// A connection.
+pub(super) async fn connect(to: SocketAddrV4) -> io::Result<()> {
+    TcpStream::connect(to).await.map(drop)
 }
 
-async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
+/// Any answer to a datagram.
+pub(super) async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
     // Connected: an ICMP error is an answer, too, and nobody else's datagram is.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     socket.connect(to).await?;
@@ -30,7 +26,8 @@ async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
     socket.recv(&mut answer).await.map(drop)
 }
 
-async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result<()> {
+/// A whole and good answer to a GET; `host` is how the request calls the server.
+pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     stream.set_nodelay(true)?;
     let request = format!(

@@ -1,28 +1,65 @@
-//! Questions to services, at a steady rate, whose answers are timed.
+//! Questions at a steady rate whose answers are timed: over sockets of ours, or by a program of the user's.
 //!
 //! A question is asked when its time has come, whether or not the last was answered: one that waits for a slow answer would
-//! not see how slow the service is to others meanwhile. Each host that asks has a thread, whose sockets belong to it.
+//! not see how slow the service is to others meanwhile. Each probe has a thread in its host, whose sockets belong to it.
 
 mod ask;
+mod program;
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddrV4;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use scenario::probe::{Ask, Probe};
+use scenario::probe::{MAX_PROGRAMS, Probe};
 use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use crate::host::Host;
+
+pub use program::Asker;
 
 /// How many answers of one probe are kept: an hour at ten a second. What comes later is counted alone.
 pub const MAX_SAMPLES: usize = 36_000;
 
 /// So many answers of a probe count as recent at most.
 const MAX_RECENT: usize = 8192;
+
+/// What a probe asks, in its network.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// A connection.
+    Tcp(SocketAddrV4),
+    /// Any answer to a datagram.
+    Udp(SocketAddrV4, Vec<u8>),
+    /// A whole answer to a GET.
+    Http {
+        /// The server.
+        to: SocketAddrV4,
+        /// As the request calls it.
+        host: String,
+        /// From the slash on.
+        path: String,
+    },
+    /// What a program asks.
+    Program(Asker),
+}
+
+/// `http 10.0.0.2:80/index.html`
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Question::Tcp(to) => write!(f, "tcp {to}"),
+            Question::Udp(to, send) => write!(f, "udp {to}, {} bytes", send.len()),
+            Question::Http { to, path, .. } => write!(f, "http {to}{path}"),
+            Question::Program(asker) => write!(f, "run {}", asker.told),
+        }
+    }
+}
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,39 +81,55 @@ pub struct Answers {
     pub first_failure: Option<String>,
 }
 
+/// What is to become of the questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// They are asked.
+    Asking,
+    /// No more are; the answers that are still to come are waited for.
+    Waiting,
+    /// Nobody wants to know any more.
+    Abandoned,
+}
+
 /// Probes that ask.
 #[derive(Debug)]
 pub struct Probes {
-    stop: Arc<AtomicBool>,
+    phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     answers: Vec<Arc<Mutex<Answers>>>,
     started: Instant,
 }
 
 impl Probes {
-    /// Begins to ask: each probe from its host, at the address of its service.
+    /// Begins to ask: each probe its question, from its host.
     pub fn start<'a>(
-        probes: impl IntoIterator<Item = (&'a Probe, &'a Host, SocketAddrV4)>,
+        probes: impl IntoIterator<Item = (&'a Probe, &'a Host, &'a Question)>,
     ) -> io::Result<Probes> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (mut threads, mut answers) = (Vec::new(), Vec::new());
-        let start = Instant::now();
-        for (probe, host, to) in probes {
-            let own = Arc::new(Mutex::new(Answers::default()));
-            answers.push(Arc::clone(&own));
-            let (probe, namespace, stop) =
-                (probe.clone(), host.namespace().clone(), Arc::clone(&stop));
+        let (phase, _) = watch::channel(Phase::Asking);
+        let mut started = Probes {
+            phase,
+            threads: Vec::new(),
+            answers: Vec::new(),
+            started: Instant::now(),
+        };
+        for (probe, host, question) in probes {
+            let answers = Arc::new(Mutex::new(Answers::default()));
+            started.answers.push(Arc::clone(&answers));
+            let asking = Asking {
+                every: Duration::from_nanos(probe.every_ns),
+                limit: Duration::from_nanos(probe.timeout_ns),
+                question: Arc::new(question.clone()),
+                start: started.started,
+                answers,
+            };
+            let (namespace, phase) = (host.namespace().clone(), started.phase.subscribe());
             let thread = thread::Builder::new()
                 .name(format!("probe {}", probe.name))
-                .spawn(move || namespace.run(|| run(&probe, to, start, &stop, &own)))?;
-            threads.push(thread);
+                .spawn(move || namespace.run(|| asking.run(phase)))?;
+            started.threads.push(thread);
         }
-        Ok(Probes {
-            stop,
-            threads,
-            answers,
-            started: start,
-        })
+        Ok(started)
     }
 
     /// The answers, and the failures, to what was asked in the last so long; probe by probe.
@@ -99,7 +152,7 @@ impl Probes {
 
     /// Asks no more, waits for the answers that are still to come, and gives all, probe by probe.
     pub fn finish(mut self) -> io::Result<Vec<Answers>> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.phase.send_replace(Phase::Waiting);
         for thread in self.threads.drain(..) {
             thread
                 .join()
@@ -116,8 +169,11 @@ impl Probes {
 
 impl Drop for Probes {
     fn drop(&mut self) {
-        // The threads see it, and end by themselves.
-        self.stop.store(true, Ordering::Relaxed);
+        self.phase.send_replace(Phase::Abandoned);
+        // Programs that ask are gone when their thread is.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -125,43 +181,75 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks until it is told to stop. The calling thread is in the host's network.
-fn run(
-    probe: &Probe,
-    to: SocketAddrV4,
+/// A probe at work.
+struct Asking {
+    every: Duration,
+    limit: Duration,
+    question: Arc<Question>,
     start: Instant,
-    stop: &AtomicBool,
-    answers: &Arc<Mutex<Answers>>,
-) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let every = Duration::from_nanos(probe.every_ns);
-    let limit = Duration::from_nanos(probe.timeout_ns);
-    let ask: Arc<Ask> = Arc::new(probe.ask.clone());
-    let host: Arc<str> = Arc::from(authority(probe));
-    runtime.block_on(async {
-        let mut waiting = tokio::task::JoinSet::new();
-        let mut ticks = interval_at(start.into(), every);
+    answers: Arc<Mutex<Answers>>,
+}
+
+impl Asking {
+    /// Asks until it is told to stop. The calling thread is in the host's network.
+    fn run(&self, phase: watch::Receiver<Phase>) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MAX_PROGRAMS as usize)
+            .build()?;
+        runtime.block_on(self.ask_again_and_again(phase));
+        // Dropping the runtime waits for the programs that still run: they are killed with their questions.
+        Ok(())
+    }
+
+    async fn ask_again_and_again(&self, mut phase: watch::Receiver<Phase>) {
+        let mut waiting = JoinSet::new();
+        let mut ticks = interval_at(self.start.into(), self.every);
         // A machine that stood still catches up with no burst of questions.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        while !stop.load(Ordering::Relaxed) {
-            ticks.tick().await;
+        for number in 1.. {
+            tokio::select! {
+                biased;
+                _ = phase.wait_for(|phase| *phase != Phase::Asking) => break,
+                _ = ticks.tick() => {}
+            }
             while waiting.try_join_next().is_some() {}
-            let (ask, host, answers) = (Arc::clone(&ask), Arc::clone(&host), Arc::clone(answers));
+            let (question, answers) = (Arc::clone(&self.question), Arc::clone(&self.answers));
+            let (start, limit) = (self.start, self.limit);
+            // Programs take a while to start where the machine is busy.
+            let is_crowded = waiting.len() as u64 >= MAX_PROGRAMS;
+            if is_crowded && matches!(*question, Question::Program(_)) {
+                let why = format!("{MAX_PROGRAMS} that had been started before still ran");
+                note(&answers, start.elapsed(), Duration::ZERO, Err(why));
+                continue;
+            }
             waiting.spawn(async move {
                 let asked = Instant::now();
-                let outcome = match timeout(limit, ask::ask(&ask, to, &host)).await {
-                    Ok(outcome) => outcome.map_err(|error| error.to_string()),
-                    Err(_) => Err(format!("no answer within {limit:?}")),
-                };
-                let took = asked.elapsed();
+                let (took, outcome) = ask(&question, number, limit).await;
                 note(&answers, asked.duration_since(start), took, outcome);
             });
         }
-        while waiting.join_next().await.is_some() {}
-    });
-    Ok(())
+        tokio::select! {
+            _ = phase.wait_for(|phase| *phase == Phase::Abandoned) => {}
+            () = async { while waiting.join_next().await.is_some() {} } => {}
+        }
+    }
+}
+
+/// Asks once. How long the answer took, and why it was none.
+async fn ask(question: &Question, number: u32, limit: Duration) -> (Duration, Result<(), String>) {
+    let asked = Instant::now();
+    let answer = match question {
+        Question::Tcp(to) => timeout(limit, ask::connect(*to)).await,
+        Question::Udp(to, send) => timeout(limit, ask::datagram(*to, send)).await,
+        Question::Http { to, host, path } => timeout(limit, ask::http(*to, host, path)).await,
+        Question::Program(asker) => return program::ask(asker, number, limit).await,
+    };
+    let outcome = match answer {
+        Ok(outcome) => outcome.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {limit:?}")),
+    };
+    (asked.elapsed(), outcome)
 }
 
 fn note(answers: &Mutex<Answers>, at: Duration, took: Duration, outcome: Result<(), String>) {
@@ -182,12 +270,4 @@ fn note(answers: &Mutex<Answers>, at: Duration, took: Duration, outcome: Result<
         at_ns: ns(at),
         latency_ns,
     });
-}
-
-/// As a request calls the server.
-fn authority(probe: &Probe) -> String {
-    match probe.to.port {
-        80 => probe.to.host.clone(),
-        port => format!("{}:{port}", probe.to.host),
-    }
 }

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,8 @@ pub struct CommandSummary {
 pub struct ClientReport {
     /// The client's name.
     pub name: String,
+    /// When it made its first request, in nanoseconds since 1970.
+    pub began_ns: u64,
     /// Requests that were answered with an error.
     pub errors: u64,
     /// By command, in alphabetical order.
@@ -125,6 +127,8 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
             source,
         })?;
     let mut operations: Vec<Operation> = Vec::new();
+    let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let began_ns = began.map_or(0, |since| since.as_nanos() as u64);
     let start = Instant::now();
     for (number, template) in (1..=args.requests).zip(args.commands.iter().cycle()) {
         if number > 1 {
@@ -149,7 +153,7 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
             error,
         });
     }
-    Ok(report(&args.name, operations))
+    Ok(report(&args.name, began_ns, operations))
 }
 
 /// The words of a request.
@@ -221,7 +225,7 @@ impl Connection {
     }
 }
 
-fn report(name: &str, operations: Vec<Operation>) -> ClientReport {
+fn report(name: &str, began_ns: u64, operations: Vec<Operation>) -> ClientReport {
     let mut latencies: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
     for operation in &operations {
         latencies
@@ -248,6 +252,7 @@ fn report(name: &str, operations: Vec<Operation>) -> ClientReport {
         .count() as u64;
     ClientReport {
         name: name.to_owned(),
+        began_ns,
         errors,
         commands,
         operations,
@@ -293,6 +298,7 @@ mod tests {
         };
         let report = report(
             "a",
+            7,
             vec![
                 operation("SET", 5, None),
                 operation("GET", 3, Some("ERR")),

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::collateral;
 use super::row::{Goal, Row};
+use super::{collateral, jitter};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -21,8 +21,9 @@ const BYTES: u32 = 64;
 const RATE_PPS: u32 = 25_000;
 
 /// Each effect that is decided packet by packet, with its row and how its packets are selected.
-const EFFECTS: [(&str, &str, &str); 9] = [
+const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/drop", "drop", "{every: 5}"),
+    ("faults/observe", "observe", "{every: 2}"),
     ("faults/delay", "{delay: 1ms}", "{every: 7}"),
     ("faults/duplicate", "duplicate", "{every: 6}"),
     ("faults/set", "{set: {ip.ttl: 9}}", "{every: 3}"),
@@ -42,8 +43,24 @@ const EFFECTS: [(&str, &str, &str); 9] = [
         "drop",
         "{every: 5}, per: connection",
     ),
+    // The stream has 21 Mbit/s: half of it is too much.
+    (
+        "faults/rate",
+        "{rate: {limit: 10Mbit/s, queue: 100ms}}",
+        "always",
+    ),
+    (
+        "faults/police",
+        "{police: {rate: 10Mbit/s, burst: 64kB}}",
+        "always",
+    ),
     ("faults/composed", "{delay: 500us}", "{probability: 0.1}"),
 ];
+
+/// That of the effect that only TCP knows.
+const RESET: &str = "faults/reset";
+/// Packets without SYN that a client of a short connection sends.
+const SEGMENTS: u32 = 4;
 
 /// Where runs are kept while they are looked at.
 struct Bench {
@@ -51,6 +68,7 @@ struct Bench {
     folder: tempfile::TempDir,
     packets: u32,
     runs: u32,
+    plots: Option<PathBuf>,
 }
 
 /// A run's folder, and what it reported.
@@ -63,6 +81,7 @@ struct Ran {
 pub fn names() -> Vec<&'static str> {
     let effects = EFFECTS.iter().map(|(name, ..)| *name);
     let others = [
+        RESET,
         "faults/probability",
         "faults/small_probability",
         "faults/delay_error_median",
@@ -70,12 +89,18 @@ pub fn names() -> Vec<&'static str> {
         "faults/event_to_effect_p99",
         "faults/replay",
         collateral::NAME,
+        jitter::MEASURED,
     ];
-    effects.chain(others).collect()
+    effects.chain(others).chain(jitter::names()).collect()
 }
 
 /// Measures the rows that are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec<Row>> {
+pub fn run(
+    wanted: &dyn Fn(&str) -> bool,
+    packets: u32,
+    runs: u32,
+    plots: Option<&Path>,
+) -> Result<Vec<Row>> {
     let weir = std::env::current_exe()?.with_file_name("weir");
     if !weir.is_file() {
         bail!("{} is missing: cargo build --bin weir", weir.display());
@@ -85,6 +110,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         folder: tempfile::tempdir()?,
         packets,
         runs,
+        plots: plots.map(Path::to_owned),
     };
     let mut rows = Vec::new();
     for (name, effect, select) in EFFECTS {
@@ -94,7 +120,8 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         }
     }
     type Measure = fn(&Bench) -> Result<Vec<Row>>;
-    let others: [(&[&str], Measure); 6] = [
+    let others: [(&[&str], Measure); 8] = [
+        (&[RESET], Bench::resets),
         (&["faults/probability"], Bench::probability),
         (&["faults/small_probability"], Bench::small_probability),
         (
@@ -104,6 +131,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         (&["faults/event_to_effect_p99"], Bench::event_to_effect),
         (&["faults/replay"], Bench::replay),
         (&[collateral::NAME], |_| collateral::run()),
+        (&[jitter::MEASURED], Bench::jitter),
     ];
     for (names, measure) in others {
         if names.iter().any(|name| wanted(name)) {
@@ -111,6 +139,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
             rows.extend(measure(&bench)?.into_iter().filter(|row| wanted(row.name)));
         }
     }
+    rows.extend(jitter::decided(wanted)?);
     Ok(rows)
 }
 
@@ -157,31 +186,27 @@ impl Bench {
                        \n  - {id: z, flows: stream, effect: {set: {ip.ecn: 3}}, select: {burst: {start: 3, length: 4, every: 16}}}";
         }
         let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.packets, &faults))?;
-        let all = ran.report["faults"].as_array().context("faults")?;
-        let sum = |field: &str| {
-            all.iter()
-                .filter_map(|fault| fault[field].as_u64())
-                .sum::<u64>()
-        };
-        let reasons: Vec<&str> = all
-            .iter()
-            .filter_map(|fault| fault["reason"].as_str())
-            .collect();
-        let proved = all.iter().all(|fault| fault["proved"] == true);
-        let note = format!(
-            "met {}, fired {}; {}",
-            sum("met"),
-            sum("fired"),
-            reasons.join("; ")
+        wrong(name, &ran)
+    }
+
+    /// Resets among the connections of Apache's load generator to nginx, which goes on after each.
+    fn resets(&self) -> Result<Vec<Row>> {
+        let requests = self.packets / SEGMENTS;
+        let nginx = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../testbeds/workloads/nginx.conf"
         );
-        Ok(Row {
-            name,
-            value: proved.then(|| (sum("missed") + sum("collateral")) as f64),
-            unit: "packets wrong",
-            goal: Goal::AtMost(0.0),
-            floor: None,
-            note,
-        })
+        let text = format!(
+            "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [c, s], switch: sw}}}}\n\
+             limits: {{time: 30m, packets: 20000000}}\nworkload:\n  commands:\n    \
+             - {{name: web, host: s, run: \"mkdir {{dir}}/www && echo x > {{dir}}/www/index.html && \
+             exec nginx -p {{dir}} -e {{dir}}/error.log -c {nginx}\", ready: {{tcp: 80}}}}\n    \
+             - {{name: load, host: c, run: 'ab -r -n {requests} -c 20 http://{{host.s.ip}}/'}}\n\
+             flows:\n  segments: {{from: c, to: s, filter: 'tcp.dport == 80 && !tcp.flags.syn'}}\n\
+             faults:\n  - {{id: x, flows: segments, effect: reset, select: {{every: 50}}}}\n"
+        );
+        let ran = self.carry_out(RESET, &text)?;
+        Ok(vec![wrong(RESET, &ran)?])
     }
 
     /// How far from its probability a fault was, in standard deviations.
@@ -272,6 +297,22 @@ impl Bench {
         ])
     }
 
+    /// Delays that are drawn, from captures.
+    fn jitter(&self) -> Result<Vec<Row>> {
+        let faults = format!(
+            "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
+            jitter::MEASURED_DELAY
+        );
+        let text = self.datagrams(500, self.packets.min(10_000), &faults);
+        let ran = self.carry_out("jitter", &text)?;
+        let (row, svg) = jitter::measured(&text, &events(&ran.folder)?, &ran.report)?;
+        if let Some(folder) = &self.plots {
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(folder.join("jitter-qq.svg"), svg)?;
+        }
+        Ok(vec![row])
+    }
+
     /// From when a step is due until the switch has confirmed it; the next packet meets it.
     fn event_to_effect(&self) -> Result<Vec<Row>> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
@@ -354,6 +395,35 @@ impl Bench {
         })?;
         Ok(said["identical"] == true)
     }
+}
+
+/// What a run's faults did wrong.
+fn wrong(name: &'static str, ran: &Ran) -> Result<Row> {
+    let all = ran.report["faults"].as_array().context("faults")?;
+    let sum = |field: &str| {
+        all.iter()
+            .filter_map(|fault| fault[field].as_u64())
+            .sum::<u64>()
+    };
+    let reasons: Vec<&str> = all
+        .iter()
+        .filter_map(|fault| fault["reason"].as_str())
+        .collect();
+    let proved = all.iter().all(|fault| fault["proved"] == true);
+    let note = format!(
+        "met {}, fired {}; {}",
+        sum("met"),
+        sum("fired"),
+        reasons.join("; ")
+    );
+    Ok(Row {
+        name,
+        value: proved.then(|| (sum("missed") + sum("collateral")) as f64),
+        unit: "packets wrong",
+        goal: Goal::AtMost(0.0),
+        floor: None,
+        note,
+    })
 }
 
 fn events(folder: &Path) -> Result<Vec<Value>> {

@@ -11,9 +11,11 @@ mod collateral;
 mod faults;
 mod filters;
 mod idle;
+mod jitter;
 mod lateness;
 mod load;
 mod lpm;
+mod qq;
 mod router;
 mod row;
 mod support;
@@ -40,6 +42,9 @@ pub struct Args {
     /// Of faults: how many packets a row has
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
+    /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
@@ -117,7 +122,7 @@ fn faults(args: &Args) -> Result<bool> {
             faults::names().join(", ")
         );
     }
-    let rows = faults::run(&wanted, args.packets, args.runs)?;
+    let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -3,7 +3,7 @@
 
 use parser_gen::Library;
 use parser_gen::engine::Action;
-use parser_gen::rewrite::{Rewrite, To};
+use parser_gen::rewrite::{Rewrite, RewriteError, To};
 
 use super::distribution::{QUANTILES, of_lot};
 use super::set::{are_mended, report, value};
@@ -76,7 +76,12 @@ pub(super) const KIND: Kind = Kind {
         let rewrite = match Rewrite::new(&sink.protocols(), &change, mends) {
             Ok(rewrite) => rewrite,
             Err(error) => {
-                report(sink, field.span, &error);
+                // What the mask does is the mask's fault.
+                let span = match &error {
+                    RewriteError::TooLarge { .. } | RewriteError::Nothing(_) => by.span,
+                    _ => field.span,
+                };
+                report(sink, span, &error);
                 return None;
             }
         };

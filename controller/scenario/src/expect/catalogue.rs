@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::metric::{
     ClientMetric, CommandMetric, DURATION, FaultMetric, FlowMetric, Metric, ProbeMetric, RunMetric,
-    Statistic, SwitchMetric, TrainingMetric,
+    Statistic, SwitchMetric, TrainingMetric, TriggerMetric,
 };
+use crate::disruption::Subject;
 use crate::expect::Measure;
 use crate::model::Scenario;
 use crate::workload::Workload;
@@ -23,6 +24,23 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
                 .filter(|what| *what != FaultMetric::Keyless || fault.keys.is_some())
                 .map(|what| Metric::fault(&fault.id, what)),
         );
+    }
+    for disruption in &scenario.disruptions {
+        let is_switch = matches!(disruption.does.subject(), Subject::Switch(_));
+        let whats = [
+            FaultMetric::Fired,
+            FaultMetric::Observed,
+            FaultMetric::Missed,
+        ];
+        // What a switch has forwarded while it was down.
+        let more = is_switch.then_some(FaultMetric::Collateral);
+        let whats = whats.into_iter().chain(more);
+        all.extend(whats.map(|what| Metric::fault(&disruption.id, what)));
+    }
+    for trigger in &scenario.triggers {
+        let whats = TriggerMetric::ALL.iter().copied();
+        let known = whats.filter(|what| *what != TriggerMetric::Keyless || trigger.keys.is_some());
+        all.extend(known.map(|what| Metric::trigger(&trigger.name, what)));
     }
     for flow in &scenario.flows {
         for name in [&flow.declared, &flow.name] {

@@ -66,6 +66,8 @@ group! {
     RunMetric {
         /// How long the workload took.
         Wall = "wall": Duration,
+        /// For how long, at worst, some switches were in a step of the timeline and others not yet.
+        Skew = "skew": Duration,
     }
 }
 
@@ -90,6 +92,16 @@ group! {
         Slow = "slow": Number,
         /// Of a delay: how much later than asked the latest packet left.
         Beyond = "beyond": Duration,
+    }
+}
+
+group! {
+    /// Of a trigger.
+    TriggerMetric {
+        /// How often it came on, all keys together: counted by the switch.
+        On = "on": Number,
+        /// Packets that it would have counted, and whose key had no cell.
+        Keyless = "keyless": Number,
     }
 }
 
@@ -223,6 +235,7 @@ pub const DURATION: &str = "duration";
 // The groups, as metrics begin.
 const RUN: &str = "run";
 const FAULT: &str = "fault";
+const TRIGGER: &str = "trigger";
 const FLOW: &str = "flow";
 const CLIENT: &str = "client";
 const TRAINING: &str = "training";
@@ -241,6 +254,13 @@ pub enum Metric {
         id: Name,
         /// What of it.
         what: FaultMetric,
+    },
+    /// `trigger.third.on`
+    Trigger {
+        /// Which.
+        name: Name,
+        /// What of it.
+        what: TriggerMetric,
     },
     /// `flow.updates.w6.lost`
     Flow {
@@ -302,6 +322,13 @@ impl Metric {
         Metric::Fault { id, what }
     }
 
+    /// Of a trigger.
+    #[must_use]
+    pub fn trigger(name: &str, what: TriggerMetric) -> Metric {
+        let name = name.into();
+        Metric::Trigger { name, what }
+    }
+
     /// Of a flow.
     #[must_use]
     pub fn flow(name: &str, what: FlowMetric) -> Metric {
@@ -361,6 +388,7 @@ impl Metric {
         match self {
             Metric::Run(what) => (RUN, [None; 2], what.line()),
             Metric::Fault { id, what } => (FAULT, [Some(id), None], what.line()),
+            Metric::Trigger { name, what } => (TRIGGER, [Some(name), None], what.line()),
             Metric::Flow { name, what } => (FLOW, [Some(name), None], what.line()),
             Metric::Client {
                 name,
@@ -400,6 +428,7 @@ impl Metric {
     pub fn is_live(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => *what == FaultMetric::Fired,
+            Metric::Trigger { what, .. } => *what == TriggerMetric::On,
             Metric::Run(what) => *what == RunMetric::Wall,
             Metric::Probe { .. } => true,
             _ => false,
@@ -469,6 +498,10 @@ impl FromStr for Metric {
                 let (id, word) = named()?;
                 Ok(Metric::fault(id, FaultMetric::of(word)?))
             }
+            TRIGGER => {
+                let (name, word) = named()?;
+                Ok(Metric::trigger(name, TriggerMetric::of(word)?))
+            }
             FLOW => {
                 let (name, word) = named()?;
                 Ok(Metric::flow(name, FlowMetric::of(word)?))
@@ -525,6 +558,10 @@ mod tests {
                 Metric::fault("drop-gets", FaultMetric::Fired),
             ),
             (
+                "trigger.third.on",
+                Metric::trigger("third", TriggerMetric::On),
+            ),
+            (
                 "flow.updates.w6.lost",
                 Metric::flow("updates.w6", FlowMetric::Lost),
             ),
@@ -565,6 +602,8 @@ mod tests {
             "run.walls",
             "fault.fired",
             "fault..fired",
+            "trigger.on",
+            "trigger.third.fired",
             "flow.x.fired",
             "client.a.get.p91",
             "host.a.sent",

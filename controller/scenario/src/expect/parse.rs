@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
 use crate::diagnostic::{Code, Sink, Span, nearest};
+use crate::disruption::Disruption;
 use crate::model::{Fault, Scenario};
 use crate::schema::Declared;
+use crate::trigger::Trigger;
 use crate::units::{self, Dimension};
 use crate::yaml::{Kind, Node, locate};
 
@@ -62,7 +64,7 @@ pub(crate) fn read_while_running(
         if let Some((metric, span)) = later {
             let message = format!("`{metric}` is known only when the run is over");
             sink.error(Code::Expectation, span, message)
-                .hint("while it runs there are `fault.ID.fired`, `probe.NAME.…` and `run.wall`");
+                .hint("while it runs there are `fault.ID.fired`, `trigger.NAME.on`, `probe.NAME.…` and `run.wall`");
         } else if condition.metrics().next().is_none() {
             let message = "this condition names no metric, so it never changes";
             sink.error(Code::Expectation, condition.span, message);
@@ -102,7 +104,15 @@ impl Known<'_> {
             Metric::Fault { id, .. } => {
                 let is_read = |fault: &Fault| fault.id == id.as_str();
                 let is_declared = declared.faults.iter().any(|fault| fault == id.as_str());
-                is_declared && !scenario.faults.iter().any(is_read)
+                let is_other = |other: &Disruption| other.id == id.as_str();
+                let is_known = scenario.faults.iter().any(is_read)
+                    || scenario.disruptions.iter().any(is_other);
+                is_declared && !is_known
+            }
+            Metric::Trigger { name, .. } => {
+                let is_read = |trigger: &Trigger| trigger.name == name.as_str();
+                let is_declared = declared.triggers.iter().any(|t| t == name.as_str());
+                is_declared && !scenario.triggers.iter().any(is_read)
             }
             Metric::Flow { name, .. } => {
                 // Of a flow with several hosts, one pair's begins with its name.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Injection, Plan, TargetModel, plan};
+use super::{Injection, Plan, TargetModel, flows_met, plan};
 use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::selection::Selection;
@@ -44,10 +44,35 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
             told.insert(&point.fault.id);
         }
     }
+    triggers_are_seen(&mut sink, scenario, &plan);
     if sink.has_errors() {
         return Err(sink.into_diagnostics());
     }
     Ok(plan)
+}
+
+/// What an aggregating switch takes in does not come out: no reading of its frames is told from another.
+fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
+    let Some(aggregator) = aggregator(scenario) else {
+        return;
+    };
+    let planned = plan.switch(aggregator).into_iter();
+    for planned in planned.flat_map(|switch| &switch.triggers) {
+        let message = format!(
+            "captures cannot prove trigger `{}` on switch `{aggregator}`, which aggregates: what it takes in does not come out",
+            planned.name
+        );
+        let span = scenario.triggers[planned.index].span;
+        sink.error(Code::Unprovable, span, message)
+            .hint("narrow its flows, so that a neighbour meets them: `on: SWITCH`");
+    }
+}
+
+fn aggregator(scenario: &Scenario) -> Option<&str> {
+    match &scenario.workload {
+        Some(Workload::Training(training)) => training.aggregate_on.as_deref(),
+        _ => None,
+    }
 }
 
 /// What comes to egress otherwise than it came in.
@@ -94,11 +119,7 @@ impl<'a> Point<'a> {
 
     /// An aggregating switch takes frames in and sends others out.
     fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
-        let aggregator = match &scenario.workload {
-            Some(Workload::Training(training)) => training.aggregate_on.as_deref(),
-            _ => None,
-        };
-        if aggregator != Some(self.switch) {
+        if aggregator(scenario) != Some(self.switch) {
             return false;
         }
         let message = format!(
@@ -173,13 +194,14 @@ pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bo
     // Triggers that have a fault in common are one thing; all of a switch are taken together here.
     let mut from: BTreeSet<&str> = BTreeSet::new();
     for named in &planned.triggers {
-        let trigger = &scenario.triggers[named.index];
-        let waiting = scenario.faults.iter();
-        let waiting = waiting.filter(|fault| fault.when == Some(named.index));
-        let counted = trigger.faults().map(|fault| &scenario.faults[fault]);
-        let flows = waiting.chain(counted).flat_map(|fault| &fault.flows);
-        let flows = flows.copied().chain(trigger.flows());
+        let flows = flows_met(scenario, named.index).into_iter();
         from.extend(flows.flat_map(|flow| entries(&scenario.flows[flow], switch)));
+        // A SYN puts a connection's trigger back, whichever flow it is of, if any.
+        let keys = scenario.triggers[named.index].keys.as_ref();
+        if keys.is_some_and(|keys| keys.restarts) {
+            let ports = scenario.topology.ports(switch);
+            from.extend(ports.map(|port| port.peer));
+        }
     }
     from.len() > 1
 }

@@ -37,6 +37,8 @@ impl fmt::Display for Plan {
         }
         if !self.injections.is_empty() {
             writeln!(f, "{}", self.lease)?;
+        }
+        if !self.blast_radius.is_empty() {
             writeln!(f, "\nblast radius")?;
         }
         for reach in &self.blast_radius {
@@ -59,10 +61,17 @@ impl fmt::Display for Plan {
             let at = format!("{waited}{}", show_duration(epoch.at_ns));
             writeln!(f, "  {at:>8}  epoch {number}  {step}")?;
         }
-        if self.injections.is_empty() {
-            writeln!(f, "\nno fault")?;
-        } else {
+        if let Some(first) = self.disruptions.first() {
+            let within = show_duration(first.within_ns);
+            writeln!(f, "\nby the controller, within {within} of the step")?;
+        }
+        for disruption in &self.disruptions {
+            writeln!(f, "  {disruption}")?;
+        }
+        if !self.injections.is_empty() {
             writeln!(f, "\ninjection points")?;
+        } else if self.disruptions.is_empty() {
+            writeln!(f, "\nno fault")?;
         }
         for point in &self.injections {
             let side = side(point.direction);
@@ -120,7 +129,14 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
         )?;
     }
     for trigger in &switch.triggers {
-        writeln!(f, "  trigger {}: {}", trigger.name, trigger.what)?;
+        let cells = trigger.cells.map(|cells| format!("; {cells} cells"));
+        writeln!(
+            f,
+            "  trigger {}: {}{}",
+            trigger.name,
+            trigger.what,
+            cells.unwrap_or_default()
+        )?;
     }
     let Resources {
         ingress_units,

@@ -6,6 +6,7 @@ use parser_gen::Classes;
 
 use super::Plan;
 use crate::diagnostic::{Code, Diagnostics, Sink};
+use crate::disruption::Subject;
 use crate::model::{Fault, Scenario};
 
 /// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, and
@@ -19,6 +20,7 @@ pub fn check_together(scenarios: &[(&Scenario, &Plan)]) -> Diagnostics {
         for earlier in &scenarios[..i] {
             match Pair::new(*earlier, *later) {
                 Ok(pair) => {
+                    pair.restarts(&mut sink);
                     pair.faults(&mut sink);
                     pair.protected(&mut sink);
                 }
@@ -42,6 +44,33 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
+    /// A switch that one restarts, and on which the other injects faults: what it has numbered and counted ends then.
+    fn restarts(&self, sink: &mut Sink<'_>) {
+        let (earlier, later) = (self.earlier, self.later);
+        for (restarting, injecting) in [(earlier, later), (later, earlier)] {
+            for disruption in &restarting.0.disruptions {
+                let Subject::Switch(switch) = disruption.does.subject() else {
+                    continue;
+                };
+                let mut points = injecting.1.injections.iter();
+                let Some(point) = points.find(|point| point.switch == switch) else {
+                    continue;
+                };
+                let mut faults = later.0.faults.iter();
+                let fault = faults.find(|fault| fault.id == point.fault);
+                let span = match std::ptr::eq(restarting.0, later.0) {
+                    true => disruption.span,
+                    false => fault.map_or_else(Default::default, |fault| fault.place_span),
+                };
+                let message = format!(
+                    "together with {}: `{}` restarts switch `{switch}`, and fault `{}` cannot be proved there",
+                    earlier.0.file, disruption.id, point.fault
+                );
+                sink.error(Code::Unprovable, span, message);
+            }
+        }
+    }
+
     fn new(
         earlier: (&'a Scenario, &'a Plan),
         later: (&'a Scenario, &'a Plan),

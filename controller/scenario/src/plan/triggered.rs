@@ -1,11 +1,12 @@
 //! Triggers: on which switch each is, and what that switch is told of it.
 //!
-//! A trigger is a register of one switch. So all that it counts, and all that waits for it, is met there.
+//! A trigger is a register of one switch, or so many cells of one as there are keys. So all that it counts, and all that waits for it, is met there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{FieldMatch, Match, TableEntry};
-use parser_gen::engine::{RESETS, Stage, TriggerSpec};
+use parser_gen::engine::{Keys, RESETS, Stage, TriggerSpec};
+use parser_gen::key::WAYS;
 use serde::Serialize;
 
 use super::entries::call;
@@ -25,6 +26,15 @@ pub struct PlannedTrigger {
     pub what: String,
     /// The register of how many events it has counted.
     pub register: String,
+    /// Of one for each key: how many cells its registers have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cells: Option<usize>,
+    /// Counts how often it came on, where that is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<String>,
+    /// Of one for each key: counts packets whose key had no cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyless: Option<String>,
     /// Its index among the scenario's.
     #[serde(skip)]
     pub index: usize,
@@ -147,13 +157,31 @@ pub(super) fn of_switch(
         .enumerate()
         .filter(|(_, (_, on))| on.as_deref() == Some(switch));
     here.enumerate()
-        .map(|(number, (index, (trigger, _)))| PlannedTrigger {
-            name: trigger.name.clone(),
-            what: trigger.to_string(),
-            register: names::progress(number),
-            index,
+        .map(|(number, (index, (trigger, _)))| {
+            let keys = trigger.keys.as_ref();
+            // A counter costs little, and programs that have no use for it stay as they are.
+            let is_counted = keys.is_some() || scenario.speaks_of(trigger);
+            PlannedTrigger {
+                name: trigger.name.clone(),
+                what: trigger.to_string(),
+                register: names::progress(number),
+                cells: keys.map(|keys| WAYS << keys.bits()),
+                counter: is_counted.then(|| names::on(number)),
+                keyless: keys.map(|_| names::keyless(number)),
+                index,
+            }
         })
         .collect()
+}
+
+/// The flows whose packets meet a trigger: those that it counts, those of faults whose hits it counts, and those of faults that
+/// wait for it.
+pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> {
+    let faults = of(scenario, trigger).into_iter();
+    let flows = faults
+        .flat_map(|fault| &scenario.faults[fault].flows)
+        .copied();
+    flows.chain(scenario.triggers[trigger].flows()).collect()
 }
 
 /// Which of a trigger's events packets of each class are: of which flows.
@@ -167,12 +195,19 @@ pub(super) fn entries(
     for (number, planned) in triggers.iter().enumerate() {
         let trigger = &scenario.triggers[planned.index];
         let by_flow = events_by_flow(scenario, trigger);
+        let met = flows_met(scenario, planned.index);
+        let met: BTreeSet<&str> = (met.iter())
+            .map(|flow| scenario.flows[*flow].name.as_str())
+            .collect();
         for (class, members) in classes.iter().enumerate() {
             let events = members.iter().fold(0_u16, |events, flow| {
                 let bits = by_flow.get(flows[*flow].name.as_str());
                 events | bits.copied().unwrap_or(0)
             });
-            if events == 0 {
+            // For a key, a cell is looked for only if the packet meets the trigger.
+            let mut members = members.iter();
+            let is_met = members.any(|flow| met.contains(flows[*flow].name.as_str()));
+            if events == 0 && !(is_met && trigger.keys.is_some()) {
                 continue;
             }
             entries.push(TableEntry {
@@ -239,6 +274,12 @@ pub(super) fn specs(
             stages: stages.collect(),
             on_for_ns: trigger.on_for_ns,
             resets: trigger.reset.iter().flat_map(unit_of).collect(),
+            key: trigger.keys.as_ref().map(|keys| keys.key.clone()),
+            keys: trigger.keys.as_ref().map(|keys| Keys {
+                bits: keys.bits(),
+                restarts: keys.restarts,
+            }),
+            counted: planned.counter.is_some(),
             entries: entries.iter().filter(|e| e.table == table).count(),
         }
     });

@@ -17,6 +17,8 @@ pub struct Classified {
     pub exits: Vec<(u32, FlowSet)>,
     /// By unit of ingress, the hash of the packet's key, where keys are told apart.
     pub keys: Arc<[KeyHash]>,
+    /// By trigger of the switch, the hash of the packet's key, where keys follow triggers of their own.
+    pub trigger_keys: Arc<[KeyHash]>,
     /// With which sequence number it begins a TCP connection, where one that begins anew is numbered anew.
     pub begins: Option<u32>,
     /// When it came, for effects that go by that.

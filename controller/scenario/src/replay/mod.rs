@@ -7,6 +7,7 @@
 
 mod frame;
 mod judge;
+mod progress;
 mod state;
 mod trigger;
 mod unit;
@@ -31,7 +32,7 @@ pub use state::State;
 pub use trigger::Doubt;
 use trigger::Trigger;
 use unit::Unit;
-pub use verdict::{Act, Passage, Verdict};
+pub use verdict::{Act, Passage, Triggered, Verdict};
 
 /// The flows that a packet belongs to: positions among the switch's flows, ascending.
 pub type FlowSet = Arc<[usize]>;
@@ -49,6 +50,8 @@ pub struct Engine {
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
     triggers: Vec<Trigger>,
+    /// How many the plan has, on all switches.
+    injections: usize,
     start: State,
 }
 
@@ -104,6 +107,7 @@ impl Engine {
             ingress,
             egress,
             triggers,
+            injections: plan.injections.len(),
             start,
         })
     }
@@ -118,7 +122,9 @@ impl Engine {
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         let flows = |port| self.flows(&self.library.dissect(frame, port));
-        let begins = match self.ingress.iter().any(Unit::restarts) {
+        let restarts =
+            self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
+        let begins = match restarts {
             true => self.begins(&self.library.dissect(frame, port)),
             false => None,
         };
@@ -135,6 +141,7 @@ impl Engine {
             seen_to_leave: None,
             passed_ns: Arc::default(),
             keys: self.keys(frame),
+            trigger_keys: self.trigger_keys(frame),
             begins,
             ingress: if self.ingress.is_empty() && self.triggers.is_empty() {
                 FlowSet::default()
@@ -271,7 +278,7 @@ impl Engine {
             !units.iter().any(met)
         };
         let mut triggers = self.triggers.iter();
-        !triggers.any(|trigger| trigger.meets(&frame.ingress))
+        !triggers.any(|trigger| trigger.meets(frame))
             && idle(&self.ingress, &frame.ingress)
             && frame
                 .exits
@@ -284,7 +291,7 @@ impl Engine {
         let on = self.look(state, frame, epoch);
         let looked = (&frame.ingress, on.as_slice());
         let ingress = self.judge(&self.ingress, state, looked, epoch, frame);
-        self.advance(state, frame, epoch, &ingress);
+        let triggered = self.advance(state, frame, epoch, &ingress);
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
@@ -295,7 +302,11 @@ impl Engine {
                 copies.push(self.judge(&self.egress, state, (flows, &[]), epoch, frame));
             }
         }
-        Passage { ingress, exits }
+        Passage {
+            ingress,
+            exits,
+            triggered,
+        }
     }
 
     /// All units of ingress, in declared order, with what each did to a packet.

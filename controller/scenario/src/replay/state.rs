@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parser_gen::key::KeyHash;
 
-use super::trigger::Progress;
+use super::progress::Followed;
 use crate::decision;
 use crate::selection::Cell;
 
@@ -17,9 +17,9 @@ pub struct State {
     /// By cell too, when what was held last is due, where packets keep their order.
     pub(super) due_ns: Vec<u64>,
     /// By trigger.
-    pub(super) progress: Vec<Progress>,
+    pub(super) followed: Vec<Followed>,
     /// By unit that numbers keys.
-    pub(super) slots: Vec<Slots>,
+    pub(super) slots: Vec<Slots<Cell>>,
 }
 
 impl State {
@@ -32,7 +32,7 @@ impl State {
 
     /// Triggers that have seen nothing.
     pub(super) fn await_triggers(&mut self, count: usize) {
-        self.progress = vec![Progress::default(); count];
+        self.followed = vec![Followed::default(); count];
     }
 
     /// Room for one unit's keys more; its index.
@@ -42,50 +42,104 @@ impl State {
     }
 }
 
-/// The cells of one unit's keys. States are copied while it is not known when an epoch began, so what they have in common is
-/// shared.
+/// The cells of the keys of one unit, or of one trigger. States are copied while it is not known when an epoch began, or what a
+/// packet met, so what they have in common is shared: a copy takes as long as there are branches, and a change of it copies one
+/// branch and one chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Slots(BTreeMap<u32, Arc<[Slot; CHUNK as usize]>>);
+pub(super) struct Slots<T: Copy>(BTreeMap<u32, Arc<Branch<T>>>);
 
-const CHUNK: u32 = 64;
+/// Chunks that stand side by side.
+type Branch<T> = [Option<Arc<Chunk<T>>>; BRANCH as usize];
+/// Cells that do.
+type Chunk<T> = [Slot<T>; CHUNK as usize];
+
+const CHUNK: u32 = 16;
+const BRANCH: u32 = 256;
 
 /// The cell of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct Slot<T> {
     /// 0 while it is nobody's.
     print: u32,
     /// Whose it is: what the switch cannot tell.
     owner: u64,
     /// The sequence number with which its last connection began.
     pub born: u32,
-    pub cell: Cell,
+    pub cell: T,
 }
 
-impl Slots {
-    /// The cell of a key, which takes one if it has none; `None` if there is none to be had.
-    pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot> {
+/// Where a key's cell is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is its own.
+    Own(u32),
+    /// It is nobody's, and would become its own.
+    Free(u32),
+    /// There is none.
+    Nowhere,
+}
+
+impl<T: Copy + Default> Slots<T> {
+    /// Where the cell of a key is: the first of its places that is its own, or empty.
+    pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> Place {
         let print = hash.print(salt);
-        let is_free = |at: &u32| {
-            let chunk = self.0.get(&(at / CHUNK));
-            let held = chunk.map_or(0, |chunk| chunk[(at % CHUNK) as usize].print);
-            held == 0 || held == print
+        let mut cells = hash.cells(salt, bits).into_iter();
+        let found = cells.find_map(|at| match self.get(at).print {
+            0 => Some(Place::Free(at)),
+            held if held == print => Some(Place::Own(at)),
+            _ => None,
+        });
+        found.unwrap_or(Place::Nowhere)
+    }
+
+    /// What stands in a place.
+    pub fn get(&self, at: u32) -> Slot<T> {
+        let (branch, chunk, cell) = parts(at);
+        let chunk = self
+            .0
+            .get(&branch)
+            .and_then(|branch| branch[chunk].as_ref());
+        chunk.map_or_else(Slot::default, |chunk| chunk[cell])
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, at: u32) -> &mut Slot<T> {
+        let (branch, chunk, cell) = parts(at);
+        let branch = self.0.entry(branch);
+        let branch = branch.or_insert_with(|| Arc::new(std::array::from_fn(|_| None)));
+        let chunk = &mut Arc::make_mut(branch)[chunk];
+        let chunk = chunk.get_or_insert_with(|| Arc::new([Slot::default(); CHUNK as usize]));
+        &mut Arc::make_mut(chunk)[cell]
+    }
+
+    /// Gives a place that is nobody's to a key.
+    pub fn take(&mut self, at: u32, hash: &KeyHash, salt: u32) -> &mut Slot<T> {
+        let slot = self.get_mut(at);
+        *slot = Slot {
+            print: hash.print(salt),
+            owner: owner(hash),
+            ..Slot::default()
         };
-        let at = hash.cells(salt, bits).into_iter().find(is_free)?;
-        let chunk = self.0.entry(at / CHUNK);
-        let chunk = Arc::make_mut(chunk.or_insert_with(|| Arc::new([Slot::default(); 64])));
-        let slot = &mut chunk[(at % CHUNK) as usize];
-        if slot.print == 0 {
-            *slot = Slot {
-                print,
-                owner: owner(hash),
-                ..Slot::default()
-            };
+        slot
+    }
+
+    /// The cell of a key, which takes one if it has none; `None` if there is none to be had.
+    pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot<T>> {
+        match self.place(hash, salt, bits) {
+            Place::Own(at) => Some(self.get_mut(at)),
+            Place::Free(at) => Some(self.take(at, hash, salt)),
+            Place::Nowhere => None,
         }
-        Some(slot)
     }
 }
 
-impl Slot {
+/// In which branch, chunk and cell of that a number's is.
+fn parts(at: u32) -> (u32, usize, usize) {
+    let (chunk, cell) = (at / CHUNK, at % CHUNK);
+    (chunk / BRANCH, (chunk % BRANCH) as usize, cell as usize)
+}
+
+impl<T> Slot<T> {
     /// Whether it is that of another key, which the switch takes for this one.
     pub fn is_of_another(&self, hash: &KeyHash) -> bool {
         self.owner != owner(hash)

@@ -1,19 +1,29 @@
 //! Triggers of one switch: what a packet meets, and what it brings about for those behind it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parser_gen::engine::RESETS;
+use parser_gen::key::{KeyHash, PacketKey};
 
 use super::judge::CLOCK_NS;
-use super::verdict::Verdict;
-use super::{Classified, Engine, FlowSet, State};
+use super::progress::{Followed, Progress, RACE_NS};
+use super::state::Place;
+use super::verdict::{Triggered, Verdict};
+use super::{Classified, Engine, FlowSet, Passage, State};
 use crate::model::Scenario;
-use crate::plan::{Plan, SwitchPlan, events_by_flow};
+use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
 use crate::trigger::Event;
 
 /// A trigger of the switch.
 #[derive(Debug)]
 pub(super) struct Trigger {
+    /// Its index among the scenario's.
+    index: usize,
+    /// A counter of the switch says how often it came on.
+    is_counted: bool,
+    /// Where each key follows its own.
+    pub keys: Option<Follows>,
     /// By position of a flow, the events that its packets are: a bit for each stage, and one that resets.
     of_flow: BTreeMap<usize, u16>,
     /// The same by injection, of packets that it hits.
@@ -28,24 +38,16 @@ pub(super) struct Trigger {
     limits: Vec<Option<u64>>,
 }
 
-/// How far a trigger is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// Events that it has counted.
-    step: u32,
-    /// When that is over, if time ends it.
-    end_ns: Option<u64>,
-    /// How near to it it is not known whether it is over.
-    doubt_ns: u64,
-    /// By how much the switch is assumed to be late with that.
-    slack_ns: u64,
-    /// When it last came on or went off, and by which port the frame came that did it.
-    turned: Option<(u64, u32)>,
-    /// How the next frame is assumed to meet it, whatever it is.
-    view: Option<bool>,
-    /// Until when it has to turn, since a frame is assumed to have met it turned.
-    owed_ns: Option<u64>,
+/// How a trigger finds a key's cell.
+#[derive(Debug)]
+pub(super) struct Follows {
+    pub key: PacketKey,
+    bits: u32,
+    restarts: bool,
 }
+
+/// Keys of a trigger are those of all its flows: no flow's stands in them.
+const NO_SALT: u32 = 0;
 
 /// What is not known of a trigger when a frame comes: what was seen to become of the frame decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,16 @@ pub struct Doubt {
     /// Which trigger, by its number on the switch.
     trigger: usize,
     way: Way,
+    /// It is that of one key, whose frames mostly tell by themselves.
+    pub is_of_key: bool,
+}
+
+impl Doubt {
+    /// Whether it is when a time is over: then what comes next is told apart by one clock.
+    #[must_use]
+    pub fn is_of_time(&self) -> bool {
+        matches!(self.way, Way::Ended(_))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +75,6 @@ enum Way {
     Turned(bool),
 }
 
-/// Frames that come by different ports within this time may be taken in either order: a turn of the packet loop takes what waits
-/// port by port.
-const RACE_NS: u64 = 200_000;
 /// So few events before it comes on, a trigger may be on for a frame that comes just before.
 const NEARLY: u32 = 4;
 
@@ -91,24 +100,17 @@ impl Trigger {
                     *of_hit.entry(index).or_default() |= 1 << bit;
                 }
             }
-            let waiting = scenario.faults.iter();
-            let waiting = waiting.filter(|fault| fault.when == Some(named.index));
-            let counted = trigger.faults().map(|fault| &scenario.faults[fault]);
-            let flows = waiting.chain(counted).flat_map(|fault| &fault.flows);
-            let flows = flows.filter_map(|flow| {
+            let position = |flow: &usize| {
                 let name = scenario.flows[*flow].name.as_str();
                 positions.get(name).copied()
-            });
-            let mut meets: Vec<usize> = flows.chain(of_flow.keys().copied()).collect();
+            };
+            let met = flows_met(scenario, named.index);
+            let mut meets: Vec<usize> = met.iter().filter_map(position).collect();
             meets.sort_unstable();
-            meets.dedup();
             let hit = trigger
                 .faults()
                 .flat_map(|fault| &scenario.faults[fault].flows);
-            let hit = hit.filter_map(|flow| {
-                let name = scenario.flows[*flow].name.as_str();
-                positions.get(name).copied()
-            });
+            let hit = hit.filter_map(position);
             let mut turning: Vec<usize> = hit.chain(of_flow.keys().copied()).collect();
             turning.sort_unstable();
             let counts = trigger.stages.iter().scan(0_u32, |sum, stage| {
@@ -117,6 +119,13 @@ impl Trigger {
             });
             let next = trigger.stages.iter().skip(1).map(|stage| stage.within_ns);
             Trigger {
+                index: named.index,
+                is_counted: named.counter.is_some(),
+                keys: trigger.keys.as_ref().map(|keys| Follows {
+                    key: keys.key.clone(),
+                    bits: keys.bits(),
+                    restarts: keys.restarts,
+                }),
                 of_flow,
                 of_hit,
                 meets,
@@ -128,77 +137,111 @@ impl Trigger {
         triggers.collect()
     }
 
-    /// Whether a frame of these flows may turn it.
-    fn may_be_turned(&self, flows: &FlowSet) -> bool {
-        flows
-            .iter()
-            .any(|flow| self.turning.binary_search(flow).is_ok())
+    /// Whether a connection that begins anew begins it anew.
+    pub fn restarts(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// Whether it makes a difference where the trigger stands when packets of these flows come.
-    pub fn meets(&self, flows: &FlowSet) -> bool {
+    /// Whether a frame may turn it.
+    fn may_be_turned(&self, frame: &Classified) -> bool {
+        let mut flows = frame.ingress.iter();
+        flows.any(|flow| self.turning.binary_search(flow).is_ok()) || self.is_begun(frame)
+    }
+
+    /// Whether it makes a difference where the trigger stands when a packet of these flows comes.
+    fn meets_flows(&self, flows: &FlowSet) -> bool {
         flows
             .iter()
             .any(|flow| self.meets.binary_search(flow).is_ok())
+    }
+
+    fn is_begun(&self, frame: &Classified) -> bool {
+        self.restarts() && frame.begins.is_some()
+    }
+
+    /// Whether it makes a difference where the trigger stands when a frame comes, or the frame may change that.
+    pub fn meets(&self, frame: &Classified) -> bool {
+        self.meets_flows(&frame.ingress) || self.is_begun(frame)
+    }
+
+    /// Where a frame's key has its cell; `None` if all packets share the trigger.
+    fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<Place> {
+        let keys = self.keys.as_ref()?;
+        let hash = frame.trigger_keys.get(number)?;
+        Some(followed.keyed.place(hash, NO_SALT, keys.bits))
+    }
+
+    /// How far it is for a frame.
+    fn progress(&self, number: usize, followed: &Followed, frame: &Classified) -> Progress {
+        match self.place(number, followed, frame) {
+            None => followed.shared,
+            Some(Place::Own(at)) => followed.keyed.get(at).cell,
+            Some(Place::Free(_) | Place::Nowhere) => Progress::default(),
+        }
     }
 
     fn is_on(&self, progress: &Progress) -> bool {
         Some(&progress.step) == self.ends.last()
     }
 
-    fn advance(&self, progress: &mut Progress, events: u16, frame: &Classified) {
-        let was_on = self.is_on(progress);
+    /// Counts what a frame is; whether it comes on by that.
+    fn count(&self, progress: &mut Progress, events: u16, at_ns: u64) -> bool {
         if events >> RESETS & 1 == 1 {
             progress.start_again();
         }
         let stage = self.ends.iter().position(|end| progress.step < *end);
-        if let Some(stage) = stage.filter(|stage| events >> stage & 1 == 1) {
-            progress.step += 1;
-            if progress.step == self.ends[stage] {
-                let limit_ns = self.limits[stage];
-                progress.end_ns = limit_ns.map(|limit_ns| frame.at_ns.saturating_add(limit_ns));
-                progress.slack_ns = 0;
-                // Of a short time a machine that stood still leaves nothing to tell.
-                let part_ns = limit_ns.unwrap_or(0) / 4;
-                progress.doubt_ns = part_ns.clamp(RACE_NS, CLOCK_NS);
-            }
+        let Some(stage) = stage.filter(|stage| events >> stage & 1 == 1) else {
+            return false;
+        };
+        progress.step += 1;
+        if progress.step < self.ends[stage] {
+            return false;
         }
-        if self.is_on(progress) != was_on {
-            progress.turned = Some((frame.at_ns, frame.port));
-            progress.owed_ns = None;
-        }
+        let limit_ns = self.limits[stage];
+        progress.end_ns = limit_ns.map(|limit_ns| at_ns.saturating_add(limit_ns));
+        progress.slack_ns = 0;
+        // Of a short time a machine that stood still leaves nothing to tell.
+        let part_ns = limit_ns.unwrap_or(0) / 4;
+        progress.doubt_ns = part_ns.clamp(RACE_NS, CLOCK_NS);
+        self.is_on(progress)
     }
 }
 
-impl Progress {
-    fn start_again(&mut self) {
-        self.step = 0;
-        self.end_ns = None;
-        self.doubt_ns = 0;
-        self.slack_ns = 0;
-    }
-
-    fn is_over(&self, now_ns: u64) -> bool {
-        let end_ns = self
-            .end_ns
-            .map(|end_ns| end_ns.saturating_add(self.slack_ns));
-        end_ns.is_some_and(|end_ns| now_ns > end_ns)
-    }
+/// What tells keys apart in lists of what is assumed: 0 where there are none.
+fn print(number: usize, frame: &Classified) -> u32 {
+    let hash = frame.trigger_keys.get(number);
+    hash.filter(|hash| !hash.key.is_empty())
+        .map_or(0, |hash| hash.print(NO_SALT))
 }
 
 impl Engine {
+    /// By trigger, the keys of a frame.
+    pub(super) fn trigger_keys(&self, frame: &[u8]) -> Arc<[KeyHash]> {
+        if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
+            return Arc::default();
+        }
+        let hash = |trigger: &Trigger| {
+            let keys = trigger.keys.as_ref();
+            keys.map_or_else(KeyHash::default, |keys| keys.key.hash(&self.library, frame))
+        };
+        self.triggers.iter().map(hash).collect()
+    }
+
     /// Says of frames, which stand in the order of their stamps, where others may be taken first that turn a trigger.
     pub fn tell_races(&self, frames: &mut [Classified]) {
         let mut may_turn = vec![vec![false; self.triggers.len()]; frames.len()];
         for (number, trigger) in self.triggers.iter().enumerate() {
             for (index, frame) in frames.iter().enumerate() {
-                if !trigger.meets(&frame.ingress) {
+                if !trigger.meets(frame) {
                     continue;
                 }
                 let next = frames[index + 1..].iter();
                 let mut near = next.take_while(|next| next.at_ns <= frame.at_ns + RACE_NS);
-                may_turn[index][number] = near
-                    .any(|next| next.port != frame.port && trigger.may_be_turned(&next.ingress));
+                may_turn[index][number] = near.any(|next| {
+                    next.port != frame.port
+                        && trigger.may_be_turned(next)
+                        && next.trigger_keys.get(number) == frame.trigger_keys.get(number)
+                });
             }
         }
         for (frame, may_turn) in frames.iter_mut().zip(may_turn) {
@@ -208,15 +251,25 @@ impl Engine {
 
     /// Which triggers are on when a frame comes; none while no step is in force.
     pub(super) fn look(&self, state: &mut State, frame: &Classified, epoch: u16) -> Vec<bool> {
-        let triggers = self.triggers.iter().zip(&mut state.progress);
-        let on = triggers.map(|(trigger, progress)| {
-            let view = progress.view.take();
-            // States that differ in nothing else become one.
-            let is_old = |(at_ns, _): &mut (u64, u32)| frame.at_ns.saturating_sub(*at_ns) > RACE_NS;
-            let _ = progress.turned.take_if(is_old);
-            if epoch == 0 || !trigger.meets(&frame.ingress) {
+        let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();
+        let on = triggers.map(|(number, (trigger, followed))| {
+            let view = followed.view.take();
+            followed.assumed = view;
+            followed.forget(frame.at_ns);
+            if epoch == 0 || !trigger.meets(frame) {
                 return false;
             }
+            let place = trigger.place(number, followed, frame);
+            if let Some(Place::Own(at)) = place {
+                trigger.begin(number, followed, at, frame);
+            }
+            let progress = match place {
+                None => &mut followed.shared,
+                Some(Place::Own(at)) if followed.keyed.get(at).cell.is_over(frame.at_ns) => {
+                    &mut followed.keyed.get_mut(at).cell
+                }
+                _ => &mut trigger.progress(number, followed, frame),
+            };
             if progress.is_over(frame.at_ns) {
                 progress.start_again();
             }
@@ -232,11 +285,13 @@ impl Engine {
         frame: &Classified,
         epoch: u16,
         verdict: &Verdict,
-    ) {
+    ) -> Triggered {
+        let mut triggered = Triggered::default();
         if epoch == 0 {
-            return;
+            return triggered;
         }
-        for (trigger, progress) in self.triggers.iter().zip(&mut state.progress) {
+        let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();
+        for (number, (trigger, followed)) in triggers {
             let flows = frame
                 .ingress
                 .iter()
@@ -246,8 +301,78 @@ impl Engine {
                 .iter()
                 .filter_map(|hit| trigger.of_hit.get(hit));
             let events = flows.chain(hits).fold(0, |events, more| events | more);
-            trigger.advance(progress, events, frame);
+            let at = match (trigger.place(number, followed, frame), events) {
+                (None, _) => None,
+                (Some(Place::Own(at)), _) => {
+                    let hash = &frame.trigger_keys[number];
+                    if trigger.meets(frame) && followed.keyed.get(at).is_of_another(hash) {
+                        triggered.conflated.push(trigger.index);
+                    }
+                    Some(at)
+                }
+                (Some(_), 0) => continue,
+                (Some(Place::Free(at)), _) => {
+                    let slot = followed
+                        .keyed
+                        .take(at, &frame.trigger_keys[number], NO_SALT);
+                    slot.born = frame.begins.filter(|_| trigger.restarts()).unwrap_or(0);
+                    Some(at)
+                }
+                (Some(Place::Nowhere), _) => {
+                    triggered.keyless.push(trigger.index);
+                    continue;
+                }
+            };
+            if events == 0 {
+                continue;
+            }
+            let (key, resets) = (print(number, frame), events & 1 << RESETS);
+            // While it is on, it counts nothing more.
+            let is_assumed_on = followed.assumed == Some(true);
+            let events = match is_assumed_on && resets == 0 {
+                true => 0,
+                false => events,
+            };
+            if is_assumed_on && resets != 0 {
+                followed.undo(key);
+            } else if followed.defers(key) {
+                followed.late.push((key, events));
+                continue;
+            } else if events & !resets != 0 && followed.is_spent(key) {
+                triggered.came_on.push(trigger.index);
+                continue;
+            }
+            let mut counts = |followed: &mut Followed, events: u16| {
+                let progress = followed.at(at);
+                let was_on = trigger.is_on(progress);
+                if trigger.count(progress, events, frame.at_ns) {
+                    triggered.came_on.push(trigger.index);
+                }
+                let turns = trigger.is_on(progress) != was_on;
+                if turns {
+                    followed.turns(key, frame.at_ns, frame.port);
+                }
+                turns
+            };
+            if counts(followed, events)
+                && let Some(late) = followed.take_late(key)
+            {
+                counts(followed, late);
+            }
+            if let Some(at) = at {
+                followed.ends_in_time(at);
+            }
         }
+        triggered
+    }
+
+    /// Which counters of the switch a passage has moved: injections by their indexes, and behind them the scenario's triggers.
+    pub fn counted<'p>(&'p self, passage: &'p Passage) -> impl Iterator<Item = usize> + 'p {
+        let hits = passage.verdicts().flat_map(|verdict| &verdict.hits);
+        let counted = self.triggers.iter().filter(|trigger| trigger.is_counted);
+        let on = passage.triggered.came_on.iter();
+        let on = on.filter(move |index| counted.clone().any(|trigger| trigger.index == **index));
+        hits.copied().chain(on.map(|index| self.injections + index))
     }
 
     /// What is not known of triggers when a frame comes, by trigger the ways in which it can be. A switch takes a frame a little
@@ -256,23 +381,23 @@ impl Engine {
     #[must_use]
     pub fn doubts(&self, state: &State, frame: &Classified) -> Vec<[Doubt; 2]> {
         let mut doubts = Vec::new();
-        for (number, (trigger, progress)) in self.triggers.iter().zip(&state.progress).enumerate() {
-            if !trigger.meets(&frame.ingress) {
+        for (number, (trigger, followed)) in self.triggers.iter().zip(&state.followed).enumerate() {
+            if !trigger.meets(frame) {
                 continue;
             }
+            let progress = trigger.progress(number, followed, frame);
             let both = |way: fn(bool) -> Way| {
                 [true, false].map(|is_so| Doubt {
                     trigger: number,
                     way: way(is_so),
+                    is_of_key: trigger.keys.is_some(),
                 })
             };
             let near = |end_ns: u64| frame.at_ns.abs_diff(end_ns) <= progress.doubt_ns;
             if progress.end_ns.is_some_and(near) {
                 doubts.push(both(Way::Ended));
             }
-            let was_turned = progress.turned.is_some_and(|(at_ns, port)| {
-                port != frame.port && frame.at_ns.saturating_sub(at_ns) <= RACE_NS
-            });
+            let was_turned = followed.was_turned(print(number, frame), frame.at_ns, frame.port);
             let last = trigger.ends.last().copied().unwrap_or(0);
             let is_near = progress.step.saturating_add(NEARLY) >= last;
             let may_turn = frame.may_turn.get(number).copied().unwrap_or(false);
@@ -286,8 +411,16 @@ impl Engine {
     /// Settles a doubt about the frame that comes next.
     pub fn settle(&self, state: &mut State, doubt: Doubt, frame: &Classified) {
         let trigger = self.triggers.get(doubt.trigger);
-        let Some((trigger, progress)) = trigger.zip(state.progress.get_mut(doubt.trigger)) else {
+        let followed = state.followed.get_mut(doubt.trigger);
+        let Some((trigger, followed)) = trigger.zip(followed) else {
             return;
+        };
+        let place = trigger.place(doubt.trigger, followed, frame);
+        let mut known = trigger.progress(doubt.trigger, followed, frame);
+        let (progress, own) = match place {
+            None => (&mut followed.shared, None),
+            Some(Place::Own(at)) => (&mut followed.keyed.get_mut(at).cell, Some(at)),
+            Some(Place::Free(_) | Place::Nowhere) => (&mut known, None),
         };
         match doubt.way {
             Way::Ended(true) => progress.start_again(),
@@ -295,17 +428,22 @@ impl Engine {
                 if let Some(end_ns) = progress.end_ns {
                     progress.slack_ns = progress.slack_ns.max(frame.at_ns.saturating_sub(end_ns));
                 }
+                if let Some(at) = own {
+                    followed.ends_in_time(at);
+                }
             }
             Way::Turned(false) => {}
             Way::Turned(true) => {
                 let is_on = trigger.is_on(progress) && !progress.is_over(frame.at_ns);
-                progress.view = Some(!is_on);
-                let was_turned = progress.turned.is_some_and(|(at_ns, port)| {
-                    port != frame.port && frame.at_ns.saturating_sub(at_ns) <= RACE_NS
-                });
+                let key = print(doubt.trigger, frame);
+                followed.view = Some(!is_on);
+                let was_turned = followed.was_turned(key, frame.at_ns, frame.port);
+                let is_owed = followed.owed.iter().any(|(of, _)| *of == key);
                 // That it turns later is owed, but where it is known to have turned.
-                if !was_turned && progress.owed_ns.is_none() {
-                    progress.owed_ns = Some(frame.at_ns.saturating_add(RACE_NS));
+                if !was_turned && !is_owed {
+                    followed
+                        .owed
+                        .push((key, frame.at_ns.saturating_add(RACE_NS)));
                 }
             }
         }
@@ -314,11 +452,25 @@ impl Engine {
     /// Whether a trigger was assumed to be about to turn, and did not.
     #[must_use]
     pub fn is_refuted(&self, state: &State, frame: &Classified) -> bool {
-        let mut progress = state.progress.iter();
-        progress.any(|progress| {
-            progress
-                .owed_ns
-                .is_some_and(|owed_ns| frame.at_ns > owed_ns)
-        })
+        let followed = state.followed.iter();
+        let mut owed = followed.flat_map(|followed| followed.owed.iter().chain(&followed.spent));
+        owed.any(|(_, owed_ns)| frame.at_ns > *owed_ns)
+    }
+}
+
+impl Trigger {
+    /// A connection that begins anew starts its key again, unless the packet that begins it is the last one sent again.
+    fn begin(&self, number: usize, followed: &mut Followed, at: u32, frame: &Classified) {
+        let seq = frame.begins.filter(|_| self.restarts());
+        let Some(seq) = seq.filter(|seq| *seq != followed.keyed.get(at).born) else {
+            return;
+        };
+        let slot = followed.keyed.get_mut(at);
+        slot.born = seq;
+        let was_on = self.is_on(&slot.cell);
+        slot.cell.start_again();
+        if was_on {
+            followed.turns(print(number, frame), frame.at_ns, frame.port);
+        }
     }
 }

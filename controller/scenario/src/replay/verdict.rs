@@ -87,6 +87,19 @@ pub struct Passage {
     pub ingress: Verdict,
     /// For each port that it is forwarded to, in egress: one verdict per copy.
     pub exits: Vec<(u32, Vec<Verdict>)>,
+    /// What it brings about for those behind it.
+    pub triggered: Triggered,
+}
+
+/// What a packet brings about. Indexes of the scenario's triggers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Triggered {
+    /// Those that come on by it.
+    pub came_on: Vec<usize>,
+    /// Those that would count it, and have no cell for its key.
+    pub keyless: Vec<usize>,
+    /// Those that take it for one of another key.
+    pub conflated: Vec<usize>,
 }
 
 impl Passage {

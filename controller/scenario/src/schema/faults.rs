@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::disruptions::{self, RawDisruption};
 use super::per::{self, numbered, per};
 use super::selection::{self, selection};
 use super::shape::{Object, Shape, Way, may, needed};
 use super::{RawFault, RawFlow, RawPlace, partition, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
+use crate::disruption::Does;
 use crate::effect::{self, Effect};
 use crate::model::Direction;
 use crate::selection::Selection;
@@ -35,8 +37,11 @@ static FLOW_FIELDS: Object = Object {
     ],
 };
 
-pub(super) static FAULT_OR_PARTITION: Shape =
-    Shape::Either(&[Shape::Object(&FAULT), Shape::Object(&PARTITIONING)]);
+pub(super) static FAULT_OR_PARTITION: Shape = Shape::Either(&[
+    Shape::Object(&FAULT),
+    Shape::Object(&PARTITIONING),
+    Shape::Object(&disruptions::DISRUPTION),
+]);
 
 static FAULT: Object = Object {
     what: "a fault",
@@ -194,8 +199,19 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
     })
 }
 
-/// The faults, and the flows that partitions stand for.
-pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> (Vec<RawFault>, Vec<RawFlow>) {
+/// What stands in `faults`.
+#[derive(Default)]
+pub(super) struct Read {
+    /// Of packets.
+    pub faults: Vec<RawFault>,
+    /// What partitions stand for.
+    pub flows: Vec<RawFlow>,
+    /// Of programs and switches.
+    pub disruptions: Vec<RawDisruption>,
+}
+
+pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> Read {
+    let mut read = Read::default();
     let items = reader::list(sink, node, "`faults`").unwrap_or_default();
     if let Some(beyond) = items.get(MAX_FAULTS) {
         sink.error(
@@ -206,18 +222,22 @@ pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> (Vec<RawFault>, Vec<Ra
                 items.len()
             ),
         );
-        return (Vec::new(), Vec::new());
+        return read;
     }
-    let mut made = Vec::new();
-    let faults = items.iter().filter_map(|item| match item.get("partition") {
-        Some(partition) => {
-            let (fault, flows) = partitioning(sink, item, partition)?;
-            made.extend(flows);
-            Some(fault)
+    for item in items {
+        if let Some(partition) = item.get("partition") {
+            let Some((fault, flows)) = partitioning(sink, item, partition) else {
+                continue;
+            };
+            read.flows.extend(flows);
+            read.faults.push(fault);
+        } else if disruptions::is_one(item) {
+            read.disruptions.extend(disruptions::read(sink, item));
+        } else {
+            read.faults.extend(fault(sink, item));
         }
-        None => fault(sink, item),
-    });
-    (faults.collect(), made)
+    }
+    read
 }
 
 /// `{id: split, partition: {halves: [a, b, c]}, during: apart}`
@@ -316,7 +336,9 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
 }
 
 fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
-    let words: Vec<&str> = effect::KINDS.iter().map(|kind| kind.word).collect();
+    // Those of programs and switches have been told apart before; messages list them.
+    let words = effect::KINDS.iter().map(|kind| kind.word);
+    let words: Vec<&str> = words.chain(Does::WORDS).collect();
     let written = reader::variant(sink, node, "an effect", &words)?;
     let kind = effect::KINDS
         .iter()

@@ -2,6 +2,7 @@
 //! reference.
 
 mod blast_radius;
+mod disruptions;
 mod faults;
 mod json;
 mod lease;
@@ -13,6 +14,7 @@ mod reference;
 mod selection;
 pub(crate) mod shape;
 mod sides;
+pub(crate) mod templates;
 mod timeline;
 mod topology;
 mod triggers;
@@ -32,6 +34,7 @@ use crate::units::Dimension;
 use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
+pub(crate) use disruptions::RawDisruption;
 pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
@@ -56,6 +59,7 @@ pub(crate) struct Raw {
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
+    pub disruptions: Vec<RawDisruption>,
     pub triggers: Vec<RawTrigger>,
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
@@ -71,6 +75,7 @@ pub(crate) struct Raw {
 pub(crate) struct Declared {
     pub flows: Vec<String>,
     pub faults: Vec<String>,
+    pub triggers: Vec<String>,
     pub workload_is_refused: bool,
     pub probes_are_refused: bool,
 }
@@ -276,6 +281,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
+        triggers: sections
+            .get("triggers")
+            .map(faults::keys)
+            .unwrap_or_default(),
         workload_is_refused,
         probes_are_refused: workload_is_refused || sink.errors() > errors,
     };
@@ -286,7 +295,11 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let protect = sections
         .get("protect")
         .and_then(|node| reader::names(sink, node, "a flow"));
-    let (faults, made) = sections
+    let faults::Read {
+        faults,
+        flows: made,
+        disruptions,
+    } = sections
         .get("faults")
         .map(|node| faults::faults(sink, node))
         .unwrap_or_default();
@@ -341,6 +354,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         flows,
         protect: protect.unwrap_or_default(),
         faults,
+        disruptions,
         triggers,
         steps,
         expect,

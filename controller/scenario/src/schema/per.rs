@@ -3,27 +3,41 @@
 use parser_gen::key::{KeyError, PacketKey};
 
 use super::reader;
-use super::shape::Shape;
+use super::shape::{Object, Shape, needed};
 use crate::diagnostic::{Code, Sink};
 use crate::effect::Effect;
-use crate::model::Keys;
+use crate::model::{Keys, Shared};
 use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
 
-/// Both transports: a packet lacks one of them, and what it lacks counts as 0.
-const CONNECTION: [&str; 6] = [
-    "ip.src",
-    "ip.dst",
-    "tcp.sport",
-    "tcp.dport",
-    "udp.sport",
-    "udp.dport",
+/// Both transports: a packet lacks one of them, and what it lacks counts as 0. Of each pair the end that sends comes first.
+const CONNECTION: [[&str; 2]; 3] = [
+    ["ip.src", "ip.dst"],
+    ["tcp.sport", "tcp.dport"],
+    ["udp.sport", "udp.dport"],
 ];
 
 pub(super) static PER: Shape = Shape::Either(&[
     Shape::Word(&["flow", "connection", "source"]),
+    Shape::Object(&DIRECTIONS),
     Shape::List(&Shape::Text),
 ]);
+
+/// The same of a trigger, which counts packets of several flows.
+pub(super) static PER_OF_TRIGGER: Shape = Shape::Either(&[
+    Shape::Word(&["connection", "source"]),
+    Shape::Object(&DIRECTIONS),
+    Shape::List(&Shape::Text),
+]);
+
+static DIRECTIONS: Object = Object {
+    what: "directions of a connection",
+    keys: &[needed(
+        "connection",
+        Shape::Word(&["both"]),
+        "its packets in both directions have one key",
+    )],
+};
 
 /// The keys within a flow.
 #[derive(Debug)]
@@ -35,55 +49,112 @@ pub(super) struct Per {
     pub one: String,
     /// They begin anew with a SYN.
     pub restarts: bool,
+    /// What all packets of a key have in common in any case.
+    pub shared: Shared,
 }
 
-/// `flow` (`Some(None)`: the flow is the key), `connection`, `source`, or a list of fields.
+/// `flow` (`Some(None)`: the flow is the key), `connection`, `source`, `{connection: both}`, or a list of fields.
 pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
-    let library = sink.protocols();
     if let Kind::List(items) = &node.kind {
-        let mut names: Vec<&str> = Vec::new();
-        for item in items {
-            let Kind::Text { value, .. } = &item.kind else {
-                return reader::wrong_type(sink, item, "a field of a key is a name");
-            };
-            names.push(value);
-            // One by one, to point at the one that is wrong.
-            match PacketKey::new(&library, &names) {
-                Ok(_) => {}
-                Err(error) => {
-                    report(sink, item, &error);
-                    return None;
-                }
-            }
-        }
-        return match PacketKey::new(&library, &names) {
-            Ok(key) => Some(Some(Per {
-                key,
-                of: format!("keys ({})", names.join(", ")),
-                one: format!("({})", names.join(", ")),
-                restarts: false,
-            })),
-            Err(error) => {
-                report(sink, node, &error);
-                None
-            }
-        };
+        return fields(sink, node, items).map(Some);
     }
     let words = ["flow", "connection", "source"];
     let written = reader::variant(sink, node, "a key", &words)?;
-    written.nothing(sink);
-    let (names, of): (&[&str], _) = match written.name {
-        "flow" => return Some(None),
-        "source" => (&CONNECTION[..1], "sources"),
-        _ => (&CONNECTION, "connections"),
+    match written.name {
+        "flow" | "source" => {
+            let errors = sink.errors();
+            written.nothing(sink);
+            match (sink.errors() > errors, written.name) {
+                (true, _) => None,
+                (false, "flow") => Some(None),
+                (false, _) => source(sink).map(Some),
+            }
+        }
+        _ => match written.payload.as_deref() {
+            Some(ways) => connection(sink, ways).map(Some),
+            None => one_way(sink).map(Some),
+        },
+    }
+}
+
+/// What a trigger is followed by.
+pub(super) fn per_of_trigger(sink: &mut Sink<'_>, node: &Node) -> Option<Per> {
+    let flow = match &node.kind {
+        Kind::Text { value, .. } => value == "flow",
+        _ => false,
     };
-    let key = PacketKey::new(&library, names).ok()?;
-    Some(Some(Per {
-        key,
-        of: of.to_owned(),
-        one: written.name.to_owned(),
-        restarts: written.name == "connection",
-    }))
+    if flow {
+        let message = "a trigger counts packets of several flows: it has no key of one";
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("leave `per` out, and all packets share it; or `connection`, `{connection: both}`, `source`, or fields");
+        return None;
+    }
+    per(sink, node)?
+}
+
+fn source(sink: &mut Sink<'_>) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(&sink.protocols(), &CONNECTION[0][..1]).ok()?,
+        of: "sources".to_owned(),
+        one: "source".to_owned(),
+        restarts: false,
+        shared: Shared::Sender,
+    })
+}
+
+fn one_way(sink: &mut Sink<'_>) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(&sink.protocols(), CONNECTION.as_flattened()).ok()?,
+        of: "connections".to_owned(),
+        one: "connection".to_owned(),
+        restarts: true,
+        shared: Shared::Direction,
+    })
+}
+
+/// `{connection: both}`
+fn connection(sink: &mut Sink<'_>, ways: &Node) -> Option<Per> {
+    reader::variant(sink, ways, "what of a connection is a key", &["both"])?.nothing(sink);
+    Some(Per {
+        key: PacketKey::both_ways(&sink.protocols(), &CONNECTION).ok()?,
+        of: "connections".to_owned(),
+        one: "connection, both ways".to_owned(),
+        restarts: true,
+        shared: Shared::Nothing,
+    })
+}
+
+fn fields(sink: &mut Sink<'_>, node: &Node, items: &[Node]) -> Option<Per> {
+    let library = sink.protocols();
+    let mut names: Vec<&str> = Vec::new();
+    for item in items {
+        let Kind::Text { value, .. } = &item.kind else {
+            return reader::wrong_type(sink, item, "a field of a key is a name");
+        };
+        names.push(value);
+        // One by one, to point at the one that is wrong.
+        if let Err(error) = PacketKey::new(&library, &names) {
+            report(sink, item, &error);
+            return None;
+        }
+    }
+    match PacketKey::new(&library, &names) {
+        Ok(key) => Some(Per {
+            key,
+            of: format!("keys ({})", names.join(", ")),
+            one: format!("({})", names.join(", ")),
+            restarts: false,
+            shared: match (names.contains(&"ip.src"), names.contains(&"ip.dst")) {
+                (true, true) => Shared::Direction,
+                (true, false) => Shared::Sender,
+                (false, _) => Shared::Nothing,
+            },
+        }),
+        Err(error) => {
+            report(sink, node, &error);
+            None
+        }
+    }
 }
 
 /// For how many keys there is room where the file does not say it.
@@ -109,7 +180,7 @@ pub(super) fn numbered(
     // The share's key is the selection's own.
     let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
     let most = match most {
-        Some(node) => reader::integer(sink, node, "`keys`", 1..=MAX_KEYS)? as u32,
+        Some(node) => room(sink, node)?,
         None => KEYS,
     };
     if *selection == Selection::Always && !effect.draws() {
@@ -128,14 +199,47 @@ pub(super) fn numbered(
             .hint("leave `per` out, or declare a flow for each");
         return None;
     }
-    Some(Keys {
+    Some(keys(per, most, node))
+}
+
+/// By what a trigger is followed, if `per` says it, and for how many keys there is room. `None` if something is wrong.
+pub(super) fn followed(
+    sink: &mut Sink<'_>,
+    per: Option<&Node>,
+    most: Option<&Node>,
+) -> Option<Option<Keys>> {
+    let Some(node) = per else {
+        if let Some(most) = most {
+            let message = "`keys` has no effect here: all packets share this trigger";
+            sink.error(Code::Suspicious, most.span, message)
+                .hint("it says for how many keys of `per` there is room");
+            return None;
+        }
+        return Some(None);
+    };
+    let per = per_of_trigger(sink, node)?;
+    let most = match most {
+        Some(node) => room(sink, node)?,
+        None => KEYS,
+    };
+    Some(Some(keys(per, most, node)))
+}
+
+fn room(sink: &mut Sink<'_>, node: &Node) -> Option<u32> {
+    let most = reader::integer(sink, node, "`keys`", 1..=MAX_KEYS)?;
+    u32::try_from(most).ok()
+}
+
+fn keys(per: Per, most: u32, node: &Node) -> Keys {
+    Keys {
         key: per.key,
         of: per.of,
         one: per.one,
         restarts: per.restarts,
+        shared: per.shared,
         most,
         span: node.span,
-    })
+    }
 }
 
 fn report(sink: &mut Sink<'_>, node: &Node, error: &KeyError) {

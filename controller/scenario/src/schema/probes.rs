@@ -2,13 +2,14 @@
 
 use super::reader::{self, Fields};
 use super::shape::{DURATION, Object, Shape, may, needed};
+use super::templates::{self, RUN};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
-use crate::probe::{Ask, Endpoint, Probe};
+use crate::probe::{Ask, Endpoint, MAX_PROGRAMS, Probe};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Entry, Node, locate};
 
 const MAX_PROBES: usize = 32;
-const KINDS: [&str; 3] = ["tcp", "udp", "http"];
+const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
 const EVERY_NS: u64 = 100_000_000;
 const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Below, the asking itself would be what is measured.
@@ -38,30 +39,34 @@ pub(super) static PROBE: Object = Object {
             Shape::Text,
             "a URL, `http://HOST/PATH`: how long an answer takes",
         ),
+        may(
+            "run",
+            RUN,
+            "a line for the shell, or words: how long the program takes to end with exit code 0",
+        ),
         may("send", Shape::Text, "what `udp` sends: text, or `0x…`"),
         may("every", DURATION, "from one question to the next; 100ms"),
         may("timeout", DURATION, "how long it waits for an answer; 1s"),
     ],
 };
 
-/// A probe and the places where it names hosts.
+/// A probe and the places where it names hosts and commands.
 #[derive(Debug)]
 pub(crate) struct RawProbe {
     pub probe: Probe,
     pub from: Spanned<String>,
-    /// Absent for an address.
-    pub to: Option<Spanned<String>>,
+    pub hosts: Vec<Spanned<String>>,
+    /// Commands whose folders it uses.
+    pub folders: Vec<Spanned<String>>,
     /// Whether it stands in a workload file, where hosts are roles.
     pub is_of_file: bool,
 }
 
 impl RawProbe {
     /// A workload file's, on the hosts that play its roles.
-    pub fn of_file(mut self, host: &impl Fn(&str) -> String) -> RawProbe {
-        self.probe.from = host(&self.probe.from);
-        if self.to.is_some() {
-            self.probe.to.host = host(&self.probe.to.host);
-        }
+    pub fn of_file(mut self, file: &str, host: &impl Fn(&str) -> String) -> RawProbe {
+        self.probe = self.probe.with_hosts(host);
+        self.probe.file = Some(file.to_owned());
         self.is_of_file = true;
         self
     }
@@ -91,6 +96,13 @@ pub(super) fn add(
     }
 }
 
+/// A question and the places where it names hosts and commands.
+struct Question {
+    ask: Ask,
+    hosts: Vec<Spanned<String>>,
+    folders: Vec<Spanned<String>>,
+}
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
     let entries: &[Entry] = reader::map(sink, node, "`probes`").unwrap_or_default();
     if let Some(beyond) = entries.get(MAX_PROBES) {
@@ -114,34 +126,38 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
     let every_ns = duration(sink, &fields, "every", EVERY_NS);
     let timeout_ns = duration(sink, &fields, "timeout", TIMEOUT_NS);
     let (every_ns, timeout_ns) = (every_ns?, timeout_ns?);
-    if timeout_ns / every_ns > MAX_WAITING {
-        let span = fields.get("timeout").map_or(fields.span, |node| node.span);
-        let message = format!(
-            "{} questions could wait at once, {MAX_WAITING} may",
-            timeout_ns / every_ns
-        );
+    let (most, what) = match fields.get("run") {
+        Some(_) => (MAX_PROGRAMS, "programs could run"),
+        None => (MAX_WAITING, "questions could wait"),
+    };
+    let at_once = timeout_ns.div_ceil(every_ns);
+    if at_once > most {
+        let span = ["timeout", "every"]
+            .into_iter()
+            .find_map(|key| fields.get(key));
+        let span = span.map_or(fields.span, |node| node.span);
+        let message = format!("{at_once} {what} at once, {most} may");
         sink.error(Code::Capacity, span, message)
             .hint("ask less often, or wait less long");
     }
-    let (from, (to, to_span, ask)) = (from?, asked?);
-    let is_address = to.host.parse::<std::net::Ipv4Addr>().is_ok();
-    let named = (!is_address).then(|| Spanned::new(to.host.clone(), to_span));
+    let (from, asked) = (from?, asked?);
     is_good.then(|| RawProbe {
         probe: Probe {
             name: entry.key.clone(),
             from: from.value.clone(),
-            to,
-            ask,
+            file: None,
+            ask: asked.ask,
             every_ns,
             timeout_ns,
         },
         from,
-        to: named,
+        hosts: asked.hosts,
+        folders: asked.folders,
         is_of_file: false,
     })
 }
 
-fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<(Endpoint, Span, Ask)> {
+fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
     let declared: Vec<&str> = KINDS
         .into_iter()
         .filter(|kind| fields.get(kind).is_some())
@@ -156,26 +172,46 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<(Endpoint, Span,
         return None;
     };
     if let (Some(node), true) = (fields.get("send"), kind != "udp") {
-        let message = format!("a probe by `{kind}` sends nothing of yours");
+        let message = format!("a probe by `{kind}` has no `send`");
         sink.error(Code::OutOfRange, node.span, message)
             .hint("`send` belongs to `udp`");
     }
     let node = fields.get(kind)?;
-    let text = reader::text(sink, node, &format!("`{kind}`"))?;
-    if kind == "http" {
-        return http(sink, node, &text.value);
+    if kind == "run" {
+        let mut reader = templates::Reader::new(sink);
+        let run = reader.run(node);
+        let templates::Reader { hosts, folders, .. } = reader;
+        let ask = Ask::Run(run?);
+        return Some(Question {
+            ask,
+            hosts,
+            folders,
+        });
     }
-    let (to, span) = endpoint(sink, node, &text.value, 0, None)?;
-    let ask = match kind {
-        "tcp" => Ask::Tcp,
-        _ => Ask::Udp {
-            send: payload(sink, fields)?,
-        },
+    let text = reader::text(sink, node, &format!("`{kind}`"))?;
+    let (ask, span) = match kind {
+        "http" => http(sink, node, &text.value)?,
+        "tcp" => {
+            let (to, span) = endpoint(sink, node, &text.value, 0, None)?;
+            (Ask::Tcp { to }, span)
+        }
+        _ => {
+            let (to, span) = endpoint(sink, node, &text.value, 0, None)?;
+            let send = payload(sink, fields)?;
+            (Ask::Udp { to, send }, span)
+        }
     };
-    Some((to, span, ask))
+    let to = ask.to().map(|to| to.host.clone());
+    let is_name = |host: &String| host.parse::<std::net::Ipv4Addr>().is_err();
+    let named = to.filter(is_name).map(|host| Spanned::new(host, span));
+    Some(Question {
+        ask,
+        hosts: named.into_iter().collect(),
+        folders: Vec::new(),
+    })
 }
 
-fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Endpoint, Span, Ask)> {
+fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Ask, Span)> {
     const SCHEME: &str = "http://";
     let Some(rest) = url.strip_prefix(SCHEME) else {
         let diagnostic = sink.error(
@@ -203,7 +239,7 @@ fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Endpoint, Span, 
     }
     let (to, span) = endpoint(sink, node, authority, SCHEME.len(), Some(80))?;
     let path = path.to_owned();
-    Some((to, span, Ask::Http { path }))
+    Some((Ask::Http { to, path }, span))
 }
 
 /// `HOST:PORT`, which begins at this byte of the node's text.

@@ -34,7 +34,9 @@ type Written = (Spanned<String>, Option<Side>);
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<Written>> {
     let items = reader::list(sink, node, "`wire`")?;
-    items.iter().map(|item| side(sink, item)).collect()
+    // All of them: what is wrong with the second is told with what is wrong with the first.
+    let sides: Vec<_> = items.iter().map(|item| side(sink, item)).collect();
+    sides.into_iter().collect()
 }
 
 fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {

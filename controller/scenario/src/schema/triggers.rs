@@ -1,8 +1,10 @@
 //! Section `triggers`: what faults wait for.
 
+use super::per::{self, followed};
 use super::reader::{self, Fields};
 use super::shape::{DURATION, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
+use crate::model::Keys;
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
@@ -32,6 +34,16 @@ pub(super) static TRIGGER: Object = Object {
             "reset",
             Shape::Object(&RESET),
             "what puts it back to the start",
+        ),
+        may(
+            "per",
+            Shape::At(&per::PER_OF_TRIGGER),
+            "each such key follows a trigger of its own; without, all packets share it",
+        ),
+        may(
+            "keys",
+            Shape::Integer(1, per::MAX_KEYS),
+            "for how many keys of `per` there is room; 10000",
         ),
     ],
 };
@@ -67,6 +79,7 @@ pub(crate) struct RawTrigger {
     pub stages: Vec<RawStage>,
     pub on_for_ns: Option<u64>,
     pub reset: Option<RawEvent>,
+    pub keys: Option<Keys>,
 }
 
 #[derive(Debug)]
@@ -111,6 +124,7 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
         }
         None => None,
     };
+    let keys = followed(sink, fields.get("per"), fields.get("keys"))?;
     let after = fields.get("after")?;
     let one = std::slice::from_ref(after);
     let items = match &after.kind {
@@ -145,6 +159,7 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
         stages,
         on_for_ns,
         reset,
+        keys,
     })
 }
 

@@ -162,16 +162,25 @@ impl Command {
     }
 }
 
+impl Run {
+    /// The same about other hosts: those that the names stand for.
+    #[must_use]
+    pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Run {
+        let of = |template: Template| template.with_hosts(host);
+        match self {
+            Run::Line(line) => Run::Line(of(line)),
+            Run::Words(words) => Run::Words(words.into_iter().map(of).collect()),
+        }
+    }
+}
+
 impl Command {
     /// The same on other hosts: those that the names stand for.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Command {
         let of = |template: Template| template.with_hosts(host);
         self.host = host(&self.host);
-        self.run = match self.run {
-            Run::Line(line) => Run::Line(of(line)),
-            Run::Words(words) => Run::Words(words.into_iter().map(of).collect()),
-        };
+        self.run = self.run.with_hosts(host);
         self.ready = self.ready.map(|ready| Ready {
             when: match ready.when {
                 When::File(path) => When::File(of(path)),

@@ -1,6 +1,7 @@
 //! docs/faults.md: its table of effects and targets, and its sections, against the code.
 
 use scenario::TargetModel;
+use scenario::disruption::Does;
 use scenario::effect::Effect;
 
 const PAGE: &str = include_str!("../../../../docs/faults.md");
@@ -35,8 +36,9 @@ fn rows() -> Vec<(&'static str, Vec<bool>)> {
 #[test]
 fn the_table_of_targets_is_as_the_code_has_it() {
     let rows = rows();
-    for effect in Effect::samples() {
-        let word = effect.word();
+    let packets = Effect::samples();
+    let words = packets.iter().map(|effect| effect.word());
+    for word in words.chain(Does::WORDS) {
         let begins = |text: &str| text == word || text.starts_with(&format!("{{{word}:"));
         assert!(rows.iter().any(|(row, _)| begins(row)), "no row of {word}");
         assert!(
@@ -45,9 +47,15 @@ fn the_table_of_targets_is_as_the_code_has_it() {
         );
     }
     for (effect, marks) in rows {
+        // Those of programs and switches have no flows.
+        let is_of_program = Does::WORDS
+            .iter()
+            .any(|word| effect.starts_with(&format!("{{{word}:")));
+        let flows = if is_of_program { "" } else { "flows: f, " };
         let text = format!(
             "weir: 1\nname: t\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\n\
-             flows: {{f: {{from: a, to: s, filter: tcp}}}}\nfaults: [{{id: x, flows: f, effect: {effect}}}]\n"
+             workload: {{commands: [{{name: web, host: s, run: nginx}}]}}\n\
+             flows: {{f: {{from: a, to: s, filter: tcp}}}}\nfaults: [{{id: x, {flows}effect: {effect}}}]\n"
         );
         let scenario =
             scenario::load("t.yaml", &text).unwrap_or_else(|refused| panic!("{effect}\n{refused}"));

@@ -187,3 +187,69 @@ fn chance_is_each_keys_own() {
         );
     }
 }
+
+/// The frame of the other direction, which has another TTL.
+fn answer((source, sport, destination, dport): Connection) -> Vec<u8> {
+    let mut frame = frame((destination, dport, source, sport));
+    frame[22] = 63;
+    frame
+}
+
+fn engine_with_trigger(seed: u64, select: &str) -> Engine {
+    let text = format!(
+        "weir: 1\nname: t\nseed: {seed}\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\n\
+         flows: {{asked: tcp && ip.ttl == 64, answers: tcp && ip.ttl == 63}}\n\
+         triggers: {{third: {{after: {{flow: asked, packets: 3}}, per: {{connection: both}}}}}}\n\
+         faults: [{{id: x, flows: answers, effect: drop, when: third, select: {select}}}]\n"
+    );
+    let scenario = scenario::load("t.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED).unwrap();
+    Engine::new(&scenario, &plan, "sw").unwrap()
+}
+
+#[test]
+fn ten_thousand_connections_follow_triggers_of_their_own() {
+    let engine = engine_with_trigger(0, "always");
+    for (name, connections) in populations() {
+        let mut state = engine.start();
+        let mut pass = |frame: &[u8], port| {
+            let classified = engine.classify(frame, port);
+            engine.pass(&mut state, &classified, 1)
+        };
+        let mut came_on = 0;
+        for round in 1..=4 {
+            for connection in &connections {
+                let asked = pass(&frame(*connection), 1);
+                let answered = pass(&answer(*connection), 2);
+                for triggered in [&asked.triggered, &answered.triggered] {
+                    assert!(triggered.keyless.is_empty(), "{name}: {connection:?}");
+                    assert!(triggered.conflated.is_empty(), "{name}: {connection:?}");
+                    came_on += triggered.came_on.len();
+                }
+                let is_hit = !answered.ingress.hits.is_empty();
+                assert_eq!(is_hit, round >= 3, "{name}: {connection:?}");
+            }
+        }
+        assert_eq!(came_on, connections.len(), "{name}");
+    }
+}
+
+/// What a target cannot do is refused by name, with the reason.
+#[test]
+fn tofino_follows_no_keys_and_compares_no_fields() {
+    let text = "weir: 1
+name: t
+topology: {star: {hosts: [a, s], switch: sw}}
+flows: {web: tcp.sport == 80 || tcp.dport == 80}
+triggers: {third: {after: {flow: web, packets: 3}, per: {connection: both}}}
+faults:
+  - {id: gray, flows: web, effect: drop, select: {share: 10%}, per: {connection: both}}
+  - {id: next, flows: web, effect: observe, when: third}
+";
+    let scenario = scenario::load("t.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+    scenario::plan(&scenario, &TargetModel::SIMPLE_SWITCH_GRPC).unwrap();
+    for target in [TargetModel::TOFINO, TargetModel::TOFINO2] {
+        let refused = scenario::plan(&scenario, &target).unwrap_err();
+        insta::assert_snapshot!("tofino_and_keys", refused.to_string());
+    }
+}

@@ -10,6 +10,7 @@ mod leases;
 mod many;
 mod p4_names;
 mod protocols;
+mod refused;
 mod schema;
 mod shares;
 mod shipped;

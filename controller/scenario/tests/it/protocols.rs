@@ -61,6 +61,11 @@ fn what_is_wrong_with_a_protocol_is_told_where_it_is_named() {
             given(&MEMO.replace("name: memo ", "name: redis ")),
         ),
         ("no such file", SCENARIO.to_owned(), unreadable),
+        (
+            "carried by itself",
+            SCENARIO.to_owned(),
+            given(&MEMO.replace("{by: tcp, when: [7070]}", "{by: memo, when: [7070]}")),
+        ),
         ("read by nobody", SCENARIO.to_owned(), Given::default()),
         ("given twice", SCENARIO.to_owned(), twice),
         ("not named", named("[]"), given(MEMO)),

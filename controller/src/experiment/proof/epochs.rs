@@ -14,6 +14,7 @@ use scenario::replay::{Classified, Doubt, Engine, Passage, State};
 
 use super::super::fleet::EpochWrite;
 use super::STAMP_NS;
+use super::ahead::{self, Ahead};
 use super::judge;
 use super::order;
 use super::trace::SwitchTrace;
@@ -28,6 +29,13 @@ const MAX_READINGS: usize = 8192;
 const MAX_MISFITS_BEHIND: u32 = 16;
 /// The same where triggers are in doubt: each frame that one turned for tells by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
+/// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
+/// key at most.
+const MAX_KEYED_BEHIND: u32 = 2;
+/// From so many courses on, doubts of keys are decided by what comes next rather than followed; sooner if all that is in doubt
+/// is when a time is over, where little else is in doubt.
+const MANY_COURSES: usize = 16;
+const MANY_IN_TIME: usize = 4;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 
@@ -53,7 +61,7 @@ pub struct Reading {
     pub begins: Vec<usize>,
     /// What was settled of triggers.
     pub settled: Trail,
-    /// How often each injection hit.
+    /// What it leaves in the counters: how often each injection hit, and behind them, how often each trigger came on.
     pub hits: Vec<u64>,
     /// Frames that were not seen to be treated as it says.
     pub misfits: u32,
@@ -118,7 +126,7 @@ pub fn readings(
     boundaries: &[Range<usize>],
     injections: usize,
 ) -> Readings {
-    let mut courses = Courses::new(port.engine.start(), injections);
+    let mut courses = Courses::new(port.engine.start(), injections, boundaries);
     for index in port.watched() {
         // Which writes must have been done when this frame was processed, and which may have been.
         let done_by = |edge: &dyn Fn(&Range<usize>) -> usize| {
@@ -163,8 +171,12 @@ pub fn follow(port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passag
 impl PortFrames<'_> {
     /// Indexes of the frames that a unit may look at.
     fn watched(self) -> impl Iterator<Item = usize> {
-        let ignored = move |i: &usize| self.engine.ignores(&self.classified[*i]);
-        (self.range.0..self.range.1).filter(move |i| !ignored(i))
+        (self.range.0..self.range.1).filter(move |index| self.is_watched(*index))
+    }
+
+    /// Whether a unit may look at a frame, or a trigger.
+    pub fn is_watched(self, index: usize) -> bool {
+        !self.engine.ignores(&self.classified[index])
     }
 
     /// The epoch that a frame met, if a reading is right.
@@ -193,11 +205,17 @@ struct Course {
     least: u32,
 }
 
+/// Whether all that is in doubt are triggers of single keys.
+#[derive(Debug, Clone, Copy)]
+struct OfKey(bool);
+
 /// All courses that a switch may have taken so far.
 struct Courses {
     courses: Vec<Course>,
     /// The least misfits of a reading that was given up for want of room.
     given_up: Option<u32>,
+    /// With which frames each write may take effect.
+    boundaries: Vec<Range<usize>>,
 }
 
 impl Reading {
@@ -260,8 +278,8 @@ impl Course {
                 self.since.waits += 1;
             }
         }
-        for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
-            self.since.hits[*hit] += 1;
+        for counter in engine.counted(&passage) {
+            self.since.hits[counter] += 1;
         }
     }
 
@@ -331,7 +349,7 @@ impl Course {
 }
 
 impl Courses {
-    fn new(state: State, injections: usize) -> Courses {
+    fn new(state: State, injections: usize, boundaries: &[Range<usize>]) -> Courses {
         let first = Reading::new(injections);
         Courses {
             courses: vec![Course {
@@ -342,7 +360,14 @@ impl Courses {
                 least: 0,
             }],
             given_up: None,
+            boundaries: boundaries.to_vec(),
         }
+    }
+
+    /// Behind a frame, the first with which a write may take effect.
+    fn next_write(&self, index: usize) -> usize {
+        let later = self.boundaries.iter().filter(|range| range.end > index + 1);
+        later.map(|range| range.start.max(index + 1)).min().unwrap_or(usize::MAX)
     }
 
     /// Takes a frame on every course, after at least `must` and at most `may` writes.
@@ -351,21 +376,25 @@ impl Courses {
         if !is_settled {
             self.split(index, must, may);
         }
-        let is_doubtful = self.doubt(port, index);
+        let doubtful = self.doubt(port, index);
         for course in &mut self.courses {
             course.take(port, index);
         }
         let least = self.courses.iter().map(Course::misfits).min().unwrap_or(0);
-        let behind = if is_doubtful { MAX_DOUBTFUL_BEHIND } else { MAX_MISFITS_BEHIND };
+        let behind = match doubtful {
+            None => MAX_MISFITS_BEHIND,
+            Some(OfKey(false)) => MAX_DOUBTFUL_BEHIND,
+            Some(OfKey(true)) => MAX_KEYED_BEHIND,
+        };
         let bar = least + behind;
         self.courses.retain(|course| course.misfits() <= bar);
-        if !is_settled || is_doubtful {
+        if !is_settled || doubtful.is_some() {
             self.merge();
         }
     }
 
-    /// Takes both ways where a trigger may have ended before a frame or behind it; whether it did so.
-    fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> bool {
+    /// Takes both ways where a trigger may have ended before a frame or behind it, if any may.
+    fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
         let frame = &port.classified[index];
         // What was assumed and did not come is no course that the switch can have taken.
         if self.courses.iter().any(|course| !port.engine.is_refuted(&course.state, frame)) {
@@ -373,23 +402,46 @@ impl Courses {
         }
         let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
         if self.courses.iter().all(|course| doubts_of(course).is_empty()) {
-            return false;
+            return None;
         }
+        let mut of_key = true;
+        let courses = self.courses.len();
         let mut split = Vec::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
             let doubts = doubts_of(&course);
+            let is_of_key = doubts.iter().flatten().all(|doubt| doubt.is_of_key);
+            of_key &= is_of_key;
             let mut ways = vec![course];
-            for either in doubts {
+            for either in &doubts {
                 let both = ways.into_iter().flat_map(|course| {
                     either.map(|doubt| course.settled(port, index, doubt))
                 });
                 ways = both.collect();
             }
+            if is_of_key {
+                let done = ways.first().map_or(0, |way| way.writes_done);
+                let ahead = Ahead {
+                    port,
+                    epoch: port.epoch(done),
+                    until: self.next_write(index),
+                };
+                let is_of_time = doubts.iter().flatten().all(Doubt::is_of_time);
+                let is_crowded = courses >= if is_of_time { MANY_IN_TIME } else { MANY_COURSES };
+                // With as many keys as there may be, what is left open adds up.
+                let far = [1, ahead::FAR].into_iter().take(1 + usize::from(is_crowded));
+                for frames in far {
+                    if ways.len() > 1 {
+                        let states = ways.iter().map(|way| way.state.clone()).collect();
+                        let mut likely = ahead.likely(index, frames, states).into_iter();
+                        ways.retain(|_| likely.next().unwrap_or(true));
+                    }
+                }
+            }
             split.extend(ways);
         }
         self.courses = split;
-        true
+        Some(OfKey(of_key))
     }
 
     fn split(&mut self, index: usize, must: usize, may: usize) {
@@ -441,62 +493,5 @@ impl Courses {
         best.retain(|reading| Some(reading.misfits) == least);
         let is_crowded = self.given_up.is_some_and(|misfits| Some(misfits) <= least);
         (best, is_crowded)
-    }
-}
-
-/// How often the choice goes round the ports: each may have to follow what another took.
-const ROUNDS: usize = 8;
-
-/// Of each port's best readings the one with which the switch's own counts agree most, and after that, which has fewest frames
-/// wait for no reason; and the injections for which another one does as well.
-pub fn choose(candidates: &[Vec<Reading>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
-    let mut chosen: Vec<usize> = vec![0; candidates.len()];
-    for _ in 0..ROUNDS {
-        let before = chosen.clone();
-        for port in 0..candidates.len() {
-            let unfit = unfit(candidates, fired, &chosen, port);
-            let readings = 0..candidates[port].len();
-            chosen[port] = readings
-                .min_by_key(|i| unfit(&candidates[port][*i]))
-                .unwrap_or(0);
-        }
-        if chosen == before {
-            break;
-        }
-    }
-    let mut ambiguous = Vec::new();
-    for (port, readings) in candidates.iter().enumerate() {
-        let Some(best) = readings.get(chosen[port]) else {
-            continue;
-        };
-        let unfit = unfit(candidates, fired, &chosen, port);
-        for rival in readings.iter().filter(|rival| unfit(rival) == unfit(best)) {
-            let differs = |i: &usize| rival.hits[*i] != best.hits[*i];
-            ambiguous.extend((0..fired.len()).filter(differs));
-        }
-    }
-    ambiguous.sort_unstable();
-    ambiguous.dedup();
-    (chosen, ambiguous)
-}
-
-/// How ill a reading of a port fits the counts of the switch, beside what was chosen for the other ports; and how many frames
-/// it leaves waiting.
-fn unfit<'a>(
-    candidates: &'a [Vec<Reading>],
-    fired: &'a [u64],
-    chosen: &[usize],
-    port: usize,
-) -> impl Fn(&Reading) -> (u64, u32) + use<'a> {
-    let others = |injection: usize| -> u64 {
-        let rest = (0..candidates.len()).filter(|other| *other != port);
-        let hits = rest.filter_map(|other| candidates[other].get(chosen[other]));
-        hits.map(|reading| reading.hits[injection]).sum()
-    };
-    let elsewhere: Vec<u64> = (0..fired.len()).map(others).collect();
-    move |reading| {
-        let here = reading.hits.iter().zip(&elsewhere).zip(fired);
-        let distance = here.map(|((here, elsewhere), fired)| (here + elsewhere).abs_diff(*fired));
-        (distance.sum(), reading.waits)
     }
 }

@@ -7,6 +7,12 @@ use scenario::model::Scenario;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{self, Direction, Frame, Seen};
 
+use super::Evidence;
+use super::throughput::{Bins, Throughput};
+
+/// Of so many declared flows it is kept what they carried over time.
+pub const MOST_FLOWS: usize = 16;
+
 /// What became of a flow between its first and its last switch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowCount {
@@ -51,16 +57,39 @@ fn arrives_as(frame: &Frame, changed: &Changed) -> (Box<[u8]>, u32) {
     key
 }
 
+/// Declared flows of which it is kept what they carry over time: those first that faults act on.
+fn followed(scenario: &Scenario) -> Vec<&str> {
+    let hit = scenario.faults.iter().flat_map(|fault| &fault.flows);
+    let hit = hit.filter_map(|index| scenario.flows.get(*index));
+    let mut followed: Vec<&str> = Vec::new();
+    for flow in hit.chain(&scenario.flows) {
+        if followed.len() == MOST_FLOWS {
+            break;
+        }
+        if !followed.contains(&flow.declared.as_str()) {
+            followed.push(&flow.declared);
+        }
+    }
+    followed
+}
+
 /// The flows whose first and last switch were recorded and that no aggregating switch takes in, by name; and by declared
-/// name where a declaration stands for several.
+/// name where a declaration stands for several. With what some of them carried over time.
 pub fn count(
     scenario: &Scenario,
-    recordings: &[PortRecording],
+    evidence: &Evidence,
     aggregator: Option<&str>,
     changed: &Changed,
-) -> BTreeMap<String, FlowCount> {
+) -> (BTreeMap<String, FlowCount>, Vec<(String, Throughput)>) {
+    let recordings = &evidence.recordings;
+    let bins = Bins::of(evidence);
     let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
+    let mut carried: Vec<(&str, Option<Throughput>)> = followed(scenario)
+        .into_iter()
+        .map(|declared| (declared, None))
+        .collect();
     for flow in &scenario.flows {
+        let mut own = carried.iter_mut().find(|(declared, _)| *declared == flow.declared);
         let on_path = flow.paths.iter().map(|path| {
             let sums = |switch: &String| Some(switch.as_str()) == aggregator;
             if path.switches.iter().any(sums) {
@@ -80,10 +109,21 @@ pub fn count(
                 false => scenario.topology.host(&path.to)?.mac.0.to_vec(),
             };
             let ends = (entry, exit);
-            Some(between(&scenario.protocols, ends, &receiver, &flow.filter, changed))
+            let throughput = own.as_mut().map(|(_, of)| of.get_or_insert_with(|| bins.empty()));
+            let over_time = throughput.map(|throughput| (&bins, throughput));
+            Some(between(
+                &scenario.protocols,
+                ends,
+                &receiver,
+                &flow.filter,
+                changed,
+                over_time,
+            ))
         });
         let on_path: Option<Vec<FlowCount>> = on_path.collect();
         let Some(on_path) = on_path.filter(|counts| !counts.is_empty()) else {
+            // Half of it says nothing.
+            carried.retain(|(declared, _)| *declared != flow.declared);
             continue;
         };
         let mut total = FlowCount::default();
@@ -93,7 +133,9 @@ pub fn count(
             counts.entry(flow.declared.clone()).or_default().add(&total);
         }
     }
-    counts
+    let carried = carried.into_iter();
+    let carried = carried.filter_map(|(declared, of)| Some((declared.to_owned(), of?)));
+    (counts, carried.collect())
 }
 
 /// What of a flow came in by one port, and what of that went out by another.
@@ -103,6 +145,7 @@ fn between(
     receiver: &[u8],
     filter: &Filter,
     changed: &Changed,
+    over_time: Option<(&Bins, &mut Throughput)>,
 ) -> FlowCount {
     let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(receiver);
     let seen = |frame: &Frame| Seen {
@@ -126,6 +169,13 @@ fn between(
         .map(seen)
         .filter(|seen| wanted.contains(&seen.key))
         .collect();
+    if let Some((bins, throughput)) = over_time {
+        for (seen, bin) in [(&before, &mut throughput.sent), (&after, &mut throughput.received)] {
+            for Seen { key, at_ns } in seen {
+                bins.add(bin, *at_ns, key.1);
+            }
+        }
+    }
     let difference = capture::match_frames(&before, &after, u64::MAX);
     FlowCount {
         sent: before.len() as u64,

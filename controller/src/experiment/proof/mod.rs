@@ -4,9 +4,11 @@
 //! of its fault engine ([`scenario::replay`]), say *which* frames each fault had to hit; and the frames that left say what
 //! became of each. Nothing here looks at the switch's state, and that a frame was late is never taken for a hit.
 //!
-//! trace (who came, who left) → epochs (which step of the timeline met whom, replayed) → judge and order (what differs) →
-//! [`Observation`]s; switch.rs leads from one to the next.
+//! trace (who came, who left) → epochs, ahead, choose (which step of the timeline met whom, replayed) → judge and order (what
+//! differs) → [`Observation`]s; switch.rs leads from one to the next.
 
+mod ahead;
+mod choose;
 mod epochs;
 mod flows;
 mod hits;
@@ -16,6 +18,7 @@ mod order;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod throughput;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -24,11 +27,12 @@ use scenario::Plan;
 use scenario::model::Scenario;
 use testbeds::bed::PortRecording;
 
-use super::fleet::EpochWrite;
-pub use flows::FlowCount;
+use super::fleet::{EpochWrite, TriggerCount};
+pub use flows::{FlowCount, MOST_FLOWS};
 pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
 use switch::Witness;
+pub use throughput::{Carried, Throughput};
 
 /// By how much stamps of two captures, and times that the controller reads, may be wrong against each other. A frame is stamped
 /// before its switch gets it ([`testbeds::bed::Bed::record`]), so this is for clocks of processors, not for a busy machine.
@@ -45,8 +49,20 @@ pub struct Evidence {
     pub fired: Vec<u64>,
     /// What it counted for each of packets whose key had no cell.
     pub keyless: Vec<u64>,
+    /// What it counted of each trigger of the scenario.
+    pub triggers: Vec<TriggerCount>,
     /// What the switches say that they have lost.
     pub losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    pub carried: Vec<super::disruption::Carried>,
+}
+
+impl Evidence {
+    /// When the workload began: its first step was in force then.
+    pub fn start_ns(&self) -> Option<u64> {
+        let first = self.writes.iter().filter(|write| write.epoch == 1);
+        first.map(|write| write.confirmed_ns).max()
+    }
 }
 
 /// What the captures say.
@@ -54,8 +70,12 @@ pub struct Evidence {
 pub struct Proof {
     /// For each injection of the plan.
     pub observations: Vec<Observation>,
+    /// For each trigger of the scenario.
+    pub triggers: Vec<Turns>,
     /// Flows between their ends.
     pub flows: BTreeMap<String, FlowCount>,
+    /// What declared flows carried over time, those first that faults act on: [`MOST_FLOWS`] of them.
+    pub throughput: Vec<(String, Throughput)>,
     /// Why nothing may be concluded of some switches.
     pub losses: Vec<Loss>,
     /// By switch: what no fault of it explains.
@@ -132,6 +152,32 @@ impl Observation {
     }
 }
 
+/// What a trigger of a switch did, seen from outside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// How often it had to come on, for all keys together.
+    pub came_on: u64,
+    /// Frames that it had to count, and whose key had no cell.
+    pub keyless: u64,
+    /// Frames that it took for those of another key.
+    pub conflated: u64,
+    /// Frames fit two readings, which differ in how often it came on.
+    pub is_ambiguous: bool,
+    /// Too much may have happened to try all readings.
+    pub is_crowded: bool,
+}
+
+/// What was seen of the switches, while it is gathered.
+#[derive(Debug, Default)]
+struct Seen {
+    /// By injection.
+    observations: Vec<Observation>,
+    /// By trigger of the scenario.
+    triggers: Vec<Turns>,
+    hits: Vec<Hit>,
+    changed: flows::Changed,
+}
+
 /// Holds what was seen against what had to be.
 pub fn prove(
     scenario: &Scenario,
@@ -141,29 +187,29 @@ pub fn prove(
 ) -> Proof {
     let mut losses = loss::of_recordings(&evidence.recordings);
     losses.extend(evidence.losses.iter().cloned());
-    let mut proof = Proof {
+    let mut seen = Seen {
         observations: vec![Observation::default(); plan.injections.len()],
-        flows: BTreeMap::new(),
-        losses,
-        strays: BTreeMap::new(),
-        hits: Vec::new(),
+        triggers: vec![Turns::default(); scenario.triggers.len()],
+        ..Seen::default()
     };
-    let mut changed = flows::Changed::new();
-    for switch in &plan.switches {
-        let mut injections = plan.injections.iter();
-        if !injections.any(|injection| injection.switch == switch.name) {
-            continue;
-        }
+    // Triggers that no counter counts move none in the model either.
+    let came_on = evidence.triggers.iter().map(|count| count.on);
+    let mut counted: Vec<u64> = evidence.fired.iter().copied().chain(came_on).collect();
+    counted.resize(plan.injections.len() + scenario.triggers.len(), 0);
+    let mut strays = BTreeMap::new();
+    for switch in plan.switches.iter().filter(|switch| !switch.faulting().is_empty()) {
         if let Some(witness) = Witness::new(scenario, plan, &switch.name, evidence) {
-            let strays = witness.testify(
-                &evidence.fired,
-                &mut proof.observations,
-                &mut proof.hits,
-                &mut changed,
-            );
-            proof.strays.insert(switch.name.clone(), strays);
+            strays.insert(switch.name.clone(), witness.testify(&counted, &mut seen));
         }
     }
-    proof.flows = flows::count(scenario, &evidence.recordings, aggregator, &changed);
-    proof
+    let (flows, throughput) = flows::count(scenario, evidence, aggregator, &seen.changed);
+    Proof {
+        flows,
+        throughput,
+        observations: seen.observations,
+        triggers: seen.triggers,
+        losses,
+        strays,
+        hits: seen.hits,
+    }
 }

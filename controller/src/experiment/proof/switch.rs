@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::model::Scenario;
 use scenario::plan::{Plan, port_latencies, triggers_join_ports};
-use scenario::replay::{Classified, Engine, Passage, Verdict};
+use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
 
 use super::super::fleet::EpochWrite;
+use super::choose;
 use super::epochs::{self, PortFrames};
 use super::flows::Changed;
-use super::hits::{self, Hit};
+use super::hits;
 use super::judge::{self, Errors, Share};
 use super::order::{self, Move, Order};
 use super::trace::{Identity, SwitchTrace};
-use super::{Evidence, Observation, STAMP_NS, Strays};
+use super::{Evidence, Observation, STAMP_NS, Seen, Strays};
 
 /// A faulting switch: its model, and what was seen of it.
 pub struct Witness<'a> {
@@ -37,7 +38,7 @@ struct Judged {
 
 /// What was seen of a frame.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
+struct Left<'a> {
     index: usize,
     came_ns: u64,
     /// By exit, when its copies left.
@@ -73,14 +74,9 @@ impl<'a> Witness<'a> {
         })
     }
 
-    /// Adds what was seen to the observations and hits; what nothing explains. `fired` is what the switch counted.
-    pub fn testify(
-        &self,
-        fired: &[u64],
-        observations: &mut [Observation],
-        hits: &mut Vec<Hit>,
-        changed: &mut Changed,
-    ) -> Strays {
+    /// Adds what was seen of the switch; what nothing explains. `counted` is what the switches counted: of injections, and
+    /// behind them of triggers.
+    pub fn testify(&self, counted: &[u64], all: &mut Seen) -> Strays {
         let arrivals = self.trace.arrivals.iter();
         let mut classified: Vec<Classified> = arrivals
             .map(|arrival| {
@@ -101,7 +97,13 @@ impl<'a> Witness<'a> {
         if self.trace.ports.len() == 1 {
             self.engine.tell_races(&mut classified);
         }
-        let frames = self.replay(&classified, fired, observations);
+        let frames = self.replay(&classified, counted, all);
+        let Seen {
+            observations,
+            triggers,
+            hits,
+            changed,
+        } = all;
         let left = self.dealt(&frames);
         let order = self.order(&frames, &left);
         let overtaken = order.overtaken();
@@ -111,6 +113,10 @@ impl<'a> Witness<'a> {
         for (index, frame) in frames.iter().enumerate() {
             let came_ns = self.trace.arrivals[index].at_ns;
             let passage = &frame.passage;
+            let triggered = &passage.triggered;
+            triggered.came_on.iter().for_each(|index| triggers[*index].came_on += 1);
+            triggered.keyless.iter().for_each(|index| triggers[*index].keyless += 1);
+            triggered.conflated.iter().for_each(|index| triggers[*index].conflated += 1);
             let numbers = ordinals.of(&self.engine, passage, &classified[index]);
             let was_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
             if !was_hit && !self.is_under_watch(came_ns) {
@@ -140,7 +146,7 @@ impl<'a> Witness<'a> {
                     errors: &errors,
                 },
             ));
-            let seen = Seen {
+            let seen = Left {
                 index,
                 came_ns,
                 left: &left[index],
@@ -195,8 +201,8 @@ impl<'a> Witness<'a> {
     fn replay(
         &self,
         classified: &[Classified],
-        fired: &[u64],
-        observations: &mut [Observation],
+        counted: &[u64],
+        seen: &mut Seen,
     ) -> Vec<Judged> {
         let mut frames: Vec<Judged> = classified
             .iter()
@@ -224,14 +230,18 @@ impl<'a> Witness<'a> {
                     frames[index].is_at_boundary |= at_ns.saturating_add(STAMP_NS) >= write.sent_ns;
                 }
             }
-            let readings = epochs::readings(*port, &boundaries, observations.len());
+            let readings = epochs::readings(*port, &boundaries, counted.len());
             if readings.is_crowded {
-                self.acting_on(observations)
-                    .for_each(|seen| seen.is_crowded = true);
+                let acting = self.acting_on(&mut seen.observations);
+                acting.for_each(|seen| seen.is_crowded = true);
+                let planned = self.plan.switch(self.name).into_iter();
+                for named in planned.flat_map(|switch| &switch.triggers) {
+                    seen.triggers[named.index].is_crowded = true;
+                }
             }
             candidates.push(readings.best);
         }
-        let (chosen, ambiguous) = epochs::choose(&candidates, fired);
+        let (chosen, ambiguous) = choose::choose(&candidates, counted);
         for ((port, readings), chosen) in ports.iter().zip(&candidates).zip(chosen) {
             let reading = &readings[chosen];
             for (index, passage) in epochs::follow(*port, reading) {
@@ -239,8 +249,11 @@ impl<'a> Witness<'a> {
                 frames[index].epoch = port.epoch_at(index, &reading.begins);
             }
         }
-        for injection in ambiguous {
-            observations[injection].is_ambiguous = true;
+        for counter in ambiguous {
+            match counter.checked_sub(seen.observations.len()) {
+                None => seen.observations[counter].is_ambiguous = true,
+                Some(trigger) => seen.triggers[trigger].is_ambiguous = true,
+            }
         }
         for (frame, arrival) in frames.iter_mut().zip(&self.trace.arrivals) {
             let verdict = &frame.passage.ingress;
@@ -331,7 +344,7 @@ impl<'a> Witness<'a> {
     fn tally_held(
         &self,
         passage: &Passage,
-        seen: Seen<'_>,
+        seen: Left<'_>,
         order: &Order,
         observations: &mut [Observation],
     ) {
@@ -369,7 +382,7 @@ impl<'a> Witness<'a> {
     fn tally_spared(
         &self,
         passage: &Passage,
-        seen: Seen<'_>,
+        seen: Left<'_>,
         order: &Order,
         observations: &mut [Observation],
     ) {
@@ -406,7 +419,7 @@ impl<'a> Witness<'a> {
 }
 
 /// Who met the frame, and what was done to it.
-fn tally(frame: &Judged, seen: Seen<'_>, observations: &mut [Observation]) {
+fn tally(frame: &Judged, seen: Left<'_>, observations: &mut [Observation]) {
     for verdict in frame.passage.verdicts() {
         for injection in &verdict.met {
             observations[*injection].met += 1;
@@ -448,5 +461,6 @@ fn untouched(frame: &Classified) -> Passage {
         exits: exits
             .map(|(port, _)| (*port, vec![Verdict::untouched()]))
             .collect(),
+        triggered: Triggered::default(),
     }
 }

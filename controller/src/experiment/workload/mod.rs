@@ -1,21 +1,27 @@
 //! The workloads: what runs in a scenario's hosts while its timeline is followed. One file each.
 
 mod commands;
+mod disrupt;
 mod idle;
 mod redis;
 mod training;
 
 use std::fmt;
+use std::sync::Arc;
 
-use scenario::expect::Metrics;
+use scenario::expect::{Measure, Metrics};
 use scenario::workload::Workload;
 use testbeds::bed::Bed;
 use testbeds::host::Process;
 
+use super::grounds::Grounds;
 use super::timeline::Activity;
 use super::{Conditions, ExperimentError, Passing, Planned};
 
 pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
+#[cfg(test)]
+pub(crate) use commands::statistics;
+pub use disrupt::{Order, Progress};
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 
@@ -44,15 +50,36 @@ impl fmt::Display for Position {
 }
 
 /// A workload that runs.
-pub trait Load: Activity<Error = ExperimentError> {
+pub trait Load: Activity<Error = ExperimentError> + Send {
     /// How far it is.
     fn position(&self) -> Position;
 
     /// Its process in a host.
     fn process(&mut self, host: &str) -> Option<&mut Process>;
 
+    /// Begins to carry out what a fault does to one of its commands.
+    fn order(&mut self, command: &str, _order: Order) -> Progress {
+        Progress::Absent(format!("it has no command {command}"))
+    }
+
+    /// How far the last order to a command is, while that is pending.
+    fn progress(&mut self, command: &str) -> Progress {
+        Progress::Absent(format!("it has no command {command}"))
+    }
+
     /// What it measured, once it is over.
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError>;
+}
+
+/// Numbers that a workload measured, each with its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timed {
+    /// Whose, and what they are: `client a, latency`.
+    pub name: String,
+    /// What they measure.
+    pub measure: Measure,
+    /// When, in nanoseconds since 1970, and what.
+    pub points: Vec<(u64, f64)>,
 }
 
 /// What a workload measured.
@@ -60,6 +87,8 @@ pub trait Load: Activity<Error = ExperimentError> {
 pub struct Measured {
     /// Under the names of expectations.
     pub metrics: Metrics,
+    /// The same over time.
+    pub timed: Vec<Timed>,
     /// Of a training: what its agents reported.
     pub training: Option<TrainingOutcome>,
     /// Of commands: what became of each.
@@ -75,11 +104,12 @@ pub fn ready(
     bed: &Bed,
     planned: &Planned,
     conditions: Conditions<'_>,
+    grounds: &Arc<Grounds>,
 ) -> Result<Box<dyn Load>, ExperimentError> {
     let scenario = &planned.scenario;
     Ok(match &scenario.workload {
         Some(Workload::Commands(commands)) => {
-            Box::new(commands::Job::start(bed, scenario, commands, conditions.out)?)
+            Box::new(commands::Job::start(bed, scenario, commands, grounds, conditions.out)?)
         }
         Some(Workload::Redis(redis)) => {
             Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)

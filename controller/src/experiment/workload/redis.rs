@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use scenario::diagnostic::shown;
+use scenario::expect::Measure;
 use scenario::expect::metric::{ClientMetric, Metric, Metrics};
 use scenario::model::Scenario;
 use scenario::workload::{Redis, RedisClient};
@@ -14,7 +15,7 @@ use testbeds::bed::{Bed, BedError};
 use testbeds::host::{Host, Output, Process, ProcessError};
 use testbeds::redis::{ClientReport, Server, ServerError};
 
-use super::{Load, Measured, Position};
+use super::{Load, Measured, Position, Timed};
 use crate::experiment::percentile::percentile;
 use crate::experiment::timeline::Activity;
 use crate::experiment::{ExperimentError, how_it_ended};
@@ -203,6 +204,7 @@ impl Load for Job {
         let mut measured = Measured::default();
         for report in self.clients.iter().filter_map(|client| client.report.as_ref()) {
             add_metrics(&mut measured.metrics, report);
+            measured.timed.push(over_time(report));
             measured.remarks.extend(refusals(report));
         }
         Ok(measured)
@@ -247,6 +249,18 @@ fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
         let latencies = of_command.map(|operation| operation.latency_ns);
         let command = Some(summary.command.as_str());
         add_group(metrics, &report.name, command, latencies.collect());
+    }
+}
+
+/// How long each answer took, when it was asked for.
+fn over_time(report: &ClientReport) -> Timed {
+    let operations = report.operations.iter();
+    Timed {
+        name: format!("client {}, latency", report.name),
+        measure: Measure::Duration,
+        points: operations
+            .map(|operation| (report.began_ns + operation.at_ns, operation.latency_ns as f64))
+            .collect(),
     }
 }
 
@@ -298,6 +312,7 @@ mod tests {
         };
         let mut report = ClientReport {
             name: "a".to_owned(),
+            began_ns: 0,
             errors: 0,
             commands: Vec::new(),
             operations: vec![operation(None)],

@@ -214,11 +214,14 @@ impl Sink for Batch<'_> {
         self.now = elapsed_ns(self.origin);
     }
 
-    fn frame(&mut self, frame: &[u8]) {
+    fn frame(&mut self, frame: &[u8], waited_ns: u64) {
         self.counters.rx_frames += 1;
         self.counters.rx_bytes += frame.len() as u64;
+        let arrived_ns = self.now.saturating_sub(waited_ns);
         match &mut self.program {
-            Some(program) => program.handle_packet(self.now, self.counters.port, frame),
+            Some(program) => {
+                program.handle_arrival(self.now, arrived_ns, self.counters.port, frame);
+            }
             None => *self.unhandled += 1,
         }
     }

@@ -50,11 +50,11 @@ impl DelayLine {
         self.frames.push_back((due, buffer));
     }
 
-    /// The next frame that has left by now. Give it back with [`Self::recycle`].
-    pub fn pop(&mut self, now_ns: u64) -> Option<Vec<u8>> {
-        let (_, frame) = self.frames.pop_front_if(|(due, _)| *due <= now_ns)?;
+    /// The next frame that has left by now, and when that was. Give it back with [`Self::recycle`].
+    pub fn pop(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
+        let (due, frame) = self.frames.pop_front_if(|(due, _)| *due <= now_ns)?;
         self.bytes -= frame.len();
-        Some(frame)
+        Some((due, frame))
     }
 
     /// Takes a frame's buffer back.
@@ -86,7 +86,7 @@ mod tests {
         let mut left = Vec::new();
         while let Some(now) = line.poll_timeout() {
             assert!(now == 0 || line.pop(now - 1).is_none(), "none leaves early");
-            while let Some(frame) = line.pop(now) {
+            while let Some((_, frame)) = line.pop(now) {
                 left.push((now, frame.clone()));
                 line.recycle(frame);
             }
@@ -114,7 +114,7 @@ mod tests {
         let (mut there, mut back) = (DelayLine::new(10_000_000), DelayLine::new(10_000_000));
         there.push(7, b"ping");
         let arrived = there.poll_timeout().unwrap();
-        let ping = there.pop(arrived).unwrap();
+        let (_, ping) = there.pop(arrived).unwrap();
         back.push(arrived, &ping);
         assert_eq!(drain(&mut back), [(20_000_007, b"ping".to_vec())]);
     }

@@ -54,8 +54,8 @@ impl Sink for Entrance<'_> {
         self.now_ns = elapsed_ns(self.origin);
     }
 
-    fn frame(&mut self, frame: &[u8]) {
-        self.line.push(self.now_ns, frame);
+    fn frame(&mut self, frame: &[u8], waited_ns: u64) {
+        self.line.push(self.now_ns.saturating_sub(waited_ns), frame);
     }
 }
 
@@ -74,9 +74,9 @@ impl PortIo for Delayed {
         let now_ns = elapsed_ns(self.origin);
         sink.arrived();
         while received.frames < budget
-            && let Some(frame) = self.incoming.pop(now_ns)
+            && let Some((left_ns, frame)) = self.incoming.pop(now_ns)
         {
-            sink.frame(&frame);
+            sink.frame(&frame, now_ns - left_ns);
             self.incoming.recycle(frame);
             received.frames += 1;
         }
@@ -90,7 +90,7 @@ impl PortIo for Delayed {
 
     fn flush(&mut self) -> io::Result<usize> {
         let now_ns = elapsed_ns(self.origin);
-        while let Some(frame) = self.outgoing.pop(now_ns) {
+        while let Some((_, frame)) = self.outgoing.pop(now_ns) {
             let sent = self.port.send(&frame);
             self.outgoing.recycle(frame);
             sent?;

@@ -77,9 +77,9 @@ impl Sink for Tap<'_> {
         self.sink.arrived();
     }
 
-    fn frame(&mut self, frame: &[u8]) {
+    fn frame(&mut self, frame: &[u8], waited_ns: u64) {
         self.incoming.frame(frame);
-        self.sink.frame(frame);
+        self.sink.frame(frame, waited_ns);
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     impl Sink for Counted {
         fn arrived(&mut self) {}
 
-        fn frame(&mut self, _: &[u8]) {
+        fn frame(&mut self, _: &[u8], _: u64) {
             self.0 += 1;
         }
     }

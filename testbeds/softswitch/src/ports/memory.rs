@@ -64,7 +64,7 @@ impl PortIo for MemoryPort {
                 Ok(frame) => {
                     received.frames += 1;
                     sink.arrived();
-                    sink.frame(&frame);
+                    sink.frame(&frame, 0);
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(received),
             }

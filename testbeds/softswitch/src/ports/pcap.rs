@@ -211,7 +211,7 @@ impl PortIo for PcapPort {
                 {
                     received.frames += 1;
                     sink.arrived();
-                    sink.frame(&record.frame);
+                    sink.frame(&record.frame, 0);
                 }
                 Ok(Some(_)) => received.errors += 1,
                 Ok(None) => self.input = None,

@@ -59,7 +59,7 @@ impl PortIo for Socket {
                 Ok(length) => {
                     received.frames += 1;
                     sink.arrived();
-                    sink.frame(&self.buffer[..length]);
+                    sink.frame(&self.buffer[..length], 0);
                 }
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),

@@ -6,10 +6,11 @@ mod metrics;
 use super::RawWorkload;
 use crate::diagnostic::{Code, Diagnostic, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
+use crate::schema::templates::{self, Reader};
 use crate::units::Dimension;
-use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
-use crate::workload::{Commands, Template, Variable, Workload};
-use crate::yaml::{Entry, Kind, Node, Style, locate};
+use crate::workload::commands::{Command, Ready, Repeat, Signal, Stop, When};
+use crate::workload::{Commands, Template, Workload};
+use crate::yaml::{Entry, Kind, Node, Style};
 use keys::{READY, REPEAT, STOP};
 
 pub(super) use keys::COMMAND;
@@ -20,14 +21,6 @@ const MAX_COMMANDS: usize = 64;
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// The same for a preparation, which has work to do.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
-
-/// What reads templates: it notes the hosts that they name, for these are looked up later.
-struct Reader<'s, 'f> {
-    sink: &'s mut Sink<'f>,
-    hosts: Vec<Spanned<String>>,
-    /// Commands whose folders are named.
-    folders: Vec<Spanned<String>>,
-}
 
 /// What one file has of them.
 pub(super) struct Listed {
@@ -75,11 +68,7 @@ pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Opti
         return None;
     }
     let errors = sink.errors();
-    let mut reader = Reader {
-        sink,
-        hosts: Vec::new(),
-        folders: Vec::new(),
-    };
+    let mut reader = Reader::new(sink);
     let mut commands: Vec<Command> = Vec::new();
     for item in items {
         let Some((name, command)) = reader.command(item) else {
@@ -107,18 +96,8 @@ pub(super) fn check_folders(
     folders: &[Spanned<String>],
     commands: &[Command],
 ) {
-    for folder in folders {
-        let names = || commands.iter().map(|command| command.name.as_str());
-        if !names().any(|name| name == folder.value) {
-            let hint = match nearest(&folder.value, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("declared: {}", enumerate_names(names())),
-            };
-            let message = format!("no command is called `{}`", folder.value);
-            sink.error(Code::UnknownName, folder.span, message)
-                .hint(hint);
-        }
-    }
+    let names = || commands.iter().map(|command| command.name.as_str());
+    templates::check_folders(sink, folders, names);
 }
 
 /// Reports that nothing would end the run.
@@ -195,30 +174,6 @@ impl Reader<'_, '_> {
                 "a command that is `ready` with its exit has nothing to stop",
             );
         }
-    }
-
-    fn run(&mut self, node: &Node) -> Option<Run> {
-        let Kind::List(items) = &node.kind else {
-            let line = self.template(node, "`run`")?;
-            if line.text().trim().is_empty() {
-                self.sink
-                    .error(Code::OutOfRange, node.span, "`run` is empty");
-                return None;
-            }
-            return Some(Run::Line(line));
-        };
-        let items = reader::list(self.sink, node, "`run`").unwrap_or(items);
-        let words: Vec<Template> = items
-            .iter()
-            .filter_map(|item| self.template(item, "a word of `run`"))
-            .collect();
-        if items.is_empty() || words.first().is_some_and(|word| word.text().is_empty()) {
-            self.sink
-                .error(Code::OutOfRange, node.span, "`run` names no program")
-                .hint("for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
-            return None;
-        }
-        (words.len() == items.len()).then_some(Run::Words(words))
     }
 
     fn ready(&mut self, node: &Node) -> Option<Ready> {
@@ -407,34 +362,5 @@ impl Reader<'_, '_> {
         };
         self.sink.error(Code::OutOfRange, node.span, message);
         None
-    }
-
-    fn template(&mut self, node: &Node, what: &str) -> Option<Template> {
-        let text = reader::text(self.sink, node, what)?;
-        let file = self.sink.source().text;
-        match Template::parse(&text.value) {
-            Ok(template) => {
-                for (place, variable) in template.variables() {
-                    let span = locate(file, node, place.start, place.end);
-                    match variable {
-                        Variable::Ip(host) | Variable::Name(host) => {
-                            self.hosts.push(Spanned::new(host.clone(), span));
-                        }
-                        Variable::DirOf(command) => {
-                            self.folders.push(Spanned::new(command.clone(), span));
-                        }
-                        Variable::Dir | Variable::Here | Variable::Number => {}
-                    }
-                }
-                Some(template)
-            }
-            Err(error) => {
-                let place = locate(file, node, error.place.start, error.place.end);
-                self.sink
-                    .error(Code::UnknownName, place, error.to_string())
-                    .hint("variables are `{host.NAME.ip}`, `{host.NAME.name}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
-                None
-            }
-        }
     }
 }

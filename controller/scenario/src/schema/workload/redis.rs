@@ -92,13 +92,9 @@ fn redis_client(
         .get("value_size")
         .map_or(Some(Spanned::new(64, fields.span)), |node| {
             reader::quantity(sink, node, "`value_size`", Dimension::Size)
-        })?;
-    if value_bytes.value > 1 << 20 {
-        sink.error(
-            Code::OutOfRange,
-            value_bytes.span,
-            "values are at most 1MiB",
-        );
+        });
+    if let Some(size) = value_bytes.filter(|size| size.value > 1 << 20) {
+        sink.error(Code::OutOfRange, size.span, "values are at most 1MiB");
     }
     let pause = fields.get("pause").map_or(Some(0), |node| {
         reader::quantity(sink, node, "`pause`", Dimension::Duration).map(|pause| pause.value)
@@ -137,7 +133,7 @@ fn redis_client(
             .map_or_else(|| name.to_owned(), |host| host.value.clone()),
         requests: requests? as u32,
         commands,
-        value_bytes: value_bytes.value.min(u64::from(u32::MAX)) as u32,
+        value_bytes: value_bytes?.value.min(u64::from(u32::MAX)) as u32,
         pause_ns: pause?,
     };
     Some((client, host))

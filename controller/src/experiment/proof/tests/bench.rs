@@ -1,6 +1,6 @@
 //! A switch that treats frames as the model says, or errs as a test says, and captures on all of its ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
@@ -9,7 +9,7 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
 use super::super::{Evidence, Loss};
-use crate::experiment::fleet::EpochWrite;
+use crate::experiment::fleet::{EpochWrite, TriggerCount};
 use crate::experiment::{Conclusion, FaultResult, Planned};
 use crate::target::Kind;
 
@@ -27,6 +27,8 @@ flows:
   first: {{from: a, to: s, filter: udp.dport == 1001}}
   second: {{from: b, to: s, filter: udp.dport == 1001}}
   every: {{to: s, filter: udp}}
+  asked: {{from: a, to: s, filter: udp}}
+  answers: {{from: s, to: a, filter: udp}}
 {rest}"
     );
     let scenario =
@@ -34,14 +36,21 @@ flows:
     Planned::of(scenario, Kind::Embedded).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A datagram to s.
+/// A datagram to s; or to a, from s.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at_ns: u64,
     pub from: &'static str,
+    /// The port of s.
     pub dport: u16,
     /// Frames with the same marker are the same frame.
     pub marker: u32,
+}
+
+impl Sent {
+    fn to(&self) -> &'static str {
+        if self.from == "s" { "a" } else { "s" }
+    }
 }
 
 /// Datagrams of `first`, this far apart, all different.
@@ -95,6 +104,10 @@ pub struct Bench {
     pub holds_all: bool,
     /// What the counter of each injection is off by.
     pub miscounts: BTreeMap<usize, i64>,
+    /// What the counter of each trigger is off by.
+    pub miscounted_turns: BTreeMap<usize, i64>,
+    /// Frames that the switch takes after the next one.
+    pub swapped: BTreeSet<usize>,
     /// Delays are so many times as long as they should be.
     pub delays_times: u64,
     /// By frame, how much later than it came the switch looks at its clock.
@@ -115,6 +128,8 @@ impl Bench {
             losses: Vec::new(),
             holds_all: false,
             miscounts: BTreeMap::new(),
+            miscounted_turns: BTreeMap::new(),
+            swapped: BTreeSet::new(),
             delays_times: 1,
             lags: BTreeMap::new(),
         };
@@ -134,13 +149,16 @@ impl Bench {
 
     fn frame(&self, sent: &Sent) -> Box<[u8]> {
         let host = |name: &str| self.planned.scenario.topology.host(name).unwrap();
-        let (from, to) = (host(sent.from), host("s"));
+        let (from, to) = (host(sent.from), host(sent.to()));
+        let ports = match sent.from {
+            "s" => [sent.dport, 0x3039],
+            _ => [0x3039, sent.dport],
+        };
         let mut frame = [to.mac.0, from.mac.0].concat();
         frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(from.ip.octets());
         frame.extend(to.ip.octets());
-        frame.extend([0x30, 0x39]);
-        frame.extend(sent.dport.to_be_bytes());
+        frame.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         frame.extend([0, 12, 0, 0]);
         frame.extend(sent.marker.to_be_bytes());
         // What may be cut off.
@@ -176,13 +194,13 @@ impl Bench {
     }
 
     /// Carries it out: what was captured, and what the switch counted.
-    fn run(&self) -> (Vec<PortRecording>, Vec<u64>) {
+    fn run(&self) -> (Vec<PortRecording>, Vec<u64>, Vec<TriggerCount>) {
         let Planned { scenario, plan } = &self.planned;
         let engine = Engine::new(scenario, plan, "sw").unwrap();
         let mut state = engine.start();
         let mut fired: Vec<u64> = vec![0; plan.injections.len()];
+        let mut triggers = vec![TriggerCount::default(); scenario.triggers.len()];
         let mut frames: BTreeMap<u32, Vec<Frame>> = BTreeMap::new();
-        let exit = self.port("s");
         let mut record = |port: u32, at_ns: u64, direction, bytes: &[u8]| {
             frames.entry(port).or_default().push(Frame {
                 at_ns,
@@ -208,10 +226,21 @@ impl Bench {
         });
         let mut classified: Vec<Classified> = classified.collect();
         engine.tell_passed(&mut classified);
-        for (number, sent) in self.sent.iter().enumerate() {
+        let mut order: Vec<usize> = (0..self.sent.len()).collect();
+        self.swapped.iter().for_each(|number| order.swap(*number, number + 1));
+        for number in order {
+            let sent = &self.sent[number];
+            let exit = self.port(sent.to());
             let (bytes, port) = (self.frame(sent), self.port(sent.from));
             record(port, sent.at_ns, Direction::In, &bytes);
             let passage = engine.pass(&mut state, &classified[number], self.epoch(number));
+            let planned = plan.switch("sw").unwrap().triggers.iter();
+            for named in planned.filter(|named| named.counter.is_some()) {
+                let count = &mut triggers[named.index];
+                let times = |of: &[usize]| of.iter().filter(|i| **i == named.index).count() as u64;
+                count.on += times(&passage.triggered.came_on);
+                count.keyless += times(&passage.triggered.keyless);
+            }
             let error = self.errors.get(&number);
             // What a verdict has hit, and what is counted of that.
             let erring = |direction, verdict: &Verdict| {
@@ -300,17 +329,22 @@ impl Bench {
             },
             undelivered: 0,
         };
-        (frames.into_iter().map(recording).collect(), fired)
+        for (trigger, off) in &self.miscounted_turns {
+            triggers[*trigger].on = triggers[*trigger].on.saturating_add_signed(*off);
+        }
+        (frames.into_iter().map(recording).collect(), fired, triggers)
     }
 
     pub fn conclude(&self) -> Conclusion {
-        let (recordings, fired) = self.run();
+        let (recordings, fired, triggers) = self.run();
         let evidence = Evidence {
             recordings,
             writes: self.writes.clone(),
             keyless: vec![0; fired.len()],
             fired,
+            triggers,
             losses: self.losses.clone(),
+            carried: Vec::new(),
         };
         Conclusion::of(&self.planned, &evidence)
     }

@@ -10,8 +10,8 @@ use testbeds::host::ProcessError;
 /// Why commands did not come to their end.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Programs that are not installed.
-    #[error("{}", .0.iter().map(|(command, missing)| format!("command `{command}`: {missing}")).collect::<Vec<_>>().join("\n      "))]
+    /// Programs that are not installed, and whose they are.
+    #[error("{}", .0.iter().map(|(whose, missing)| format!("{whose}: {missing}")).collect::<Vec<_>>().join("\n      "))]
     NotInstalled(Vec<(String, Missing)>),
     /// The network.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use super::driver::Runs;
 use super::watch::MAX_NUMBERS;
 use super::{CommandError, Job, Prepared, service};
 use crate::experiment::percentile::percentile;
-use crate::experiment::workload::Measured;
+use crate::experiment::workload::{Measured, Timed};
 
 /// How many lines of its output say why a driver failed.
 const LAST_WORDS: usize = 2;
@@ -27,6 +27,8 @@ pub struct CommandResult {
     pub runs: u64,
     /// How many of those had another exit code than 0.
     pub failures: u64,
+    /// How many runs a fault ended: they are in none of the other figures.
+    pub ended_by_faults: u64,
     /// Its exit code: the first that is not 0. None of a service that was stopped.
     pub exit: Option<i32>,
     /// Its series of numbers, durations first.
@@ -69,10 +71,7 @@ fn by_word<S: serde::Serializer>(
 
 /// Stops the services, and gathers everything.
 pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
-    let mut measured = Measured {
-        remarks: std::mem::take(&mut job.remarks),
-        ..Measured::default()
-    };
+    let mut measured = Measured::default();
     // The last first: what was started later may use what was started before.
     for service in job.services.iter_mut().rev() {
         if !service.stop()? {
@@ -86,9 +85,12 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let runs = Runs {
             exit: service.exit.unwrap_or_default(),
             failures: u64::from(service.exit.is_some_and(|exit| exit != 0)),
-            durations_ns: Vec::new(),
+            ended_by_faults: service.ended_by_faults,
+            ..Runs::default()
         };
-        let result = result(&service.prepared, &runs, service.exit, 1)?;
+        let starts = u64::from(service.starts);
+        let result = result(&service.prepared, &runs, service.exit, starts)?;
+        measured.timed.extend(over_time(&service.prepared, &runs));
         measured.add(result);
     }
     for (prepared, driver) in &job.drivers {
@@ -97,7 +99,11 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         if runs.failures > 0 && !prepared.end_is_expected {
             measured.failures.push(failure(prepared, &runs, count));
         }
-        let result = result(prepared, &runs, Some(runs.exit), count)?;
+        // Of a command that only faults have ended no exit is known.
+        let has_ended = count > 0 || runs.ended_by_faults == 0;
+        let exit = has_ended.then_some(runs.exit);
+        let result = result(prepared, &runs, exit, count)?;
+        measured.timed.extend(over_time(prepared, &runs));
         measured.add(result);
     }
     Ok(measured)
@@ -148,6 +154,7 @@ fn result(
         service: prepared.command.is_service(),
         runs: count,
         failures: runs.failures,
+        ended_by_faults: runs.ended_by_faults,
         exit,
         series: series
             .map(|(name, measure, numbers)| SeriesResult {
@@ -160,6 +167,25 @@ fn result(
         stdout: kept(Stream::Stdout),
         stderr: kept(Stream::Stderr),
     })
+}
+
+/// What of a command came more than once, with its times: how long runs took, numbers in its output.
+fn over_time(prepared: &Prepared, runs: &Runs) -> Vec<Timed> {
+    let name = |series: &str| format!("command {}, {series}", prepared.name());
+    let began = runs.began_ns.iter().copied();
+    let mut all = vec![Timed {
+        name: name(DURATION),
+        measure: Measure::Duration,
+        points: began.zip(runs.durations_ns.iter().copied()).collect(),
+    }];
+    let declared = prepared.watch.over_time().into_iter();
+    all.extend(declared.map(|(series, points)| Timed {
+        name: name(&series.name),
+        measure: series.measure,
+        points,
+    }));
+    all.retain(|timed| timed.points.len() > 1);
+    all
 }
 
 impl Measured {

@@ -6,72 +6,78 @@ mod measure;
 mod service;
 mod watch;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::workload::commands::{Command, Run};
-use scenario::workload::{Commands, Template, Variable, Workload};
+use scenario::workload::{Commands, Template, Variable};
 use testbeds::bed::{Bed, BedError};
-use testbeds::command::{
-    Output, Program, Scratch, User, missing_of_line, missing_of_words, open_host, publish_names,
-};
+use testbeds::command::{Missing, Output, Program, User, missing_of_line, missing_of_words};
 use testbeds::host::{Host, Process, ProcessError};
 
-use super::{Load, Measured, Position};
+use super::{Load, Measured, Order, Position, Progress};
 use crate::experiment::ExperimentError;
+use crate::experiment::grounds::{self, Grounds, Standing};
 use crate::experiment::timeline::Activity;
 use driver::Driver;
 use service::Service;
 use watch::Watch;
 
 pub use error::CommandError;
+#[cfg(test)]
+pub(crate) use measure::statistics;
 pub use measure::{CommandResult, SeriesResult, StreamKept};
-
-/// The shell of lines.
-const SHELL: &str = "/bin/sh";
 
 /// An error that names every program that is not installed. Before anything is started.
 pub fn check_installed(scenario: &Scenario) -> Result<(), CommandError> {
-    let Some(Workload::Commands(commands)) = &scenario.workload else {
-        return Ok(());
-    };
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
     let mut missing = Vec::new();
-    for command in &commands.commands {
-        let here = here(command.file.as_ref().unwrap_or(&scenario.file));
-        let inherited = std::env::var_os("PATH").unwrap_or_default();
+    for command in grounds::commands(scenario) {
+        let here = grounds::here(command.file.as_ref().unwrap_or(&scenario.file));
         let own = command.env.iter().find(|(name, _)| name == "PATH");
-        // What a folder of the run's own will hold is not known.
-        let knows = |template: &Template| {
-            let mut variables = template.variables().iter();
-            variables.all(|(_, variable)| *variable == Variable::Here)
-        };
-        let filled = |template: &Template| template.expand(|_| here.display().to_string());
-        if own.is_some_and(|(_, path)| !knows(path)) {
+        if own.is_some_and(|(_, path)| !is_known(path)) {
             continue;
         }
-        let path = own.map_or(inherited, |(_, path)| OsString::from(filled(path)));
-        let found = match &command.run {
-            Run::Line(line) => missing_of_line(&filled(line), &path),
-            Run::Words(words) => match words.first() {
-                Some(program) if knows(program) => missing_of_words(&filled(program), &path),
-                _ => None,
-            },
-        };
+        let filled = |path: &Template| path.expand(|_| here.display().to_string());
+        let path = own.map(|(_, path)| OsString::from(filled(path)));
+        let found = missing_of(&command.run, &here, path.as_ref().unwrap_or(&inherited));
         // A relative path is meant from the folder that the command starts in.
         let is_relative = |program: &str| program.contains('/') && !program.starts_with('/');
         let found = found.filter(|of| command.dir.is_none() || !is_relative(&of.program));
-        missing.extend(found.map(|of| (command.name.clone(), of)));
+        missing.extend(found.map(|of| (format!("command `{}`", command.name), of)));
+    }
+    for (probe, run) in grounds::programs(scenario) {
+        let here = grounds::here(probe.file.as_ref().unwrap_or(&scenario.file));
+        let found = missing_of(run, &here, &inherited);
+        missing.extend(found.map(|of| (format!("probe `{}`", probe.name), of)));
     }
     match missing.is_empty() {
         true => Ok(()),
         false => Err(CommandError::NotInstalled(missing)),
     }
+}
+
+/// The program that is to be run, if it is known and not there.
+fn missing_of(run: &Run, here: &Path, path: &OsStr) -> Option<Missing> {
+    let filled = |template: &Template| template.expand(|_| here.display().to_string());
+    match run {
+        Run::Line(line) => missing_of_line(&filled(line), path),
+        Run::Words(words) => match words.first() {
+            Some(program) if is_known(program) => missing_of_words(&filled(program), path),
+            _ => None,
+        },
+    }
+}
+
+/// What a folder of the run's own will hold is not known.
+fn is_known(template: &Template) -> bool {
+    let mut variables = template.variables().iter();
+    variables.all(|(_, variable)| *variable == Variable::Here)
 }
 
 /// A command with all that it needs to be started.
@@ -80,12 +86,8 @@ pub(super) struct Prepared {
     host: Host,
     ip: Ipv4Addr,
     user: Option<User>,
-    /// `{dir}`
-    own: PathBuf,
-    /// `{here}`
-    here: PathBuf,
-    /// For `{host.NAME.ip}`.
-    addresses: Arc<Vec<(String, Ipv4Addr)>>,
+    standing: Standing,
+    grounds: Arc<Grounds>,
     output: Arc<Output>,
     watch: Watch,
     /// Whether `expect` says what its exit code is to be.
@@ -99,16 +101,8 @@ impl Prepared {
 
     /// Starts it for the n-th time.
     fn start(&self, number: u32) -> Result<Program, ProcessError> {
-        let mut words: Vec<String> = match &self.command.run {
-            Run::Line(line) => vec![
-                SHELL.to_owned(),
-                "-c".to_owned(),
-                self.expand(line, number),
-            ],
-            Run::Words(words) => words.iter().map(|word| self.expand(word, number)).collect(),
-        };
-        let mut command = process::Command::new(words.remove(0));
-        command.args(words).env("TMPDIR", &self.own);
+        let run = &self.command.run;
+        let mut command = self.grounds.command(run, &self.standing, number);
         for (name, value) in &self.command.env {
             command.env(name, self.expand(value, number));
         }
@@ -125,19 +119,7 @@ impl Prepared {
     }
 
     fn expand(&self, template: &Template, number: u32) -> String {
-        template.expand(|variable| match variable {
-            Variable::Dir => self.own.display().to_string(),
-            // Beside ours.
-            Variable::DirOf(command) => self.own.with_file_name(command).display().to_string(),
-            Variable::Here => self.here.display().to_string(),
-            Variable::Number => number.to_string(),
-            Variable::Ip(host) => {
-                let mut addresses = self.addresses.iter();
-                let found = addresses.find(|(name, _)| name == host);
-                found.map_or_else(String::new, |(_, ip)| ip.to_string())
-            }
-            Variable::Name(host) => host.clone(),
-        })
+        self.grounds.expand(template, &self.standing, number)
     }
 
     fn failed(&self, source: ProcessError) -> CommandError {
@@ -148,13 +130,17 @@ impl Prepared {
     }
 }
 
+/// A command that runs.
+enum Named<'j> {
+    Service(&'j mut Service),
+    Driver(&'j mut Driver),
+}
+
 /// The services, ready, and the drivers.
 pub struct Job {
-    // Dropped in this order: drivers use services, and all use their folders.
+    // Dropped in this order: drivers use services.
     drivers: Vec<(Arc<Prepared>, Option<Driver>)>,
     services: Vec<Service>,
-    remarks: Vec<String>,
-    _scratch: Scratch,
 }
 
 impl Job {
@@ -163,34 +149,18 @@ impl Job {
         bed: &Bed,
         scenario: &Scenario,
         commands: &Commands,
+        grounds: &Arc<Grounds>,
         out: Option<&Path>,
     ) -> Result<Job, CommandError> {
         let folder = |path: &Path| {
             let path = path.to_owned();
             move |source| CommandError::Folder { path, source }
         };
-        let scratch = Scratch::new().map_err(folder(&std::env::temp_dir()))?;
         let mut job = Job {
             drivers: Vec::new(),
             services: Vec::new(),
-            remarks: Vec::new(),
-            _scratch: scratch,
         };
-        let user = job.open(bed, commands)?;
-        let addresses: Vec<(String, Ipv4Addr)> = bed
-            .topology()
-            .hosts
-            .iter()
-            .map(|host| (host.name.clone(), host.ip))
-            .collect();
-        let addresses = Arc::new(addresses);
         for command in &commands.commands {
-            // All of them at first: one may use another's.
-            let own = job._scratch.folder(&command.name);
-            own.map_err(folder(&job._scratch.path().join(&command.name)))?;
-        }
-        for command in &commands.commands {
-            let own = job._scratch.path().join(&command.name);
             let watch = Watch::new(command);
             let listener = watch.clone();
             let listener = Box::new(move |stream, line: &str| listener.line(stream, line));
@@ -200,10 +170,9 @@ impl Job {
             let prepared = Arc::new(Prepared {
                 host: bed.host(&command.host).ok_or_else(unknown)?.clone(),
                 ip: bed.topology().host(&command.host).ok_or_else(unknown)?.ip,
-                user: user.filter(|_| !command.root),
-                own,
-                here: here(command.file.as_ref().unwrap_or(&scenario.file)),
-                addresses: Arc::clone(&addresses),
+                user: grounds.user.filter(|_| !command.root),
+                standing: grounds.standing(&command.name, command.file.as_deref()),
+                grounds: Arc::clone(grounds),
                 output: Arc::new(output),
                 watch,
                 end_is_expected: scenario.expects_exit_of(&command.name),
@@ -217,62 +186,15 @@ impl Job {
         Ok(job)
     }
 
-    /// Makes the hosts ready for programs; the user that these run as.
-    fn open(&mut self, bed: &Bed, commands: &Commands) -> Result<Option<User>, CommandError> {
-        if let Err(error) = publish_names(bed.topology(), &self._scratch) {
-            self.remarks.push(format!(
-                "programs do not know the hosts by their names, only by {{host.NAME.ip}}: {error}"
-            ));
+    fn named(&mut self, command: &str) -> Option<Named<'_>> {
+        let mut services = self.services.iter_mut();
+        if let Some(service) = services.find(|service| service.prepared.name() == command) {
+            return Some(Named::Service(service));
         }
-        for host in bed.topology().hosts.iter() {
-            let Some(host) = bed.host(&host.name) else {
-                return Err(BedError::NoKernelIp.into());
-            };
-            if let Err(error) = open_host(host) {
-                self.remarks.push(format!(
-                    "host {}: ports below 1024 and ping need `root: true`: {error}",
-                    host.name()
-                ));
-            }
-        }
-        let Some(host) = commands.commands.first().and_then(|first| bed.host(&first.host)) else {
-            return Ok(None);
-        };
-        let user = User::caller();
-        match is_possible(host, user) {
-            Ok(()) => Ok(Some(user)),
-            Err(error) => {
-                self.remarks
-                    .push(format!("programs ran as the root of their hosts: {error}"));
-                Ok(None)
-            }
-        }
+        let mut drivers = self.drivers.iter_mut();
+        let (_, driver) = drivers.find(|(prepared, _)| prepared.name() == command)?;
+        driver.as_mut().map(Named::Driver)
     }
-}
-
-/// Whether a program can be somebody else than the sandbox's root.
-fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
-    let output = Output::new("", None, Box::new(|_, _| {}));
-    let output = output.map_err(|source| ProcessError::Spawn {
-        host: host.name().to_owned(),
-        program: SHELL.to_owned(),
-        source,
-    })?;
-    let mut nothing = process::Command::new(SHELL);
-    nothing.args(["-c", ":"]);
-    Program::start(host, nothing, Some(user), &Arc::new(output))?.wait()?;
-    Ok(())
-}
-
-/// The folder of a file; ours, if that is the standard input.
-fn here(file: &str) -> PathBuf {
-    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    std::path::absolute(if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    })
-    .unwrap_or_else(|_| folder.to_owned())
 }
 
 impl Activity for Job {
@@ -334,6 +256,22 @@ impl Load for Job {
 
     fn process(&mut self, _host: &str) -> Option<&mut Process> {
         None
+    }
+
+    fn order(&mut self, command: &str, order: Order) -> Progress {
+        match self.named(command) {
+            Some(Named::Service(service)) => service.order(order),
+            Some(Named::Driver(driver)) => driver.order(order),
+            None => Progress::Absent("it does not run yet".to_owned()),
+        }
+    }
+
+    fn progress(&mut self, command: &str) -> Progress {
+        match self.named(command) {
+            Some(Named::Service(service)) => service.progress(),
+            Some(Named::Driver(driver)) => driver.progress(),
+            None => Progress::Absent("it does not run yet".to_owned()),
+        }
     }
 
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {

@@ -7,8 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use scenario::units::show_duration;
 use scenario::workload::commands::{self, Ready, When};
-use testbeds::command::{Program, exit_code};
+use testbeds::command::{Census, Handle, Program, Remains, exit_code};
+
+use super::super::{Order, Progress};
+pub(super) use testbeds::command::describe_exit as describe;
 
 use super::{CommandError, Prepared};
 
@@ -19,6 +23,25 @@ const AFTERMATH: Duration = Duration::from_millis(200);
 /// How many lines of its output say why a service ended.
 const LAST_WORDS: usize = 3;
 
+/// What is said of a program that a fault had to kill.
+pub(super) const DISOBEYED: &str = "it did not end when it was asked to, and was killed";
+
+/// What a fault has made of a service.
+#[derive(Debug)]
+enum Faulted {
+    /// Nothing, or it has been undone.
+    No,
+    /// It is to end until then.
+    Stopping {
+        deadline: Instant,
+        remains: Option<Remains>,
+    },
+    /// It has ended.
+    Down,
+    /// It is to be ready until then.
+    Starting { deadline: Instant },
+}
+
 /// A service that runs.
 pub(super) struct Service {
     pub prepared: Arc<Prepared>,
@@ -27,6 +50,11 @@ pub(super) struct Service {
     pub exit: Option<i32>,
     /// When it was found that it has.
     ended: Option<Instant>,
+    faulted: Faulted,
+    /// How often a fault has ended it.
+    pub ended_by_faults: u64,
+    /// How often it was started.
+    pub starts: u32,
 }
 
 impl Service {
@@ -38,6 +66,9 @@ impl Service {
             program,
             exit: None,
             ended: None,
+            faulted: Faulted::No,
+            ended_by_faults: 0,
+            starts: 1,
         };
         service.await_ready(ready)?;
         tracing::info!(service = service.prepared.name(), "service is ready");
@@ -130,7 +161,8 @@ impl Service {
 
     /// An error if it has ended while it was still needed, and nobody expects that.
     pub fn check(&mut self) -> Result<(), CommandError> {
-        if self.exit.is_some() {
+        // What a fault does to it is no failure of its own.
+        if self.exit.is_some() || !matches!(self.faulted, Faulted::No) {
             return Ok(());
         }
         let Some(code) = self.try_wait()? else {
@@ -150,6 +182,125 @@ impl Service {
         })
     }
 
+    /// Begins to carry out what a fault does to it.
+    pub fn order(&mut self, order: Order) -> Progress {
+        let is_down = matches!(self.faulted, Faulted::Down);
+        let is_starting = matches!(self.faulted, Faulted::Starting { .. });
+        let has_ended = self.exit.is_some() || matches!(self.try_wait(), Ok(Some(_)));
+        match order {
+            Order::Start => self.start_again(),
+            _ if is_down => Progress::Absent("a fault had ended it".to_owned()),
+            _ if has_ended => Progress::Absent("it had ended by itself".to_owned()),
+            _ if is_starting => Progress::Absent("it was not ready again".to_owned()),
+            Order::Pause => of_handle(Some(&self.program.handle()), Handle::pause, "stopped"),
+            Order::Resume => {
+                of_handle(Some(&self.program.handle()), Handle::resume, "running again")
+            }
+            Order::Kill { .. } => {
+                let progress = of_handle(Some(&self.program.handle()), Handle::kill, "killed");
+                self.is_down(progress)
+            }
+            Order::Stop { .. } => {
+                let stop = self.prepared.command.stop;
+                let handle = self.program.handle();
+                self.faulted = Faulted::Stopping {
+                    deadline: Instant::now() + Duration::from_nanos(stop.within_ns),
+                    remains: handle.remains().ok().flatten(),
+                };
+                handle.signal(signal(stop.signal));
+                Progress::Pending
+            }
+        }
+    }
+
+    /// How far a stop or a start is.
+    pub fn progress(&mut self) -> Progress {
+        match &mut self.faulted {
+            Faulted::Stopping { deadline, remains } => {
+                let (is_late, remains) = (Instant::now() >= *deadline, remains.take());
+                let remark = match self.try_wait() {
+                    Err(error) => return self.is_down(Progress::failed(error)),
+                    Ok(Some(_)) => None,
+                    Ok(None) if is_late => {
+                        let killed = of_handle(Some(&self.program.handle()), Handle::kill, "killed");
+                        if let Progress::Unseen(_) = killed {
+                            return self.is_down(killed);
+                        }
+                        Some(DISOBEYED.to_owned())
+                    }
+                    Ok(None) => {
+                        if let Faulted::Stopping { remains: kept, .. } = &mut self.faulted {
+                            *kept = remains;
+                        }
+                        return Progress::Pending;
+                    }
+                };
+                self.is_down(ended(remains, remark))
+            }
+            Faulted::Starting { deadline } => {
+                let is_late = Instant::now() >= *deadline;
+                self.is_ready_again(is_late)
+            }
+            Faulted::Down | Faulted::No => Progress::done(0),
+        }
+    }
+
+    /// A fault has ended it.
+    fn is_down(&mut self, progress: Progress) -> Progress {
+        self.faulted = Faulted::Down;
+        self.ended_by_faults += 1;
+        // Its first process is dead; what was seen to live may live on for a while.
+        if !matches!(progress, Progress::Unseen(_))
+            && let Err(error) = self.program.wait()
+        {
+            return Progress::failed(error);
+        }
+        self.prepared.watch.run_is_over();
+        progress
+    }
+
+    fn start_again(&mut self) -> Progress {
+        self.prepared.watch.starts_again();
+        match self.prepared.start(1) {
+            Ok(program) => self.program = program,
+            Err(error) => return Progress::failed(error),
+        }
+        self.starts += 1;
+        self.ended = None;
+        let within = self.prepared.command.ready.as_ref();
+        let within = within.map_or(0, |ready| ready.within_ns);
+        self.faulted = Faulted::Starting {
+            deadline: Instant::now() + Duration::from_nanos(within),
+        };
+        Progress::Pending
+    }
+
+    /// That it does not come back is what the fault has shown, and no end of the run.
+    fn is_ready_again(&mut self, is_late: bool) -> Progress {
+        let Some(ready) = self.prepared.command.ready.clone() else {
+            return Progress::done(1);
+        };
+        let why = match self.try_wait() {
+            Err(error) => error.to_string(),
+            Ok(Some(code)) => format!(
+                "it ended before it was ready again: {}",
+                self.how_it_ended(code)
+            ),
+            Ok(None) if self.is_ready(&ready.when) => {
+                self.faulted = Faulted::No;
+                tracing::info!(service = self.prepared.name(), "service is ready again");
+                return Progress::done(1);
+            }
+            Ok(None) if is_late => format!(
+                "it was not ready again within {}: {}",
+                show_duration(ready.within_ns),
+                self.what_is_missing(&ready.when)
+            ),
+            Ok(None) => return Progress::Pending,
+        };
+        Progress::Unseen(why)
+    }
+
     fn try_wait(&mut self) -> Result<Option<i32>, CommandError> {
         let status = self.program.try_wait();
         let status = status.map_err(|error| self.prepared.failed(error))?;
@@ -166,7 +317,7 @@ impl Service {
 
     /// Asks it to end, unless it has; the result is false if it had to be killed.
     pub fn stop(&mut self) -> Result<bool, CommandError> {
-        if self.exit.is_some() {
+        if self.exit.is_some() || matches!(self.faulted, Faulted::Down) {
             return Ok(true);
         }
         let ended = self.try_wait()?;
@@ -187,20 +338,31 @@ impl Service {
     }
 }
 
-fn signal(declared: commands::Signal) -> Signal {
+/// What is seen of a program's processes when something is done to all of them; a program that has ended has none.
+pub(super) fn of_handle(
+    handle: Option<&Handle>,
+    act: impl FnOnce(&Handle) -> io::Result<Option<Census>>,
+    what: &str,
+) -> Progress {
+    let seen = handle.map_or(Ok(None), act);
+    Progress::of(seen.map(Option::unwrap_or_default), what)
+}
+
+/// A program has ended that was asked to: whether nothing is left of it.
+pub(super) fn ended(remains: Option<Remains>, remark: Option<String>) -> Progress {
+    let seen = remains.map_or(Ok(Census::default()), Remains::end);
+    match Progress::of(seen, "gone") {
+        Progress::Done { processes, .. } => Progress::Done { processes, remark },
+        other => other,
+    }
+}
+
+pub(super) fn signal(declared: commands::Signal) -> Signal {
     match declared {
         commands::Signal::Term => Signal::SIGTERM,
         commands::Signal::Int => Signal::SIGINT,
         commands::Signal::Quit => Signal::SIGQUIT,
         commands::Signal::Hup => Signal::SIGHUP,
         commands::Signal::Kill => Signal::SIGKILL,
-    }
-}
-
-/// An exit code for people.
-pub(super) fn describe(code: i32) -> String {
-    match Signal::try_from(code - 128) {
-        Ok(signal) => format!("ended by {}", signal.as_str()),
-        Err(_) => format!("exit code {code}"),
     }
 }

@@ -6,6 +6,8 @@ use regex::Regex;
 use scenario::workload::commands::{Command, Series, Source, When};
 use testbeds::command::Stream;
 
+use crate::experiment::fleet::now_ns;
+
 /// The most numbers of one series.
 pub(super) const MAX_NUMBERS: usize = 1_000_000;
 /// The most of a standard output that is taken for one JSON document.
@@ -30,6 +32,8 @@ struct Watched {
     regex: Option<Regex>,
     /// In the measure's own unit.
     numbers: Vec<f64>,
+    /// When each was written, in nanoseconds since 1970.
+    written_ns: Vec<u64>,
     beyond: bool,
 }
 
@@ -48,6 +52,7 @@ impl Watch {
                 Source::Json(_) => None,
             },
             numbers: Vec::new(),
+            written_ns: Vec::new(),
             beyond: false,
         });
         let mut sources = command.series.iter().map(|series| &series.source);
@@ -80,6 +85,11 @@ impl Watch {
             document.push_str(line);
             document.push('\n');
         }
+    }
+
+    /// It is started once more: what said that it was ready says nothing any more.
+    pub fn starts_again(&self) {
+        self.lock().is_ready = false;
     }
 
     /// A run is over: its standard output is whole.
@@ -122,6 +132,17 @@ impl Watch {
         numbers.collect()
     }
 
+    /// The numbers of each series with their times, as far as they are kept.
+    pub fn over_time(&self) -> Vec<(Series, Vec<(u64, f64)>)> {
+        let state = self.lock();
+        let series = state.series.iter().map(|watched| {
+            let written = watched.written_ns.iter().copied();
+            let points = written.zip(watched.numbers.iter().copied());
+            (watched.declared.clone(), points.collect())
+        });
+        series.collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,6 +155,7 @@ impl Watched {
             return;
         }
         self.numbers.push(number * self.declared.factor);
+        self.written_ns.push(now_ns());
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Core {
     /// What a Tofino's control plane sets besides tables.
     pub tofino: Box<crate::arch::tna::Fixed>,
     pub queues: Queues,
+    /// When the packet of this event came to its port.
+    pub arrived_ns: u64,
     recirculation: Recirculation,
     pool: Vec<Vec<u8>>,
     metas: Vec<Vec<u64>>,
@@ -58,6 +60,7 @@ impl Core {
             transmits: VecDeque::new(),
             tofino: Box::default(),
             queues,
+            arrived_ns: 0,
             recirculation: Recirculation::default(),
             pool: Vec::new(),
             metas: Vec::new(),
@@ -68,6 +71,7 @@ impl Core {
     /// Allows the passes of one event, which happens now.
     pub fn start_event(&mut self, now_ns: u64) {
         self.queues.set_now(now_ns);
+        self.arrived_ns = now_ns;
         self.allow_passes();
     }
 

@@ -70,8 +70,16 @@ impl Switch {
 
     /// A frame has arrived; packet-out if `port` is the CPU port.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
+        self.handle_arrival(now_ns, now_ns, port, frame);
+    }
+
+    /// A frame that arrived at `arrived_ns`, and waited for its turn. Programs see the former as the time of arrival (PSA's
+    /// `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's `ingress_mac_tstamp`), which a port of a switch stamps;
+    /// everything else happens now.
+    pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event(now_ns);
+        self.core.arrived_ns = arrived_ns.min(now_ns);
         let traced = self.traced(port, frame);
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);

@@ -451,6 +451,19 @@ fn timestamps_and_ports_are_seen() {
     ]
     .to_vec();
     assert_eq!(sent(&mut switch), [(9, expected)]);
+
+    // It has waited for its turn: ingress sees when it came, egress when it goes.
+    switch.handle_arrival(0x0f, 0x0a, 1, &[]);
+    let expected = [
+        [0, 0, 0, 0, 0, 0, 0, 0x0a].as_slice(),
+        &[0, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 0x0f],
+        &[0, 0, 0, 9],
+    ];
+    assert_eq!(sent(&mut switch), [(9, expected.concat())]);
+    // None comes from the future.
+    switch.handle_arrival(0x10, 0x20, 1, &[]);
+    assert_eq!(sent(&mut switch)[0].1[..8], [0, 0, 0, 0, 0, 0, 0, 0x10]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl PortIo for Mmsg {
                 if aux.is_some_and(|aux| aux.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0) {
                     finish_checksum(frame);
                 }
-                sink.frame(frame);
+                sink.frame(frame, 0);
             }
             if count < wanted {
                 break;

@@ -10,12 +10,15 @@ use crate::ports::offload::finish_checksum;
 use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Frames kept before they are handed to the kernel.
 const BATCH: usize = 64;
 /// Frames under way to a network card: two batches.
 const SEND_SLOTS: usize = 2 * BATCH;
 const TAG: usize = 4;
+/// What a frame waits at most, as far as is believed.
+const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 
 /// How a ring is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,8 +142,8 @@ impl Ring {
             .count()
     }
 
-    /// Hands the frame of the next slot over.
-    fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<Taken> {
+    /// Hands the frame of the next slot over; it is `now_ns` by the machine's clock.
+    fn hand_over(&mut self, sink: &mut dyn Sink, now_ns: u64) -> io::Result<Taken> {
         let Some(arrived) = self.incoming.arrived(self.next_in) else {
             return Ok(Taken::Cut);
         };
@@ -149,8 +152,10 @@ impl Ring {
             len,
             vlan_tpid,
             vlan_tci,
+            at_ns,
             bytes,
         } = arrived;
+        let waited_ns = waited_ns(now_ns, at_ns);
         let tag = stripped_tag(status, vlan_tpid, vlan_tci);
         let frame = if status & libc::TP_STATUS_COPY != 0 {
             self.large.resize(HEADROOM + MAX_FRAME, 0);
@@ -176,7 +181,7 @@ impl Ring {
         if status & libc::TP_STATUS_CSUMNOTREADY != 0 {
             finish_checksum(&mut frame[start..]);
         }
-        sink.frame(&frame[start..]);
+        sink.frame(&frame[start..], waited_ns);
         Ok(Taken::Whole)
     }
 
@@ -300,6 +305,22 @@ impl Ring {
     }
 }
 
+/// How long a frame has waited in the ring. Somebody may set the machine's clock meanwhile: what cannot be is no wait.
+fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
+    match now_ns.checked_sub(at_ns) {
+        Some(waited) if waited <= LONGEST_WAIT_NS => waited,
+        _ => 0,
+    }
+}
+
+/// The clock by which the kernel stamps frames.
+fn clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
 impl PortIo for Ring {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
@@ -310,8 +331,9 @@ impl PortIo for Ring {
             return Ok(received);
         }
         sink.arrived();
+        let now_ns = clock_ns();
         for _ in 0..ready {
-            let handed_over = self.hand_over(sink);
+            let handed_over = self.hand_over(sink, now_ns);
             self.incoming
                 .set_status(self.next_in, libc::TP_STATUS_KERNEL);
             self.next_in = (self.next_in + 1) % self.incoming.count();

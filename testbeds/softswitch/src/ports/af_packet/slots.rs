@@ -107,6 +107,8 @@ pub(super) struct Arrived<'a> {
     pub len: usize,
     pub vlan_tpid: u16,
     pub vlan_tci: u16,
+    /// When it came, by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
+    pub at_ns: u64,
     /// [`HEADROOM`] bytes, then as much of the frame as the slot holds.
     pub bytes: &'a mut [u8],
 }
@@ -187,6 +189,7 @@ impl Slots {
             len: header.tp_len as usize,
             vlan_tpid: header.tp_vlan_tpid,
             vlan_tci: header.tp_vlan_tci,
+            at_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
             bytes,
         })
     }

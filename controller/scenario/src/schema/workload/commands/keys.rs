@@ -2,17 +2,14 @@
 
 use super::metrics;
 use crate::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::schema::templates::RUN;
 
 pub(in crate::schema::workload) static COMMAND: Object = Object {
     what: "a command",
     keys: &[
         needed("name", Shape::Name, "its name"),
         needed("host", Shape::Name, "where it runs"),
-        needed(
-            "run",
-            Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]),
-            "a line for the shell, or words",
-        ),
+        needed("run", RUN, "a line for the shell, or words"),
         may(
             "ready",
             Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),

@@ -125,7 +125,14 @@ fn with(
         text: &source.text,
     };
     let mut file = Sink::new(text);
-    let read = of_file(sink, &mut file, name, beside("hosts"), beside("with"));
+    let read = of_file(
+        sink,
+        &mut file,
+        name,
+        &source.file,
+        beside("hosts"),
+        beside("with"),
+    );
     sink.adopt(file);
     let File {
         mut commands,
@@ -194,6 +201,7 @@ fn of_file(
     sink: &mut Sink<'_>,
     file: &mut Sink<'_>,
     name: &Spanned<String>,
+    path: &str,
     hosts: Option<&Node>,
     values: Option<&Node>,
 ) -> Option<File> {
@@ -226,18 +234,20 @@ fn of_file(
         folders,
         is_whole,
     } = commands::list(file, &commands, &[])?;
-    if is_whole {
-        commands::check_folders(file, &folders, &commands);
-    }
     let errors = file.errors();
     let probes = probes.map(|node| probes::read(file, &node));
     let probes = probes.unwrap_or_default();
-    let asked = probes
-        .iter()
-        .flat_map(|probe| [Some(&probe.from), probe.to.as_ref()].into_iter().flatten());
-    let named: Vec<&Spanned<String>> = hosts.iter().chain(asked).collect();
     // What was refused may have been where a role is played.
     let all_are_known = is_whole && file.errors() == errors;
+    if is_whole {
+        let asked = probes.iter().flat_map(|probe| &probe.folders);
+        let folders: Vec<_> = folders.iter().chain(asked).cloned().collect();
+        commands::check_folders(file, &folders, &commands);
+    }
+    let asked = probes
+        .iter()
+        .flat_map(|probe| [&probe.from].into_iter().chain(&probe.hosts));
+    let named: Vec<&Spanned<String>> = hosts.iter().chain(asked).collect();
     check_roles(file, &roles, &named, all_are_known);
     let host = |role: &str| {
         let player = players.get(role);
@@ -248,7 +258,7 @@ fn of_file(
         commands: commands.map(|command| command.with_hosts(&host)).collect(),
         probes: probes
             .into_iter()
-            .map(|probe| probe.of_file(&host))
+            .map(|probe| probe.of_file(path, &host))
             .collect(),
         roles: roles
             .iter()

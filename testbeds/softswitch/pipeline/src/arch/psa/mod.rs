@@ -150,10 +150,10 @@ impl Psa {
         passes: u32,
     ) {
         let x = &self.ingress;
-        let path_value = match path {
-            Path::Resubmit => self.paths.resubmit,
-            Path::Recirculate => self.paths.recirculate,
-            _ => self.paths.normal,
+        let (path_value, arrived_ns) = match path {
+            Path::Resubmit => (self.paths.resubmit, now_ns),
+            Path::Recirculate => (self.paths.recirculate, now_ns),
+            _ => (self.paths.normal, core.arrived_ns),
         };
         let frame = &mut core.frame;
         x.pipe.zero(frame);
@@ -171,7 +171,7 @@ impl Psa {
             Path::Recirculate => x.recirculate_in.load(frame, meta),
             _ => {}
         }
-        x.pipe.arrived(frame, now_ns, port, path_value);
+        x.pipe.arrived(frame, arrived_ns, port, path_value);
         // Everything else of the output starts as 0: class 0, no clone, no resubmit, no group.
         x.pipe.blocks.drop.set(frame, 1);
 

@@ -180,6 +180,7 @@ impl Tna {
                     let generator = &mut core.tofino.generator;
                     generator.recirculated(&mut core.stats, now_ns, pipe, &job.bytes);
                 }
+                core.arrived_ns = now_ns;
                 self.receive(core, now_ns, job.port, &job.bytes);
             }
         }
@@ -192,7 +193,7 @@ impl Tna {
             return;
         };
         let x = &pipeline.ingress;
-        let front = |core: &Core, to: &mut Vec<u8>| self.ingress_front(core, now_ns, arrival, to);
+        let front = |core: &Core, to: &mut Vec<u8>| self.ingress_front(core, arrival, to);
         match self.pass(core, now_ns, &x.half, arrival.port, front, arrival.bytes) {
             Some(out) => {
                 self.after_ingress(core, now_ns, x, arrival, &out);
@@ -254,11 +255,11 @@ impl Tna {
     }
 
     /// The ingress intrinsic metadata, then the port's or the resubmitted packet's.
-    fn ingress_front(&self, core: &Core, now_ns: u64, arrival: &Arrival<'_>, to: &mut Vec<u8>) {
+    fn ingress_front(&self, core: &Core, arrival: &Arrival<'_>, to: &mut Vec<u8>) {
         let again = u8::from(arrival.resubmitted.is_some());
         let port = (arrival.port as u16).to_be_bytes();
         to.extend([again << 7 | port[0], port[1]]);
-        to.extend(&now_ns.to_be_bytes()[2..]);
+        to.extend(&core.arrived_ns.to_be_bytes()[2..]);
         let start = to.len();
         let data = match arrival.resubmitted {
             Some(data) => data,

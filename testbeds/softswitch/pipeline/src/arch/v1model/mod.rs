@@ -119,7 +119,8 @@ impl V1model {
             }
             _ => {
                 std.ingress_port.set(frame, port.into());
-                std.ingress_global_timestamp.set(frame, now_ns / 1000);
+                let arrived_us = core.arrived_ns / 1000;
+                std.ingress_global_timestamp.set(frame, arrived_us);
             }
         }
         let length = bytes.len() as u64;

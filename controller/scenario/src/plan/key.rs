@@ -1,0 +1,30 @@
+//! Keys that a target cannot tell apart, or hold anything of.
+
+use super::TargetModel;
+use crate::diagnostic::{Code, Sink};
+use crate::model::Scenario;
+use crate::selection::Selection;
+
+pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
+    for fault in &scenario.faults {
+        if let Some(keys) = fault.keys.as_ref().filter(|_| !target.numbers_keys) {
+            let message = format!(
+                "this target cannot number the packets of {}: their cells would be looked for in registers stage by stage, and no text of it is written",
+                keys.of
+            );
+            sink.error(Code::Effect, keys.span, message)
+                .hint("the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`");
+        }
+        if let Selection::Share(share) = &fault.selection
+            && share.key.is_both_ways()
+            && !target.numbers_keys
+        {
+            let message = format!(
+                "this target cannot take both directions of a connection for one, as fault `{}` asks: which end comes first is told by comparing fields, and its gateways compare a field with numbers alone",
+                fault.id
+            );
+            sink.error(Code::Effect, fault.span, message)
+                .hint("the embedded switch and BMv2 can; or give each direction a fault of its own: `per: connection`");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What the controller does to programs and switches while the timeline is followed, and what was seen of it.
+//!
+//! Each turn of the loop [`Disruptor::turn`] looks which step is in force: what begins with it is done, what ends with it is
+//! undone. Nothing here waits: what takes its time (a program that ends, a switch that starts) is asked again next turn. All
+//! of it goes into [`Carried`], which a run's folder keeps, and by which [`DisruptionResult`] judges.
+
+mod result;
+mod switches;
+
+use scenario::disruption::{Disruption, Does, Subject};
+use scenario::expect::metric::{FaultMetric, Metric, Metrics};
+use serde::{Deserialize, Serialize};
+
+use super::fleet::now_ns;
+use super::workload::{Load, Order, Progress};
+use super::{ExperimentError, Planned};
+
+pub use result::DisruptionResult;
+pub use switches::Switchboard;
+
+/// One time that a disruption was carried out. Times are in nanoseconds since 1970, as those of captures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// Which fault.
+    pub fault: String,
+    /// The epoch that it began with.
+    pub epoch: u16,
+    /// When the controller began.
+    pub asked_ns: u64,
+    /// When it was seen to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_ns: Option<u64>,
+    /// To how many processes.
+    pub processes: u32,
+    /// When the controller began to undo it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo_ns: Option<u64>,
+    /// When it was seen to be undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone_ns: Option<u64>,
+    /// Why it was not carried out at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// What was seen instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
+    /// What else there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}
+
+impl Carried {
+    fn new(fault: &str, epoch: u16) -> Carried {
+        Carried {
+            fault: fault.to_owned(),
+            epoch,
+            asked_ns: now_ns(),
+            done_ns: None,
+            processes: 0,
+            undo_ns: None,
+            undone_ns: None,
+            skipped: None,
+            unseen: None,
+            remark: None,
+        }
+    }
+
+    /// Whether it was carried out, and all of it was seen.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
+    }
+
+    fn remark(&mut self, remark: impl Into<String>) {
+        let remark = remark.into();
+        self.remark = Some(match self.remark.take() {
+            Some(before) => format!("{before}; {remark}"),
+            None => remark,
+        });
+    }
+}
+
+/// How far a disruption is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is in force.
+    Idle,
+    /// It is being done.
+    Doing,
+    /// It is done, and lasts.
+    Done,
+    /// It is being undone.
+    Undoing,
+}
+
+struct Running<'p> {
+    disruption: &'p Disruption,
+    phase: Phase,
+    /// Whether its step was in force when it was looked at last.
+    was_in_force: bool,
+    /// What is being written of it: an index.
+    entry: usize,
+}
+
+/// Carries out the disruptions of a run.
+pub struct Disruptor<'p> {
+    running: Vec<Running<'p>>,
+    carried: Vec<Carried>,
+}
+
+impl<'p> Disruptor<'p> {
+    /// Of a scenario, before anything is done.
+    #[must_use]
+    pub fn of(planned: &'p Planned) -> Disruptor<'p> {
+        let disruptions = planned.scenario.disruptions.iter();
+        Disruptor {
+            running: disruptions
+                .map(|disruption| Running {
+                    disruption,
+                    phase: Phase::Idle,
+                    was_in_force: false,
+                    entry: 0,
+                })
+                .collect(),
+            carried: Vec::new(),
+        }
+    }
+
+    /// Does what begins with the step that is in force, and undoes what has ended.
+    pub fn turn(
+        &mut self,
+        epoch: u16,
+        load: &mut dyn Load,
+        switches: &mut Switchboard<'_>,
+    ) -> Result<(), ExperimentError> {
+        for running in &mut self.running {
+            let is_in_force = running.disruption.is_in_force(epoch);
+            let begins = is_in_force && !running.was_in_force;
+            running.was_in_force = is_in_force;
+            if begins && running.phase == Phase::Idle {
+                running.entry = self.carried.len();
+                let carried = Carried::new(&running.disruption.id, epoch);
+                self.carried.push(carried);
+                let carried = &mut self.carried[running.entry];
+                running.begin(carried, load, switches)?;
+            } else if begins {
+                let mut carried = Carried::new(&running.disruption.id, epoch);
+                carried.skipped = Some("the time before was not undone yet".to_owned());
+                self.carried.push(carried);
+            }
+            if running.phase != Phase::Idle {
+                let carried = &mut self.carried[running.entry];
+                running.go_on(is_in_force, carried, load, switches)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The run is over: whoever stands still goes on. What has ended is not started again.
+    pub fn finish(mut self, load: &mut dyn Load) -> Vec<Carried> {
+        for running in &mut self.running {
+            let Some(carried) = self.carried.get_mut(running.entry) else {
+                continue;
+            };
+            match running.phase {
+                Phase::Idle => {}
+                Phase::Doing | Phase::Done | Phase::Undoing => running.give_up(carried, load),
+            }
+        }
+        self.carried
+    }
+
+    /// How often each was carried out so far, under the names of expectations.
+    pub fn add_metrics(&self, metrics: &mut Metrics) {
+        for running in &self.running {
+            let id = &running.disruption.id;
+            let own = self.carried.iter().filter(|carried| carried.fault == *id);
+            let fired = own.filter(|carried| carried.skipped.is_none()).count();
+            metrics.insert(Metric::fault(id, FaultMetric::Fired), fired as f64);
+        }
+    }
+}
+
+impl Running<'_> {
+    fn begin(
+        &mut self,
+        carried: &mut Carried,
+        load: &mut dyn Load,
+        switches: &mut Switchboard<'_>,
+    ) -> Result<(), ExperimentError> {
+        let does = &self.disruption.does;
+        tracing::info!(fault = self.disruption.id, "{does}");
+        let for_good = does.is_for_good();
+        let progress = match does {
+            Does::Pause { command } => load.order(command, Order::Pause),
+            Does::Kill { command, .. } => load.order(command, Order::Kill { for_good }),
+            Does::Stop { command, .. } => load.order(command, Order::Stop { for_good }),
+            Does::Restart { switch, .. } => switches.take_down(switch),
+        };
+        self.phase = Phase::Doing;
+        self.has_come(progress, carried);
+        Ok(())
+    }
+
+    /// Looks after what is under way, and begins to undo what is over.
+    fn go_on(
+        &mut self,
+        is_in_force: bool,
+        carried: &mut Carried,
+        load: &mut dyn Load,
+        switches: &mut Switchboard<'_>,
+    ) -> Result<(), ExperimentError> {
+        let subject = self.disruption.does.subject();
+        if matches!(self.phase, Phase::Doing | Phase::Undoing) {
+            let progress = match subject {
+                Subject::Command(command) => load.progress(command),
+                Subject::Switch(switch) => switches.progress(switch)?,
+            };
+            self.has_come(progress, carried);
+        }
+        if self.phase == Phase::Done && self.is_over(is_in_force, carried) {
+            carried.undo_ns = Some(now_ns());
+            self.phase = Phase::Undoing;
+            let progress = match &self.disruption.does {
+                Does::Pause { command } => load.order(command, Order::Resume),
+                Does::Kill { command, .. } | Does::Stop { command, .. } => {
+                    load.order(command, Order::Start)
+                }
+                Does::Restart { switch, .. } => {
+                    switches.start(switch)?;
+                    Progress::Pending
+                }
+            };
+            self.has_come(progress, carried);
+        }
+        Ok(())
+    }
+
+    /// Whether what is done is to be undone.
+    fn is_over(&self, is_in_force: bool, carried: &Carried) -> bool {
+        match &self.disruption.does {
+            Does::Restart {
+                after_ns: Some(after_ns),
+                ..
+            } => {
+                let done_ns = carried.done_ns.unwrap_or(carried.asked_ns);
+                now_ns().saturating_sub(done_ns) >= *after_ns
+            }
+            does => !is_in_force && !does.is_for_good(),
+        }
+    }
+
+    fn has_come(&mut self, progress: Progress, carried: &mut Carried) {
+        let is_undone = self.phase == Phase::Undoing;
+        match progress {
+            Progress::Pending => {}
+            Progress::Done { processes, remark } if !is_undone => {
+                carried.done_ns = Some(now_ns());
+                carried.processes = processes;
+                if processes == 0 {
+                    carried.remark("it was between two runs");
+                }
+                remark.into_iter().for_each(|remark| carried.remark(remark));
+                self.phase = Phase::Done;
+            }
+            Progress::Done { remark, .. } => {
+                carried.undone_ns = Some(now_ns());
+                remark.into_iter().for_each(|remark| carried.remark(remark));
+                self.phase = Phase::Idle;
+            }
+            Progress::Absent(why) if !is_undone => {
+                carried.skipped = Some(why);
+                self.phase = Phase::Idle;
+            }
+            Progress::Absent(why) | Progress::Unseen(why) => {
+                // The first thing that went wrong is the one to know.
+                carried.unseen.get_or_insert(why);
+                // What was done and not seen to be is undone all the same.
+                self.phase = match is_undone {
+                    true => Phase::Idle,
+                    false => Phase::Done,
+                };
+            }
+        }
+    }
+
+    fn give_up(&mut self, carried: &mut Carried, load: &mut dyn Load) {
+        match &self.disruption.does {
+            Does::Pause { command } => {
+                carried.undo_ns.get_or_insert_with(now_ns);
+                let progress = load.order(command, Order::Resume);
+                self.phase = Phase::Undoing;
+                self.has_come(progress, carried);
+            }
+            does if does.is_for_good() && self.phase == Phase::Done => {}
+            _ if self.phase == Phase::Doing => {
+                carried.unseen = Some("the run was over before it was done".to_owned());
+            }
+            _ if self.phase == Phase::Undoing => {
+                carried.unseen.get_or_insert_with(|| {
+                    "the run was over before it was seen to be there again".to_owned()
+                });
+            }
+            _ => carried.remark("the run was over before it was to be started again"),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Switches that are taken down and brought up again.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use testbeds::bed::Bed;
+
+use super::super::ExperimentError;
+use super::super::fleet::Fleet;
+use super::super::launch::{LaunchError, START_TIMEOUT, SwitchProcess};
+use super::super::workload::Progress;
+
+/// What it takes to end and start switches.
+pub struct Switchboard<'a> {
+    /// Sessions with them.
+    pub fleet: &'a mut Fleet,
+    /// Their processes.
+    pub(crate) processes: &'a mut [SwitchProcess],
+    /// The network that their ports are in.
+    pub bed: &'a Bed,
+    /// The program that they run.
+    pub weir: &'a Path,
+    /// Those that have been started, and have not said yet where they listen; since when.
+    pub starting: &'a mut Vec<(String, Instant)>,
+}
+
+impl Switchboard<'_> {
+    /// Kills a switch's process; [`Switchboard::progress`] sees it end.
+    pub(super) fn take_down(&mut self, switch: &str) -> Progress {
+        self.fleet.take_down(switch);
+        let Some((_, process)) = self.process(switch) else {
+            return Progress::Absent("there is no such switch".to_owned());
+        };
+        process.take_down();
+        Progress::Pending
+    }
+
+    /// Starts it again; [`Switchboard::progress`] sees to the rest.
+    pub(super) fn start(&mut self, switch: &str) -> Result<(), ExperimentError> {
+        let (bed, weir) = (self.bed, self.weir);
+        if let Some((device_id, process)) = self.process(switch) {
+            process.start_again(bed, weir, device_id)?;
+            self.starting.push((switch.to_owned(), Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// Whether a switch that is to be down is dead; whether one that was started has been told everything, and shows it. That
+    /// one does not come back is no fault of the scenario's.
+    pub(super) fn progress(&mut self, switch: &str) -> Result<Progress, ExperimentError> {
+        let done = || Progress::Done {
+            processes: 1,
+            remark: None,
+        };
+        if let Some((_, process)) = self.process(switch)
+            && process.is_down()
+        {
+            return Ok(match process.is_gone()? {
+                true => done(),
+                false => Progress::Pending,
+            });
+        }
+        let started = self.starting.iter().position(|(name, _)| name == switch);
+        let Some(index) = started else {
+            return Ok(Progress::Pending);
+        };
+        let since = self.starting[index].1;
+        let Some((_, process)) = self.process(switch) else {
+            return Ok(Progress::Pending);
+        };
+        let Some(address) = process.address(Duration::ZERO)? else {
+            if since.elapsed() < START_TIMEOUT {
+                return Ok(Progress::Pending);
+            }
+            let reason = format!("nothing heard for {} s", START_TIMEOUT.as_secs());
+            let switch = switch.to_owned();
+            return Err(LaunchError::Start { switch, reason }.into());
+        };
+        self.starting.remove(index);
+        let (shown, told) = self.fleet.bring_up(switch, &address)?;
+        Ok(match shown == told {
+            true => done(),
+            false => Progress::Unseen(format!(
+                "of {told} entries, groups and sessions that it was told again it shows {shown}"
+            )),
+        })
+    }
+
+    /// Its process, and the number by which it knows itself.
+    fn process(&mut self, switch: &str) -> Option<(u64, &mut SwitchProcess)> {
+        let mut numbered = (1..).zip(self.processes.iter_mut());
+        numbered.find(|(_, process)| process.name() == switch)
+    }
+}

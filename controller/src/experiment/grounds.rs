@@ -1,0 +1,212 @@
+//! What the user's programs stand on, whether a workload or a probe starts them: the user that they run as, folders of their
+//! own, the hosts' names, and what variables stand for.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+
+use scenario::Scenario;
+use scenario::probe::{Ask, Probe};
+use scenario::workload::commands::{Command, Run};
+use scenario::workload::{Template, Variable, Workload};
+use testbeds::bed::{Bed, BedError};
+use testbeds::command::{Output, Program, Scratch, User, open_host, publish_names};
+use testbeds::host::{Host, ProcessError};
+
+use super::workload::CommandError;
+
+/// The shell of lines.
+const SHELL: &str = "/bin/sh";
+
+/// Where one program stands.
+pub struct Standing {
+    /// `{dir}`
+    own: PathBuf,
+    /// `{here}`: the folder of the file that it is written in.
+    here: PathBuf,
+}
+
+/// What programs of the user's stand on, for as long as somebody has it.
+pub struct Grounds {
+    /// As whom they run; none: as the root of the sandbox.
+    pub user: Option<User>,
+    /// What a reader of a run's figures has to know of this.
+    pub remarks: Vec<String>,
+    /// The scenario's file.
+    file: String,
+    /// For `{host.NAME.ip}`.
+    addresses: Vec<(String, Ipv4Addr)>,
+    /// None where nothing of the user's runs.
+    scratch: Option<Scratch>,
+}
+
+impl Grounds {
+    /// Makes the hosts ready for the programs of a scenario, if it has any.
+    pub fn prepare(bed: &Bed, scenario: &Scenario) -> Result<Arc<Grounds>, CommandError> {
+        let hosts = bed.topology().hosts.iter();
+        let mut grounds = Grounds {
+            user: None,
+            remarks: Vec::new(),
+            file: scenario.file.clone(),
+            addresses: hosts.map(|host| (host.name.clone(), host.ip)).collect(),
+            scratch: None,
+        };
+        let folders: Vec<String> = commands(scenario)
+            .iter()
+            .map(|command| command.name.clone())
+            .chain(programs(scenario).map(|(probe, _)| folder_of(probe)))
+            .collect();
+        if folders.is_empty() {
+            return Ok(Arc::new(grounds));
+        }
+        let failed = |path: PathBuf| move |source| CommandError::Folder { path, source };
+        let scratch = Scratch::new().map_err(failed(std::env::temp_dir()))?;
+        // All of them at first: one may use another's.
+        for name in &folders {
+            let made = scratch.folder(name);
+            made.map_err(failed(scratch.path().join(name)))?;
+        }
+        grounds.open(bed, &scratch)?;
+        grounds.scratch = Some(scratch);
+        Ok(Arc::new(grounds))
+    }
+
+    /// Makes the hosts ready, and finds as whom programs run there.
+    fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), CommandError> {
+        if let Err(error) = publish_names(bed.topology(), scratch) {
+            self.remarks.push(format!(
+                "programs do not know the hosts by their names, only by {{host.NAME.ip}}: {error}"
+            ));
+        }
+        let mut first = None;
+        for host in bed.topology().hosts.iter() {
+            let host = bed.host(&host.name).ok_or(BedError::NoKernelIp)?;
+            if let Err(error) = open_host(host) {
+                self.remarks.push(format!(
+                    "host {}: ports below 1024 and ping need `root: true`: {error}",
+                    host.name()
+                ));
+            }
+            first = first.or(Some(host));
+        }
+        let Some(host) = first else {
+            return Ok(());
+        };
+        let user = User::caller();
+        match is_possible(host, user) {
+            Ok(()) => self.user = Some(user),
+            Err(error) => self
+                .remarks
+                .push(format!("programs ran as the root of their hosts: {error}")),
+        }
+        Ok(())
+    }
+
+    /// `{dir}` of a command.
+    fn folder(&self, name: &str) -> PathBuf {
+        let scratch = self.scratch.as_ref();
+        scratch.map_or_else(PathBuf::new, |scratch| scratch.path().join(name))
+    }
+
+    /// Where a program stands, by the name of its folder and the workload file that it is of, if it is of one.
+    pub fn standing(&self, name: &str, file: Option<&str>) -> Standing {
+        Standing {
+            own: self.folder(name),
+            here: here(file.unwrap_or(&self.file)),
+        }
+    }
+
+    /// What starts a program for the n-th time.
+    pub fn command(&self, run: &Run, standing: &Standing, number: u32) -> process::Command {
+        let mut words: Vec<String> = match run {
+            Run::Line(line) => vec![
+                SHELL.to_owned(),
+                "-c".to_owned(),
+                self.expand(line, standing, number),
+            ],
+            Run::Words(words) => {
+                let words = words.iter();
+                words
+                    .map(|word| self.expand(word, standing, number))
+                    .collect()
+            }
+        };
+        let mut command = process::Command::new(words.remove(0));
+        command.args(words).env("TMPDIR", &standing.own);
+        command
+    }
+
+    /// A text with the values of its variables.
+    pub fn expand(&self, template: &Template, standing: &Standing, number: u32) -> String {
+        template.expand(|variable| match variable {
+            Variable::Dir => standing.own.display().to_string(),
+            Variable::DirOf(command) => self.folder(command).display().to_string(),
+            Variable::Here => standing.here.display().to_string(),
+            Variable::Number => number.to_string(),
+            Variable::Ip(host) => {
+                let mut addresses = self.addresses.iter();
+                let found = addresses.find(|(name, _)| name == host);
+                found.map_or_else(String::new, |(_, ip)| ip.to_string())
+            }
+            Variable::Name(host) => host.clone(),
+        })
+    }
+
+    /// What starts the program of a probe for its n-th question.
+    pub fn asker(
+        self: &Arc<Self>,
+        probe: &Probe,
+        run: &Run,
+    ) -> Arc<dyn Fn(u32) -> process::Command + Send + Sync> {
+        let (grounds, run) = (Arc::clone(self), run.clone());
+        let standing = self.standing(&folder_of(probe), probe.file.as_deref());
+        Arc::new(move |number| grounds.command(&run, &standing, number))
+    }
+}
+
+/// The commands of a scenario's workload.
+pub fn commands(scenario: &Scenario) -> &[Command] {
+    match &scenario.workload {
+        Some(Workload::Commands(commands)) => &commands.commands,
+        _ => &[],
+    }
+}
+
+/// The programs of a scenario's probes.
+pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &Run)> {
+    scenario.probes.iter().filter_map(|probe| match &probe.ask {
+        Ask::Run(run) => Some((probe, run)),
+        _ => None,
+    })
+}
+
+/// No command is called so: names have no `@`.
+fn folder_of(probe: &Probe) -> String {
+    format!("{}@probe", probe.name)
+}
+
+/// Whether a program can be somebody else than the sandbox's root.
+fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
+    let output = Output::new("", None, Box::new(|_, _| {}));
+    let output = output.map_err(|source| ProcessError::Spawn {
+        host: host.name().to_owned(),
+        program: SHELL.to_owned(),
+        source,
+    })?;
+    let mut nothing = process::Command::new(SHELL);
+    nothing.args(["-c", ":"]);
+    Program::start(host, nothing, Some(user), &Arc::new(output))?.wait()?;
+    Ok(())
+}
+
+/// The folder of a file; ours, if that is the standard input.
+pub fn here(file: &str) -> PathBuf {
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    std::path::absolute(if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    })
+    .unwrap_or_else(|_| folder.to_owned())
+}

@@ -1,0 +1,116 @@
+//! What a run's captures and counters say of its triggers.
+
+use scenario::expect::metric::{Metric, TriggerMetric};
+use scenario::plan::{PlannedTrigger, SwitchPlan};
+use serde::Serialize;
+
+use super::Planned;
+use super::conclusion::count;
+use super::proof::{Evidence, Loss, Proof};
+
+/// What a trigger did: what the switch counted, and what captures saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TriggerResult {
+    /// Its name.
+    pub name: String,
+    /// The switch that it is in.
+    pub switch: String,
+    /// What it waits for, for people.
+    pub what: String,
+    /// How often it came on, for all keys together: counted by the switch, where that is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<u64>,
+    /// The same from captures: the frames that came, replayed through the model.
+    pub observed: u64,
+    /// Where each key follows its own: frames that it would have counted, and whose key had no cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyless: Option<u64>,
+    /// Whether all of that agrees.
+    pub proved: bool,
+    /// Why not; or what else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl TriggerResult {
+    /// Of all triggers, in declared order.
+    pub fn all(planned: &Planned, proof: &Proof, evidence: &Evidence) -> Vec<TriggerResult> {
+        let switches = planned.plan.switches.iter();
+        let placed = switches.flat_map(|switch| switch.triggers.iter().map(move |t| (switch, t)));
+        let mut placed: Vec<(&SwitchPlan, &PlannedTrigger)> = placed.collect();
+        placed.sort_by_key(|(_, trigger)| trigger.index);
+        let results = placed.into_iter();
+        results
+            .map(|(switch, named)| TriggerResult::of(planned, switch, named, (proof, evidence)))
+            .collect()
+    }
+
+    fn of(
+        planned: &Planned,
+        switch: &SwitchPlan,
+        named: &PlannedTrigger,
+        (proof, evidence): (&Proof, &Evidence),
+    ) -> TriggerResult {
+        let seen = proof.triggers[named.index];
+        let counted = evidence.triggers.get(named.index).copied().unwrap_or_default();
+        let on = named.counter.is_some().then_some(counted.on);
+        let mut against = Vec::new();
+        if let Some(on) = on.filter(|on| *on != seen.came_on) {
+            against.push(format!(
+                "the switch counted that it came on {}, captures saw {}",
+                count(on, "time"),
+                seen.came_on
+            ));
+        }
+        let keys = planned.scenario.triggers[named.index].keys.as_ref();
+        let keyless = Metric::trigger(&named.name, TriggerMetric::Keyless);
+        if let Some(keys) = keys.filter(|_| seen.keyless > 0)
+            && !planned.scenario.expects_of(&keyless)
+        {
+            against.push(format!(
+                "it did not count {} of {} for which the switch had no cell: write a greater `keys` than {}, or expect `{keyless}`",
+                count(seen.keyless, "frame"),
+                keys.of,
+                keys.most
+            ));
+        }
+        if seen.keyless != counted.keyless {
+            against.push(format!(
+                "the switch counted {} without a cell for their key, captures saw {}",
+                counted.keyless, seen.keyless
+            ));
+        }
+        if let Some(keys) = keys.filter(|_| seen.conflated > 0) {
+            against.push(format!(
+                "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
+                count(seen.conflated, "frame"),
+                keys.of
+            ));
+        }
+        if seen.is_crowded {
+            against.push(
+                "too many frames came while it turned to tell which of them met it on".to_owned(),
+            );
+        }
+        let losses = proof.losses.iter().filter(|loss| loss.switch == switch.name);
+        // Where nothing is counted, there is nothing to prove.
+        against.extend(losses.filter(|_| on.is_some()).map(Loss::to_string));
+        let proved = against.is_empty();
+        if proved && seen.is_ambiguous {
+            against.push(
+                "frames that came while it turned fit two readings; the one that agrees with its count is taken"
+                    .to_owned(),
+            );
+        }
+        TriggerResult {
+            name: named.name.clone(),
+            switch: switch.name.clone(),
+            what: named.what.clone(),
+            on,
+            observed: seen.came_on,
+            keyless: keys.map(|_| seen.keyless),
+            proved,
+            reason: (!against.is_empty()).then(|| against.join("; ")),
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Panels over one axis of time, one under the other, as SVG text: what happened when.
+//!
+//! Colours are the page's own, so that a drawing is light or dark as its reader's system is. Each panel says above itself what
+//! it shows, so there is no legend to look up. What is drawn is bounded: see [`COLUMNS`].
+
+mod scale;
+
+use std::fmt::Write as _;
+
+use super::html::escape;
+use super::plot::Span;
+pub use scale::Unit;
+use scale::{Scale, step, tick};
+
+/// So many columns have points or marks of their own: more would lie on each other.
+pub const COLUMNS: usize = 700;
+
+// Of the drawing, in its own units, which are about pixels.
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 14.0;
+/// What a panel has above it for its title.
+const TITLE: f64 = 18.0;
+const GAP: f64 = 8.0;
+/// A line of the steps' names.
+const LINE: f64 = 14.0;
+/// So many of those at most.
+const LINES: usize = 6;
+/// A letter is hardly ever wider.
+const LETTER: f64 = 6.6;
+
+/// Panels over one axis of time.
+pub struct Chart<'a> {
+    /// The axis begins at 0 and ends here, in seconds.
+    pub end_s: f64,
+    /// Stretches of it that have a name; a name may come again.
+    pub bands: &'a [Span<'a>],
+    /// Moments that are marked through all panels.
+    pub moments: &'a [f64],
+    /// From top to bottom.
+    pub panels: &'a [Panel],
+}
+
+/// One of them.
+pub struct Panel {
+    /// What it shows: `probe page, latency`.
+    pub title: String,
+    /// What its numbers are.
+    pub unit: Unit,
+    /// What is drawn.
+    pub content: Content,
+}
+
+/// What a panel has over time.
+pub enum Content {
+    /// When something happened, in seconds; true: wrongly.
+    Marks(Vec<(f64, bool)>),
+    /// From when to when something was so.
+    Stretches(Vec<(f64, f64)>),
+    /// Values at times; what has none is marked at the top.
+    Points(Vec<(f64, Option<f64>)>),
+    /// Values of bins of so many seconds, from 0 on, before and after the faults.
+    Bins {
+        /// Of each bin.
+        width_s: f64,
+        /// What went in.
+        sent: Vec<f64>,
+        /// What came out.
+        received: Vec<f64>,
+    },
+}
+
+/// Of points in a column, the highest and the lowest; all of them where that is not more.
+pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f64>)> {
+    if points.len() <= 2 * COLUMNS {
+        return points.to_vec();
+    }
+    type Column = Option<((f64, f64), (f64, f64))>;
+    let mut columns: Vec<Column> = vec![None; COLUMNS + 1];
+    let mut missing = vec![None; COLUMNS + 1];
+    for (at, value) in points {
+        let index = ((at / end_s * COLUMNS as f64) as usize).min(COLUMNS);
+        let Some(value) = value else {
+            missing[index] = Some((*at, None));
+            continue;
+        };
+        let point = (*at, *value);
+        columns[index] = Some(match columns[index] {
+            None => (point, point),
+            Some((low, high)) => (
+                if point.1 < low.1 { point } else { low },
+                if point.1 > high.1 { point } else { high },
+            ),
+        });
+    }
+    let of_column = |(low, high): ((f64, f64), (f64, f64))| {
+        let both = [low, high];
+        let count = if low == high { 1 } else { 2 };
+        both.into_iter()
+            .take(count)
+            .map(|(at, value)| (at, Some(value)))
+    };
+    let known = columns.into_iter().flatten().flat_map(of_column);
+    let mut thinned: Vec<_> = known.chain(missing.into_iter().flatten()).collect();
+    thinned.sort_by(|a, b| a.0.total_cmp(&b.0));
+    thinned
+}
+
+impl Chart<'_> {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let (names, lines) = self.names();
+        let mut y = LINE * (lines as f64) + 4.0;
+        let first = y;
+        let mut body = String::new();
+        for panel in self.panels {
+            y += TITLE;
+            self.panel(&mut body, panel, y);
+            y += panel.height() + GAP;
+        }
+        let last = y;
+        let height = last + 40.0;
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
+             aria-label=\"what happened when\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+             <g font-size=\"12\" font-family=\"system-ui, sans-serif\" fill=\"currentColor\">\n"
+        );
+        self.bands(&mut svg, first, last);
+        svg += &names;
+        self.axis(&mut svg, first, last);
+        self.moments(&mut svg, first, last);
+        svg += &body;
+        svg += "</g></svg>";
+        svg
+    }
+
+    fn x(&self, at_s: f64) -> f64 {
+        let share = (at_s / self.end_s).clamp(0.0, 1.0);
+        LEFT + share * (WIDTH - LEFT - RIGHT)
+    }
+
+    /// The steps' names, each once, above where it comes first; and how many lines they take.
+    fn names(&self) -> (String, usize) {
+        let mut ends: Vec<f64> = Vec::new();
+        let mut text = String::new();
+        let mut told: Vec<&str> = Vec::new();
+        for band in self.bands {
+            if told.contains(&band.name) {
+                continue;
+            }
+            told.push(band.name);
+            let times = self
+                .bands
+                .iter()
+                .filter(|other| other.name == band.name)
+                .count();
+            let shown = match times {
+                1 => band.name.to_owned(),
+                _ => format!("{} ×{times}", band.name),
+            };
+            let width = LETTER * shown.chars().count() as f64;
+            // What begins near the end is written to the left of it.
+            let x = self.x(band.from).min(WIDTH - width);
+            let line = ends.iter().position(|end| *end < x).unwrap_or(ends.len());
+            if line >= LINES {
+                continue;
+            }
+            match ends.get_mut(line) {
+                Some(end) => *end = x + width + LETTER,
+                None => ends.push(x + width + LETTER),
+            }
+            let y = LINE * (line as f64 + 1.0);
+            let _ = writeln!(
+                text,
+                "<text x=\"{x:.1}\" y=\"{y:.0}\" fill=\"var(--warn)\">{}</text>",
+                escape(&shown)
+            );
+        }
+        (text, ends.len())
+    }
+
+    /// Shades the steps through all panels. Those that lie closer than can be seen are one.
+    fn bands(&self, svg: &mut String, top: f64, bottom: f64) {
+        let mut drawn: Vec<(&str, f64, f64)> = Vec::new();
+        for band in self.bands {
+            let (from, to) = (self.x(band.from), self.x(band.to));
+            match drawn.last_mut() {
+                Some((name, _, end)) if *name == band.name && from - *end < 0.5 => *end = to,
+                _ => drawn.push((band.name, from, to)),
+            }
+        }
+        for (name, from, to) in drawn {
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{from:.1}\" y=\"{top:.0}\" width=\"{:.1}\" height=\"{:.0}\" fill=\"var(--warn)\" \
+                 fill-opacity=\"0.14\"><title>{}</title></rect>",
+                (to - from).max(0.5),
+                bottom - top,
+                escape(name)
+            );
+        }
+    }
+
+    /// The axis of time, with a line at each mark through all panels.
+    fn axis(&self, svg: &mut String, top: f64, bottom: f64) {
+        let step = step(self.end_s, 12);
+        let count = (self.end_s / step + 1e-9) as usize;
+        for number in 0..=count {
+            let at_s = number as f64 * step;
+            let x = self.x(at_s);
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {top:.0}V{:.0}\" stroke=\"var(--line)\" stroke-width=\"0.7\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+                bottom + 4.0,
+                bottom + 18.0,
+                tick(at_s)
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\" opacity=\"0.75\">seconds since the workload began</text>",
+            WIDTH - RIGHT,
+            bottom + 32.0
+        );
+    }
+
+    fn moments(&self, svg: &mut String, top: f64, bottom: f64) {
+        let lines = self.moments.iter();
+        let path: String = lines
+            .map(|at_s| format!("M{:.1} {top:.0}V{bottom:.0}", self.x(*at_s)))
+            .collect();
+        if !path.is_empty() {
+            let _ = writeln!(
+                svg,
+                "<path d=\"{path}\" stroke=\"var(--warn)\" stroke-width=\"0.7\" opacity=\"0.55\"/>"
+            );
+        }
+    }
+
+    fn stretches(&self, svg: &mut String, stretches: &[(f64, f64)], top: f64, height: f64) {
+        for (from, to) in stretches {
+            let (from, to) = (self.x(*from), self.x(*to));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"var(--warn)\"/>",
+                top + height * 0.2,
+                (to - from).max(1.5),
+                height * 0.6
+            );
+        }
+    }
+
+    fn panel(&self, svg: &mut String, panel: &Panel, top: f64) {
+        let height = panel.height();
+        match &panel.content {
+            Content::Marks(marks) => {
+                title(svg, top, &panel.title, "", "");
+                self.marks(svg, marks, top, height);
+            }
+            Content::Stretches(stretches) => {
+                title(svg, top, &panel.title, "", "");
+                self.stretches(svg, stretches, top, height);
+            }
+            Content::Points(points) => {
+                let values: Vec<f64> = points.iter().filter_map(|point| point.1).collect();
+                let (scale, of, name) = Scale::of(values, panel.unit);
+                let name = match (name, scale.is_log()) {
+                    (name, false) => name.to_owned(),
+                    ("", true) => "logarithmic".to_owned(),
+                    (name, true) => format!("{name}, logarithmic"),
+                };
+                title(svg, top, &panel.title, &name, "");
+                ticks(svg, &scale, top, height);
+                self.points(svg, points, (&scale, of), top, height);
+            }
+            Content::Bins {
+                width_s,
+                sent,
+                received,
+            } => {
+                let all = sent.iter().chain(received);
+                let most = all.copied().fold(0.0, f64::max);
+                let (of, name) = panel.unit.shown(most);
+                let scale = Scale::linear(most / of, 3);
+                let what = "<tspan fill=\"var(--other)\" font-weight=\"600\">sent</tspan> and \
+                            <tspan fill=\"var(--main)\" font-weight=\"600\">received</tspan>";
+                title(svg, top, &panel.title, name, what);
+                ticks(svg, &scale, top, height);
+                let at = |value: f64| top + height * (1.0 - scale.share(value / of));
+                // What was received lies over what was sent: what is seen of that was lost, or is late.
+                if let Some(line) = self.stairs(sent, *width_s, at) {
+                    let _ = writeln!(
+                        svg,
+                        "<path d=\"{line}\" fill=\"none\" stroke=\"var(--other)\" stroke-width=\"1.3\"/>"
+                    );
+                }
+                if let Some(line) = self.stairs(received, *width_s, at) {
+                    let base = top + height;
+                    let _ = writeln!(
+                        svg,
+                        "<path d=\"{line}V{base:.0}H{LEFT}Z\" fill=\"var(--main)\" fill-opacity=\"0.25\"/>\
+                         <path d=\"{line}\" fill=\"none\" stroke=\"var(--main)\" stroke-width=\"1.3\"/>"
+                    );
+                }
+            }
+        }
+        let base = top + height;
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{LEFT} {base:.0}H{:.0}\" stroke=\"currentColor\" stroke-width=\"0.7\" opacity=\"0.5\"/>",
+            WIDTH - RIGHT
+        );
+    }
+
+    /// Marks in a column are one.
+    fn marks(&self, svg: &mut String, marks: &[(f64, bool)], top: f64, height: f64) {
+        for (wrong, colour) in [(false, "--warn"), (true, "--bad")] {
+            let of_kind = marks.iter().filter(|mark| mark.1 == wrong);
+            let mut columns: Vec<i64> = of_kind.map(|mark| (self.x(mark.0) * 2.0) as i64).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            let path: String = columns
+                .iter()
+                .map(|column| format!("M{:.1} {top:.0}v{height:.0}", *column as f64 / 2.0))
+                .collect();
+            if !path.is_empty() {
+                let _ = writeln!(
+                    svg,
+                    "<path d=\"{path}\" stroke=\"var({colour})\" stroke-width=\"1\"/>"
+                );
+            }
+        }
+    }
+
+    fn points(
+        &self,
+        svg: &mut String,
+        points: &[(f64, Option<f64>)],
+        (scale, of): (&Scale, f64),
+        top: f64,
+        height: f64,
+    ) {
+        let (mut dots, mut gaps) = (String::new(), String::new());
+        for (at_s, value) in thinned(points, self.end_s) {
+            let x = self.x(at_s);
+            let _ = match value {
+                Some(value) => {
+                    let y = top + height * (1.0 - scale.share(value / of));
+                    write!(dots, "M{x:.1} {y:.1}h0")
+                }
+                None => write!(gaps, "M{:.1} {:.0}l3 5l3-5z", x - 3.0, top - 1.0),
+            };
+        }
+        let _ = writeln!(
+            svg,
+            "<path d=\"{dots}\" stroke=\"var(--main)\" stroke-width=\"3\" stroke-linecap=\"round\"/>"
+        );
+        if !gaps.is_empty() {
+            let _ = writeln!(svg, "<path d=\"{gaps}\" fill=\"var(--warn)\"/>");
+        }
+    }
+
+    /// A line over bins, as far as the axis goes.
+    fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
+        let mut line = String::new();
+        let shown = bins.iter().enumerate();
+        for (number, value) in shown.take_while(|(n, _)| *n as f64 * width_s < self.end_s) {
+            let y = at(*value);
+            let end = self.x((number + 1) as f64 * width_s);
+            let _ = match number {
+                0 => write!(line, "M{LEFT} {y:.1}H{end:.1}"),
+                _ => write!(line, "V{y:.1}H{end:.1}"),
+            };
+        }
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+impl Panel {
+    fn height(&self) -> f64 {
+        match self.content {
+            Content::Marks(_) | Content::Stretches(_) => 10.0,
+            Content::Points(_) => 84.0,
+            Content::Bins { .. } => 52.0,
+        }
+    }
+}
+
+/// What a panel shows, above it.
+fn title(svg: &mut String, top: f64, text: &str, unit: &str, more: &str) {
+    let y = top - 6.0;
+    let unit = match unit {
+        "" => String::new(),
+        unit => format!(", {unit}"),
+    };
+    let more = match more {
+        "" => String::new(),
+        more => format!(": {more}"),
+    };
+    let _ = writeln!(
+        svg,
+        "<text x=\"{LEFT}\" y=\"{y:.0}\">{}{unit}{more}</text>",
+        escape(text)
+    );
+}
+
+fn ticks(svg: &mut String, scale: &Scale, top: f64, height: f64) {
+    for value in scale.ticks() {
+        let y = top + height * (1.0 - scale.share(value));
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{LEFT} {y:.1}H{:.0}\" stroke=\"var(--line)\" stroke-width=\"0.7\"/>\
+             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0,
+            tick(value)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(bands: &[Span<'_>], panels: &[Panel]) -> String {
+        let chart = Chart {
+            end_s: 10.0,
+            bands,
+            moments: &[2.5],
+            panels,
+        };
+        chart.svg()
+    }
+
+    fn panel(unit: Unit, content: Content) -> Panel {
+        Panel {
+            title: "a <b>".to_owned(),
+            unit,
+            content,
+        }
+    }
+
+    #[test]
+    fn everything_lies_over_one_axis() {
+        let span = |name, from, to| Span { name, from, to };
+        let bands = [
+            span("cut", 5.0, 6.0),
+            span("cut", 7.0, 8.0),
+            span("x&y", 9.0, 10.0),
+        ];
+        let marks = panel(
+            Unit::Number,
+            Content::Marks(vec![(5.0, false), (5.0, false), (5.5, true)]),
+        );
+        let points = panel(
+            Unit::Time,
+            Content::Points(vec![(5.0, Some(2e6)), (5.0, None)]),
+        );
+        let bins = panel(
+            Unit::Throughput,
+            Content::Bins {
+                width_s: 5.0,
+                sent: vec![2e3, 4e3, 9e3],
+                received: vec![2e3, 0.0],
+            },
+        );
+        let svg = chart(&bands, &[marks, points, bins]);
+        // The middle of the axis.
+        let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
+        for at_5_s in [
+            format!("<rect x=\"{middle:.1}\""),
+            format!("M{middle:.1} "),
+            format!("H{middle:.1}V"),
+        ] {
+            assert!(svg.contains(&at_5_s), "{at_5_s}\n{svg}");
+        }
+        assert!(svg.contains("cut ×2") && svg.contains("x&amp;y") && svg.contains("a &lt;b&gt;"));
+        assert!(svg.contains(", ms<") && svg.contains(", kB/s:"), "{svg}");
+        // Two hits at one time are one mark, a wrong one has its own colour; a gap is marked.
+        assert_eq!(svg.matches("var(--bad)").count(), 1);
+        assert_eq!(svg.matches("l3 5l3-5z").count(), 1);
+        // The third bin lies beyond the end.
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert!(!svg.contains("\"#"), "colours are the page's");
+    }
+
+    #[test]
+    fn nothing_is_a_drawing_too() {
+        let empty = [
+            panel(Unit::Time, Content::Points(Vec::new())),
+            panel(Unit::Number, Content::Marks(Vec::new())),
+            panel(
+                Unit::Packets,
+                Content::Bins {
+                    width_s: 1.0,
+                    sent: vec![0.0],
+                    received: Vec::new(),
+                },
+            ),
+        ];
+        let svg = chart(&[], &empty);
+        assert!(svg.starts_with("<svg") && !svg.contains("NaN"), "{svg}");
+    }
+
+    #[test]
+    fn a_drawing_is_bounded_and_shows_the_extremes() {
+        let points: Vec<_> = (0..300_000)
+            .map(|n| {
+                let value = match n {
+                    140_001 => Some(9e9),
+                    _ if n % 1000 == 7 => None,
+                    _ => Some(1e6 + f64::from(n % 100)),
+                };
+                (f64::from(n) / 30_000.0, value)
+            })
+            .collect();
+        let few = thinned(&points, 10.0);
+        assert!(few.len() <= 3 * (COLUMNS + 1), "{}", few.len());
+        assert!(few.contains(&(140_001.0 / 30_000.0, Some(9e9))));
+        assert!(few.iter().any(|point| point.1.is_none()));
+        let marks = points.iter().map(|point| (point.0, false)).collect();
+        let svg = chart(
+            &[],
+            &[
+                panel(Unit::Time, Content::Points(points)),
+                panel(Unit::Number, Content::Marks(marks)),
+            ],
+        );
+        assert!(svg.len() < 100_000, "{}", svg.len());
+        // One point is 9,000 times as high as the others.
+        assert!(svg.contains("ms, logarithmic") || svg.contains("s, logarithmic"));
+    }
+}

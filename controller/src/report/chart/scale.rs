@@ -1,0 +1,168 @@
+//! Axes: which numbers stand at them, in which unit, and at which height a value lies.
+
+use crate::report::grouped;
+
+/// What numbers are; they are shown in the multiple that fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Size,
+    /// Bits in a second.
+    Rate,
+    /// Bytes in a second.
+    Throughput,
+    /// Packets in a second.
+    Packets,
+    /// As they are.
+    Number,
+}
+
+impl Unit {
+    /// What values up to this are shown in: how many of the unit's own it is, and its name.
+    pub(super) fn shown(self, most: f64) -> (f64, &'static str) {
+        let steps: &[(f64, &str)] = match self {
+            Unit::Time => &[(1e3, "µs"), (1e6, "ms"), (1e9, "s")],
+            Unit::Size => &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
+            Unit::Rate => &[
+                (1.0, "bit/s"),
+                (1e3, "kbit/s"),
+                (1e6, "Mbit/s"),
+                (1e9, "Gbit/s"),
+            ],
+            Unit::Throughput => &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")],
+            Unit::Packets => &[(1.0, "packets/s")],
+            Unit::Number => &[(1.0, "")],
+        };
+        let fitting = steps.iter().rev().find(|(of, _)| most >= *of);
+        *fitting.unwrap_or(&steps[0])
+    }
+}
+
+/// A vertical axis: from values to heights.
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    /// From one mark to the next; 0: it is logarithmic.
+    step: f64,
+}
+
+impl Scale {
+    /// From 0 to a round number, in so many steps at most.
+    pub fn linear(most: f64, steps: u32) -> Scale {
+        let step = step(most, steps);
+        let high = (most / step - 1e-9).ceil().max(1.0) * step;
+        Scale {
+            low: 0.0,
+            high,
+            step,
+        }
+    }
+
+    /// For values of a unit, with the multiple of it that is shown. Logarithmic where the highest is far from most of the
+    /// others, which would all lie at the bottom.
+    pub fn of(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
+        values.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (values.first(), values.last()) else {
+            let (of, name) = unit.shown(0.0);
+            return (Scale::linear(1.0, 4), of, name);
+        };
+        let median = values[values.len() / 2];
+        if *least > 0.0 && *most > 20.0 * median {
+            // What most of them are in.
+            let (of, name) = unit.shown(median);
+            let scale = Scale {
+                low: 10_f64.powf((least / of).log10().floor()),
+                high: 10_f64.powf((most / of).log10().ceil()),
+                step: 0.0,
+            };
+            return (scale, of, name);
+        }
+        let (of, name) = unit.shown(*most);
+        (Scale::linear(most / of, 4), of, name)
+    }
+
+    pub fn is_log(&self) -> bool {
+        self.step == 0.0
+    }
+
+    /// From 0 at the bottom to 1 at the top.
+    pub fn share(&self, value: f64) -> f64 {
+        let share = match self.is_log() {
+            true => (value / self.low).log10() / (self.high / self.low).log10(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    pub fn ticks(&self) -> Vec<f64> {
+        if self.is_log() {
+            let decades = (self.high / self.low).log10().round() as i32;
+            let every = (decades / 4).max(1);
+            let ticks = (0..=decades).filter(|decade| decade % every == 0);
+            return ticks.map(|decade| self.low * 10_f64.powi(decade)).collect();
+        }
+        let count = (self.high / self.step).round() as usize;
+        (0..=count)
+            .map(|number| number as f64 * self.step)
+            .collect()
+    }
+}
+
+/// The least round number of which no more than so many make up the whole.
+pub(super) fn step(whole: f64, count: u32) -> f64 {
+    let least = whole / f64::from(count);
+    if least <= 0.0 || !least.is_finite() {
+        return 1.0;
+    }
+    let decade = 10_f64.powf(least.log10().floor());
+    let fitting = [1.0, 2.0, 2.5, 5.0]
+        .into_iter()
+        .find(|of| of * decade >= least * (1.0 - 1e-9));
+    fitting.unwrap_or(10.0) * decade
+}
+
+/// A number at an axis: 20, 0.25, 15,000.
+pub(super) fn tick(value: f64) -> String {
+    match value {
+        value if value >= 10_000.0 => grouped(value.round() as u64),
+        _ => ((value * 1e6).round() / 1e6).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        for (most, high, marks) in [
+            (0.0, 1.0, 2),
+            (7.3, 7.5, 4),
+            (100.0, 100.0, 3),
+            (0.031, 0.04, 3),
+            (1234.0, 1500.0, 4),
+        ] {
+            let scale = Scale::linear(most, 3);
+            let found = (scale.high, scale.ticks().len());
+            assert!(
+                (found.0 - high).abs() < 1e-9 && found.1 == marks,
+                "{most}: {found:?}"
+            );
+        }
+        let (log, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e9], Unit::Time);
+        assert_eq!((of, unit), (1e6, "ms"));
+        assert!((log.low - 0.1).abs() < 1e-9 && (log.high - 10_000.0).abs() < 1e-6 && log.is_log());
+        assert_eq!(log.ticks().len(), 6);
+        let (linear, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e7], Unit::Time);
+        assert_eq!(
+            (linear.high, of, unit, linear.is_log()),
+            (20.0, 1e6, "ms", false)
+        );
+        assert_eq!(
+            [tick(0.25), tick(20.0), tick(15_000.0)],
+            ["0.25", "20", "15,000"]
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! What was done to programs and switches, in tables.
+
+use scenario::model::Scenario;
+
+use super::table::Table;
+use super::{Check, grouped, milliseconds};
+use crate::experiment::{Carried, DisruptionResult};
+
+/// What each did, how often, and how long it took at worst.
+pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
+    let head = [
+        "fault",
+        "effect",
+        "host",
+        "done",
+        "seen",
+        "took",
+        "lasted",
+        "undone in",
+    ];
+    let mut table = Table::new(head);
+    for result in results {
+        let mut declared = scenario.disruptions.iter();
+        let declared = declared.find(|disruption| disruption.id == result.id);
+        let longest = |span: fn(&Carried) -> Option<u64>| {
+            let spans = result.times.iter().filter_map(span);
+            spans.max().map_or_else(String::new, milliseconds)
+        };
+        table.row([
+            result.id.clone(),
+            declared.map_or_else(String::new, |disruption| disruption.does.to_string()),
+            result.host.clone().unwrap_or_default(),
+            grouped(result.fired),
+            grouped(result.observed),
+            longest(|time| Some(time.done_ns?.saturating_sub(time.asked_ns))),
+            longest(|time| Some(time.undo_ns?.saturating_sub(time.done_ns?))),
+            longest(|time| Some(time.undone_ns?.saturating_sub(time.undo_ns?))),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`table`] mean.
+pub const LEGEND: &str = "\"Done\" is how often the controller carried it out. \"Seen\": /proc showed that all processes had \
+     stopped and went on again, or that none was left; a program that was started again was ready, a switch showed all \
+     entries. \"Took\", \"lasted\" and \"undone in\" are the longest: from its beginning until it was seen to be done, from \
+     then until the controller began to undo it, and from there until that was seen.";
+
+/// Of so many times each is told.
+const TOLD: usize = 100;
+
+/// Each time of each, since the workload began at `start_ns`.
+pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
+    let head = [
+        "fault",
+        "on",
+        "at",
+        "done after",
+        "undone at",
+        "after",
+        "processes",
+        "",
+    ];
+    let mut table = Table::new(head);
+    let times = results
+        .iter()
+        .flat_map(|result| result.times.iter().map(move |time| (result, time)));
+    for (result, time) in times.take(TOLD) {
+        let since = |at_ns: Option<u64>, from_ns: u64| {
+            at_ns.map_or_else(String::new, |ns| milliseconds(ns.saturating_sub(from_ns)))
+        };
+        let notes = [&time.skipped, &time.unseen, &time.remark];
+        let notes: Vec<&str> = notes.into_iter().flatten().map(String::as_str).collect();
+        table.row([
+            result.id.clone(),
+            result.on.clone(),
+            since(Some(time.asked_ns), start_ns),
+            since(time.done_ns, time.asked_ns),
+            since(time.undo_ns, start_ns),
+            since(time.undone_ns, time.undo_ns.unwrap_or_default()),
+            grouped(u64::from(time.processes)),
+            notes.join("; "),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`times_table`] mean.
+pub const TIMES_LEGEND: &str = "Each time, the first hundred at most: when the controller began, since the start of the workload, \
+     and after how long it was seen to be done; the same of its end.";
+
+/// Whether a disruption is proved: both its counts, and what is wrong.
+pub fn check(result: &DisruptionResult) -> Check {
+    let counts = format!(
+        "{}: carried out {}, seen {}",
+        result.id,
+        times(result.fired),
+        times(result.observed)
+    );
+    let text = match &result.reason {
+        Some(reason) => format!("{counts}: {reason}"),
+        None => counts,
+    };
+    Check::new(result.proved, text)
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{} times", grouped(count)),
+    }
+}

@@ -1,0 +1,43 @@
+//! How often triggers came on, in a table.
+
+use super::table::Table;
+use super::{Check, grouped};
+use crate::experiment::TriggerResult;
+
+/// What each waits for, and how often it came on.
+pub fn table(results: &[TriggerResult]) -> Table {
+    let mut table = Table::new(["trigger", "switch", "is on", "counted", "seen"]);
+    for result in results {
+        table.row([
+            result.name.clone(),
+            result.switch.clone(),
+            result.what.clone(),
+            result.on.map_or_else(String::new, grouped),
+            grouped(result.observed),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`table`] mean.
+pub const LEGEND: &str = "\"Counted\" is how often it came on by the switch's own counter, where there is one; of a trigger \
+     with keys, for all of them together. \"Seen\" comes from the captures alone.";
+
+/// Whether a trigger is proved; nothing of one that is not counted and of which nothing is wrong.
+pub fn check(result: &TriggerResult) -> Option<Check> {
+    let counted = result.on.map(|on| {
+        format!(
+            "trigger {}: the switch counted {}, captures saw {}",
+            result.name,
+            grouped(on),
+            grouped(result.observed)
+        )
+    });
+    let text = match (counted, &result.reason) {
+        (Some(counted), None) => counted,
+        (Some(counted), Some(reason)) => format!("{counted}: {reason}"),
+        (None, Some(reason)) if !result.proved => format!("trigger {}: {reason}", result.name),
+        (None, _) => return None,
+    };
+    Some(Check::new(result.proved, text))
+}

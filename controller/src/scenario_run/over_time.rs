@@ -1,0 +1,397 @@
+//! A run over time, on one axis: steps of the timeline, what faults hit, how long others waited meanwhile, what flows carried.
+
+use std::collections::BTreeMap;
+
+use scenario::expect::Measure;
+use serde::Serialize;
+
+use crate::experiment::proof::{Carried, MOST_FLOWS, Outcome, Throughput};
+use crate::experiment::steps::begun;
+use crate::experiment::{Planned, Run};
+use crate::report::chart::{COLUMNS, Chart, Content, Panel, Unit, thinned};
+use crate::report::grouped;
+use crate::report::html::Page;
+use crate::report::plot::Span;
+
+/// So many series of numbers are shown; the tables have all.
+const MOST_SERIES: usize = 24;
+
+/// More lines than this through all panels would be a grey field.
+const MOST_MOMENTS: usize = 60;
+
+/// What happened when. Times are in seconds since the workload began.
+#[derive(Serialize)]
+pub(super) struct OverTime<'r> {
+    #[serde(skip)]
+    end_s: f64,
+    #[serde(skip)]
+    steps: Vec<Span<'r>>,
+    /// What was done to programs and switches: from when it was seen until it was undone, or to the end.
+    disruptions: Vec<Disrupted<'r>>,
+    /// What each fault hit, in declared order.
+    hits: BTreeMap<&'r str, Vec<Hit>>,
+    /// Numbers of clients, probes and commands.
+    series: Vec<Series>,
+    /// Series that are not shown.
+    #[serde(skip)]
+    others: usize,
+    /// What flows carried.
+    flows: Vec<Flow<'r>>,
+}
+
+/// A fault that hits no packet.
+#[derive(Serialize)]
+struct Disrupted<'r> {
+    fault: &'r str,
+    #[serde(skip)]
+    title: String,
+    from_to_s: Vec<(f64, f64)>,
+}
+
+/// What a flow carried.
+#[derive(Serialize)]
+struct Flow<'r> {
+    flow: &'r str,
+    #[serde(flatten)]
+    carried: &'r Throughput,
+}
+
+/// Hits of a fault that lie so close that a reader sees one.
+#[derive(Serialize)]
+struct Hit {
+    /// The first of them.
+    at_s: f64,
+    /// How many.
+    hits: u64,
+    /// Of those, missed or collateral.
+    wrong: u64,
+}
+
+/// Numbers over time.
+#[derive(Serialize)]
+struct Series {
+    /// `client a, latency`
+    name: String,
+    measure: Measure,
+    /// When, and what; nothing for no answer. Of more than are seen, the highest and the lowest of each stretch.
+    points: Vec<(f64, Option<f64>)>,
+    #[serde(skip)]
+    count: usize,
+}
+
+impl<'r> OverTime<'r> {
+    pub fn of(planned: &'r Planned, run: &'r Run) -> OverTime<'r> {
+        let end_s = run.wall.as_secs_f64().max(1e-3);
+        let start_ns = run.evidence.start_ns().unwrap_or(0);
+        let since = |at_ns: u64| (at_ns as f64 - start_ns as f64) / 1e9;
+        let mut series = series(run, since, end_s);
+        let others = series.len().saturating_sub(MOST_SERIES);
+        series.truncate(MOST_SERIES);
+        let flows = run.throughput.iter();
+        OverTime {
+            end_s,
+            steps: steps(planned, run, end_s),
+            disruptions: disruptions(run, since, end_s),
+            hits: hits(planned, run, since, end_s),
+            series,
+            others,
+            flows: flows
+                .map(|(flow, carried)| Flow { flow, carried })
+                .collect(),
+        }
+    }
+
+    /// Adds it to a page, if anything happened.
+    pub fn add(&self, page: &mut Page, planned: &Planned) {
+        let mut panels: Vec<Panel> = Vec::new();
+        for fault in &planned.scenario.faults {
+            panels.extend(self.marks(&fault.id));
+        }
+        panels.extend(self.disruptions.iter().map(|disrupted| Panel {
+            title: disrupted.title.clone(),
+            unit: Unit::Number,
+            content: Content::Stretches(disrupted.from_to_s.clone()),
+        }));
+        panels.extend(self.series.iter().map(Series::panel));
+        for Flow { flow, carried } in &self.flows {
+            panels.extend(carried_panels(flow, carried));
+        }
+        if panels.is_empty() {
+            return;
+        }
+        let chart = Chart {
+            end_s: self.end_s,
+            bands: &self.steps,
+            moments: &self.moments(),
+            panels: &panels,
+        };
+        page.heading("What happened when");
+        page.figure(&chart.svg(), &self.caption());
+    }
+
+    /// When faults hit something, where that was seldom enough to be told apart in all panels.
+    fn moments(&self) -> Vec<f64> {
+        let marks = self.hits.values().flatten();
+        let moments: Vec<f64> = marks.map(|hit| hit.at_s).collect();
+        match moments.len() > MOST_MOMENTS {
+            true => Vec::new(),
+            false => moments,
+        }
+    }
+
+    fn marks(&self, fault: &str) -> Option<Panel> {
+        let hits = self.hits.get(fault)?;
+        let all: u64 = hits.iter().map(|hit| hit.hits).sum();
+        let wrong: u64 = hits.iter().map(|hit| hit.wrong).sum();
+        let told = match wrong {
+            0 => String::new(),
+            wrong => format!(", of which {} missed or collateral", grouped(wrong)),
+        };
+        let noun = if all == 1 { "packet" } else { "packets" };
+        Some(Panel {
+            title: format!("fault {fault}: {} {noun}{told}", grouped(all)),
+            unit: Unit::Number,
+            content: Content::Marks(hits.iter().map(|hit| (hit.at_s, hit.wrong > 0)).collect()),
+        })
+    }
+
+    /// What a reader has to know to read it.
+    fn caption(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.steps.is_empty() {
+            parts.push("Shaded: steps of the timeline.".to_owned());
+        }
+        if !self.disruptions.is_empty() {
+            let text = "Bars: from when a program or a switch was seen to be disrupted, until that was undone.";
+            parts.push(text.to_owned());
+        }
+        if !self.hits.is_empty() {
+            let marks: usize = self.hits.values().map(Vec::len).sum();
+            let all: u64 = self.hits.values().flatten().map(|hit| hit.hits).sum();
+            let merged = match marks as u64 == all {
+                true => String::new(),
+                false => format!(
+                    "; {} packets are {} marks, since one stands for all within {} ms",
+                    grouped(all),
+                    grouped(marks as u64),
+                    short(self.end_s * 1e3 / COLUMNS as f64)
+                ),
+            };
+            let lines = match self.moments().is_empty() {
+                true => "",
+                false => " A thin line goes from each through all panels.",
+            };
+            parts.push(format!(
+                "Marks: packets that a fault hit, when they came to its switch{merged}.{lines}"
+            ));
+        }
+        if self
+            .series
+            .iter()
+            .any(|series| series.points.iter().any(|point| point.1.is_none()))
+        {
+            parts.push("Triangles at the top: questions without a good answer.".to_owned());
+        }
+        if self
+            .series
+            .iter()
+            .any(|series| series.points.len() < series.count)
+        {
+            parts.push(format!(
+                "Of series with more than {} numbers, the highest and the lowest of each {} ms are shown.",
+                grouped(2 * COLUMNS as u64),
+                short(self.end_s * 1e3 / COLUMNS as f64)
+            ));
+        }
+        if self
+            .series
+            .iter()
+            .any(|series| series.name.starts_with("command "))
+        {
+            parts.push(
+                "A command's run stands at its beginning, a number of its output at the time when it was written."
+                    .to_owned(),
+            );
+        }
+        if self.others > 0 {
+            parts.push(format!(
+                "{} more series are in the tables and metrics alone.",
+                self.others
+            ));
+        }
+        if let Some(Flow { carried, .. }) = self.flows.first() {
+            parts.push(format!(
+                "Flows, from the captures, in bins of {} ms: in grey what their senders sent, over it in blue what came out \
+                 towards their receivers.",
+                short(carried.bin_ns as f64 / 1e6)
+            ));
+        }
+        if self.flows.len() == MOST_FLOWS {
+            parts.push(format!(
+                "{MOST_FLOWS} flows are shown at most, those first that faults act on."
+            ));
+        }
+        parts.join(" ")
+    }
+}
+
+impl Series {
+    fn panel(&self) -> Panel {
+        Panel {
+            title: self.name.clone(),
+            unit: match self.measure {
+                Measure::Duration => Unit::Time,
+                Measure::Size => Unit::Size,
+                Measure::Rate => Unit::Rate,
+                Measure::Number => Unit::Number,
+            },
+            content: Content::Points(self.points.clone()),
+        }
+    }
+}
+
+/// 1.4, 25, 0.071: two digits that mean something.
+fn short(value: f64) -> String {
+    let digits = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Clients and commands, then probes, each in declared order.
+fn series(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
+    let measured = run.timed.iter().map(|timed| {
+        let points = timed.points.iter();
+        let points = points.map(|(at_ns, value)| (since(*at_ns), Some(*value)));
+        (
+            timed.name.clone(),
+            timed.measure,
+            points.collect::<Vec<_>>(),
+        )
+    });
+    let probes = run.probes.iter().map(|probe| {
+        let points = probe.samples.iter().map(|sample| {
+            let latency = sample.latency_ns.map(|ns| ns as f64);
+            (sample.at_ns as f64 / 1e9, latency)
+        });
+        let name = format!("probe {}, latency", probe.name);
+        (name, Measure::Duration, points.collect::<Vec<_>>())
+    });
+    let all = measured.chain(probes);
+    let all = all.map(|(name, measure, mut points)| {
+        // What services wrote before the workload began, and after it, is not of it.
+        points.retain(|(at_s, _)| (0.0..=end_s).contains(at_s));
+        Series {
+            name,
+            measure,
+            count: points.len(),
+            points: thinned(&points, end_s),
+        }
+    });
+    all.filter(|series| !series.points.is_empty()).collect()
+}
+
+/// What each fault hit: one for all that lie in a column of a drawing.
+fn hits<'r>(
+    planned: &'r Planned,
+    run: &Run,
+    since: impl Fn(u64) -> f64,
+    end_s: f64,
+) -> BTreeMap<&'r str, Vec<Hit>> {
+    let mut columns: BTreeMap<(&str, usize), Hit> = BTreeMap::new();
+    for hit in &run.hits {
+        let Some(injection) = planned.plan.injections.get(hit.injection) else {
+            continue;
+        };
+        let at_s = since(hit.at_ns).clamp(0.0, end_s);
+        let column = (at_s / end_s * COLUMNS as f64) as usize;
+        let own = columns
+            .entry((injection.fault.as_str(), column))
+            .or_insert(Hit {
+                at_s,
+                hits: 0,
+                wrong: 0,
+            });
+        own.at_s = own.at_s.min(at_s);
+        own.hits += 1;
+        own.wrong += u64::from(hit.outcome != Outcome::Hit);
+    }
+    let mut hits: BTreeMap<&str, Vec<Hit>> = BTreeMap::new();
+    for ((fault, _), hit) in columns {
+        hits.entry(fault).or_default().push(hit);
+    }
+    hits
+}
+
+/// Bytes and packets of a flow.
+fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
+    let width_s = carried.bin_ns as f64 / 1e9;
+    let panel = |unit, of: fn(&Carried) -> u64| {
+        let rates = |bins: &[Carried]| bins.iter().map(|bin| of(bin) as f64 / width_s).collect();
+        Panel {
+            title: format!("flow {flow}"),
+            unit,
+            content: Content::Bins {
+                width_s,
+                sent: rates(&carried.sent),
+                received: rates(&carried.received),
+            },
+        }
+    };
+    [
+        panel(Unit::Throughput, |bin| bin.bytes),
+        panel(Unit::Packets, |bin| bin.packets),
+    ]
+}
+
+fn disruptions(run: &Run, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Disrupted<'_>> {
+    let results = run.disruptions.iter().filter_map(|result| {
+        let times = result.times.iter();
+        let from_to_s: Vec<(f64, f64)> = times
+            .filter_map(|time| {
+                let from = since(time.done_ns?).clamp(0.0, end_s);
+                let to = time.undone_ns.map_or(end_s, &since).clamp(from, end_s);
+                Some((from, to))
+            })
+            .collect();
+        (!from_to_s.is_empty()).then(|| Disrupted {
+            fault: &result.id,
+            title: format!("fault {}: {} of {}", result.id, result.kind, result.on),
+            from_to_s,
+        })
+    });
+    results.collect()
+}
+
+/// The steps of the timeline that have a name.
+fn steps<'r>(planned: &'r Planned, run: &Run, end_s: f64) -> Vec<Span<'r>> {
+    let epochs = &planned.scenario.epochs;
+    // What never began has no width at the end.
+    let begun = begun(epochs, &run.evidence.writes).into_iter();
+    let begun: Vec<f64> = begun
+        .map(|at_ns| at_ns.map_or(end_s, |at_ns| at_ns as f64 / 1e9))
+        .collect();
+    let nexts = begun.iter().copied().skip(1).chain([end_s]);
+    let steps = epochs.iter().zip(&begun).zip(nexts);
+    steps
+        .filter_map(|((epoch, from), to)| {
+            let from = *from;
+            let name = epoch.step.as_deref()?;
+            let to = to.min(end_s);
+            (from < to).then_some(Span { name, from, to })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_digits() {
+        let shown = [1.4286, 25.0, 0.071_43, 500.0, 0.0, 10.0].map(short);
+        assert_eq!(shown, ["1.4", "25", "0.071", "500", "0", "10"]);
+    }
+}

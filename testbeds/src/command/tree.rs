@@ -1,0 +1,368 @@
+//! All processes of a program: those of its process group, and all that descend from them, wherever they went.
+//!
+//! Servers leave their group (PostgreSQL's backends each lead a session), so a signal to the group reaches half of them. What
+//! is found here is what /proc says; it is asked again until it stays the same, since processes make others meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpid};
+
+/// How often a tree that grows is looked at again, at most.
+const LOOKS: usize = 64;
+/// How long the kernel may take to do what a signal says: a process that waits for a disk hears nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+
+/// What was seen of a program's processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    /// How many there were.
+    pub processes: u32,
+    /// Those that did not become what they had to, with their states.
+    pub others: Vec<(i32, char)>,
+}
+
+/// A living process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    /// As it is signalled.
+    pid: i32,
+    /// By which others call it their parent.
+    known_as: i32,
+    parent: i32,
+    group: i32,
+    state: char,
+    /// Since the machine was started, in ticks: with the number it names a process for good.
+    started: u64,
+}
+
+/// The processes of a program whose first one is `leader`, which nobody else may reap meanwhile.
+#[derive(Debug)]
+pub(super) struct Tree {
+    leader: Pid,
+    found: Vec<Entry>,
+}
+
+impl Tree {
+    /// As it is now.
+    pub fn of(leader: Pid) -> io::Result<Tree> {
+        let mut tree = Tree {
+            leader,
+            found: Vec::new(),
+        };
+        tree.look()?;
+        Ok(tree)
+    }
+
+    /// Sends all of them a signal, until there is nobody new; those that make others have to be among those that it stops or
+    /// ends, or there may be no end.
+    fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        let mut told: BTreeSet<(i32, u64)> = BTreeSet::new();
+        for _ in 0..LOOKS {
+            let mut is_new = false;
+            for entry in &self.found {
+                if told.insert((entry.pid, entry.started)) {
+                    is_new = true;
+                    match kill(Pid::from_raw(entry.pid), signal) {
+                        Ok(()) | Err(Errno::ESRCH) => {}
+                        Err(errno) => return Err(errno.into()),
+                    }
+                }
+            }
+            if !is_new {
+                return Ok(());
+            }
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Stops all of them where they are, and looks whether they stand still.
+    ///
+    /// Who has called vfork(2) waits for its child to become another program, hears no signal meanwhile, and would wait for as
+    /// long as the child is stopped. So such a child goes on for a moment.
+    pub fn stop(&mut self) -> io::Result<Census> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.signal(Signal::SIGSTOP)?;
+            self.look()?;
+            let is_stopped = |entry: &&Entry| matches!(entry.state, 'T' | 't');
+            let others = self.found.iter().filter(|entry| !is_stopped(entry));
+            let others: Vec<&Entry> = others.collect();
+            if others.is_empty() || Instant::now() >= deadline {
+                return Ok(Census {
+                    processes: self.count(),
+                    others: others.iter().map(|of| (of.pid, of.state)).collect(),
+                });
+            }
+            let waiting = others.iter().filter(|entry| entry.state == 'D');
+            let waiting: BTreeSet<i32> = waiting.map(|entry| entry.known_as).collect();
+            let children = self.found.iter().filter(is_stopped);
+            for child in children.filter(|child| waiting.contains(&child.parent)) {
+                let _ = kill(Pid::from_raw(child.pid), Signal::SIGCONT);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Lets all of them go on, and looks whether they do.
+    pub fn go_on(&mut self) -> io::Result<Census> {
+        self.signal(Signal::SIGCONT)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let stopped = self.found.iter();
+            let stopped = stopped.filter(|entry| matches!(entry.state, 'T' | 't'));
+            let others: Vec<_> = stopped.map(|entry| (entry.pid, entry.state)).collect();
+            if others.is_empty() || Instant::now() >= deadline {
+                let processes = self.count();
+                return Ok(Census { processes, others });
+            }
+            thread::sleep(LOOK_EVERY);
+            self.look()?;
+        }
+    }
+
+    /// Kills all of them, and looks whether they are gone. Stopped first, none can make another one.
+    pub fn kill(&mut self) -> io::Result<Census> {
+        self.signal(Signal::SIGSTOP)?;
+        let processes = self.found.len() as u32;
+        self.kill_found()?;
+        Ok(Census {
+            processes,
+            others: self.survivors()?,
+        })
+    }
+
+    /// Kills those of them that were found and are still there.
+    pub fn kill_found(&mut self) -> io::Result<()> {
+        let living = living()?;
+        for entry in &self.found {
+            if is_there(&living, entry) {
+                let _ = kill(Pid::from_raw(entry.pid), Signal::SIGKILL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that were found, and are still there after a while.
+    pub fn survivors(&self) -> io::Result<Vec<(i32, char)>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let living = living()?;
+            let left = living.iter().filter(|entry| {
+                entry.group == self.leader.as_raw()
+                    || self.found.iter().any(|was| is_same(was, entry))
+            });
+            let left: Vec<_> = left.map(|entry| (entry.pid, entry.state)).collect();
+            if left.is_empty() || Instant::now() >= deadline {
+                return Ok(left);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.found.len() as u32
+    }
+
+    /// Finds them anew: those of the group, those that were found before, and whom these have for parent.
+    fn look(&mut self) -> io::Result<()> {
+        let living = living()?;
+        let group = self.leader.as_raw();
+        let mut is_ours: Vec<bool> = living
+            .iter()
+            .map(|entry| entry.group == group || self.found.iter().any(|was| is_same(was, entry)))
+            .collect();
+        loop {
+            let parents: BTreeSet<i32> = living
+                .iter()
+                .zip(&is_ours)
+                .filter(|(_, ours)| **ours)
+                .map(|(entry, _)| entry.known_as)
+                .collect();
+            let mut grew = false;
+            for (entry, ours) in living.iter().zip(&mut is_ours) {
+                if !*ours && parents.contains(&entry.parent) {
+                    (*ours, grew) = (true, true);
+                }
+            }
+            if !grew {
+                break;
+            }
+        }
+        let ours = living.into_iter().zip(is_ours).filter(|(_, ours)| *ours);
+        self.found = ours.map(|(entry, _)| entry).collect();
+        Ok(())
+    }
+}
+
+fn is_same(a: &Entry, b: &Entry) -> bool {
+    a.pid == b.pid && a.started == b.started
+}
+
+fn is_there(living: &[Entry], entry: &Entry) -> bool {
+    living.iter().any(|other| is_same(other, entry))
+}
+
+/// All processes that are not dead.
+fn living() -> io::Result<Vec<Entry>> {
+    let itself = fs::read_link("/proc/self").ok();
+    let itself = itself.and_then(|link| link.to_str()?.parse::<i32>().ok());
+    // A sandbox may have to live with the /proc of whom it came from, whose numbers are others.
+    let is_own = itself == Some(getpid().as_raw());
+    let space = |path: &str| fs::metadata(path).ok().map(|of| (of.dev(), of.ino()));
+    let own_space = space("/proc/self/ns/pid");
+    let mut living = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        // It may be gone by now, which is no error.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{number}/stat")) else {
+            continue;
+        };
+        let Some(mut entry) = parse(number, &stat) else {
+            continue;
+        };
+        if !is_own {
+            if space(&format!("/proc/{number}/ns/pid")) != own_space {
+                continue;
+            }
+            let status = fs::read_to_string(format!("/proc/{number}/status")).unwrap_or_default();
+            let inner = |key| innermost(&status, key);
+            let (Some(pid), Some(group)) = (inner("NSpid:"), inner("NSpgid:")) else {
+                continue;
+            };
+            (entry.pid, entry.group) = (pid, group);
+        }
+        if !matches!(entry.state, 'Z' | 'X' | 'x') {
+            living.push(entry);
+        }
+    }
+    Ok(living)
+}
+
+/// A line of /proc/PID/stat (proc(5)). The name in it may be anything, a parenthesis too.
+fn parse(number: i32, stat: &str) -> Option<Entry> {
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    // From the sixth field on to the twenty-second.
+    let started = fields.nth(16)?.parse().ok()?;
+    Some(Entry {
+        pid: number,
+        known_as: number,
+        parent,
+        group,
+        state,
+        started,
+    })
+}
+
+/// The last number of a line of /proc/PID/status: what the innermost namespace calls it.
+fn innermost(status: &str, key: &str) -> Option<i32> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_is_read_whatever_the_program_is_called() {
+        let stat = "42 (a) b) T 7 40 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
+        let expected = Entry {
+            pid: 42,
+            known_as: 42,
+            parent: 7,
+            group: 40,
+            state: 'T',
+            started: 987_654,
+        };
+        assert_eq!(parse(42, stat), Some(expected));
+        assert_eq!(parse(1, "1 (x"), None);
+        assert_eq!(innermost("Pid:\t9\nNSpid:\t9\t3\n", "NSpid:"), Some(3));
+    }
+
+    /// A shell in a group of its own, with a child beside it, and a grandchild in a session of its own.
+    fn family() -> Child {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "sleep 61 & setsid sleep 62 & wait"]);
+        shell.stdin(Stdio::null()).process_group(0);
+        shell.spawn().expect("a shell")
+    }
+
+    fn tree_of(child: &Child) -> Tree {
+        let leader = Pid::from_raw(child.id() as i32);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let tree = Tree::of(leader).expect("/proc");
+            // Whoever calls setsid(1) has exec'd; before, it is in the group still.
+            let beside = tree.found.iter().filter(|of| of.group != leader.as_raw());
+            if tree.count() == 3 && beside.count() == 1 {
+                return tree;
+            }
+            assert!(Instant::now() < deadline, "{tree:?}");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn all_of_a_program_stop_go_on_and_die_those_that_left_its_group_too() {
+        let mut child = family();
+        let mut tree = tree_of(&child);
+        let all = Census {
+            processes: 3,
+            others: Vec::new(),
+        };
+        assert_eq!(tree.stop().expect("/proc"), all);
+        let states = |tree: &mut Tree| -> Vec<char> {
+            tree.look().expect("/proc");
+            tree.found.iter().map(|entry| entry.state).collect()
+        };
+        assert_eq!(states(&mut tree), ['T'; 3]);
+        assert_eq!(tree.go_on().expect("/proc"), all);
+        assert!(!states(&mut tree).contains(&'T'));
+        // Those that are stopped die as well.
+        tree.stop().expect("/proc");
+        assert_eq!(tree.kill().expect("/proc"), all);
+        child.wait().expect("it ends");
+        assert_eq!(tree.survivors().expect("/proc"), []);
+    }
+
+    /// Shells start programs by vfork(2), and wait for them where no signal stops them.
+    #[test]
+    fn a_shell_that_starts_programs_all_the_time_stands_still_each_time() {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "while :; do /bin/true; done"]);
+        shell.stdin(Stdio::null()).process_group(0);
+        let mut child = shell.spawn().expect("a shell");
+        let leader = Pid::from_raw(child.id() as i32);
+        let rounds: Vec<Census> = (0..200)
+            .flat_map(|_| {
+                let mut tree = Tree::of(leader).expect("/proc");
+                let stopped = tree.stop().expect("/proc");
+                [stopped, tree.go_on().expect("/proc")]
+            })
+            .collect();
+        Tree::of(leader).expect("/proc").kill().expect("/proc");
+        child.wait().expect("it ends");
+        for (round, census) in rounds.iter().enumerate() {
+            assert_eq!(census.others, [], "{round}: {census:?}");
+        }
+    }
+}

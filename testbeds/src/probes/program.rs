@@ -1,0 +1,149 @@
+//! A question that a program asks: exit code 0 within the timeout is a good answer, and how long that took its latency.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout_at;
+
+use crate::command::{Handle, Output, Program, User, describe_exit, exit_code};
+use crate::host::{Host, ProcessError};
+
+/// How many lines of its output say why it failed.
+const LAST_WORDS: usize = 2;
+
+/// A program that asks.
+#[derive(Clone)]
+pub struct Asker {
+    /// Where it runs.
+    pub host: Host,
+    /// As whom; none: as the root of the sandbox.
+    pub user: Option<User>,
+    /// What is started for the n-th question, from 1.
+    pub command: Arc<dyn Fn(u32) -> Command + Send + Sync>,
+    /// As it is written.
+    pub told: String,
+}
+
+/// How it ended.
+struct Ended {
+    at: Instant,
+    code: i32,
+    last_words: Option<String>,
+}
+
+impl Asker {
+    /// Runs it to its end. Whoever is told its handle may end it before; if nobody waits for that any more, it ends at once.
+    fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Ended, ProcessError> {
+        let output = Output::new("", None, Box::new(|_, _| {}));
+        let output = Arc::new(output.map_err(|source| ProcessError::Io {
+            host: self.host.name().to_owned(),
+            what: "cannot keep an output",
+            source,
+        })?);
+        let command = (self.command)(number);
+        let mut program = Program::start(&self.host, command, self.user, &output)?;
+        if let Err(handle) = started.send(program.handle()) {
+            handle.signal(Signal::SIGKILL);
+        }
+        let (status, at) = program.wait()?;
+        Ok(Ended {
+            at,
+            code: exit_code(status),
+            last_words: output.last_words(LAST_WORDS),
+        })
+    }
+}
+
+/// Ends a program with the question that it asks, however that ends.
+struct Leash(Handle);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        // In vain if it has ended.
+        self.0.signal(Signal::SIGKILL);
+    }
+}
+
+/// Asks for the n-th time, and says how long the program took. After the limit it is killed.
+pub(super) async fn ask(
+    asker: &Asker,
+    number: u32,
+    limit: Duration,
+) -> (Duration, Result<(), String>) {
+    let asked = Instant::now();
+    let (sender, started) = oneshot::channel();
+    let own = asker.clone();
+    let mut run = spawn_blocking(move || own.run(number, sender));
+    let leash = started.await.map(Leash);
+    let ran = match timeout_at((asked + limit).into(), &mut run).await {
+        Ok(ran) => ran,
+        Err(_) => {
+            drop(leash);
+            run.await
+        }
+    };
+    match ran {
+        Ok(Ok(ended)) => {
+            let took = ended.at.duration_since(asked);
+            (took, judge(&ended, took, limit))
+        }
+        Ok(Err(error)) => (asked.elapsed(), Err(error.to_string())),
+        Err(error) => (asked.elapsed(), Err(error.to_string())),
+    }
+}
+
+fn judge(ended: &Ended, took: Duration, limit: Duration) -> Result<(), String> {
+    // That it was killed says nothing of it.
+    let how = match (took > limit, ended.code) {
+        (false, 0) => return Ok(()),
+        (false, code) => describe_exit(code),
+        (true, _) => format!("it has not ended within {limit:?}"),
+    };
+    Err(match &ended.last_words {
+        Some(words) => format!("{how}: {}", words.replace('\n', "; ")),
+        None => how,
+    })
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Asker");
+        shown.field("told", &self.told).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(took_ms: u64, code: i32, words: Option<&str>) -> Result<(), String> {
+        let ended = Ended {
+            at: Instant::now(),
+            code,
+            last_words: words.map(str::to_owned),
+        };
+        judge(
+            &ended,
+            Duration::from_millis(took_ms),
+            Duration::from_millis(50),
+        )
+    }
+
+    #[test]
+    fn a_good_answer_is_exit_code_0_in_time() {
+        assert_eq!(judged(50, 0, Some("words")), Ok(()));
+        let error = |text: &str| Err(text.to_owned());
+        assert_eq!(judged(9, 7, Some("a\nb")), error("exit code 7: a; b"));
+        assert_eq!(judged(9, 139, None), error("ended by SIGSEGV"));
+        assert_eq!(judged(51, 0, None), error("it has not ended within 50ms"));
+        assert_eq!(
+            judged(60, 137, Some("still at it")),
+            error("it has not ended within 50ms: still at it")
+        );
+    }
+}
