@@ -1,0 +1,105 @@
+//! What a plan takes of a switch, and how late it may be.
+
+use serde::Serialize;
+
+use super::place::Placement;
+use super::switch::SwitchPlan;
+use super::target::TargetModel;
+use crate::model::{Direction, Scenario};
+use crate::names;
+
+/// What a plan takes of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Resources {
+    /// How many of them stand side by side there.
+    pub ingress_units: usize,
+    /// The same of egress.
+    pub egress_units: usize,
+    /// Of 65,535: sets of flows that packets can be in.
+    pub classes: usize,
+    /// One per fault and flow.
+    pub state_cells: usize,
+    /// In `select` tables.
+    pub select_entries: usize,
+    /// In the forwarding table.
+    pub forward_entries: usize,
+    /// Copies that the multicast groups make.
+    pub replicas: usize,
+    /// Bits held at once by delays, at the flows' full rates.
+    pub held_bits: u64,
+    /// What the held packets take of the recirculation port.
+    pub recirculation_bps: u64,
+}
+
+/// Fills in what the switch's plan costs.
+pub(super) fn measure(
+    scenario: &Scenario,
+    placement: &Placement,
+    target: &TargetModel,
+    switch: &mut SwitchPlan,
+) {
+    let at = |direction| {
+        switch
+            .units
+            .iter()
+            .filter(|unit| unit.direction == direction)
+            .count()
+    };
+    let select_tables: Vec<String> = switch
+        .units
+        .iter()
+        .map(|unit| names::fault::select_table(unit.direction, unit.unit))
+        .collect();
+    let entries_in = |tables: &dyn Fn(&str) -> bool| {
+        let entries = switch.entries.iter();
+        entries.filter(|entry| tables(&entry.table)).count()
+    };
+    let held_bits = held_bits(scenario, placement, &switch.name);
+    switch.resources = Resources {
+        ingress_units: at(Direction::Ingress),
+        egress_units: at(Direction::Egress),
+        classes: switch.classes.len().saturating_sub(1),
+        state_cells: placement
+            .points
+            .iter()
+            .filter(|point| point.switch == switch.name)
+            .count(),
+        select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
+        forward_entries: entries_in(&|table| {
+            [names::forward::TABLE, names::forward::WIRE].contains(&table)
+        }),
+        replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
+        held_bits,
+        recirculation_bps: (u128::from(held_bits) * 1_000_000_000
+            / u128::from(target.loop_ns.max(1)))
+        .min(u128::from(target.loop_rate_bps)) as u64,
+    };
+}
+
+/// Bits that wait in a switch when every delayed flow runs at the rate of its path and every packet is selected.
+pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
+    let held = placement
+        .points
+        .iter()
+        .filter(|point| point.switch == switch)
+        .map(|point| {
+            let ns = scenario.faults[point.fault].effect.longest_stay_ns();
+            let rates = scenario.flows[point.flow].paths.iter();
+            let rate = rates
+                .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
+                .max()
+                .unwrap_or(0);
+            u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
+        });
+    held.fold(0, u64::saturating_add)
+}
+
+/// A deadline that was just missed costs one round, and a round takes as long as all that is held takes to pass the
+/// recirculation port.
+pub(super) fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
+    let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
+    target
+        .loop_ns
+        .max(u64::try_from(drain).unwrap_or(u64::MAX))
+        .saturating_add(target.wakeup_ns)
+}

@@ -1,0 +1,159 @@
+//! What a plan assumes of a switch.
+
+use parser_gen::FrameValues;
+use serde::Serialize;
+
+use crate::names;
+
+/// What the plan assumes of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TargetModel {
+    /// One pass over the recirculation port.
+    pub loop_ns: u64,
+    /// What the recirculation port carries.
+    pub loop_rate_bps: u64,
+    /// What the machine may add to any deadline: 0 in hardware, the scheduler's wake-up in software.
+    pub wakeup_ns: u64,
+    /// The recirculation port's number.
+    pub recirculation_port: u32,
+    /// Whether multicast reaches the recirculation port, as duplicates need (docs/decisions/0003).
+    pub multicast_recirculates: bool,
+    /// Whether its ports hold frames for as long as their links take.
+    pub delays_links: bool,
+    /// How many faults have room in a direction.
+    pub units: usize,
+    /// Bits of a draw: a probability is a multiple of 2 to minus this.
+    pub draw_bits: u32,
+    /// Bits in which it reckons with time.
+    pub time_bits: u32,
+    /// The largest aggregation frames that it sums in one pass.
+    pub frame_values: FrameValues,
+    /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
+    pub compares_deadlines: bool,
+    /// Whether checksums over what changes can be mended.
+    pub mends_checksums: bool,
+    /// The same where faults act, too; `None` if a sum leaves them no more than the first stage.
+    pub frame_values_beside_faults: Option<FrameValues>,
+    /// Whether a fault that can stand before a sum does: one pass less.
+    pub faults_before_sums: bool,
+    /// Whether it has room for keys whose packets are numbered each for itself.
+    pub numbers_keys: bool,
+    /// Whether packets can wait for others: one that comes back reads a register that others write.
+    pub reorders: bool,
+    /// Whether faults can wait for triggers.
+    pub has_triggers: bool,
+    /// How it cuts packets short; `None` if it cannot.
+    pub truncates: Option<Truncates>,
+    /// Whether a controller can ask it for its clock, as leases need.
+    pub tells_time: bool,
+    /// Whether `weir run` starts the programs of hosts, and the switches.
+    pub runs_hosts: bool,
+    /// Whether a switch of this kind can be started again while others run.
+    pub restarts: bool,
+}
+
+/// What cuts packets short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Truncates {
+    /// Clone sessions do, one for each length.
+    Clones,
+    /// An extern of the architecture's.
+    Extern,
+}
+
+impl TargetModel {
+    /// The embedded switch with its default recirculation link.
+    pub const EMBEDDED: TargetModel = TargetModel {
+        loop_ns: 20_000,
+        loop_rate_bps: 100_000_000_000,
+        wakeup_ns: 5_000_000,
+        recirculation_port: names::port::PSA_RECIRCULATE,
+        multicast_recirculates: true,
+        delays_links: true,
+        units: 64,
+        draw_bits: 32,
+        time_bits: 48,
+        frame_values: FrameValues::V256,
+        compares_deadlines: true,
+        mends_checksums: true,
+        frame_values_beside_faults: Some(FrameValues::V256),
+        faults_before_sums: false,
+        truncates: Some(Truncates::Clones),
+        reorders: true,
+        numbers_keys: true,
+        has_triggers: true,
+        tells_time: true,
+        runs_hosts: true,
+        restarts: true,
+    };
+
+    /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
+    /// in turn: assumed, not measured.
+    pub const SIMPLE_SWITCH_GRPC: TargetModel = TargetModel {
+        loop_ns: 100_000,
+        loop_rate_bps: 100_000_000,
+        wakeup_ns: 20_000_000,
+        recirculation_port: names::port::V1MODEL_HOLD,
+        multicast_recirculates: true,
+        delays_links: false,
+        units: 64,
+        draw_bits: 32,
+        time_bits: 48,
+        frame_values: FrameValues::V256,
+        compares_deadlines: true,
+        mends_checksums: true,
+        frame_values_beside_faults: Some(FrameValues::V256),
+        faults_before_sums: false,
+        truncates: Some(Truncates::Extern),
+        reorders: true,
+        numbers_keys: true,
+        has_triggers: true,
+        tells_time: false,
+        runs_hosts: true,
+        restarts: false,
+    };
+
+    /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
+    pub const PSA_SWITCH: TargetModel = TargetModel {
+        recirculation_port: names::port::PSA_RECIRCULATE,
+        multicast_recirculates: false,
+        truncates: None,
+        tells_time: true,
+        ..TargetModel::SIMPLE_SWITCH_GRPC
+    };
+
+    /// Tofino: its recirculation port carries 100 Gbit/s, and a pass through both pipelines takes under a microsecond
+    /// (assumed; no chip was measured).
+    pub const TOFINO: TargetModel = TargetModel {
+        truncates: None,
+        reorders: false,
+        numbers_keys: false,
+        has_triggers: false,
+        loop_ns: 1_000,
+        loop_rate_bps: 100_000_000_000,
+        wakeup_ns: 0,
+        recirculation_port: names::port::TOFINO_RECIRCULATE,
+        multicast_recirculates: true,
+        delays_links: false,
+        units: 1,
+        draw_bits: 16,
+        time_bits: 32,
+        frame_values: FrameValues::V32,
+        compares_deadlines: false,
+        mends_checksums: false,
+        frame_values_beside_faults: None,
+        faults_before_sums: true,
+        tells_time: true,
+        runs_hosts: false,
+        restarts: false,
+    };
+
+    /// Tofino 2: more stages.
+    pub const TOFINO2: TargetModel = TargetModel {
+        units: 8,
+        frame_values: FrameValues::V64,
+        frame_values_beside_faults: Some(FrameValues::V32),
+        ..TargetModel::TOFINO
+    };
+}
