@@ -238,12 +238,12 @@ expect: [fault.ask.fired == fault.ask.observed]",
     // As a script starts what it puts in the background: it ignores SIGINT, and what it starts would.
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.yaml"), text).unwrap();
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_weir"));
-    command.args(["run", "t.yaml", "--json"]);
-    command.current_dir(folder.path()).stdin(Stdio::null());
-    let finished = Watched::command(command).run();
+    let mut script = Command::new("/bin/sh");
+    script.args(["-c", "trap '' INT; exec \"$@\"", "sh"]);
+    script.arg(env!("CARGO_BIN_EXE_weir"));
+    script.args(["run", "t.yaml", "--json"]);
+    script.current_dir(folder.path()).stdin(Stdio::null());
+    let finished = Watched::command(script).run();
     finished.expect_code(PASSED);
     let result = finished.json();
     let said = |name: &str| command(&result, name)["stdout"]["tail"].clone();
