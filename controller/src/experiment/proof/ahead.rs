@@ -32,8 +32,10 @@ struct Way {
 }
 
 impl Ahead<'_> {
-    /// Which of some states, from a frame on, explain what was seen of so many frames about as well as the best.
-    pub fn likely(&self, index: usize, frames: usize, states: Vec<State>) -> Vec<bool> {
+    /// Which of some states, from a frame on, explain what was seen of so many frames about as well as the best; and how many
+    /// frames were followed for that, all states together.
+    pub fn likely(&self, index: usize, frames: usize, states: Vec<State>) -> (Vec<bool>, u64) {
+        let mut followed = 0;
         let mut ways: Vec<Way> = states
             .into_iter()
             .map(|state| Way { state, misfits: 0 })
@@ -49,6 +51,7 @@ impl Ahead<'_> {
                 if count > 0 {
                     self.settle(way, frame, index);
                 }
+                followed += 1;
                 let passage = self.port.engine.pass(&mut way.state, frame, self.epoch);
                 way.misfits += u32::from(!self.fits(index, &passage));
             }
@@ -69,7 +72,8 @@ impl Ahead<'_> {
         let least = ways.iter().map(|way| way.misfits).min().unwrap_or(0);
         // If all came to the same, or nothing more is known, one frame tells as well as two.
         let bar = if open < 2 { DECIDED } else { 1 };
-        ways.iter().map(|way| way.misfits < least + bar).collect()
+        let likely = ways.iter().map(|way| way.misfits < least + bar);
+        (likely.collect(), followed)
     }
 
     /// Settles what is in doubt of a frame by what became of that frame alone.

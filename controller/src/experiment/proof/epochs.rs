@@ -25,6 +25,8 @@ const BACKLOG_NS: u64 = 1_000_000_000;
 /// may have been the truth, it is said.
 const MAX_COURSES: usize = 512;
 const MAX_READINGS: usize = 8192;
+/// So many frames are followed, all courses together; then one course alone. A proof takes seconds, and ends.
+const MAX_FOLLOWED: u64 = 1_000_000;
 /// A reading is given up when it explains so many frames less than the best.
 const MAX_MISFITS_BEHIND: u32 = 16;
 /// The same where triggers are in doubt: each frame that one turned for tells by itself.
@@ -214,6 +216,8 @@ struct Courses {
     courses: Vec<Course>,
     /// The least misfits of a reading that was given up for want of room.
     given_up: Option<u32>,
+    /// How many frames were followed, all courses together.
+    followed: u64,
     /// With which frames each write may take effect.
     boundaries: Vec<Range<usize>>,
 }
@@ -360,6 +364,7 @@ impl Courses {
                 least: 0,
             }],
             given_up: None,
+            followed: 0,
             boundaries: boundaries.to_vec(),
         }
     }
@@ -377,6 +382,10 @@ impl Courses {
             self.split(index, must, may);
         }
         let doubtful = self.doubt(port, index);
+        if self.followed > MAX_FOLLOWED {
+            self.follow_one();
+        }
+        self.followed += self.courses.len() as u64;
         for course in &mut self.courses {
             course.take(port, index);
         }
@@ -431,9 +440,11 @@ impl Courses {
                 // With as many keys as there may be, what is left open adds up.
                 let far = [1, ahead::FAR].into_iter().take(1 + usize::from(is_crowded));
                 for frames in far {
-                    if ways.len() > 1 {
+                    if ways.len() > 1 && self.followed <= MAX_FOLLOWED {
                         let states = ways.iter().map(|way| way.state.clone()).collect();
-                        let mut likely = ahead.likely(index, frames, states).into_iter();
+                        let (likely, followed) = ahead.likely(index, frames, states);
+                        self.followed += followed;
+                        let mut likely = likely.into_iter();
                         ways.retain(|_| likely.next().unwrap_or(true));
                     }
                 }
@@ -442,6 +453,14 @@ impl Courses {
         }
         self.courses = split;
         Some(OfKey(of_key))
+    }
+
+    /// Gives all courses up but one that fits best.
+    fn follow_one(&mut self) {
+        self.courses.sort_by_key(Course::misfits);
+        let gone = self.courses.split_off(1.min(self.courses.len()));
+        let gone = gone.iter().map(Course::misfits).min();
+        self.given_up = self.given_up.into_iter().chain(gone).min();
     }
 
     fn split(&mut self, index: usize, must: usize, may: usize) {
