@@ -49,6 +49,28 @@ pub struct KeyField {
     pub kind: MatchKind,
     /// In bits.
     pub width: u32,
+    /// Where the key is a part of the field, `mixed[15:8]`: which. `p4c-bm2-psa` writes a mask over the whole field then, and
+    /// the switch wants keys of the field's width, with the part in its place.
+    pub part: Option<Part>,
+}
+
+/// A part of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its lowest bit.
+    pub low: u32,
+    /// How many bits it has.
+    pub width: u32,
+}
+
+impl Part {
+    /// Of a mask as p4c writes it, `0x0000ff00`; `None` if that is no one part, or wider than anybody looks at.
+    fn of_mask(mask: &str) -> Option<Part> {
+        let bits = u128::from_str_radix(mask.strip_prefix("0x")?, 16).ok()?;
+        let (low, width) = (bits.trailing_zeros(), bits.count_ones());
+        let ones = u128::MAX.checked_shr(128 - width)?;
+        (ones.checked_shl(low) == Some(bits)).then_some(Part { low, width })
+    }
 }
 
 /// A table.
@@ -159,6 +181,7 @@ struct JsonKey {
     name: Option<String>,
     match_type: MatchKind,
     target: Target,
+    mask: Option<String>,
 }
 
 /// `["header", "field"]`; a header alone for its validity.
@@ -225,6 +248,7 @@ impl Program {
                     name: field.name.unwrap_or(path),
                     kind: field.match_type,
                     width,
+                    part: field.mask.as_deref().and_then(Part::of_mask),
                 });
             }
             let (actions, indirect) = (table.actions, table.kind.starts_with("indirect"));

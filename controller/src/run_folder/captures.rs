@@ -152,7 +152,11 @@ pub enum ReadError {
 /// The recordings of a switch's ports, in the order of the file's interfaces.
 pub(super) fn read(folder: &Path, switch: &str, ports: usize) -> Result<Vec<Recording>, ReadError> {
     let path = folder.join(file_name(switch));
-    let file = File::open(&path).map_err(|source| ReadError::File {
+    let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
+        true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        false => File::open(&path),
+    };
+    let file = opened.map_err(|source| ReadError::File {
         path: path.clone(),
         source,
     })?;

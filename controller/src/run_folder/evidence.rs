@@ -172,7 +172,7 @@ pub struct Kept {
 pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|source| StoredError::Read { path, source })
+        super::read_file(&path).map_err(|source| StoredError::Read { path, source })
     };
     let wrong = |name: &str, reason: String| StoredError::Content {
         path: folder.join(name),
@@ -257,7 +257,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
 fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|source| StoredError::Read { path, source })
+        super::read_file(&path).map_err(|source| StoredError::Read { path, source })
     };
     let mut sources = Vec::new();
     for number in 0..stored.protocols {

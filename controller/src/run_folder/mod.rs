@@ -43,6 +43,14 @@ fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
     result.map_err(|source| WriteError { path, source })
 }
 
+/// A file of a run's folder; what is none, as a pipe that nobody writes, would be waited for.
+pub(crate) fn read_file(path: &Path) -> io::Result<String> {
+    match fs::metadata(path)?.is_file() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+    }
+}
+
 /// Makes the folder of a run that is about to begin. What an earlier run has left there proves nothing any more.
 pub fn begin(folder: &Path) -> Result<(), WriteError> {
     written(folder.to_owned(), fs::create_dir_all(folder))?;

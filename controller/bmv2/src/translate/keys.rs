@@ -3,7 +3,7 @@
 use p4lang::runtime::{FieldMatch, Match, Value};
 
 use super::{Result, TranslateError};
-use crate::program::{KeyField, MatchKind, Table};
+use crate::program::{KeyField, MatchKind, Part, Table};
 use crate::thrift::KeyPart;
 
 /// P4Runtime's largest priority wins, BMv2's smallest. The mapping is its own inverse.
@@ -33,7 +33,10 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> 
     let encode = |value: &Value| encode(&field.name, value, field.width);
     let (zero, ones) = (&Value::ZERO, &Value::ones(field.width));
     Ok(match (field.kind, given) {
-        (MatchKind::Exact, Some(Match::Exact(value))) => KeyPart::Exact(encode(value)?),
+        (MatchKind::Exact, Some(Match::Exact(value))) => match field.part {
+            Some(part) => KeyPart::Exact(encode(&in_its_place(field, part, value)?)?),
+            None => KeyPart::Exact(encode(value)?),
+        },
         (MatchKind::Valid, Some(Match::Exact(value))) => KeyPart::Valid(!value.is_zero()),
         (MatchKind::Exact | MatchKind::Valid, None) => {
             return Err(TranslateError::Missing {
@@ -73,6 +76,17 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> 
     })
 }
 
+/// The value of a part, as one of the whole field.
+fn in_its_place(field: &KeyField, part: Part, value: &Value) -> Result<Value> {
+    let number = value.to_u128().filter(|_| value.fits(part.width));
+    let number = number.ok_or_else(|| TranslateError::Width {
+        what: field.name.clone(),
+        value: value.clone(),
+        width: part.width,
+    })?;
+    Ok(Value::from(number << part.low))
+}
+
 /// As many bytes as the width takes: BMv2 knows no shorter form.
 pub(super) fn encode(what: &str, value: &Value, width: u32) -> Result<Vec<u8>> {
     if !value.fits(width) {
@@ -94,7 +108,10 @@ pub(super) fn field_match(field: &KeyField, part: &KeyPart) -> Option<Option<Mat
     let decode = |bytes: &[u8]| Value::from_be_bytes(bytes);
     let ones = Value::ones(field.width);
     Some(match part {
-        KeyPart::Exact(value) => Some(Match::Exact(decode(value))),
+        KeyPart::Exact(value) => Some(Match::Exact(match field.part {
+            Some(part) => Value::from(decode(value).to_u128()? >> part.low),
+            None => decode(value),
+        })),
         KeyPart::Valid(valid) => Some(Match::exact(u128::from(*valid))),
         KeyPart::Lpm(_, 0) => None,
         KeyPart::Lpm(value, length) => Some(Match::Lpm {
@@ -113,4 +130,29 @@ pub(super) fn field_match(field: &KeyField, part: &KeyPart) -> Option<Option<Mat
             (low, high) => Some(Match::Range { low, high }),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_field_stands_in_its_place() {
+        let json = r#"{"header_types": [{"name": "s", "fields": [["x", 32, false]]}],
+            "headers": [{"name": "scalars", "header_type": "s"}], "actions": [], "pipelines": [{"tables": [{"name": "t",
+            "actions": [], "key": [{"match_type": "exact", "name": "byte", "target": ["scalars", "x"],
+            "mask": "0x0000ff00"}]}]}]}"#;
+        let program = crate::program::Program::parse(json).unwrap();
+        let field = &program.tables["t"].key[0];
+        assert_eq!(field.part, Some(Part { low: 8, width: 8 }));
+        let given = Match::exact(0xAB);
+        let part = key_part("t", field, Some(&given)).unwrap();
+        assert_eq!(part, KeyPart::Exact(vec![0, 0, 0xAB, 0]));
+        assert_eq!(field_match(field, &part), Some(Some(given)));
+        let wide = key_part("t", field, Some(&Match::exact(0x100)));
+        assert!(
+            matches!(wide, Err(TranslateError::Width { width: 8, .. })),
+            "{wide:?}"
+        );
+    }
 }
