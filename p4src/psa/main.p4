@@ -205,6 +205,9 @@ parser EgressParserImpl(
     in empty_t clone_i2e_meta,
     in empty_t clone_e2e_meta)
 {
+#ifdef EGRESS_FAULTS
+    FlowParserShort() flow_parser;
+#endif
 #ifdef TRUNCATES
     state start {
         transition select(istd.packet_path) {
@@ -226,7 +229,6 @@ parser EgressParserImpl(
     }
 #endif
 #ifdef EGRESS_FAULTS
-    FlowParserShort() flow_parser;
     state by_port {
         transition select((PortIdUint_t) istd.egress_port) {
 #ifdef SPREADS_COPIES
