@@ -137,7 +137,11 @@ impl FaultResult {
             reason: None,
         };
         let at = |switch: &str| injections.iter().any(|(_, i)| i.switch == switch);
-        let mut against = result.differences();
+        let mut against = match seen.is_crowded {
+            // The counts are of one reading of many that fit: they would accuse the switch of what nobody knows.
+            true => vec![result.crowded()],
+            false => result.differences(),
+        };
         if result.fired == result.observed {
             let cells = injections.iter();
             against.extend(cells.filter_map(|(index, injection)| {
@@ -170,6 +174,16 @@ impl FaultResult {
         result
     }
 
+    fn crowded(&self) -> String {
+        let Self {
+            missed, collateral, ..
+        } = self;
+        format!(
+            "it cannot be told: too many frames came while an epoch was being written or a trigger turned to follow all that they \
+             may have met (of what was followed, the best has {missed} missed and {collateral} collateral)"
+        )
+    }
+
     fn differences(&self) -> Vec<String> {
         let mut differences = Vec::new();
         if self.missed > 0 {
@@ -196,12 +210,6 @@ impl FaultResult {
     /// Why what was seen does not tell a right switch from a wrong one.
     fn indistinct(&self, fault: &Fault, seen: Observation) -> Vec<String> {
         let mut reasons = Vec::new();
-        if seen.is_crowded {
-            reasons.push(
-                "too many frames came while an epoch was being written or a trigger turned to tell which of them met it"
-                    .to_owned(),
-            );
-        }
         let spared = self.met.saturating_sub(self.observed + self.missed);
         if seen.slow_alone.saturating_mul(2) > spared {
             reasons.push(format!(

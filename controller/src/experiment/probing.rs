@@ -186,6 +186,10 @@ impl ProbeResult {
     /// What a reader of its figures has to know.
     pub fn remark(&self) -> Option<String> {
         let (name, kept) = (&self.name, self.samples.len());
+        let failed = self.failures();
+        if let Some(why) = self.first_failure.as_ref().filter(|_| failed == kept as u64) {
+            return Some(format!("probe {name}: no question of {kept} had a good answer; the first: {why}"));
+        }
         (self.beyond > 0).then(|| {
             format!(
                 "probe {name}: {} questions after the first {kept} are in none of its figures",

@@ -14,6 +14,7 @@ use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
 use super::proof::{Evidence, Loser, Loss};
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
+use crate::target::Kind;
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct Stage<'a> {
     pub fleet: Fleet,
     /// Their processes.
     switches: Vec<SwitchProcess>,
+    /// Whether their programs have the stamps of frames that captures have.
+    shares_stamps: bool,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
 }
@@ -103,6 +106,7 @@ impl<'a> Stage<'a> {
             planned,
             fleet,
             switches,
+            shares_stamps: conditions.switches.kind == Kind::Embedded && bed.shares_stamps(),
             bed,
         })
     }
@@ -178,6 +182,7 @@ impl<'a> Stage<'a> {
             triggers,
             losses,
             carried,
+            shares_stamps: self.shares_stamps,
         };
         let conclusion = Conclusion::of(self.planned, &evidence);
         Ok((conclusion, evidence))

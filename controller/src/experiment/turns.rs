@@ -55,7 +55,11 @@ impl TriggerResult {
         let counted = evidence.triggers.get(named.index).copied().unwrap_or_default();
         let on = named.counter.is_some().then_some(counted.on);
         let mut against = Vec::new();
-        if let Some(on) = on.filter(|on| *on != seen.came_on) {
+        if seen.is_crowded {
+            against.push(
+                "it cannot be told: too many frames came while it turned to follow all that they may have met".to_owned(),
+            );
+        } else if let Some(on) = on.filter(|on| *on != seen.came_on) {
             against.push(format!(
                 "the switch counted that it came on {}, captures saw {}",
                 count(on, "time"),
@@ -86,11 +90,6 @@ impl TriggerResult {
                 count(seen.conflated, "frame"),
                 keys.of
             ));
-        }
-        if seen.is_crowded {
-            against.push(
-                "too many frames came while it turned to tell which of them met it on".to_owned(),
-            );
         }
         let losses = proof.losses.iter().filter(|loss| loss.switch == switch.name);
         // Where nothing is counted, there is nothing to prove.

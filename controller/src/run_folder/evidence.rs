@@ -23,7 +23,10 @@ const SCHEMA: u32 = 1;
 
 /// What a run knows of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "what a run knows of itself, a mapping"
+)]
 pub struct Stored {
     schema: u32,
     /// Of the tool.
@@ -54,13 +57,19 @@ pub struct Stored {
     /// What the controller did to programs and switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     carried: Vec<Carried>,
+    /// Whether the switches' programs had the stamps that the captures have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    shares_stamps: bool,
     /// The captures: by switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
 
 /// What a capture file does not say of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "what was captured of a port, a mapping"
+)]
 struct StoredPort {
     port: u32,
     frames: usize,
@@ -95,12 +104,12 @@ pub enum StoredError {
     #[error(transparent)]
     Capture(#[from] ReadError),
     /// The scenario is another one, or this version plans it otherwise.
-    #[error("the scenario in {} is not planned as the run had it: it was changed, or run by another version ({ran}, this is {})", .folder.display(), env!("CARGO_PKG_VERSION"))]
+    #[error("the scenario in {} is not planned as the run had it: {why}", .folder.display())]
     OtherPlan {
         /// The folder.
         folder: PathBuf,
-        /// By which version it ran.
-        ran: String,
+        /// What is known of that.
+        why: String,
     },
 }
 
@@ -141,6 +150,7 @@ impl Stored {
             triggers: evidence.triggers.clone(),
             losses: evidence.losses.clone(),
             carried: evidence.carried.clone(),
+            shares_stamps: evidence.shares_stamps,
             captures,
         }
     }
@@ -197,7 +207,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
     if digest(&planned) != stored.plan_sha256 {
         return Err(StoredError::OtherPlan {
             folder: folder.to_owned(),
-            ran: stored.version.clone(),
+            why: other_plan(&stored, &planned.scenario),
         });
     }
     let injections = planned.plan.injections.len();
@@ -247,10 +257,27 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             triggers: stored.triggers.clone(),
             losses: stored.losses.clone(),
             carried: stored.carried.clone(),
+            shares_stamps: stored.shares_stamps,
         },
         planned,
         stored,
     })
+}
+
+/// Why a scenario is planned in another way than when it ran.
+fn other_plan(stored: &Stored, scenario: &Scenario) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    if stored.seed != scenario.seed {
+        let (ran, now) = (stored.seed, scenario.seed);
+        return format!("its seed was {ran}, and is {now} now");
+    }
+    if stored.version != version {
+        return format!(
+            "it was run by version {}, this is {version}",
+            stored.version
+        );
+    }
+    format!("{SCENARIO}, or a file that it names, was changed since")
 }
 
 /// The scenario, with the files that it was run with.

@@ -52,6 +52,7 @@ scenarios! {
     postgres_pays_by_the_round_trip: "postgres-pgbench.yaml", ["pgbench", "initdb"];
     fields_of_a_protocol_of_the_users: "memo-authors.yaml", ["python3"];
     redis_benchmark_in_bursts_of_loss: "redis-benchmark-bursts.yaml", ["redis-server", "redis-benchmark"];
+    connections_with_slow_spells_of_their_own: "redis-slow-spells.yaml", ["redis-server", "redis-benchmark"];
     a_primary_that_stands_still: "redis-frozen-primary.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
     sentinel_promotes_a_replica: "redis-failover.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
 }

@@ -151,6 +151,12 @@ impl Bed {
         }
     }
 
+    /// Whether a switch that takes its frames from packet sockets finds the stamps there that the captures have: the kernel
+    /// stamps a frame once, for all of them.
+    pub fn shares_stamps(&self) -> bool {
+        matches!(self.links, Links::Veth(_) | Links::Wire(_))
+    }
+
     /// What was brought up.
     pub fn topology(&self) -> &Topology {
         &self.topology

@@ -184,6 +184,9 @@ impl Ring {
             filter: program.as_mut_ptr(),
         };
         set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        // Somebody who asks for stamps makes the kernel stamp a frame where it enters, once for all packet sockets; else each
+        // socket reads the clock when it is its turn.
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES,
             tp_block_nr: BLOCKS,

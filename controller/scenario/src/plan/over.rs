@@ -128,8 +128,20 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
     if before.selection != after.selection {
         return Some("it selects in another way");
     }
+    if old.1.seed != new.1.seed && after.selection.is_by_chance() {
+        return Some("it draws by another seed");
+    }
     if before.keys != after.keys {
         return Some("it has other keys");
+    }
+    let trigger = |(scenario, plan): (&Scenario, &Plan), fault: &Fault, at: &Injection| {
+        let name = &scenario.triggers.get(fault.when?)?.name;
+        let mut triggers = plan.switch(&at.switch)?.triggers.iter();
+        let planned = triggers.find(|trigger| trigger.name == *name)?;
+        Some((planned.name.clone(), planned.what.clone()))
+    };
+    if trigger(old, &before, was) != trigger(new, &after, now) {
+        return Some("it waits for another trigger");
     }
     if after.keys.is_some() && (was.unit, was.cell) != (now.unit, now.cell) {
         return Some("it stands in another unit, where its keys are not");
@@ -197,12 +209,16 @@ faults:
 
     /// What becomes of the one fault of this text, and how it is told.
     fn fate(text: &str) -> String {
+        becomes(OLD, text)
+    }
+
+    fn becomes(old: &str, new: &str) -> String {
         let load = |text: &str| {
             let scenario = crate::load("s.yaml", text).unwrap();
             let plan = crate::plan(&scenario, &TargetModel::EMBEDDED).unwrap();
             (scenario, plan)
         };
-        let (old, new) = (load(OLD), load(text));
+        let (old, new) = (load(old), load(new));
         Over::of((&old.0, &old.1), (&new.0, &new.1)).to_string()
     }
 
@@ -230,6 +246,11 @@ faults:
                 "every: 5}, where: {egress: sw}}",
                 "it acts in the other direction",
             ),
+            (
+                "faults:\n  - {id: x, flows: f,",
+                "triggers: {t: {after: {flow: f}}}\nfaults:\n  - {id: x, when: t, flows: f,",
+                "it waits for another trigger",
+            ),
         ];
         for (was, now, because) in cases {
             let text = OLD.replace(was, now);
@@ -237,6 +258,14 @@ faults:
             let told = format!("  x on f, sw: counts from the beginning: {because}\n");
             assert_eq!(fate(&text), told, "{text}");
         }
+        let drawn = OLD.replace("every: 5", "probability: 0.5");
+        let seeded = drawn.replace("name: old", "name: old\nseed: 9");
+        assert_eq!(
+            becomes(&drawn, &seeded),
+            "  x on f, sw: counts from the beginning: it draws by another seed\n"
+        );
+        let counted = OLD.replace("name: old", "name: old\nseed: 9");
+        assert_eq!(fate(&counted), "  x on f, sw: goes on\n");
         let renamed = fate(&OLD.replace("id: x", "id: y"));
         assert_eq!(renamed, "  y on f, sw: is new\n  x on f, sw: ends\n");
     }

@@ -33,6 +33,16 @@ pub struct Classified {
     pub may_turn: Arc<[bool]>,
     /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
     pub seen_to_leave: Option<bool>,
+    /// When it was first seen to leave, where that is known: what came later found the switch with it already done.
+    pub left_ns: Option<u64>,
+}
+
+impl Classified {
+    /// Whether the switch was seen to be done with it before another frame came.
+    #[must_use]
+    pub fn was_done_before(&self, next: &Classified) -> bool {
+        self.left_ns.is_some_and(|left_ns| left_ns < next.at_ns)
+    }
 }
 
 /// A frame as far as it was recorded.

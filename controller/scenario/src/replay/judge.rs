@@ -9,6 +9,8 @@ use crate::selection::{Cell, Turn};
 /// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, or a
 /// trigger, what became of the frame says which side it was on.
 pub(super) const CLOCK_NS: u64 = 5_000_000;
+/// The same, where it has the stamps that the captures have: two clocks are read one after the other.
+pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 
 /// A unit that fired, for which injection, and what it goes by.
 type Fired<'e> = (&'e Unit, usize, u32);

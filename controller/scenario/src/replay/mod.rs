@@ -27,7 +27,7 @@ use crate::names::forward;
 use crate::plan::{Plan, SwitchPlan};
 use crate::protocols::Protocols;
 pub use frame::{Classified, Recorded, Rewritten};
-use judge::acts;
+use judge::{SHARED_CLOCK_NS, acts};
 pub use state::State;
 pub use trigger::Doubt;
 use trigger::Trigger;
@@ -112,6 +112,15 @@ impl Engine {
         })
     }
 
+    /// The same, of a switch that has the very stamps of the frames that came: then its clock and theirs are one.
+    #[must_use]
+    pub fn with_shared_clock(mut self) -> Engine {
+        for trigger in &mut self.triggers {
+            trigger.clock_ns = SHARED_CLOCK_NS;
+        }
+        self
+    }
+
     /// Before the first packet.
     #[must_use]
     pub fn start(&self) -> State {
@@ -139,6 +148,7 @@ impl Engine {
                 0
             },
             seen_to_leave: None,
+            left_ns: None,
             passed_ns: Arc::default(),
             keys: self.keys(frame),
             trigger_keys: self.trigger_keys(frame),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Classified;
 use super::state::Slots;
 
 /// Frames that come by different ports within this time may be taken in either order: a turn of the packet loop takes what waits
@@ -16,8 +17,8 @@ pub(super) struct Followed {
     pub shared: Progress,
     /// Where each key follows its own.
     pub keyed: Slots<Progress>,
-    /// When it came on or went off lately: for which key (0 is all), at which time, and by which port the frame came that did it.
-    pub turned: Vec<(u32, u64, u32)>,
+    /// When it came on or went off lately.
+    pub turned: Vec<Turned>,
     /// How the next frame is assumed to meet it, whatever it is.
     pub view: Option<bool>,
     /// How the frame that comes now is assumed to have met it.
@@ -31,6 +32,18 @@ pub(super) struct Followed {
     /// Of keys, when what time ends is over for good, and in which place it is. So states become one again that differ in
     /// nothing else.
     ending: Arc<BTreeSet<(u64, u32)>>,
+}
+
+/// That a trigger came on, or went off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turned {
+    /// For which key; 0 is all.
+    key: u32,
+    /// When, and by which port, the frame came that did it.
+    at_ns: u64,
+    port: u32,
+    /// From when on that was done for sure.
+    done_ns: Option<u64>,
 }
 
 /// How far it is.
@@ -75,7 +88,7 @@ impl Followed {
     /// Forgets what makes no difference any more.
     pub fn forget(&mut self, now_ns: u64) {
         self.turned
-            .retain(|(_, at_ns, _)| now_ns.saturating_sub(*at_ns) <= RACE_NS);
+            .retain(|turned| now_ns.saturating_sub(turned.at_ns) <= RACE_NS);
         while let Some((over_ns, at)) = self.ending.first().copied() {
             if over_ns >= now_ns {
                 break;
@@ -102,9 +115,14 @@ impl Followed {
     }
 
     /// It has come on or gone off for a key.
-    pub fn turns(&mut self, key: u32, at_ns: u64, port: u32) {
-        self.turned.retain(|(of, ..)| *of != key);
-        self.turned.push((key, at_ns, port));
+    pub fn turns(&mut self, key: u32, by: &Classified) {
+        self.turned.retain(|turned| turned.key != key);
+        self.turned.push(Turned {
+            key,
+            at_ns: by.at_ns,
+            port: by.port,
+            done_ns: by.left_ns,
+        });
         self.owed.retain(|(of, _)| *of != key);
     }
 
@@ -132,11 +150,14 @@ impl Followed {
         known.map(|known| self.spent.remove(known)).is_some()
     }
 
-    /// Whether it turned just before a frame, which came by another port.
-    pub fn was_turned(&self, key: u32, at_ns: u64, port: u32) -> bool {
+    /// Whether it turned just before a frame, which came by another port; it may have been taken first.
+    pub fn was_turned(&self, key: u32, frame: &Classified) -> bool {
         let mut turned = self.turned.iter();
-        turned.any(|(of, then_ns, by)| {
-            *of == key && *by != port && at_ns.saturating_sub(*then_ns) <= RACE_NS
+        turned.any(|turned| {
+            turned.key == key
+                && turned.port != frame.port
+                && frame.at_ns.saturating_sub(turned.at_ns) <= RACE_NS
+                && turned.done_ns.is_none_or(|done_ns| done_ns >= frame.at_ns)
         })
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Trigger {
     ends: Vec<u32>,
     /// By stage, for how long the next one may then take, and of the last one, for how long the trigger is on.
     limits: Vec<Option<u64>>,
+    /// How far the switch's clock may be from the stamps of frames.
+    pub clock_ns: u64,
 }
 
 /// How a trigger finds a key's cell.
@@ -132,6 +134,7 @@ impl Trigger {
                 turning,
                 ends: counts.collect(),
                 limits: next.chain([trigger.on_for_ns]).collect(),
+                clock_ns: CLOCK_NS,
             }
         });
         triggers.collect()
@@ -202,7 +205,7 @@ impl Trigger {
         progress.slack_ns = 0;
         // Of a short time a machine that stood still leaves nothing to tell.
         let part_ns = limit_ns.unwrap_or(0) / 4;
-        progress.doubt_ns = part_ns.clamp(RACE_NS, CLOCK_NS);
+        progress.doubt_ns = part_ns.max(RACE_NS).min(self.clock_ns);
         self.is_on(progress)
     }
 }
@@ -239,6 +242,7 @@ impl Engine {
                 let mut near = next.take_while(|next| next.at_ns <= frame.at_ns + RACE_NS);
                 may_turn[index][number] = near.any(|next| {
                     next.port != frame.port
+                        && !frame.was_done_before(next)
                         && trigger.may_be_turned(next)
                         && next.trigger_keys.get(number) == frame.trigger_keys.get(number)
                 });
@@ -350,7 +354,7 @@ impl Engine {
                 }
                 let turns = trigger.is_on(progress) != was_on;
                 if turns {
-                    followed.turns(key, frame.at_ns, frame.port);
+                    followed.turns(key, frame);
                 }
                 turns
             };
@@ -397,7 +401,7 @@ impl Engine {
             if progress.end_ns.is_some_and(near) {
                 doubts.push(both(Way::Ended));
             }
-            let was_turned = followed.was_turned(print(number, frame), frame.at_ns, frame.port);
+            let was_turned = followed.was_turned(print(number, frame), frame);
             let last = trigger.ends.last().copied().unwrap_or(0);
             let is_near = progress.step.saturating_add(NEARLY) >= last;
             let may_turn = frame.may_turn.get(number).copied().unwrap_or(false);
@@ -437,7 +441,7 @@ impl Engine {
                 let is_on = trigger.is_on(progress) && !progress.is_over(frame.at_ns);
                 let key = print(doubt.trigger, frame);
                 followed.view = Some(!is_on);
-                let was_turned = followed.was_turned(key, frame.at_ns, frame.port);
+                let was_turned = followed.was_turned(key, frame);
                 let is_owed = followed.owed.iter().any(|(of, _)| *of == key);
                 // That it turns later is owed, but where it is known to have turned.
                 if !was_turned && !is_owed {
@@ -470,7 +474,7 @@ impl Trigger {
         let was_on = self.is_on(&slot.cell);
         slot.cell.start_again();
         if was_on {
-            followed.turns(print(number, frame), frame.at_ns, frame.port);
+            followed.turns(print(number, frame), frame);
         }
     }
 }

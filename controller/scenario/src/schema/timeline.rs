@@ -5,7 +5,7 @@ use crate::model::Limits;
 use crate::schema::reader::{self, Fields};
 use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::{Dimension, show_duration};
-use crate::yaml::Node;
+use crate::yaml::{Kind, Node};
 
 /// Times that steps come. Each and each gap behind it is an epoch, of which a switch knows 2^16.
 const MAX_TIMES: usize = 1024;
@@ -148,7 +148,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
     };
     let at = begins(sink, &fields);
     let on = fields.get("on");
-    let on = on.filter(|node| reader::text(sink, node, "`on`").is_some());
+    let on = on.filter(|node| condition(sink, node));
     let mut length = duration(sink, &fields, "for");
     let until = duration(sink, &fields, "until");
     let mut every = duration(sink, &fields, "every");
@@ -230,6 +230,22 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         until,
         span: item.span,
     })
+}
+
+/// Whether `on` is the text of a condition.
+fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
+    if let Kind::Map(_) = node.kind {
+        sink.error(
+            Code::WrongType,
+            node.span,
+            "`on` is a condition; found a mapping",
+        )
+        .hint(
+            "a condition compares numbers: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`",
+        );
+        return false;
+    }
+    reader::text(sink, node, "`on`").is_some()
 }
 
 /// When a step begins: `at` a time, or, with `on`, when something holds.

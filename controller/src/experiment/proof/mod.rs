@@ -55,6 +55,8 @@ pub struct Evidence {
     pub losses: Vec<Loss>,
     /// What the controller did to programs and switches.
     pub carried: Vec<super::disruption::Carried>,
+    /// Whether the switches' programs have the very stamps of the frames that came that the recordings have.
+    pub shares_stamps: bool,
 }
 
 impl Evidence {

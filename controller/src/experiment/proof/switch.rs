@@ -65,10 +65,16 @@ impl<'a> Witness<'a> {
         if triggers_join_ports(scenario, plan, name) {
             trace.join();
         }
+        let engine = Engine::new(scenario, plan, name)?;
+        // Ports that hold frames for the latency of their links give them another time.
+        let shares_stamps = evidence.shares_stamps && latencies.is_empty();
         Some(Witness {
             name,
             plan,
-            engine: Engine::new(scenario, plan, name)?,
+            engine: match shares_stamps {
+                true => engine.with_shared_clock(),
+                false => engine,
+            },
             trace,
             writes: writes.cloned().collect(),
         })
@@ -81,14 +87,16 @@ impl<'a> Witness<'a> {
         let mut classified: Vec<Classified> = arrivals
             .map(|arrival| {
                 let frame = self.engine.classify(arrival.bytes, arrival.port);
-                let mut exits = frame.exits.iter();
-                let left = exits.any(|(port, _)| {
-                    !self.trace.left(*port, arrival.identity).is_empty()
+                let exits = frame.exits.iter();
+                let left = exits.filter_map(|(port, _)| {
+                    self.trace.left(*port, arrival.identity).first().copied()
                 });
+                let left_ns = left.min();
                 let is_unique = self.trace.is_unique(arrival.identity);
                 Classified {
                     at_ns: arrival.at_ns,
-                    seen_to_leave: is_unique.then_some(left),
+                    seen_to_leave: is_unique.then_some(left_ns.is_some()),
+                    left_ns: left_ns.filter(|_| is_unique),
                     ..frame
                 }
             })

@@ -108,6 +108,8 @@ pub struct Bench {
     pub miscounted_turns: BTreeMap<usize, i64>,
     /// Frames that the switch takes after the next one.
     pub swapped: BTreeSet<usize>,
+    /// These leave as if the switch had not: no switch can do that.
+    pub left_in_time: bool,
     /// Delays are so many times as long as they should be.
     pub delays_times: u64,
     /// By frame, how much later than it came the switch looks at its clock.
@@ -130,6 +132,7 @@ impl Bench {
             miscounts: BTreeMap::new(),
             miscounted_turns: BTreeMap::new(),
             swapped: BTreeSet::new(),
+            left_in_time: false,
             delays_times: 1,
             lags: BTreeMap::new(),
         };
@@ -276,7 +279,10 @@ impl Bench {
             let changed = engine.rewritten(Recorded::whole(&bytes), hits.iter().map(drawn));
             let bytes = changed.map_or(bytes, |changed| changed.bytes.into());
             counted.iter().for_each(|hit| fired[*hit] += 1);
-            let processed_ns = self.awake(sent.at_ns) + 20 * US;
+            // Behind the next one, if it is taken after that.
+            let behind = usize::from(self.swapped.contains(&number) && !self.left_in_time);
+            let taken_ns = self.sent[number + behind].at_ns;
+            let processed_ns = self.awake(taken_ns) + 20 * US;
             let left_ns =
                 |copy: usize| self.awake(processed_ns + fate.held_ns(copy) * self.delays_times);
             let mut copies = 0;
@@ -345,6 +351,7 @@ impl Bench {
             triggers,
             losses: self.losses.clone(),
             carried: Vec::new(),
+            shares_stamps: false,
         };
         Conclusion::of(&self.planned, &evidence)
     }

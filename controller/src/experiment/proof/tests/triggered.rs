@@ -200,6 +200,26 @@ fn of_one_key_frames_may_be_taken_in_another_order() {
     assert!(races > 100, "{races}");
 }
 
+/// A frame that had left when the next one came was taken before it: a switch that takes it later is told.
+#[test]
+fn what_had_left_was_taken_first() {
+    let mut bench = Bench::new(THIRD, conversations(1, 60, 100 * US, 1));
+    assert_proved(&bench.conclude().faults[0]);
+    let pairs = 0..bench.sent.len() - 1;
+    let crossing = pairs.filter(|n| bench.sent[*n].from != bench.sent[n + 1].from);
+    let told = crossing.collect::<Vec<_>>().into_iter().filter(|number| {
+        bench.swapped = [*number].into();
+        bench.left_in_time = false;
+        let allowed = bench.conclude().faults[0].proved;
+        bench.left_in_time = true;
+        let is_told = !bench.conclude().faults[0].proved;
+        assert!(allowed, "frame {number}");
+        is_told
+    });
+    let told = told.count();
+    assert!(told >= 3, "{told}");
+}
+
 #[test]
 fn the_ends_of_many_keys_are_known_by_what_they_did() {
     let rest = "triggers: {third: {after: [{flow: asked}, {flow: asked, within: 30ms}], for: 20ms, per: [udp.dport]}}

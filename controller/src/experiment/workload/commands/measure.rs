@@ -91,6 +91,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let starts = u64::from(service.starts);
         let result = result(&service.prepared, &runs, service.exit, starts)?;
         measured.timed.extend(over_time(&service.prepared, &runs));
+        measured.remarks.extend(unread(&service.prepared));
         measured.add(result);
     }
     for (prepared, driver) in &job.drivers {
@@ -104,6 +105,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         let exit = has_ended.then_some(runs.exit);
         let result = result(prepared, &runs, exit, count)?;
         measured.timed.extend(over_time(prepared, &runs));
+        measured.remarks.extend(unread(prepared));
         measured.add(result);
     }
     Ok(measured)
@@ -166,6 +168,18 @@ fn result(
             .collect(),
         stdout: kept(Stream::Stdout),
         stderr: kept(Stream::Stderr),
+    })
+}
+
+/// What the metrics of a command found that is no number: a figure without it is of fewer than somebody thinks.
+fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
+    let name = prepared.name().to_owned();
+    let unread = prepared.watch.unread().into_iter();
+    unread.map(move |(series, times, first)| {
+        format!(
+            "command `{name}`: metric `{series}` found {times} {}, the first `{first}`",
+            if times == 1 { "text that is no number" } else { "texts that are no numbers" }
+        )
     })
 }
 

@@ -10,6 +10,8 @@ use crate::experiment::fleet::now_ns;
 
 /// The most numbers of one series.
 pub(super) const MAX_NUMBERS: usize = 1_000_000;
+/// So many letters of what is no number are shown.
+const MAX_SHOWN: usize = 40;
 /// The most of a standard output that is taken for one JSON document.
 const DOCUMENT_BYTES: usize = 4 << 20;
 
@@ -35,6 +37,9 @@ struct Watched {
     /// When each was written, in nanoseconds since 1970.
     written_ns: Vec<u64>,
     beyond: bool,
+    /// What its regex found and is no number: how often, and the first.
+    unread: u64,
+    first_unread: String,
 }
 
 impl Watch {
@@ -54,6 +59,8 @@ impl Watch {
             numbers: Vec::new(),
             written_ns: Vec::new(),
             beyond: false,
+            unread: 0,
+            first_unread: String::new(),
         });
         let mut sources = command.series.iter().map(|series| &series.source);
         let wants_document = sources.any(|source| matches!(source, Source::Json(_)));
@@ -75,9 +82,14 @@ impl Watch {
             let Some(regex) = &watched.regex else {
                 continue;
             };
-            let groups = regex.captures_iter(line).filter_map(|found| found.get(1));
-            let numbers: Vec<f64> = groups.filter_map(|group| number(group.as_str())).collect();
-            numbers.into_iter().for_each(|number| watched.add(number));
+            let found = regex.captures_iter(line).filter_map(|found| found.get(1));
+            let found: Vec<&str> = found.map(|group| group.as_str()).collect();
+            for text in found {
+                match number(text) {
+                    Some(number) => watched.add(number),
+                    None => watched.misses(text),
+                }
+            }
         }
         if let (Stream::Stdout, Some(document)) = (stream, &mut state.document)
             && document.len() + line.len() < DOCUMENT_BYTES
@@ -132,6 +144,17 @@ impl Watch {
         numbers.collect()
     }
 
+    /// What was found in place of numbers, by series: how often, and the first of it.
+    pub fn unread(&self) -> Vec<(String, u64, String)> {
+        let state = self.lock();
+        let missed = state.series.iter().filter(|watched| watched.unread > 0);
+        let missed = missed.map(|watched| {
+            let first = watched.first_unread.clone();
+            (watched.declared.name.clone(), watched.unread, first)
+        });
+        missed.collect()
+    }
+
     /// The numbers of each series with their times, as far as they are kept.
     pub fn over_time(&self) -> Vec<(Series, Vec<(u64, f64)>)> {
         let state = self.lock();
@@ -156,6 +179,13 @@ impl Watched {
         }
         self.numbers.push(number * self.declared.factor);
         self.written_ns.push(now_ns());
+    }
+
+    fn misses(&mut self, text: &str) {
+        if self.unread == 0 {
+            self.first_unread = text.chars().take(MAX_SHOWN).collect();
+        }
+        self.unread += 1;
     }
 }
 
@@ -199,6 +229,7 @@ mod tests {
         watch.line(Stream::Stderr, "up");
         assert!(watch.is_ready());
         assert_eq!(numbers(&watch), [vec![500_000.0, 2e6, 1e6], vec![1234.0]]);
+        assert_eq!(watch.unread(), [("n".to_owned(), 1, "x".to_owned())]);
     }
 
     #[test]

@@ -313,6 +313,21 @@ fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
     }
 }
 
+/// Has a sink read its clock; the kernel's, read just before. If the thread was put aside between the two, frames would have
+/// come that much later: then both are read again.
+fn tell_arrived(sink: &mut dyn Sink) -> u64 {
+    let mut read_ns = clock_ns();
+    for _ in 0..3 {
+        let before_ns = read_ns;
+        sink.arrived();
+        read_ns = clock_ns();
+        if read_ns.saturating_sub(before_ns) <= TOGETHER_NS {
+            return before_ns;
+        }
+    }
+    read_ns
+}
+
 /// The clock by which the kernel stamps frames.
 fn clock_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -320,6 +335,9 @@ fn clock_ns() -> u64 {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
 }
+
+/// Clocks that are read within so long a time are read at once.
+const TOGETHER_NS: u64 = 5_000;
 
 impl PortIo for Ring {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
@@ -330,8 +348,7 @@ impl PortIo for Ring {
             self.socket.take_error()?;
             return Ok(received);
         }
-        sink.arrived();
-        let now_ns = clock_ns();
+        let now_ns = tell_arrived(sink);
         for _ in 0..ready {
             let handed_over = self.hand_over(sink, now_ns);
             self.incoming
