@@ -63,39 +63,42 @@ fn refuse_probes(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, hi
     }
 }
 
+/// Sections that are for what runs, asks and judges in a network of ours: name, why they have no effect, and what to do.
+const SECTIONS: [(&str, &str, &str); 3] = [
+    (
+        WORKLOAD,
+        "`weir control` starts nothing on hosts",
+        "start it on the hosts yourself, behind `ready`",
+    ),
+    (
+        "probes",
+        "`weir control` asks no probes",
+        "ask from the hosts themselves; `weir run` has probes",
+    ),
+    (
+        "expect",
+        "`weir control` judges nothing",
+        "what fired is in the JSON object that it prints at the end",
+    ),
+];
+const WORKLOAD: &str = "workload";
+
 /// In the order of the file.
 fn idle(scenario: &Scenario) -> Vec<Idle> {
-    let mut found: Vec<Idle> = [
-        // A training that a switch sums for is told to the switch.
-        (!sums(scenario)).then(|| {
-            (
-                "workload",
-                "`weir control` starts nothing on hosts",
-                "start it on the hosts yourself, behind `ready`",
-            )
-        }),
-        Some((
-            "probes",
-            "`weir control` asks no probes",
-            "ask from the hosts themselves; `weir run` has probes",
-        )),
-        Some((
-            "expect",
-            "`weir control` judges nothing",
-            "what fired is in the JSON object that it prints at the end",
-        )),
-    ]
-    .into_iter()
-    .flatten()
-    .filter_map(|(name, why, hint)| {
+    // A training that a switch sums for is told to the switch.
+    let sections = SECTIONS
+        .iter()
+        .filter(|(name, ..)| *name != WORKLOAD || !sums(scenario));
+    let there = sections.filter_map(|&(name, why, hint)| {
+        let span = section(scenario, name)?;
         Some(Idle {
             name,
-            span: section(scenario, name)?,
+            span,
             why,
             hint,
         })
-    })
-    .collect();
+    });
+    let mut found: Vec<Idle> = there.collect();
     found.extend(scenario.limits.packets_span.map(|span| Idle {
         name: "limits.packets",
         span,
