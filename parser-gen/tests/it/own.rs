@@ -306,6 +306,12 @@ fn what_is_refused_is_said_with_its_place() {
         ),
         (
             "memo",
+            "{by: tcp, when: [7070]}",
+            "{by: tcp, when: [-1]}",
+            "memo.yaml:12:21: carried_by[0].when: each of `when` is a number from 0 on, or `any`",
+        ),
+        (
+            "memo",
             "length: author_len",
             "length: author_len, less: 16384",
             "memo.yaml:8:12: message: `author`: `less: 16384` leaves nothing of `author_len`, which is at most 16383",
