@@ -62,7 +62,7 @@ pub enum EdgeError {
     },
     /// Somebody has given it what goes with IPv6 or ARP, and what the kernel does not make again.
     #[error(
-        "{interface} has the {what}, which would be lost: nobody makes it again once ARP and IPv6 were off at {interface}; \
+        "{interface} has the {what}: it goes while {interface} is taken, and nobody makes it again; \
          take an interface without one, or remove it first{}",
         hint(.interface, .what)
     )]

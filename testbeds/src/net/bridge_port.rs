@@ -7,7 +7,7 @@ use rtnetlink::LinkBridgePort;
 use rtnetlink::packet_core::{DefaultNla, NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, Nla};
 use rtnetlink::packet_route::link::{
     AfSpecBridge, BridgePortState, BridgeStpState, BridgeVlanInfoFlags, InfoBridge, InfoBridgePort,
-    InfoData, InfoPortData, LinkAttribute, LinkExtentMask, LinkInfo, LinkMessage,
+    InfoData, InfoPortData, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
 };
 use rtnetlink::packet_route::neighbour::{
     NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -98,13 +98,15 @@ impl Netlink {
             InfoBridge::StpState(state) => Some(*state),
             _ => None,
         });
-        // Without a protocol a port forwards, or is disabled while it has no carrier.
+        // Without a protocol a port forwards as long as it has a carrier.
+        let carrier = port
+            .header
+            .flags
+            .contains(LinkFlags::Up | LinkFlags::LowerUp);
         if protocol == Some(BridgeStpState::Disabled)
             && let Some(state) = state
-            && !matches!(
-                state,
-                BridgePortState::Forwarding | BridgePortState::Disabled
-            )
+            && state != BridgePortState::Forwarding
+            && (carrier || state != BridgePortState::Disabled)
         {
             return Ok(Some(format!("its state was set by hand: {state}")));
         }
