@@ -91,14 +91,23 @@ impl Passing {
             return Ok(());
         }
         self.looked = Some(Instant::now());
-        let passed_on = match self.sides()? {
-            Ok(sides) => self.pass_carrier_on(&sides),
-            Err(side) => return Ok(self.is_gone(side)),
+        let sides = match self.sides()? {
+            Ok(sides) => sides,
+            Err(side) => {
+                self.is_gone(side);
+                return Ok(());
+            }
+        };
+        let Err(error) = self.pass_carrier_on(&sides) else {
+            return Ok(());
         };
         // It may have gone since.
-        match (passed_on, self.sides()) {
-            (Err(_), Ok(Err(side))) => Ok(self.is_gone(side)),
-            (passed_on, _) => passed_on,
+        match self.sides()? {
+            Ok(_) => Err(error),
+            Err(side) => {
+                self.is_gone(side);
+                Ok(())
+            }
         }
     }
 
