@@ -337,3 +337,167 @@ fn interfaces_that_cannot_be_a_wire_are_refused() {
     }
     assert_eq!(states(), before);
 }
+
+#[test]
+fn an_interface_is_taken_by_one_at_a_time() {
+    if !in_namespace("an_interface_is_taken_by_one_at_a_time") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let before = pairs();
+    for ending in [Signal::SIGTERM, Signal::SIGKILL] {
+        let mut child = start(folder.path(), &[]);
+        let taken = states();
+        assert_ne!(taken, before);
+        for (pair, named) in [
+            (["left1", "right1"], "left1"),
+            (["right1", "left1"], "right1"),
+            (["left0", "right1"], "right1"),
+        ] {
+            let [one, other] = pair;
+            let second = run(folder.path(), &["between", one, other, "--for", "100ms"]);
+            assert_eq!(second.code, Some(2), "{second:?}");
+            let said = format!("weir: interface {named} is taken by another weir\n");
+            assert_eq!(second.stderr, said);
+            assert_eq!(states(), taken);
+        }
+        kill(Pid::from_raw(child.id() as i32), ending).unwrap();
+        child.wait().unwrap();
+        // As soon as its keeper has put them back.
+        until("free", || {
+            let again = ["between", "left1", "right1", "--for", "100ms"];
+            run(folder.path(), &again).code == Some(PASSED)
+        });
+        assert_eq!(states(), before);
+    }
+}
+
+#[test]
+fn an_interface_that_disappears_ends_the_run_and_the_run_is_told() {
+    if !in_namespace("an_interface_that_disappears_ends_the_run_and_the_run_is_told") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("wire.yaml"), SCENARIO).unwrap();
+    let [_, before] = pairs();
+    let args = [
+        "--scenario",
+        "wire.yaml",
+        "--for",
+        "10m",
+        "--out",
+        "run",
+        "--pcap",
+        "seen",
+    ];
+    let child = start(folder.path(), &args);
+    {
+        let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
+        let (mut left, mut right) = (open("left0"), open("right0"));
+        let sent: Vec<_> = (1..=5).map(datagram).collect();
+        across(&mut *left, &mut *right, &sent, 4);
+    }
+    let begun = Instant::now();
+    ip("link del left1");
+    // Another interface is not the same one, whatever its name.
+    veth("left1", "left2");
+    let new = state("left1");
+    let finished = Finished::of(child.wait_with_output().unwrap());
+    assert!(begun.elapsed() < PATIENCE);
+    finished.expect_code(FAILED);
+    let report = finished.json();
+    assert_eq!(report["faults"][0]["proved"], true, "{report}");
+    let told = report.to_string();
+    assert_eq!(
+        told.matches("interface left1 was gone").count(),
+        1,
+        "{told}"
+    );
+    assert!(folder.path().join("weir-between.html").exists());
+    assert!(folder.path().join("seen/wire-2_in.pcap").exists());
+    run(folder.path(), &["replay", "run"]).expect_code(PASSED);
+    assert_eq!(state("right1"), before);
+    assert_eq!(state("left1"), new);
+}
+
+#[test]
+fn an_interface_that_is_renamed_is_put_back() {
+    if !in_namespace("an_interface_that_is_renamed_is_put_back") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let before = pairs();
+    let child = start(folder.path(), &[]);
+    ip("link set left1 name uplink");
+    end(child).expect_code(PASSED);
+    ip("link set uplink name left1");
+    assert_eq!(states(), before);
+}
+
+#[test]
+fn what_the_kernel_does_not_make_again_is_refused_and_what_it_makes_comes_back() {
+    const TEST: &str =
+        "what_the_kernel_does_not_make_again_is_refused_and_what_it_makes_comes_back";
+    if !in_namespace(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    pairs();
+    let shown = || {
+        let show = |what: &str| {
+            let output = Command::new("ip").args(what.split(' ')).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        [
+            show("-6 -o address show dev left1"),
+            show("-6 route show table all dev left1"),
+            show("route show table all dev left1"),
+            show("neigh show dev left1 nud permanent"),
+            show("neigh show proxy dev left1"),
+        ]
+    };
+    let is_settled = || shown()[0].contains("fe80::") && !shown()[0].contains("tentative");
+    until("an address of the kernel's own", is_settled);
+    for (given, named) in [
+        ("address {} fe80::77/64 dev left1", "address fe80::77/64"),
+        ("-6 route {} 2001:db8::/32 dev left1", "route 2001:db8::/32"),
+        (
+            "-6 route {} 2001:db8::/32 dev left1 table 7",
+            "route 2001:db8::/32",
+        ),
+        ("-6 route {} default via fe80::5 dev left1", "route ::/0"),
+        ("route {} 10.8.0.0/16 dev left1", "route 10.8.0.0/16"),
+        (
+            "neigh {} fe80::5 lladdr 02:00:00:00:00:05 dev left1",
+            "neighbour fe80::5",
+        ),
+        (
+            "neigh {} 10.8.0.5 lladdr 02:00:00:00:00:05 dev left1",
+            "neighbour 10.8.0.5",
+        ),
+        (
+            "neigh {} proxy fe80::6 dev left1",
+            "neighbour proxy fe80::6",
+        ),
+    ] {
+        ip(&given.replace("{}", "add"));
+        let (before, links) = (shown(), states());
+        let finished = run(
+            folder.path(),
+            &["between", "left1", "right1", "--for", "100ms"],
+        );
+        assert_eq!(finished.code, Some(2), "{given} {finished:?}");
+        let said = format!("weir: left1 has the {named}: ");
+        assert!(finished.stderr.starts_with(&said), "{}", finished.stderr);
+        assert_eq!((shown(), states()), (before, links), "{given}");
+        ip(&given.replace("{}", "del"));
+    }
+    until("an address of the kernel's own", is_settled);
+    let before = shown();
+    run(
+        folder.path(),
+        &["between", "left1", "right1", "--for", "100ms"],
+    )
+    .expect_code(PASSED);
+    until("as before", || shown() == before);
+}

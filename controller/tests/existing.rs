@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use softswitch::ports::{self, PortIo};
 use support::*;
-use test_support::namespace::{in_namespace, ip};
+use test_support::namespace::{in_namespace, ip, veth};
 use testbeds::host::Namespace;
 use testbeds::net::{Netlink, Sending};
 
@@ -82,6 +83,11 @@ impl Web {
         Namespace::open(&self.path).unwrap()
     }
 
+    /// How the bridge has it.
+    fn port(&self) -> String {
+        port("outer")
+    }
+
     /// All that a wire changes, and all interfaces that there are.
     fn state(&self) -> (String, Sending, Vec<String>) {
         let shown = Command::new("ip")
@@ -90,15 +96,49 @@ impl Web {
             .unwrap();
         let netlink = Netlink::open().unwrap();
         let outer = format!(
-            "{} {:?} {:?} {:?}",
+            "{} {} {:?} {:?} {:?} {:?}",
+            self.port(),
             String::from_utf8_lossy(&shown.stdout),
             netlink.find("outer").unwrap(),
             netlink.merging("outer").unwrap(),
             netlink.ipv6_is_off("outer").unwrap(),
+            behind("outer"),
         );
         let sending = self.inside.sending("eth0").unwrap();
         (outer, sending, netlink.interfaces().unwrap())
     }
+}
+
+fn bridge(arguments: &str) -> String {
+    let mut bridge = Command::new("bridge");
+    let output = bridge.args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// How a bridge has a port, without what the port is; nothing of one that is in none.
+fn port(name: &str) -> String {
+    let shown = bridge(&format!("-d link show dev {name}"));
+    // One that is in no bridge is not shown.
+    let settings = shown.split_once(" master ");
+    settings.map_or_else(String::new, |(_, settings)| settings.to_owned())
+}
+
+/// What a bridge was told to be behind a port.
+fn behind(name: &str) -> Vec<String> {
+    let shown = bridge(&format!("fdb show dev {name}"));
+    let lasts = |line: &&str| {
+        ["static", "permanent", "extern_learn"]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    let told = shown
+        .lines()
+        .filter(|line| line.contains("master"))
+        .filter(lasts);
+    let mut told: Vec<_> = told.map(str::to_owned).collect();
+    told.sort();
+    told
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -296,4 +336,132 @@ fn what_is_no_host_on_a_bridge_is_refused_and_nothing_is_touched() {
         finished.stderr.contains("leave IF1 and IF2 out"),
         "{finished:?}"
     );
+}
+
+/// What comes to `other`, a host of the same bridge, of what the host and then this side of the bridge send to everybody.
+fn everybody_hears(web: &Web, other: &mut dyn PortIo) -> [bool; 2] {
+    let receiver = UdpSocket::bind("0.0.0.0:11").unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let say = |what: &'static str| {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        socket.set_broadcast(true)?;
+        socket.send_to(what.as_bytes(), "10.9.0.255:11")
+    };
+    web.namespace().run(|| say("of the host")).unwrap();
+    let mut heard = [0; 32];
+    // The bridge has had it now.
+    while receiver.recv(&mut heard).unwrap() != "of the host".len() {}
+    say("of the bridge's side").unwrap();
+    let mut hears = [false; 2];
+    until("the bridge's side", || {
+        let look = &mut |frame: &[u8]| {
+            hears[0] |= frame.ends_with(b"of the host");
+            hears[1] |= frame.ends_with(b"of the bridge's side");
+        };
+        other.receive(64, look).unwrap();
+        hears[1]
+    });
+    hears
+}
+
+#[test]
+fn what_is_set_at_the_port_holds_meanwhile_and_is_put_back() {
+    if !in_namespace("what_is_set_at_the_port_holds_meanwhile_and_is_put_back") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let web = Web::new();
+    veth("other0", "other1");
+    ip("link set other1 master br0");
+    let mut other = ports::open("other0", ports::Options::default())
+        .unwrap()
+        .port;
+    assert_eq!(everybody_hears(&web, &mut *other), [true, true]);
+    let plain = web.port();
+    ip("link set other1 type bridge_slave isolated on");
+    ip(
+        "link set outer type bridge_slave isolated on learning off cost 7 priority 9 \
+        mcast_flood off mcast_router 2 guard on",
+    );
+    for told in [
+        "02:00:00:00:00:77 dev outer master static",
+        "02:00:00:00:00:78 dev outer master permanent",
+        "02:00:00:00:00:79 dev outer master extern_learn",
+    ] {
+        bridge(&format!("fdb add {told}"));
+    }
+    let (before, set, told) = (web.state(), web.port(), behind("outer"));
+    assert_ne!(set, plain);
+    assert!(told.len() >= 3, "{told:?}");
+    assert_eq!(everybody_hears(&web, &mut *other), [false, true]);
+    scenario(
+        folder.path(),
+        &format!("[{{name: web, pid: {}}}, network]", web.pid()),
+    );
+    for ending in [Signal::SIGINT, Signal::SIGKILL] {
+        let mut child = start(folder.path());
+        let far = format!("weir{}f", child.id());
+        assert_eq!(port(&far), set);
+        assert_eq!(behind(&far), told);
+        assert_eq!(everybody_hears(&web, &mut *other), [false, true]);
+        // Who comes second takes nothing.
+        let taken = web.state();
+        let given = ["between", "--scenario", "s.yaml", "--for", "100ms"];
+        let second = run(folder.path(), &given);
+        assert_eq!(second.code, Some(ERROR), "{second:?}");
+        let said = "weir: interface outer is taken by another weir\n";
+        assert_eq!(second.stderr, said);
+        assert_eq!(web.state(), taken);
+        kill(Pid::from_raw(child.id() as i32), ending).unwrap();
+        child.wait().unwrap();
+        until("as before", || web.state() == before);
+        assert_eq!(everybody_hears(&web, &mut *other), [false, true]);
+        // Its keeper has let go of it.
+        until("free", || {
+            let again = ["between", "--scenario", "s.yaml", "--for", "100ms"];
+            run(folder.path(), &again).code == Some(FAILED)
+        });
+        assert_eq!(web.state(), before);
+    }
+}
+
+#[test]
+fn a_port_that_would_not_come_back_as_it_was_is_refused() {
+    const TEST: &str = "a_port_that_would_not_come_back_as_it_was_is_refused";
+    if !in_namespace(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let web = Web::new();
+    scenario(
+        folder.path(),
+        &format!("[{{name: web, pid: {}}}, network]", web.pid()),
+    );
+    let refused = |reason: &str| {
+        let before = web.state();
+        let given = ["between", "--scenario", "s.yaml", "--for", "100ms"];
+        let finished = run(folder.path(), &given);
+        assert_eq!(finished.code, Some(ERROR), "{reason} {finished:?}");
+        assert!(finished.stderr.contains(reason), "{finished:?}");
+        assert_eq!(web.state(), before);
+    };
+    bridge("link set dev outer state 0");
+    refused(
+        "outer cannot be taken out of bridge br0 and be put back as it is: its state was set by hand: disabled",
+    );
+    bridge("link set dev outer state 3");
+    veth("other0", "other1");
+    ip("link set other1 master br0");
+    ip("link set other1 type bridge_slave backup_port outer");
+    refused("it is the backup port of other1");
+    ip("link set other1 nomaster");
+    ip("neigh add 10.9.0.77 lladdr 02:00:00:00:00:77 dev outer");
+    refused("outer has the neighbour 10.9.0.77");
+    ip("neigh del 10.9.0.77 dev outer");
+    let vlan = ["vlan", "add", "vid", "5", "dev", "outer"];
+    let added = Command::new("bridge").args(vlan).output().unwrap();
+    match added.status.success() {
+        true => refused("it has VLANs of its own: 1 (PVID, untagged), 5"),
+        false => test_support::skip(TEST, "VLANs of a bridge need a kernel that filters them"),
+    }
 }

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::experiment::{Between, Conditions, Planned, Record, Switches, write_captures};
 use controller::progress::Progress;
+use controller::scenario_run::ScenarioRun;
 use controller::target::Kind;
 use controller::{run_folder, scenario_run};
 use nix::sys::signal::{SigSet, Signal};
 use scenario::Scenario;
 use scenario::topology::{HostAt, Side};
 use testbeds::bed::Wiring;
-use testbeds::edge::{self, Before, EdgeError, Keeper, Kept, Splice};
+use testbeds::edge::{self, Before, EdgeError, Keeper, Kept, Mark, Splice};
 use testbeds::net::Netlink;
 
 use super::p4::stdout_colour;
 use super::report_file::ReportFile;
-use super::{exit_code, fail, load, print, print_json, show};
+use super::{ERROR, exit_code, fail, load, print, print_json, show};
 use crate::cli;
 
 /// The hidden command that [`Keeper::start`] runs.
@@ -38,8 +39,15 @@ pub fn main(args: &cli::Between) -> ExitCode {
 pub fn keeper() -> ExitCode {
     match edge::keep() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(error),
+        // The one that it answers says the rest.
+        Err(EdgeError::NotBack(what)) => told(what),
+        Err(error) => told(error),
     }
+}
+
+fn told(what: impl std::fmt::Display) -> ExitCode {
+    cli_io::stderr::tell(format_args!("{what}\n"));
+    ExitCode::from(ERROR)
 }
 
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
@@ -61,7 +69,11 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     }
     listen().map_err(fail)?;
     let weir = Path::new(Conditions::ITSELF);
-    let (interfaces, keeper) = take(weir, ends).map_err(fail)?;
+    let Taken {
+        interfaces,
+        keeper,
+        marks,
+    } = take(weir, ends).map_err(fail)?;
     let interfaces = interfaces.each_ref().map(String::as_str);
     let switches = Switches::default();
     let conditions = Conditions {
@@ -80,25 +92,40 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress);
     // The switch has ended by now; what there is to say can wait, the machines cannot.
-    keeper.finish().map_err(fail)?;
-    let result = result.map_err(fail)?;
+    let back = keeper.finish();
+    drop(marks);
+    let shown = result
+        .map_err(fail)
+        .and_then(|result| tell(args, &planned, &result, report));
+    // What has run is told all the same.
+    back.map_err(fail)?;
+    shown
+}
+
+/// Writes and prints what a run showed.
+fn tell(
+    args: &cli::Between,
+    planned: &Planned,
+    result: &ScenarioRun,
+    report: Option<ReportFile>,
+) -> Result<ExitCode, ExitCode> {
     if let Some(folder) = &args.pcap {
-        write_captures(folder, &planned, &result.run).map_err(fail)?;
+        write_captures(folder, planned, &result.run).map_err(fail)?;
     }
     if args.json {
-        print_json(&scenario_run::json(&planned, &result))?;
+        print_json(&scenario_run::json(planned, result))?;
     } else {
-        print(scenario_run::show(&planned, &result, stdout_colour()))?;
+        print(scenario_run::show(planned, result, stdout_colour()))?;
     }
-    let page = scenario_run::page(&planned, &result).map_err(fail)?;
+    let page = scenario_run::page(planned, result).map_err(fail)?;
     if let Some(folder) = &args.out {
         let target = Kind::Embedded.to_string();
-        run_folder::write(folder, &target, &planned, &result, &page).map_err(fail)?;
+        run_folder::write(folder, &target, planned, result, &page).map_err(fail)?;
     }
     if let Some(report) = report {
         report.write(&page, args.json)?;
     }
-    Ok(exit_code(&result))
+    Ok(exit_code(result))
 }
 
 /// What a wire is to be put between.
@@ -131,31 +158,44 @@ impl Ends {
     }
 }
 
+/// Interfaces that are the ends of a wire now.
+struct Taken {
+    interfaces: [String; 2],
+    keeper: Keeper,
+    marks: Vec<Mark>,
+}
+
 /// Takes the interfaces, and has a keeper know how they were before anything is changed.
-fn take(weir: &Path, ends: Ends) -> Result<([String; 2], Keeper), EdgeError> {
+fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     let netlink = Netlink::open()?;
     match ends {
         Ends::Interfaces(interfaces) => {
             let names = interfaces.each_ref().map(String::as_str);
-            let before = Before::of_pair(&netlink, names)?.to_vec();
+            let (before, marks) = Before::of_pair(&netlink, names)?;
             let kept = Kept {
-                before,
+                before: before.to_vec(),
                 splice: None,
             };
-            let keeper = Keeper::start(weir, KEEPER, &kept)?;
+            let keeper = Keeper::start(weir, KEEPER, &kept, &marks)?;
             for interface in &kept.before {
                 interface.take(&netlink)?;
             }
-            Ok((interfaces, keeper))
+            Ok(Taken {
+                interfaces,
+                keeper,
+                marks: marks.into(),
+            })
         }
         Ends::Host(host, side) => {
-            let (splice, outer) = Splice::find(&netlink, &host)?;
+            let (splice, outer, mark) = Splice::find(&netlink, &host)?;
+            let mut marks = vec![mark];
             let kept = Kept {
                 before: vec![outer.clone()],
                 splice: Some(splice.clone()),
             };
-            let keeper = Keeper::start(weir, KEEPER, &kept)?;
-            let near = splice.take(&netlink)?;
+            let keeper = Keeper::start(weir, KEEPER, &kept, &marks)?;
+            let (near, mark) = splice.take(&netlink)?;
+            marks.push(mark);
             for interface in [&outer, &near] {
                 interface.take(&netlink)?;
             }
@@ -163,7 +203,11 @@ fn take(weir: &Path, ends: Ends) -> Result<([String; 2], Keeper), EdgeError> {
             if side == 1 {
                 interfaces.reverse();
             }
-            Ok((interfaces, keeper))
+            Ok(Taken {
+                interfaces,
+                keeper,
+                marks,
+            })
         }
     }
 }

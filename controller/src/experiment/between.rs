@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use testbeds::host::Process;
-use testbeds::net::{NetError, Netlink};
+use testbeds::net::{Found, NetError, Netlink};
 
 use super::ExperimentError;
 use super::timeline::Activity;
@@ -27,7 +27,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Somebody else's packets pass.
 pub struct Passing {
-    interfaces: [String; 2],
+    /// By index: a name may change hands.
+    interfaces: [u32; 2],
+    names: [String; 2],
+    /// The one that is no longer there, and since when.
+    gone: Option<(usize, Duration)>,
     length: Option<Duration>,
     stop: &'static AtomicBool,
     begun: Option<Instant>,
@@ -40,13 +44,17 @@ pub struct Passing {
 impl Passing {
     /// Between two interfaces of this namespace.
     pub fn new(between: Between<'_>) -> Result<Passing, NetError> {
+        let netlink = Netlink::open()?;
+        let [one, other] = between.interfaces;
         Ok(Passing {
-            interfaces: between.interfaces.map(str::to_owned),
+            interfaces: [netlink.find(one)?.index, netlink.find(other)?.index],
+            names: between.interfaces.map(str::to_owned),
+            gone: None,
             length: between.length,
             stop: between.stop,
             begun: None,
             looked: None,
-            netlink: Netlink::open()?,
+            netlink,
             held_down: None,
         })
     }
@@ -58,29 +66,64 @@ impl Passing {
     /// A cable that is unplugged at one end is seen at the other: our interface there goes down, and with it, where the driver
     /// switches its transmitter off, the carrier of whoever is connected to it. While it is down nobody can see whether its
     /// own cable is there; it comes up again with the first one.
-    fn pass_carrier_on(&mut self) -> Result<(), NetError> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
-            return Ok(());
-        }
-        self.looked = Some(Instant::now());
-        let names = self.interfaces.each_ref();
+    fn pass_carrier_on(&mut self, sides: &[(String, Found); 2]) -> Result<(), NetError> {
+        let carrier = |side: usize| sides[side].1.carrier;
+        let name = |side: usize| sides[side].0.as_str();
         if let Some(side) = self.held_down {
-            if self.netlink.find(names[1 - side])?.carrier {
-                self.netlink.set_up(names[side], true)?;
-                tracing::info!(interface = names[1 - side], "link is up again");
+            if carrier(1 - side) {
+                self.netlink.set_up(name(side), true)?;
+                tracing::info!(interface = name(1 - side), "link is up again");
                 self.held_down = None;
             }
             return Ok(());
         }
-        for side in [0, 1] {
-            if !self.netlink.find(names[side])?.carrier {
-                tracing::info!(interface = names[side], "link is down: the other side is told");
-                self.netlink.set_up(names[1 - side], false)?;
-                self.held_down = Some(1 - side);
-                return Ok(());
-            }
+        if let Some(side) = [0, 1].into_iter().find(|side| !carrier(*side)) {
+            tracing::info!(interface = name(side), "link is down: the other side is told");
+            self.netlink.set_up(name(1 - side), false)?;
+            self.held_down = Some(1 - side);
         }
         Ok(())
+    }
+
+    /// Looks, if it is time to, whether both sides are there, and up.
+    fn look(&mut self) -> Result<(), NetError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let sides = match self.sides()? {
+            Ok(sides) => sides,
+            Err(side) => {
+                self.is_gone(side);
+                return Ok(());
+            }
+        };
+        let Err(error) = self.pass_carrier_on(&sides) else {
+            return Ok(());
+        };
+        // It may have gone since.
+        match self.sides()? {
+            Ok(_) => Err(error),
+            Err(side) => {
+                self.is_gone(side);
+                Ok(())
+            }
+        }
+    }
+
+    /// How both interfaces are, by the names that they have now; or which one is not there.
+    fn sides(&self) -> Result<Result<[(String, Found); 2], usize>, NetError> {
+        let [one, other] = self.interfaces;
+        Ok(match (self.netlink.find_index(one)?, self.netlink.find_index(other)?) {
+            (Some(one), Some(other)) => Ok([one, other]),
+            (None, _) => Err(0),
+            (_, None) => Err(1),
+        })
+    }
+
+    fn is_gone(&mut self, side: usize) {
+        tracing::warn!(interface = self.names[side], "the interface is gone: the wire ends");
+        self.gone = Some((side, self.elapsed()));
     }
 }
 
@@ -93,9 +136,9 @@ impl Activity for Passing {
     }
 
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
-        self.pass_carrier_on()?;
+        self.look()?;
         let left = self.length.map(|length| length.saturating_sub(self.elapsed()));
-        if self.stop.load(Ordering::Relaxed) || left.is_some_and(|left| left.is_zero()) {
+        if self.gone.is_some() || self.stop.load(Ordering::Relaxed) || left.is_some_and(|left| left.is_zero()) {
             return Ok(ControlFlow::Break(()));
         }
         std::thread::sleep(left.unwrap_or(most).min(most));
@@ -121,6 +164,16 @@ impl Load for Passing {
     }
 
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {
-        Ok(Measured::default())
+        let failure = self.gone.map(|(side, after)| {
+            format!(
+                "interface {} was gone {:.1} s after the beginning: the wire ended with it",
+                self.names[side],
+                after.as_secs_f64()
+            )
+        });
+        Ok(Measured {
+            failures: failure.into_iter().collect(),
+            ..Measured::default()
+        })
     }
 }

@@ -180,6 +180,8 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         wall_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         aborted: &'a Option<Aborted>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        failures: &'a [String],
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
         disruptions: &'a [DisruptionResult],
@@ -202,6 +204,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         degraded_reasons: &judged.verdict.degraded,
         wall_s: run.wall.as_secs_f64(),
         aborted: &run.aborted,
+        failures: &run.failures,
         machine_strain: &run.strain,
         faults: &run.faults,
         disruptions: &run.disruptions,

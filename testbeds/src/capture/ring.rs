@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::pipe2;
 
 use super::{CaptureError, Direction, Filter, Limits, Recorder, Recording};
@@ -117,6 +118,13 @@ fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recor
         match poll(watched, wait) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
+        }
+        if sources[0]
+            .revents()
+            .is_some_and(|events| events.contains(PollFlags::POLLERR))
+        {
+            // The interface went down or away. Asking for the error clears it; else there is no waiting any more.
+            getsockopt(&ring.socket, sockopt::SocketError)?;
         }
         if end.is_none()
             && sources[1]

@@ -1,11 +1,9 @@
 //! How an interface was before it was taken.
 
-use std::net::IpAddr;
-
 use serde::{Deserialize, Serialize};
 
-use super::EdgeError;
-use crate::net::{Found, Merging, NetError, Netlink};
+use super::{EdgeError, Mark};
+use crate::net::{Found, Lasting, Merging, NetError, Netlink};
 
 /// The longest payload that the switch takes.
 const MTU_LIMIT: u32 = 9216;
@@ -15,6 +13,8 @@ const MTU_LIMIT: u32 = 9216;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     interface: String,
+    /// What it is known by when it is put back: another may have its name by then, or it another name.
+    index: u32,
     up: bool,
     arp: bool,
     mtu: u32,
@@ -25,12 +25,18 @@ pub struct Before {
 }
 
 impl Before {
-    /// Looks at two interfaces that are to be the ends of a wire, and changes nothing.
-    pub fn of_pair(netlink: &Netlink, interfaces: [&str; 2]) -> Result<[Before; 2], EdgeError> {
+    /// Looks at two interfaces that are to be the ends of a wire, and changes nothing; nobody else takes them while their marks
+    /// are there.
+    pub fn of_pair(
+        netlink: &Netlink,
+        interfaces: [&str; 2],
+    ) -> Result<([Before; 2], [Mark; 2]), EdgeError> {
         let [a, b] = interfaces;
         if a == b {
             return Err(EdgeError::Same(a.to_owned()));
         }
+        let mark = |name| Mark::set(name, netlink.find(name)?.index);
+        let marks = [mark(a)?, mark(b)?];
         let (one, other) = (Before::of(netlink, a)?, Before::of(netlink, b)?);
         if one.mtu != other.mtu {
             return Err(EdgeError::Mtus(
@@ -40,7 +46,7 @@ impl Before {
                 other.mtu,
             ));
         }
-        Ok([one, other])
+        Ok(([one, other], marks))
     }
 
     fn of(netlink: &Netlink, name: &str) -> Result<Before, EdgeError> {
@@ -69,11 +75,15 @@ impl Before {
                 limit: MTU_LIMIT,
             });
         }
-        let mut addresses = netlink.addresses(name)?.into_iter();
-        if let Some(address) = addresses.find(|address| !comes_by_itself(address)) {
-            return Err(EdgeError::Address { interface, address });
+        match netlink.lasting(name, found)? {
+            Some(Lasting::Address(address)) => {
+                return Err(EdgeError::Address { interface, address });
+            }
+            Some(what) => return Err(EdgeError::Lasting { interface, what }),
+            None => {}
         }
         Ok(Before {
+            index: found.index,
             up: found.up,
             arp: found.arp,
             mtu: found.mtu,
@@ -108,9 +118,19 @@ impl Before {
         netlink.set_up(name, true).map_err(refused)
     }
 
-    /// Puts it back; what fails does not keep the rest from being tried.
+    /// Puts it back; what fails does not keep the rest from being tried. Where it is gone there is nothing to put back.
     pub fn give_back(&self, netlink: &Netlink) -> Vec<NetError> {
-        let name = &self.interface;
+        let name = match netlink.name_of(self.index) {
+            Ok(Some(name)) => name,
+            Ok(None) => return Vec::new(),
+            Err(error) => return vec![error],
+        };
+        let failed = self.give_back_as(netlink, &name);
+        let is_gone = !failed.is_empty() && matches!(netlink.name_of(self.index), Ok(None));
+        if is_gone { Vec::new() } else { failed }
+    }
+
+    fn give_back_as(&self, netlink: &Netlink, name: &str) -> Vec<NetError> {
         let mut tried = Vec::new();
         if let Some(size) = self.gro_max_size {
             tried.push(netlink.set_gro_max_size(name, size));
@@ -123,13 +143,5 @@ impl Before {
         }
         tried.push(netlink.set_up(name, self.up));
         tried.into_iter().filter_map(Result::err).collect()
-    }
-}
-
-/// IPv6 link-local addresses go and come with IPv6 itself.
-fn comes_by_itself(address: &IpAddr) -> bool {
-    match address {
-        IpAddr::V4(_) => false,
-        IpAddr::V6(address) => address.is_unicast_link_local(),
     }
 }

@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::SigSet;
 use serde::{Deserialize, Serialize};
 
-use super::{Before, EdgeError, Splice};
+use super::{Before, EdgeError, Mark, Splice};
 use crate::net::Netlink;
 
 /// What the keeper says when it knows all.
 const READY: &str = "ready";
 /// More is not how interfaces are.
-const MESSAGE_LIMIT: u64 = 1 << 16;
+const MESSAGE_LIMIT: u64 = 1 << 20;
 
 /// What was taken, as it was before.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -38,16 +38,23 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> EdgeError {
 
 impl Keeper {
     /// Starts it, `weir` with its hidden command, and tells it how the interfaces are; nothing has been changed yet.
-    pub fn start(weir: &Path, command: &str, kept: &Kept) -> Result<Keeper, EdgeError> {
-        let mut child = Command::new(weir)
+    /// It holds the marks until it has put them back.
+    pub fn start(
+        weir: &Path,
+        command: &str,
+        kept: &Kept,
+        marks: &[Mark],
+    ) -> Result<Keeper, EdgeError> {
+        let mut keeper = Command::new(weir);
+        keeper
             .arg(command)
             // Ctrl-C is for the one that it watches.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(failed("cannot start it"))?;
+            .stderr(Stdio::piped());
+        let started = Mark::inherited(marks, || keeper.spawn());
+        let mut child = started.map_err(failed("cannot start it"))?;
         let (stdin, stdout) = (child.stdin.as_mut(), child.stdout.take());
         let mut answer = String::new();
         let told = (|| {
@@ -123,10 +130,7 @@ pub fn keep() -> Result<(), EdgeError> {
         failed.extend(splice.give_back(&netlink, inside));
     }
     for before in &kept.before {
-        // A host that has ended has taken its interface along.
-        if kept.splice.is_none() || netlink.find(before.interface()).is_ok() {
-            failed.extend(before.give_back(&netlink));
-        }
+        failed.extend(before.give_back(&netlink));
     }
     for error in failed {
         let _ = write!(failures, "{error}; ");

@@ -10,16 +10,18 @@
 
 mod before;
 mod keeper;
+mod mark;
 mod splice;
 
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crate::net::NetError;
+use crate::net::{Lasting, NetError};
 
 pub use before::Before;
 pub use keeper::{Keeper, Kept, keep};
+pub use mark::Mark;
 pub use splice::Splice;
 
 /// Why an interface cannot be taken, or was not put back.
@@ -57,6 +59,42 @@ pub enum EdgeError {
         interface: String,
         /// One of them.
         address: IpAddr,
+    },
+    /// Somebody has given it what goes with IPv6 or ARP, and what the kernel does not make again.
+    #[error(
+        "{interface} has the {what}: it goes while {interface} is taken, and nobody makes it again; \
+         take an interface without one, or remove it first{}",
+        hint(.interface, .what)
+    )]
+    Lasting {
+        /// Which.
+        interface: String,
+        /// One of them.
+        what: Lasting,
+    },
+    /// It does not leave its bridge and come back as it was.
+    #[error("{interface} cannot be taken out of bridge {bridge} and be put back as it is: {why}")]
+    Port {
+        /// The port.
+        interface: String,
+        /// Its bridge.
+        bridge: String,
+        /// What would be lost.
+        why: String,
+    },
+    /// By another process.
+    #[error("interface {interface} is taken by another weir")]
+    Taken {
+        /// Which.
+        interface: String,
+    },
+    /// It could not be marked.
+    #[error("cannot mark {interface} as taken: {source}")]
+    Mark {
+        /// Which.
+        interface: String,
+        /// What the system answered.
+        source: io::Error,
     },
     /// Longer frames than the switch takes.
     #[error(
@@ -135,6 +173,22 @@ impl EdgeError {
             error => EdgeError::Net(error),
         }
     }
+}
+
+/// How it is removed.
+fn hint(interface: &str, what: &Lasting) -> String {
+    let family = match what {
+        Lasting::Route(to, _) if to.is_ipv6() => "-6 ",
+        _ => "",
+    };
+    let (object, rest) = match what {
+        Lasting::Address(address) => ("address", address.to_string()),
+        Lasting::LinkLocal(address, prefix) => ("address", format!("{address}/{prefix}")),
+        Lasting::Route(to, prefix) => ("route", format!("{to}/{prefix}")),
+        Lasting::Neighbour(address) => ("neighbour", address.to_string()),
+        Lasting::Proxy(address) => ("neighbour", format!("proxy {address}")),
+    };
+    format!(" (`ip {family}{object} del {rest} dev {interface}`)")
 }
 
 fn shown(links: &[String]) -> String {

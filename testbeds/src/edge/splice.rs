@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use scenario::topology::HostAt;
 use serde::{Deserialize, Serialize};
 
-use super::{Before, EdgeError};
+use super::{Before, EdgeError, Mark};
 use crate::host::Namespace;
-use crate::net::{NetError, Netlink, Sending};
+use crate::net::{BridgePort, NetError, Netlink, Sending};
 
 /// How a host is connected, and what comes in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub struct Splice {
     outer: String,
     /// Where that belongs.
     bridge: String,
+    /// How that has it.
+    port: BridgePort,
     /// Our pair: the wire's end, and what stands in the bridge meanwhile.
     near: String,
     far: String,
@@ -38,11 +40,14 @@ pub struct Splice {
 }
 
 /// What the other end of a host's interface is not.
+/// More entries of a forwarding database than one host has.
+const ENTRY_LIMIT: usize = 4096;
+
 const OUTER: &str = "the other end of a virtual Ethernet interface, in a bridge of this namespace";
 
 impl Splice {
-    /// Looks for the host and how it is connected, and changes nothing.
-    pub fn find(netlink: &Netlink, host: &HostAt) -> Result<(Splice, Before), EdgeError> {
+    /// Looks for the host and how it is connected, and changes nothing; nobody else takes it while its mark is there.
+    pub fn find(netlink: &Netlink, host: &HostAt) -> Result<(Splice, Before, Mark), EdgeError> {
         let path = PathBuf::from(host.namespace.path());
         let no_host = |source: io::Error| EdgeError::NoHost {
             path: path.clone(),
@@ -71,6 +76,7 @@ impl Splice {
         else {
             return Err(not_so("its other end is not in this namespace"));
         };
+        let mark = Mark::set(&outer, netlink.find(&outer)?.index)?;
         let found = netlink.find(&outer)?;
         // Indexes are numbers of a namespace: those of a third one would mean another interface here.
         if !found.is_veth || found.peer != Some(own.index) || !found.peer_is_elsewhere {
@@ -84,11 +90,26 @@ impl Splice {
             let why = format!("its other end, {outer}, belongs to {bridge}, which is no bridge");
             return Err(not_so(&why));
         }
+        let port = netlink.bridge_port(&outer)?;
+        let why = match netlink.why_port_is_unique(&outer, &bridge)? {
+            None if port.entries() > ENTRY_LIMIT => Some(format!(
+                "its bridge was told more than {ENTRY_LIMIT} addresses behind it"
+            )),
+            why => why,
+        };
+        if let Some(why) = why {
+            return Err(EdgeError::Port {
+                interface: outer,
+                bridge,
+                why,
+            });
+        }
         let before = Before::of_found(netlink, &outer, &found)?;
         let process = std::process::id();
         let splice = Splice {
             outer,
             bridge,
+            port,
             near: format!("weir{process}n"),
             far: format!("weir{process}f"),
             address: found.address.clone(),
@@ -97,7 +118,7 @@ impl Splice {
             sending: inside.sending(&link)?,
             link,
         };
-        Ok((splice, before))
+        Ok((splice, before, mark))
     }
 
     /// The wire's ends: towards the host, and towards its network.
@@ -106,7 +127,7 @@ impl Splice {
     }
 
     /// Takes the host off its bridge, and puts the far end of our pair in its place.
-    pub fn take(&self, netlink: &Netlink) -> Result<Before, EdgeError> {
+    pub fn take(&self, netlink: &Netlink) -> Result<(Before, Mark), EdgeError> {
         let refused = EdgeError::of_change;
         netlink
             .create_veth(&self.near, &self.far)
@@ -130,9 +151,16 @@ impl Splice {
             .set_bridge(&self.far, Some(&self.bridge))
             .map_err(refused)?;
         netlink.set_bridge(&self.outer, None).map_err(refused)?;
+        // It is still down: no frame passes a port that is not isolated yet.
+        let set = netlink.set_bridge_port(&self.far, &self.port);
+        set.into_iter()
+            .next()
+            .map_or(Ok(()), Err)
+            .map_err(refused)?;
         netlink.set_up(&self.far, true).map_err(refused)?;
         let found = netlink.find(&self.near)?;
-        Before::of_found(netlink, &self.near, &found)
+        let mark = Mark::set(&self.near, found.index)?;
+        Ok((Before::of_found(netlink, &self.near, &found)?, mark))
     }
 
     /// A channel to the host's own interfaces.
@@ -154,6 +182,7 @@ impl Splice {
         // A host that has ended in the meantime has taken its interface along, and the other end with it.
         if netlink.find(&self.outer).is_ok() {
             failed.extend(netlink.set_bridge(&self.outer, Some(&self.bridge)).err());
+            failed.extend(netlink.set_bridge_port(&self.outer, &self.port));
         }
         // Where it was not made yet, or is gone with the host, there is nothing to remove.
         if netlink.find(&self.near).is_ok() {

@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::net::IpAddr;
 
 use futures::TryStreamExt;
 use rtnetlink::LinkUnspec;
-use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo};
+use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 
 use super::{Merging, NetError, Netlink, Sending, failure};
 
@@ -42,10 +40,8 @@ pub struct Found {
     pub gro_max_size: Option<u32>,
 }
 
-impl Netlink {
-    /// How an interface is.
-    pub fn find(&self, name: &str) -> Result<Found, NetError> {
-        let link = self.link(name)?;
+impl Found {
+    fn of(link: LinkMessage) -> Found {
         let flags = link.header.flags;
         let has = |flag| flags.contains(flag);
         let mut found = Found {
@@ -78,17 +74,40 @@ impl Netlink {
                 _ => {}
             }
         }
-        Ok(found)
+        found
+    }
+}
+
+impl Netlink {
+    /// How an interface is.
+    pub fn find(&self, name: &str) -> Result<Found, NetError> {
+        Ok(Found::of(self.link(name)?))
+    }
+
+    /// The interface with an index, with its name; `None` if there is none any more.
+    pub fn find_index(&self, index: u32) -> Result<Option<(String, Found)>, NetError> {
+        let link = self.request(
+            "cannot find",
+            &format!("interface {index}"),
+            |handle| async move {
+                let links = handle.link().get().match_index(index).execute();
+                std::pin::pin!(links).try_next().await
+            },
+        );
+        match link {
+            Ok(link) => Ok(link.and_then(|link| Some((name_in(&link)?, Found::of(link))))),
+            Err(NetError::Interface { source, .. })
+                if source.raw_os_error() == Some(libc::ENODEV) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The name of the interface with an index; `None` if there is none.
     pub fn name_of(&self, index: u32) -> Result<Option<String>, NetError> {
-        for name in self.interfaces()? {
-            if self.index(&name)? == index {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
+        Ok(self.find_index(index)?.map(|(name, _)| name))
     }
 
     /// Puts an interface into a bridge, or takes it out of the one that it is in.
@@ -125,21 +144,6 @@ impl Netlink {
         self.request("cannot set the MTU of", name, |handle| async move {
             handle.link().set(message).execute().await
         })
-    }
-
-    /// The addresses that an interface has.
-    pub fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NetError> {
-        let index = self.index(name)?;
-        let messages: Vec<_> = self.request("cannot ask the addresses of", name, |handle| {
-            let addresses = handle.address().get().set_link_index_filter(index);
-            addresses.execute().try_collect()
-        })?;
-        let address = |attribute| match attribute {
-            AddressAttribute::Address(address) => Some(address),
-            _ => None,
-        };
-        let attributes = messages.into_iter().flat_map(|message| message.attributes);
-        Ok(attributes.filter_map(address).collect())
     }
 
     /// Brings an interface up, or takes it down.
@@ -218,6 +222,16 @@ impl Netlink {
         let set = self.namespace.run(|| fs::write(ipv6_switch(name), value));
         set.map_err(|source| failure("cannot switch IPv6 at", name, source))
     }
+}
+
+/// The name that a message about an interface says.
+pub(super) fn name_in(link: &LinkMessage) -> Option<String> {
+    link.attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        })
 }
 
 fn ipv6_switch(name: &str) -> String {

@@ -3,8 +3,10 @@
 //! The calls block. They do their work on a thread of their own, so they may be made from anywhere, also from inside an
 //! asynchronous runtime; setting up is not a hot path.
 
+mod bridge_port;
 mod ethtool;
 mod existing;
+mod lasting;
 mod tbf;
 
 use std::fs;
@@ -25,9 +27,11 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::{LinkUnspec, LinkVeth};
 use tokio::runtime::Runtime;
 
+pub use bridge_port::BridgePort;
 pub use ethtool::Sending;
 pub use ethtool::{Merging, loopback_up};
 pub use existing::Found;
+pub use lasting::Lasting;
 
 use crate::host::Namespace;
 
@@ -242,16 +246,8 @@ impl Netlink {
             tbf::message(index, rate),
         ));
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
-        self.request("cannot limit the rate of", name, |mut handle| async move {
-            let mut answers = handle.request(request)?;
-            while let Some(answer) = answers.next().await {
-                if let NetlinkPayload::Error(error) = answer.payload
-                    && error.raw_code() != 0
-                {
-                    return Err(rtnetlink::Error::NetlinkError(error));
-                }
-            }
-            Ok(())
+        self.request("cannot limit the rate of", name, |handle| {
+            acknowledged(handle, request)
         })
     }
 
@@ -300,19 +296,13 @@ impl Netlink {
 
     /// The names of all interfaces.
     pub fn interfaces(&self) -> Result<Vec<String>, NetError> {
-        let links: Vec<LinkMessage> =
-            self.request("cannot list", "interfaces", |handle| async move {
-                handle.link().get().execute().try_collect().await
-            })?;
-        let name = |link: LinkMessage| {
-            link.attributes
-                .into_iter()
-                .find_map(|attribute| match attribute {
-                    LinkAttribute::IfName(name) => Some(name),
-                    _ => None,
-                })
-        };
-        Ok(links.into_iter().filter_map(name).collect())
+        Ok(self.links()?.iter().filter_map(existing::name_in).collect())
+    }
+
+    fn links(&self) -> Result<Vec<LinkMessage>, NetError> {
+        self.request("cannot list", "interfaces", |handle| async move {
+            handle.link().get().execute().try_collect().await
+        })
     }
 
     fn index(&self, name: &str) -> Result<u32, NetError> {
@@ -366,6 +356,22 @@ impl Netlink {
         });
         result.map_err(|error| failure(what, interface, io_error(error)))
     }
+}
+
+/// Sends what the kernel acknowledges, and waits for that.
+async fn acknowledged(
+    mut handle: rtnetlink::Handle,
+    request: NetlinkMessage<RouteNetlinkMessage>,
+) -> Result<(), rtnetlink::Error> {
+    let mut answers = handle.request(request)?;
+    while let Some(answer) = answers.next().await {
+        if let NetlinkPayload::Error(error) = answer.payload
+            && error.raw_code() != 0
+        {
+            return Err(rtnetlink::Error::NetlinkError(error));
+        }
+    }
+    Ok(())
 }
 
 fn failure(what: &'static str, interface: &str, source: io::Error) -> NetError {
