@@ -281,6 +281,8 @@ pub mod aggregate {
     pub const KEY_JOB: &str = "hdr.agg.job";
     /// Key of the members: the worker's rank.
     pub const KEY_WORKER: &str = "hdr.agg.worker";
+    /// Key of the members: whether the frame only asks; such an entry has no bit.
+    pub const KEY_PROBE: &str = "hdr.agg.probe";
     /// Key of the members: where the frame came in.
     pub const KEY_PORT: &str = "meta.port";
     /// The register of the chunk that each slot belongs to.

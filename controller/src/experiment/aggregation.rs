@@ -43,17 +43,19 @@ pub fn aggregation_entries(
         .enumerate()
         .filter_map(|(rank, worker)| {
             let port = scenario.topology.next_hop(switch, worker)?.number;
-            Some(TableEntry {
+            Some([(0, 1 << rank), (1, 0)].map(|(probe, bit)| TableEntry {
                 table: aggregate::MEMBERS.to_owned(),
                 key: vec![
                     exact(aggregate::KEY_JOB, JOB.into()),
                     exact(aggregate::KEY_WORKER, rank as u128),
+                    exact(aggregate::KEY_PROBE, probe),
                     exact(aggregate::KEY_PORT, port.into()),
                 ],
                 priority: 0,
-                action: call(aggregate::MEMBER, &[(aggregate::WORKER_BIT, 1 << rank)]),
-            })
-        });
+                action: call(aggregate::MEMBER, &[(aggregate::WORKER_BIT, bit)]),
+            }))
+        })
+        .flatten();
     std::iter::once(job).chain(members).collect()
 }
 
