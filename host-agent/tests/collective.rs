@@ -75,15 +75,23 @@ fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
         while !over.load(Ordering::Relaxed) {
             for port in 0..workers {
                 // Nobody is there any more: a rank that has left.
-                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200)) else {
+                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200))
+                else {
                     continue;
                 };
                 let anybody = Endpoint {
                     ip: group(3).ip,
                     mac: Mac([0xff; 6]),
                 };
-                let to = if came[0] & 1 == 1 { Destination::All } else { Destination::Worker(WorkerId(port)) };
-                let own = open(came, endpoint(port)).or_else(|| open(came, anybody)).unwrap().to_vec();
+                let to = if came[0] & 1 == 1 {
+                    Destination::All
+                } else {
+                    Destination::Worker(WorkerId(port))
+                };
+                let own = open(came, endpoint(port))
+                    .or_else(|| open(came, anybody))
+                    .unwrap()
+                    .to_vec();
                 let mut out = Vec::new();
                 slots.handle(0, WorkerId(port), to, &own, &mut out);
                 for (to, payload) in out {
@@ -128,7 +136,9 @@ fn sums_are_the_same_at_all_ranks() {
         let sums: Vec<Vec<Values>> = pending
             .into_iter()
             .map(|pending| {
-                let sums = pending.into_iter().map(|sum| sum.wait(Duration::from_secs(60)).unwrap());
+                let sums = pending
+                    .into_iter()
+                    .map(|sum| sum.wait(Duration::from_secs(60)).unwrap());
                 sums.collect()
             })
             .collect();
@@ -140,10 +150,16 @@ fn sums_are_the_same_at_all_ranks() {
             assert_eq!(sums.len(), *length);
             for (index, sum) in sums.iter().enumerate() {
                 let exact = (index as f64 - 300.0) * 6.0 / (operation + 1) as f64;
-                assert!((f64::from(*sum) - exact).abs() <= 1e-4 * exact.abs().max(1.0), "{sum} {exact}");
+                assert!(
+                    (f64::from(*sum) - exact).abs() <= 1e-4 * exact.abs().max(1.0),
+                    "{sum} {exact}"
+                );
             }
         }
-        let asked: u64 = members.iter().map(|member| member.counters().0.probes).sum();
+        let asked: u64 = members
+            .iter()
+            .map(|member| member.counters().0.probes)
+            .sum();
         assert_eq!(asked > 0, loses.is_some(), "{asked}");
     }
 }

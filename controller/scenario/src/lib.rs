@@ -12,6 +12,7 @@ pub mod disruption;
 pub mod effect;
 pub mod expect;
 mod filter;
+pub mod job;
 pub mod lease;
 pub mod model;
 pub mod names;

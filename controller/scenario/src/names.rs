@@ -317,8 +317,12 @@ pub mod group {
     pub const FIRST_COPIES: u32 = 16;
     /// Broadcasts, along a tree.
     pub const FLOOD: u32 = 2;
-    /// A job's results to its workers.
-    pub const JOB: u32 = 3;
+    /// Results and sums to all of a job.
+    #[must_use]
+    pub fn of_job(number: u16) -> u32 {
+        // Above all others' numbers.
+        1024 + u32::from(number)
+    }
 }
 
 /// Recirculation ports.

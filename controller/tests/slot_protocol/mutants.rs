@@ -97,7 +97,11 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "scale-only frames touch the values",
-        patch: (AGGREGATE, "if (hdr.agg.scale_only == 0 && hdr.agg.probe == 0) {", "if (true) {"),
+        patch: (
+            AGGREGATE,
+            "if (hdr.agg.scale_only == 0 && hdr.agg.probe == 0) {",
+            "if (true) {",
+        ),
         breaks_training: false,
     },
     Mutant {

@@ -44,7 +44,11 @@ fn wild(job: &Job, seed: u64, step: u64) -> (Node, Vec<u8>) {
         contributors: pick(9, 1 << 32) as u32,
         scale: pick(10, 256) as u8,
         next_scale: pick(11, 256) as u8,
-        count: if scale_only || probe { 0 } else { VALUES as u16 },
+        count: if scale_only || probe {
+            0
+        } else {
+            VALUES as u16
+        },
     };
     match pick(12, 60) {
         0 => header.slot ^= 1 << pick(13, 16),

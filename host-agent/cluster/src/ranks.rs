@@ -195,7 +195,10 @@ impl<S: RankSwitch> Run<'_, S> {
         for rank in 0..self.members.len() {
             self.plan_submission(WorkerId(rank as u8));
         }
-        while self.members.iter().any(|member| member.end == RankEnd::Hung)
+        while self
+            .members
+            .iter()
+            .any(|member| member.end == RankEnd::Hung)
             && let Some(Reverse((at_ns, _, happens))) = self.happens.pop()
             && at_ns <= self.config.deadline_ns
         {
@@ -203,8 +206,16 @@ impl<S: RankSwitch> Run<'_, S> {
             self.handle(happens);
         }
         Report {
-            ends: self.members.iter().map(|member| member.end.clone()).collect(),
-            counters: self.members.iter().map(|member| member.machine.counters()).collect(),
+            ends: self
+                .members
+                .iter()
+                .map(|member| member.end.clone())
+                .collect(),
+            counters: self
+                .members
+                .iter()
+                .map(|member| member.machine.counters())
+                .collect(),
             sums: self.members.into_iter().map(|member| member.sums).collect(),
             network: self.network,
             ended_ns: self.now_ns,
@@ -274,7 +285,14 @@ impl<S: RankSwitch> Run<'_, S> {
             let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
             for at_ns in arrivals.into_iter().flatten() {
                 let frame = buffer.clone();
-                self.schedule(at_ns, Happens::AtSwitch { from: rank, to, frame });
+                self.schedule(
+                    at_ns,
+                    Happens::AtSwitch {
+                        from: rank,
+                        to,
+                        frame,
+                    },
+                );
             }
         }
         let member = self.member(rank);
@@ -288,7 +306,8 @@ impl<S: RankSwitch> Run<'_, S> {
             member.end = RankEnd::Done;
         }
         let wake_ns = member.machine.poll_timeout();
-        if let Some(at_ns) = wake_ns.filter(|at_ns| member.wake_ns.is_none_or(|wake| *at_ns < wake)) {
+        if let Some(at_ns) = wake_ns.filter(|at_ns| member.wake_ns.is_none_or(|wake| *at_ns < wake))
+        {
             member.wake_ns = Some(at_ns);
             self.schedule(at_ns.max(now_ns), Happens::Wake(rank));
         }

@@ -181,7 +181,8 @@ impl<F: Frames + AsFd> Driver<F> {
             Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
             None => IDLE,
         };
-        let mut sources = [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let mut sources =
+            [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         match ppoll(&mut sources, Some(timeout.into()), None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),

@@ -137,12 +137,21 @@ pub struct Member {
 
 impl Member {
     /// Starts the thread.
-    pub fn start(config: Config, frames: impl Frames + AsFd + Send + 'static) -> io::Result<Member> {
+    pub fn start(
+        config: Config,
+        frames: impl Frames + AsFd + Send + 'static,
+    ) -> io::Result<Member> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
         let (commands, taken) = mpsc::channel();
-        let driver = Driver::new(config, frames, taken, Arc::clone(&wake), Arc::clone(&shared));
+        let driver = Driver::new(
+            config,
+            frames,
+            taken,
+            Arc::clone(&wake),
+            Arc::clone(&shared),
+        );
         let thread = std::thread::Builder::new().name(format!("weir rank {}", config.rank.0));
         Ok(Member {
             commands: Some(commands),

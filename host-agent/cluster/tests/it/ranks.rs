@@ -40,7 +40,10 @@ fn config(seed: u64, workers: u8, window: u32, faults: Faults) -> Config {
 fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let mut state = (seed + 1) * 0x9E37_79B9 + operation as u64 * 7919;
     let mut draw = |salt: u64| {
-        state = state.wrapping_add(salt).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_add(salt)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 33) as u32
     };
     let length = 1 + draw(0) as usize % 60;
@@ -58,12 +61,20 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
 
 fn check(config: &Config, report: &Report, operations: usize) {
     let workers = config.job.workers;
-    assert!(report.ends.iter().all(|end| *end == RankEnd::Done), "{:?}", report.ends);
+    assert!(
+        report.ends.iter().all(|end| *end == RankEnd::Done),
+        "{:?}",
+        report.ends
+    );
     for operation in 0..operations {
-        let ours: Vec<Values> =
-            (0..workers).map(|rank| input(config.seed, operation, WorkerId(rank))).collect();
+        let ours: Vec<Values> = (0..workers)
+            .map(|rank| input(config.seed, operation, WorkerId(rank)))
+            .collect();
         for sums in &report.sums {
-            assert_eq!(sums[operation], report.sums[0][operation], "operation {operation}");
+            assert_eq!(
+                sums[operation], report.sums[0][operation],
+                "operation {operation}"
+            );
         }
         match &report.sums[0][operation] {
             Values::Integers(sums) => {
@@ -95,7 +106,10 @@ fn check(config: &Config, report: &Report, operations: usize) {
                     let bound = quantise::step(used, workers) * f64::from(workers) / 2.0;
                     let off = (f64::from(*sum) - exact).abs();
                     let own = f64::from(f32::EPSILON) * exact.abs();
-                    assert!(off <= bound + own, "{index}: {sum} for {exact}, {off} > {bound}");
+                    assert!(
+                        off <= bound + own,
+                        "{index}: {sum} for {exact}, {off} > {bound}"
+                    );
                 }
             }
         }
@@ -108,14 +122,32 @@ fn without_faults_nothing_is_sent_twice() {
     for seed in 0..20 {
         let config = config(seed, 4, 4, Faults::NONE);
         let job = aggregation::Job::new(config.job).unwrap();
-        let report = run(&config, &mut SlotSwitch::new(job), 30, &|operation, rank| {
-            input(seed, operation, rank)
-        });
+        let report = run(
+            &config,
+            &mut SlotSwitch::new(job),
+            30,
+            &|operation, rank| input(seed, operation, rank),
+        );
         let report = report.unwrap();
         check(&config, &report, 30);
-        let again: u64 = report.counters.iter().map(|counters| counters.sent.retransmitted_frames).sum();
-        assert_eq!(again, report.counters.iter().map(|counters| counters.probes).sum::<u64>());
-        guesses += report.counters.iter().map(|counters| counters.repeated_guesses).sum::<u64>();
+        let again: u64 = report
+            .counters
+            .iter()
+            .map(|counters| counters.sent.retransmitted_frames)
+            .sum();
+        assert_eq!(
+            again,
+            report
+                .counters
+                .iter()
+                .map(|counters| counters.probes)
+                .sum::<u64>()
+        );
+        guesses += report
+            .counters
+            .iter()
+            .map(|counters| counters.repeated_guesses)
+            .sum::<u64>();
     }
     assert!(guesses > 0);
 }
@@ -123,7 +155,10 @@ fn without_faults_nothing_is_sent_twice() {
 /// What is lost is sent again, and little else: of values no more than what was lost of them.
 #[test]
 fn loss_costs_what_was_lost() {
-    let faults = Faults { loss: 0.05, ..Faults::NONE };
+    let faults = Faults {
+        loss: 0.05,
+        ..Faults::NONE
+    };
     let (mut values, mut first) = (0, 0);
     for seed in 0..20 {
         let mut config = config(seed, 8, 16, faults);
@@ -134,7 +169,11 @@ fn loss_costs_what_was_lost() {
             Values::Floats((0..100_000).map(value).collect())
         };
         let report = run(&config, &mut SlotSwitch::new(job), 2, &long).unwrap();
-        assert!(report.ends.iter().all(|end| *end == RankEnd::Done), "{:?}", report.ends);
+        assert!(
+            report.ends.iter().all(|end| *end == RankEnd::Done),
+            "{:?}",
+            report.ends
+        );
         for counters in &report.counters {
             first += counters.sent.bytes - counters.sent.retransmitted_bytes;
             values += counters.sent.bytes;

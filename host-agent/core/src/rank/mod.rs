@@ -116,7 +116,9 @@ impl Rank {
     /// The operation that an item belongs to, and which of its items it is.
     fn locate(&self, item: u64) -> Option<(usize, u64)> {
         // They are few, and ascending.
-        let at = self.operations.partition_point(|operation| operation.first + operation.items() <= item);
+        let at = self
+            .operations
+            .partition_point(|operation| operation.first + operation.items() <= item);
         let operation = self.operations.get(at)?;
         Some((at, item.checked_sub(operation.first)?))
     }
@@ -372,14 +374,19 @@ impl Rank {
         if repr.flags.contains(Flags::NON_FINITE) {
             let chunk = ChunkId(repr.chunk);
             let operation = self.operations[at].id;
-            self.fail(RankError::NonFinite { operation, index, chunk });
+            self.fail(RankError::NonFinite {
+                operation,
+                index,
+                chunk,
+            });
             return;
         }
         if !is_integer && !is_long && attempt == Attempt::Guess {
             if told != Exponent::ZERO {
                 self.lanes[slot].last = told;
             }
-            let fits = told <= scale && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
+            let fits = told <= scale
+                && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
             if !fits {
                 self.counters.repeated_guesses += 1;
                 self.lanes[slot].repeat(window, told);
@@ -390,7 +397,10 @@ impl Rank {
         let workers = self.job.workers();
         match self.operations[at].values_mut(&self.job, index) {
             operation::SliceMut::Integers(values) => {
-                values.iter_mut().zip(packet.values_i32()).for_each(|(value, sum)| *value = sum);
+                values
+                    .iter_mut()
+                    .zip(packet.values_i32())
+                    .for_each(|(value, sum)| *value = sum);
             }
             operation::SliceMut::Floats(values) => {
                 let sums = packet.values_i32();
@@ -413,10 +423,17 @@ impl Rank {
     /// An item of an operation is done.
     fn close_item(&mut self, at: usize) {
         self.operations[at].unanswered -= 1;
-        while self.operations.front().is_some_and(|operation| operation.unanswered == 0) {
+        while self
+            .operations
+            .front()
+            .is_some_and(|operation| operation.unanswered == 0)
+        {
             if let Some(Operation { id, values, .. }) = self.operations.pop_front() {
                 self.counters.operations += 1;
-                self.events.push_back(Event::Done { operation: id, values });
+                self.events.push_back(Event::Done {
+                    operation: id,
+                    values,
+                });
             }
         }
     }
@@ -430,7 +447,8 @@ impl Rank {
         }
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order {
+            if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
+            {
                 continue;
             }
             lane.overtaken += 1;
@@ -482,7 +500,10 @@ impl Rank {
 
     /// Whom the oldest chunk under way waits for, as far as the switch has told.
     pub fn waits_for(&self) -> Option<(ChunkId, WorkerSet)> {
-        let waiting = self.lanes.iter().filter(|lane| lane.state == LaneState::InFlight);
+        let waiting = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.state == LaneState::InFlight);
         let told = waiting.filter(|lane| !lane.misses.is_empty());
         let oldest = told.min_by_key(|lane| lane.first_order)?;
         Some((self.job.chunk(oldest.sequence), oldest.misses))

@@ -107,7 +107,10 @@ impl Operation {
 
     /// The exponent that this rank wants for a chunk; `None` if a value is not finite.
     pub fn exponent(&self, index: usize) -> Option<Exponent> {
-        self.exponents.get(index).copied().unwrap_or(Some(Exponent::ZERO))
+        self.exponents
+            .get(index)
+            .copied()
+            .unwrap_or(Some(Exponent::ZERO))
     }
 
     pub fn values(&self, job: &Job, index: usize) -> Slice<'_> {
