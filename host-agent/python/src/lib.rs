@@ -114,10 +114,11 @@ impl Member {
         })
     }
 
-    /// Frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.
-    fn counters(&self) -> [(&'static str, u64); 6] {
+    /// Operations that are done, frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.
+    fn counters(&self) -> [(&'static str, u64); 7] {
         let (counters, _) = self.member.counters();
         [
+            ("operations", counters.operations),
             ("frames", counters.sent.frames),
             ("bytes", counters.sent.bytes),
             ("frames_again", counters.sent.retransmitted_frames),

@@ -88,11 +88,6 @@ class WeirGroup(dist.ProcessGroup):
     def getBackendName(self):
         return "weir"
 
-    @property
-    def counters(self):
-        """What was counted of this rank's frames; None if no switch sums for this group."""
-        return self._member and dict(self._member.counters())
-
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
         op = opts.reduceOp
@@ -167,6 +162,11 @@ class WeirGroup(dist.ProcessGroup):
 
 # A process is one rank of one job, whatever groups it makes.
 _joined = []
+
+
+def counters():
+    """What this process has counted as a rank of its job; empty if it is none."""
+    return dict(_joined[0].counters()) if _joined else {}
 
 
 def _create(store, rank, size, timeout):
