@@ -255,11 +255,17 @@ pub struct Control {
 }
 
 fn switch_address(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, address)) if !name.is_empty() && address.contains(':') => {
-            Ok((name.to_owned(), address.to_owned()))
-        }
-        _ => Err("expected NAME=IP:PORT, such as s1=127.0.0.1:9559".to_owned()),
+    let whole = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let parts = whole.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
+    let Some((name, (host, port))) = parts.filter(|(_, (host, _))| !host.is_empty()) else {
+        return Err("expected NAME=IP:PORT, such as s1=127.0.0.1:9559".to_owned());
+    };
+    if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
+        return Err("an IPv6 address stands in brackets, as in s1=[::1]:9559".to_owned());
+    }
+    match port.parse::<u16>() {
+        Ok(port) if port > 0 => Ok((name.to_owned(), format!("{host}:{port}"))),
+        _ => Err(format!("`{port}` is no port: ports are 1 to 65535")),
     }
 }
 

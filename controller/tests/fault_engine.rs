@@ -927,7 +927,8 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
     let lab = Lab::of(Arch::Psa, &text, |_, text| text.to_owned());
     for port in 0..=u16::MAX {
         let mut frame = sound_frame(&lab, &[], 0, 17, b"x");
-        set(port.into()).apply(&library, &mut frame, 0);
+        let headers = library.parsed(&frame);
+        set(port.into()).apply(&library, &headers, &mut frame, 0);
         assert_ne!(frame[40..42], [0, 0], "{port}");
         assert_eq!(is_sound(&frame, 0, 0), (true, true), "{port}");
     }

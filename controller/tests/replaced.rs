@@ -28,6 +28,7 @@ flows: {f: {from: a, to: s, filter: udp.dport == 7}}
 faults:
   - {id: fifth, flows: f, effect: drop, select: {every: 5}}
 lease: 1s
+expect: [fault.fifth.fired > 0]
 ";
 /// The same program, another flow beside.
 const ENTRIES: &str = "weir: 1
@@ -287,6 +288,11 @@ fn another_program_takes_over_and_a_fault_goes_on_counting() {
     assert_eq!(fates[0]["becomes"], "is_new", "{fates}");
     assert_eq!(fates[1]["becomes"], "goes_on", "{fates}");
     assert_eq!(said["old"]["faults"][0]["fired"], 2, "{said}");
+    assert_eq!(
+        said["old"]["ignored"],
+        serde_json::json!(["expect"]),
+        "{said}"
+    );
     let behind = bench.traffic.sent.len();
     for _ in 0..12 {
         bench.traffic.send(7);
@@ -296,6 +302,7 @@ fn another_program_takes_over_and_a_fault_goes_on_counting() {
     assert_eq!(lost(&bench.traffic, &bench.traffic.to(7, behind)), [3, 8]);
     let (_, report) = bench.end();
     assert_eq!(report["faults"][1]["fired"], 2, "{report}");
+    assert_eq!(report["ignored"], serde_json::json!([]), "{report}");
 }
 
 #[test]

@@ -108,6 +108,8 @@ parser IngressParserImpl(
     }
 }
 
+// Units look for the step in ranges, which bf-p4c takes of fields in up to four nibbles: left alone it may put one across more.
+@pa_container_size("ingress", "meta.epoch", 16)
 control SwitchIngress(
     inout headers_t hdr,
     inout metadata_t meta,

@@ -6,6 +6,10 @@
 use crate::filter::{FieldValues, Value};
 use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
 
+/// Where a frame's headers are, for what changes them: a switch parses a frame once, whatever its effects make of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headers(pub(crate) Vec<(ProtocolId, usize)>);
+
 impl Library {
     /// What filters see in a frame that came in by `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
@@ -27,6 +31,11 @@ impl Library {
             at = self.header(id, &mut rest, &mut values);
         }
         values
+    }
+
+    /// Where a frame's headers are.
+    pub fn parsed(&self, frame: &[u8]) -> Headers {
+        Headers(self.headers(frame))
     }
 
     /// The headers that are whole in a frame, and at which byte each begins.

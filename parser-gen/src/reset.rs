@@ -5,6 +5,7 @@
 //! network header's length ends it behind 20 bytes of TCP; what came behind them stays in the frame, where receivers of
 //! Ethernet take it for padding (RFC 1122, section 3.2.1.1; RFC 894). No switch need be able to shorten a packet.
 
+use crate::dissect::Headers;
 use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
 
@@ -25,11 +26,11 @@ pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
     named.map(|(id, _)| id)
 }
 
-/// Changes a frame that carries TCP, whose sender's and receiver's addresses stand before it; others stay as they are.
-pub fn apply(library: &Library, frame: &mut [u8]) {
-    let headers = library.headers(frame);
+/// Changes a frame that carries TCP, whose sender's and receiver's addresses stand before it; others stay as they are. `headers`:
+/// where they begin ([`Library::parsed`]).
+pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     let place = |name: &str| {
-        let mut headers = headers.iter();
+        let mut headers = headers.0.iter();
         headers
             .find(|(id, _)| library.protocols[*id].name == name)
             .map(|(_, start)| *start)

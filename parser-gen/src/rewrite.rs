@@ -2,6 +2,7 @@
 //!
 //! Checksums are mended by what changed (RFC 1624, equation 3), so that one that was wrong before stays as wrong as it was.
 
+use crate::dissect::Headers;
 use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
 
@@ -125,10 +126,9 @@ impl Rewrite {
         drawn.next().map(|change| change.bits)
     }
 
-    /// Changes a frame, as far as it has these headers. `mask` has the bits that are drawn.
-    pub fn apply(&self, library: &Library, frame: &mut [u8], mask: u128) {
-        let headers = library.headers(frame);
-        let place = |id: ProtocolId| headers.iter().find(|(other, _)| *other == id);
+    /// Changes a frame, as far as it has these headers ([`Library::parsed`], before anything was changed). `mask` has the bits that are drawn.
+    pub fn apply(&self, library: &Library, headers: &Headers, frame: &mut [u8], mask: u128) {
+        let place = |id: ProtocolId| headers.0.iter().find(|(other, _)| *other == id);
         let mut sums: Vec<(ProtocolId, u32)> = self.sums().into_iter().map(|id| (id, 0)).collect();
         for change in &self.changes {
             let Some((_, start)) = place(change.protocol) else {

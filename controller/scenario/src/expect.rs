@@ -147,6 +147,31 @@ impl Expectation {
                 || is_zero(&self.left) && is_metric(&self.right))
     }
 
+    /// Whether it holds, or does not, whatever is measured; `None` if that depends on the run.
+    ///
+    /// A line that names a metric which may be missing, or whose naming means something itself, says something in any case.
+    pub(crate) fn foregone(&self) -> Option<bool> {
+        let is_plain = self.metrics().all(|(metric, _)| metric.is_a_given_count());
+        let (left, right) = (self.left.bounds()?, self.right.bounds()?);
+        let holds = match self.comparison {
+            Comparison::Less => left.1 < right.0,
+            Comparison::LessOrEqual => left.1 <= right.0,
+            Comparison::Greater => left.0 > right.1,
+            Comparison::GreaterOrEqual => left.0 >= right.1,
+            Comparison::Equal => left.0 == left.1 && left == right,
+            Comparison::NotEqual => left.1 < right.0 || right.1 < left.0,
+        };
+        let fails = match self.comparison {
+            Comparison::Less => left.0 >= right.1,
+            Comparison::LessOrEqual => left.0 > right.1,
+            Comparison::Greater => left.1 <= right.0,
+            Comparison::GreaterOrEqual => left.1 < right.0,
+            Comparison::Equal => left.1 < right.0 || right.1 < left.0,
+            Comparison::NotEqual => left.0 == left.1 && left == right,
+        };
+        (is_plain && (holds || fails)).then_some(holds)
+    }
+
     /// The metrics that it names, and where.
     pub fn metrics(&self) -> impl Iterator<Item = (&Metric, Span)> {
         let mut all = Vec::new();
@@ -245,6 +270,35 @@ impl Term {
             Self::Constant { .. } => false,
             Self::Metric { metric, .. } => metric == wanted,
             Self::Binary { left, right, .. } => left.names(wanted) || right.names(wanted),
+        }
+    }
+
+    /// Between what its value lies; `None` where it may be no number.
+    fn bounds(&self) -> Option<(f64, f64)> {
+        match self {
+            Self::Constant { value, .. } => Some((*value, *value)),
+            // Nothing is measured that is less than none of it.
+            Self::Metric { .. } => Some((0.0, f64::INFINITY)),
+            Self::Binary {
+                operator,
+                left,
+                right,
+                ..
+            } => {
+                let (a, b) = (left.bounds()?, right.bounds()?);
+                let is_positive = |of: (f64, f64)| of.0 >= 0.0 && of.1.is_finite();
+                match operator {
+                    Operator::Add => Some((a.0 + b.0, a.1 + b.1)),
+                    Operator::Subtract => Some((a.0 - b.1, a.1 - b.0)),
+                    Operator::Multiply if is_positive(a) && is_positive(b) => {
+                        Some((a.0 * b.0, a.1 * b.1))
+                    }
+                    Operator::Divide if is_positive(a) && is_positive(b) && b.0 > 0.0 => {
+                        Some((a.0 / b.1, a.1 / b.0))
+                    }
+                    _ => None,
+                }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ pub mod decision;
 pub mod diagnostic;
 pub mod disruption;
 pub mod effect;
+pub mod elsewhere;
 pub mod expect;
 mod filter;
 pub mod job;

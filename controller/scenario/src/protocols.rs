@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use parser_gen::filter::UNCARRIED;
 use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 
 use crate::diagnostic::{Code, Related, Sink, Source, Span};
@@ -198,8 +199,33 @@ pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, flows: Option<&Node
         return;
     };
     match Protocols::with(own, slices) {
-        Ok(protocols) => sink.set_protocols(protocols),
+        Ok(protocols) => {
+            tell_uncarried(sink, &protocols);
+            sink.set_protocols(protocols);
+        }
         Err(error) => report(sink, &places, error),
+    }
+}
+
+/// Warns, in the file itself, of protocols that no packet has: another file that carries them may be missing.
+fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
+    for lost in protocols.uncarried() {
+        for ProtocolSource { file, text } in protocols.own() {
+            let source = Source { file, text };
+            let mut own = Sink::new(source);
+            // What else it may be told has been told by who read it.
+            let root = yaml::parse(&mut Sink::new(source));
+            let named = root.as_ref().and_then(|root| root.get("filter"));
+            let Some(named) = named
+                .filter(|node| matches!(&node.kind, Kind::Text { value, .. } if value == lost))
+            else {
+                continue;
+            };
+            let message = format!("no packet has `{lost}`: nothing carries it");
+            own.warning(Code::Protocol, named.span, message)
+                .hint(UNCARRIED);
+            sink.adopt(own);
+        }
     }
 }
 

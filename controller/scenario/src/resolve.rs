@@ -49,7 +49,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     }
     check_workload(sink, &raw);
     let flows = flows(sink, &raw);
-    let classes = classes(sink, &flows);
+    let classes = classes(sink, &raw, &flows);
     let by_name = by_name(&flows);
     let epochs = epochs(sink, &raw.steps);
     let (written, named) = (&raw.triggers, &raw.faults);
@@ -406,7 +406,7 @@ fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
 }
 
 /// Which sets of flows a packet can be in; none, and an error, if the filters ask for too much.
-fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
+fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes {
     if sink.has_errors() {
         return Classes::default();
     }
@@ -418,7 +418,10 @@ fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
         })
         .collect();
     let error = match Classes::new(&sink.protocols(), &named) {
-        Ok(classes) => return classes,
+        Ok(classes) => {
+            refuse_empty(sink, raw, flows, &classes);
+            return classes;
+        }
         Err(error) => error,
     };
     let worst = match &error {
@@ -439,6 +442,30 @@ fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
         diagnostic.hint(hint);
     }
     Classes::default()
+}
+
+/// Filters that contradict what messages are made of, such as a text that is longer than its number can say.
+fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classes) {
+    let mut refused = BTreeSet::new();
+    for (index, flow) in flows.iter().enumerate() {
+        // Of a flow with several hosts, each pair has the same filter.
+        if !classes.containing(index).is_empty() || !refused.insert(&flow.declared) {
+            continue;
+        }
+        let mut written = raw.flows.iter();
+        let written = written.find(|written| written.name.value == flow.declared);
+        let filter = written.and_then(|written| written.filter.as_ref());
+        let message = format!(
+            "no packet can pass the filter of flow `{}`: its comparisons exclude each other",
+            flow.declared
+        );
+        sink.error(
+            Code::Filter,
+            filter.map_or(flow.span, |node| node.span),
+            message,
+        )
+        .hint("`&&` asks for all at once, and a text is as long as the number says that counts it");
+    }
 }
 
 /// The ways between all pairs of hosts: found once, asked for by every flow.

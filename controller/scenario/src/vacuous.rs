@@ -15,10 +15,12 @@ use crate::selection::Selection;
 use crate::topology::Host;
 use crate::units::show_duration;
 use crate::workload::{Redis, Workload};
+use crate::yaml::{Kind, Node};
 
 /// Warns of faults that will hit nothing, as far as the file tells.
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     check_disruptions(sink, scenario);
+    check_expectations(sink, scenario);
     for fault in &scenario.faults {
         if scenario.expects_nothing_of(&fault.id) {
             continue;
@@ -31,6 +33,38 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
                     "the run then fails, unless it expects `fault.{}.fired == 0`",
                     fault.id
                 ));
+        }
+    }
+}
+
+/// Expectations whose outcome is known before the run.
+fn check_expectations(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for line in &scenario.expectations {
+        let told = match line.foregone() {
+            Some(true) => "holds",
+            Some(false) => "fails",
+            None => continue,
+        };
+        let message = format!("`{}` {told} whatever happens", line.text);
+        sink.warning(Code::Suspicious, line.span, message)
+            .hint("compare a metric with what it is to be, such as `fault.ID.fired == 3`");
+    }
+}
+
+/// Sections that are there and say nothing.
+pub(crate) fn check_sections<'n>(
+    sink: &mut Sink<'_>,
+    sections: impl Iterator<Item = (&'static str, &'n Node)>,
+) {
+    for (name, node) in sections {
+        let is_empty = match &node.kind {
+            Kind::List(items) => items.is_empty(),
+            Kind::Map(entries) => entries.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            let message = format!("`{name}` is empty: the file says as much without it");
+            sink.warning(Code::Suspicious, node.span, message);
         }
     }
 }

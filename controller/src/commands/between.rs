@@ -45,6 +45,12 @@ pub fn keeper() -> ExitCode {
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     let planned = plan(args.scenario.as_deref(), &args.protocols.protocols)?;
     let ends = Ends::of(args, &planned.scenario)?;
+    // First: what else is written may go into it.
+    let out = args.out.as_deref();
+    let _begun = out
+        .map(|folder| run_folder::begin(folder, &planned.scenario))
+        .transpose()
+        .map_err(fail)?;
     let report = match &args.scenario {
         Some(_) => Some(ReportFile::open(&args.report)?),
         None => None,
@@ -52,9 +58,6 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     if let Some(folder) = &args.pcap {
         std::fs::create_dir_all(folder)
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
-    }
-    if let Some(folder) = &args.out {
-        run_folder::begin(folder).map_err(fail)?;
     }
     listen().map_err(fail)?;
     let weir = Path::new(Conditions::ITSELF);

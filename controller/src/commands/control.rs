@@ -25,6 +25,7 @@ use controller::experiment::replace::Next;
 use controller::experiment::timeline::{Activity, Timeline, Turned};
 use controller::target::Kind;
 use scenario::plan::Over;
+use scenario::{Diagnostics, elsewhere};
 use serde::Serialize;
 
 use super::{ABORTED, fail, load, print, print_json, show};
@@ -39,6 +40,8 @@ struct Report {
     lapsed: u64,
     /// Why it was broken off, if it was.
     aborted: Option<Aborted>,
+    /// Parts of the file that had no effect, by name.
+    ignored: Vec<&'static str>,
     /// In declared order.
     faults: Vec<Fired>,
     /// The same of triggers, where it is counted how often they came on.
@@ -78,10 +81,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
         ));
     }
     let switches = args.target.switches_elsewhere().map_err(fail)?;
-    let scenario = load(&args.file, &args.protocols.protocols)?;
-    let (file, text) = (scenario.file.clone(), scenario.text.clone());
-    let mut planned = Planned::elsewhere(scenario, switches.kind)
-        .map_err(|errors| show(&errors, &file, &text))?;
+    let mut planned = plan(args, &args.file, switches.kind)?;
     let addresses = addresses(args, &planned)?;
     for (switch, address) in &addresses {
         cli_io::stderr::tell(format_args!("weir: connecting to {switch} at {address}\n"));
@@ -126,6 +126,16 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     }
 }
 
+/// The scenario of a file with its plan; what of it has no effect here has been said.
+fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
+    let scenario = load(file, &args.protocols.protocols)?;
+    let (file, text) = (scenario.file.clone(), scenario.text.clone());
+    let refused = |errors: Diagnostics| show(&errors, &file, &text);
+    let told = elsewhere::check(&scenario).map_err(refused)?;
+    show(&told, &file, &text);
+    Planned::elsewhere(scenario, kind).map_err(refused)
+}
+
 /// Follows a scenario's timeline until there is no more to do, and disarms; why it was broken off, if it was.
 fn carry_out(
     planned: &Planned,
@@ -156,9 +166,7 @@ fn carry_out(
 
 /// The scenario of a file, ready to take the place of one; what keeps it from that has been said.
 fn prepare(args: &Control, file: &Path, planned: &Planned, kind: Kind) -> Result<Next, ExitCode> {
-    let scenario = load(file, &args.protocols.protocols)?;
-    let (file, text) = (scenario.file.clone(), scenario.text.clone());
-    let new = Planned::elsewhere(scenario, kind).map_err(|errors| show(&errors, &file, &text))?;
+    let new = plan(args, file, kind)?;
     Next::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
 }
 
@@ -249,6 +257,7 @@ fn report(
     Ok(Report {
         lapsed,
         aborted,
+        ignored: elsewhere::ignored(&planned.scenario),
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         faults: faults
@@ -269,7 +278,14 @@ fn report(
 
 /// The address of each switch of the plan, no more and no less.
 fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, String>, ExitCode> {
-    let given: BTreeMap<String, String> = args.switches.iter().cloned().collect();
+    let mut given: BTreeMap<String, String> = BTreeMap::new();
+    for (name, address) in &args.switches {
+        if let Some(before) = given.insert(name.clone(), address.clone()) {
+            return Err(fail(format_args!(
+                "--switch {name} is given twice, as {before} and as {address}: a switch is at one address"
+            )));
+        }
+    }
     let names: Vec<&str> = planned
         .plan
         .switches

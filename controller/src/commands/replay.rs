@@ -99,6 +99,13 @@ fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
 
 /// Carries the scenario out once more, and holds the ordinals that were hit against those of the run.
 fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, ExitCode> {
+    let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    if is_same(&args.run, folder) {
+        return Err(fail(format_args!(
+            "--live {} is the run that is to be carried out again: name another folder",
+            folder.display()
+        )));
+    }
     let file = PathBuf::from(&kept.stored.file);
     let scenario = &kept.planned.scenario;
     let changed = |what: &Path, kept: &str| {

@@ -42,6 +42,12 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
     }
     sandbox::enter().map_err(fail)?;
+    // First: what else is written may go into it.
+    let out = args.out.as_deref();
+    let _begun = out
+        .map(|folder| run_folder::begin(folder, &planned.scenario))
+        .transpose()
+        .map_err(fail)?;
     // The folder of a run has a page of its own.
     let page_path = match (&args.report, &args.out) {
         (Some(path), _) => Some(path.clone()),
@@ -53,9 +59,6 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
     if let Some(folder) = &args.pcap {
         std::fs::create_dir_all(folder)
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
-    }
-    if let Some(folder) = &args.out {
-        run_folder::begin(folder).map_err(fail)?;
     }
     let conditions = Conditions {
         between: None,

@@ -1,10 +1,12 @@
 //! The folder of a run: everything that says what happened, and that proves it again without a network.
 //!
-//! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end.
+//! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end. It takes the place of
+//! the mark that such a folder has.
 
 mod captures;
 mod events;
 mod evidence;
+mod place;
 pub mod replay;
 
 use std::fs;
@@ -16,6 +18,7 @@ use crate::scenario_run::{self, ScenarioRun};
 
 pub use events::{Disrupted, Event};
 pub use evidence::{Kept, Stored, StoredError, load};
+pub use place::{Begun, PlaceError, begin};
 
 /// What a run writes of itself.
 pub const EVIDENCE: &str = "evidence.json";
@@ -27,6 +30,8 @@ pub const SCENARIO: &str = "scenario.yaml";
 pub const WORKLOAD: &str = "workload.yaml";
 /// The page.
 pub const PAGE: &str = "report.html";
+/// [`EVIDENCE`] until it is whole.
+const EVIDENCE_WRITTEN: &str = "evidence.json.tmp";
 const REPORT: &str = "report.json";
 const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
@@ -48,16 +53,6 @@ pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
-    }
-}
-
-/// Makes the folder of a run that is about to begin. What an earlier run has left there proves nothing any more.
-pub fn begin(folder: &Path) -> Result<(), WriteError> {
-    written(folder.to_owned(), fs::create_dir_all(folder))?;
-    let path = folder.join(EVIDENCE);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => written(path, Err(error)),
-        _ => Ok(()),
     }
 }
 
@@ -106,11 +101,13 @@ pub fn write(
     captures::write(folder, planned, run)?;
     let stored = Stored::of(target, planned, run);
     // All of it or nothing: what is renamed is whole.
-    let temporary = "evidence.json.tmp";
+    let temporary = EVIDENCE_WRITTEN;
     put(
         temporary,
         json(serde_json::to_string_pretty(&stored)).as_bytes(),
     )?;
     let path = folder.join(EVIDENCE);
-    written(path.clone(), fs::rename(folder.join(temporary), path))
+    written(path.clone(), fs::rename(folder.join(temporary), path))?;
+    let mark = folder.join(place::MARK);
+    written(mark.clone(), fs::remove_file(mark))
 }

@@ -77,6 +77,9 @@ const EFFECTS_OF_ALL: &[&str] = &[
     "{set: {ip.ttl: 9, ip.dscp: 10}}",
     "{set: {tcp.window: 0, checksums: left}}",
     "{set: {udp.sport: 53, ip.src: 10.0.0.77}}",
+    // After these, who parsed the packet once more would find other headers.
+    "{set: {ip.ihl: 6, checksums: left}}",
+    "{set: {ip.proto: 6, checksums: left}}",
     "{corrupt: {field: ip.id, xor: 0x81}}",
     "{corrupt: {field: tcp.seq, bits: 3}}",
     "{corrupt: {field: udp.dport, bytes: 1, checksums: mended}}",

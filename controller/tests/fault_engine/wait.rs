@@ -8,7 +8,7 @@ const FAULTS: &str = "faults:
   - {id: back, flows: first, effect: {reorder: {distance: 3, within: 2ms}}, select: {every: 5}}
   - {id: behind, flows: second, effect: {reorder: {distance: 1, within: 400us}}, select: {probability: 0.3}}
   - {id: late, flows: [first, second], effect: {delay: 300us}, select: {every: 7}}
-  - {id: twice, flows: first, effect: duplicate, select: {every: 4}}
+  - {id: twice, flows: first, effect: {duplicate: {copies: 1, spaced: 700us}}, select: {every: 4}}
   - {id: lost, flows: second, effect: drop, select: {every: 6}}
 ";
 
@@ -54,8 +54,8 @@ fn packets_wait_as_the_model_says() {
                 fate.copies as usize,
                 "{arch:?}: packet {number}"
             );
-            for left_ns in left {
-                let due_ns = came_ns + fate.held_ns(0);
+            for (copy, left_ns) in left.iter().enumerate() {
+                let due_ns = came_ns + fate.held_ns(copy);
                 let late_ns = left_ns.checked_sub(due_ns).unwrap_or_else(|| {
                     panic!(
                         "{arch:?}: packet {number} left {} ns early",
@@ -92,9 +92,11 @@ fn text_that_waits_otherwise_is_noticed() {
         for arch in [Arch::Psa, Arch::V1model] {
             let (left, fates) = run(arch, |text| text.replace(old, new));
             let wrong = fates.iter().zip(&left).any(|((came_ns, fate), left)| {
-                let due_ns = came_ns + fate.held_ns(0);
-                let mut left = left.iter();
-                left.any(|left_ns| !(due_ns..=due_ns + 3 * LOOP_NS).contains(left_ns))
+                let mut left = left.iter().enumerate();
+                left.any(|(copy, left_ns)| {
+                    let due_ns = came_ns + fate.held_ns(copy);
+                    !(due_ns..=due_ns + 3 * LOOP_NS).contains(left_ns)
+                })
             });
             assert!(wrong, "{arch:?}: {old}");
         }

@@ -169,6 +169,81 @@ error[unreachable]: no path reaches flow `gets`: no packet passes its filter and
     );
 }
 
+/// Said before any switch is spoken to.
+#[test]
+fn what_a_controller_of_running_switches_is_told_wrongly() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("{GOOD}workload: {{idle: {{for: 1s}}}}\nexpect: [fault.first.fired > 0]\n");
+    std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+    let control = |switches: &[&str]| {
+        let switches = switches.iter().flat_map(|at| ["--switch", at]);
+        let args: Vec<&str> = ["control", "s.yaml"].into_iter().chain(switches).collect();
+        let finished = Watched::weir(folder.path(), &args).run();
+        finished.expect_code(ERROR);
+        assert!(finished.stdout.is_empty(), "{}", finished.stdout);
+        finished.stderr
+    };
+    let twice = control(&["sw=127.0.0.1:1", "sw=127.0.0.1:2"]);
+    let expected = "\
+warning[no-effect]: `workload` has no effect here: `weir control` starts nothing on hosts
+  --> s.yaml:11:1
+   |
+11 | workload: {idle: {for: 1s}}
+   | ^^^^^^^^
+   = hint: start it on the hosts yourself, behind `ready`
+
+warning[no-effect]: `expect` has no effect here: `weir control` judges nothing
+  --> s.yaml:12:1
+   |
+12 | expect: [fault.first.fired > 0]
+   | ^^^^^^
+   = hint: what fired is in the JSON object that it prints at the end
+
+weir: --switch sw is given twice, as 127.0.0.1:1 and as 127.0.0.1:2: a switch is at one address
+";
+    assert_eq!(twice, expected);
+    for (at, message) in [
+        (
+            "sw=127.0.0.1:99999",
+            "`99999` is no port: ports are 1 to 65535",
+        ),
+        ("sw=127.0.0.1:0", "`0` is no port"),
+        ("sw=127.0.0.1:", "`` is no port"),
+        ("sw=::1:9559", "an IPv6 address stands in brackets"),
+        ("sw=:9559", "expected NAME=IP:PORT"),
+        ("sw=127.0.0.1", "expected NAME=IP:PORT"),
+        ("=127.0.0.1:9559", "expected NAME=IP:PORT"),
+    ] {
+        let told = control(&[at]);
+        assert!(told.contains(message), "{at}: {told}");
+    }
+    std::fs::write(
+        folder.path().join("s.yaml"),
+        format!(
+            "{GOOD}probes: {{p: {{from: a, tcp: \"s:80\"}}}}\nabort_if: [probe.p.failures > 3]\n"
+        ),
+    )
+    .unwrap();
+    let told = control(&["sw=127.0.0.1:1"]);
+    assert!(
+        told.contains("error[no-effect]") && told.contains("s.yaml:12:12"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_folder_that_holds_more_than_a_run_is_not_written_into() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), GOOD).unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "."]).run();
+    finished.expect_code(ERROR);
+    assert_eq!(
+        finished.stderr,
+        "weir: . is not empty, and no run writes `s.yaml`, which it holds: name a new folder, or empty this one\n"
+    );
+    assert_eq!(files(folder.path()), ["s.yaml"]);
+}
+
 #[test]
 fn two_faults_that_contradict() {
     refused(

@@ -138,6 +138,36 @@ fn a_run_is_judged_again_from_its_folder() {
 }
 
 #[test]
+fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
+    if !has_namespaces("replay") || !has_program("replay", "ping") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ran(folder);
+    let run = folder.join("run");
+    let refused = weir(folder, &["replay", "run", "--live", "./run"]);
+    refused.expect_code(ERROR);
+    let said = "--live ./run is the run that is to be carried out again";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    edit(&folder.join("t.yaml"), "name: ping", "name: asks");
+    edit(&folder.join("t.yaml"), "command.ping", "command.asks");
+    let again = ["run", "t.yaml", "--json", "--out", "run"];
+    weir(folder, &again).expect_code(PASSED);
+    let written = files(&run);
+    assert!(written.contains(&"asks.stdout".to_owned()), "{written:?}");
+    let old = |name: &String| name.starts_with("ping") || name == "unfinished";
+    assert!(!written.iter().any(old), "{written:?}");
+    weir(folder, &["replay", "run"]).expect_code(PASSED);
+    // With a file of somebody else's in it, all stays as it is.
+    fs::write(run.join("notes.txt"), "mine").unwrap();
+    weir(folder, &again).expect_code(ERROR);
+    assert_eq!(files(&run).len(), written.len() + 1);
+    weir(folder, &["replay", "run"]).expect_code(PASSED);
+}
+
+#[test]
 fn a_spoilt_folder_is_told() {
     if !has_namespaces("replay") || !has_program("replay", "ping") {
         return;

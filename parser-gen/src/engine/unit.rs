@@ -154,6 +154,12 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     if wait::reorder(unit).is_some() {
         parameters.extend(["out bit<8> met", "out bit<16> at"]);
     }
+    if dialect.is_tna() && needs.draws() && needs.key().is_some() && side == Side::Ingress {
+        // A hash and what it is mixed with: bf-p4c finds no way to mix them where it has put them in halves.
+        w.line(format!(
+            "@pa_container_size(\"ingress\", \"faults_u{number}_mixed\", 32)"
+        ));
+    }
     w.open(format!(
         "control {}({})",
         side.unit(number),

@@ -72,9 +72,15 @@ pub enum FilterErrorKind {
         /// The protocol.
         protocol: String,
     },
-    /// A string for a slice of another length.
+    /// A protocol that no packet has.
+    #[error("no packet has `{protocol}`: nothing carries it")]
+    Uncarried {
+        /// The protocol.
+        protocol: String,
+    },
+    /// A string for a field of another length.
     #[error("`{field}` has {expected} byte(s), and the string {found}")]
-    SliceLength {
+    TextLength {
         /// The field.
         field: String,
         /// Its bytes.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
 pub use error::{FilterError, FilterErrorKind};
+pub use typing::UNCARRIED;
 
 use crate::library::Library;
 

@@ -27,6 +27,10 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
     })
 }
 
+/// What to do about a protocol that nothing carries.
+pub const UNCARRIED: &str = "say by what: `carried_by: [{by: tcp, when: [PORT]}]` in its own file, or `next` in that of its \
+                             carrier";
+
 fn test(library: &Library, name: &Name, condition: &Condition) -> Result<Expr, FilterError> {
     let protocol = name.text.split('.').next().unwrap_or(&name.text);
     if library.hidden.iter().any(|hidden| hidden == protocol) {
@@ -36,6 +40,12 @@ fn test(library: &Library, name: &Name, condition: &Condition) -> Result<Expr, F
         return Err(FilterError::new(kind, name.span.clone()).hint(Some(
             "match its bytes by slices as well, or read what the slices name by a protocol file",
         )));
+    }
+    if library.uncarried.iter().any(|lost| lost == protocol) {
+        let kind = FilterErrorKind::Uncarried {
+            protocol: protocol.to_owned(),
+        };
+        return Err(FilterError::new(kind, name.span.clone()).hint(Some(UNCARRIED)));
     }
     if *condition == Condition::Bare && library.protocol_by_filter(&name.text).is_some() {
         return Ok(Expr::Present {
@@ -225,7 +235,7 @@ fn compare(
         if !matches!(operator, Comparison::Equal | Comparison::NotEqual) {
             return Err(operator_clash(operator.text(), field, span));
         }
-        let bytes = text(field, literal)?;
+        let bytes = whole_text(field, literal)?;
         return Ok((
             negated,
             ValueSet::Texts(vec![TextPattern {
@@ -276,7 +286,7 @@ fn in_set(field: &FieldRef<'_>, items: &[Item]) -> Result<ValueSet, FilterError>
                 ));
             }
             patterns.push(TextPattern {
-                bytes: text(field, &item.low)?,
+                bytes: whole_text(field, &item.low)?,
                 prefix: false,
             });
         }
@@ -349,13 +359,13 @@ fn is_slice(field: &FieldRef<'_>) -> bool {
     field.name.ends_with(']')
 }
 
-fn slice_length(
+fn text_length(
     field: &FieldRef<'_>,
     found: usize,
     expected: usize,
     literal: &Literal,
 ) -> FilterError {
-    let kind = FilterErrorKind::SliceLength {
+    let kind = FilterErrorKind::TextLength {
         field: field.name.to_owned(),
         expected,
         found,
@@ -363,12 +373,22 @@ fn slice_length(
     FilterError::new(kind, literal.span.clone())
 }
 
+/// A string that is to be all of a field.
+fn whole_text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError> {
+    let bytes = text(field, literal)?;
+    match field.is_fixed && bytes.len() != field.max_bytes {
+        true => Err(text_length(field, bytes.len(), field.max_bytes, literal)
+            .hint(Some("compare how it begins with `startswith`"))),
+        false => Ok(bytes),
+    }
+}
+
 fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError> {
     let LiteralKind::Text(bytes) = &literal.kind else {
         return Err(type_clash(field, literal));
     };
     if is_slice(field) && bytes.len() != field.max_bytes {
-        return Err(slice_length(field, bytes.len(), field.max_bytes, literal));
+        return Err(text_length(field, bytes.len(), field.max_bytes, literal));
     }
     let bytes = match field.labels {
         true => labels(bytes).ok_or_else(|| {
@@ -416,7 +436,7 @@ fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128
         LiteralKind::Text(bytes) if is_slice(field) => {
             let expected = field.bits as usize / 8;
             if bytes.len() != expected {
-                return Err(slice_length(field, bytes.len(), expected, literal));
+                return Err(text_length(field, bytes.len(), expected, literal));
             }
             let value = bytes
                 .iter()

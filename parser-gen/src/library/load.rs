@@ -124,7 +124,8 @@ impl Library {
         payloads: Vec<ProtocolFile>,
     ) -> Result<Library, LibraryError> {
         let text_of = |file: &str| {
-            let mut files = protocols.iter().chain([&notes]);
+            // A user's may be called as a shipped one is, and comes behind it.
+            let mut files = [&notes].into_iter().chain(protocols).rev();
             files
                 .find(|(name, _)| *name == file)
                 .map_or("", |(_, text)| *text)
@@ -147,6 +148,7 @@ impl Library {
         }
         files.extend(payloads.into_iter().map(|file| ("payload", file)));
         carry(&mut files)?;
+        let uncarried = uncarried(&files);
         let displaced = displace(&mut files);
         let mut ids = BTreeMap::new();
         for (id, (file, parsed)) in files.iter().enumerate() {
@@ -206,9 +208,13 @@ impl Library {
             notes,
             root,
             hidden: Vec::new(),
+            uncarried,
         };
         if displaced {
             library.hidden = library.unreachable();
+            library
+                .hidden
+                .retain(|name| !library.uncarried.contains(name));
         }
         Ok(library)
     }
@@ -258,10 +264,8 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
                     ),
                 ));
             }
-            fits(&files[carrier].1, &when).map_err(|why| {
-                let message = format!("carried_by: `{by}` is followed by {why}");
-                invalid(file, message)
-            })?;
+            fits(&files[carrier].1, &when)
+                .map_err(|why| invalid(file, format!("carried_by: {why}")))?;
             let next = &mut files[carrier].1.next;
             if let Some(taken) = next.iter().find(|edge| edge.when == when) {
                 let what = taken.to.as_deref().unwrap_or("a note");
@@ -282,6 +286,26 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
         }
     }
     Ok(())
+}
+
+/// Filter names of what nothing carries, nor what it would be carried by: no packet has it.
+fn uncarried(files: &[(&str, ProtocolFile)]) -> Vec<String> {
+    let mut reached = BTreeSet::new();
+    let files = files.iter().map(|(_, file)| file);
+    let roots = files
+        .clone()
+        .filter(|file| file.root || file.metadata.is_some());
+    let mut waiting: Vec<&str> = roots.map(|file| file.name.as_str()).collect();
+    while let Some(name) = waiting.pop() {
+        if !reached.insert(name) {
+            continue;
+        }
+        let named = files.clone().filter(|file| file.name == name);
+        let next = named.flat_map(|file| &file.next);
+        waiting.extend(next.filter_map(|edge| edge.to.as_deref()));
+    }
+    let lost = files.filter(|file| !reached.contains(file.name.as_str()));
+    lost.map(|file| file.filter.clone()).collect()
 }
 
 /// Takes away what stood where slices of a payload are read now; whether there was any. Frames of weir's own stay: what
@@ -308,12 +332,16 @@ fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
 
 /// Said of the file that is carried: the carrier, which may be a shipped one, is right.
 fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
+    let by = &carrier.name;
     if when.len() != carrier.select.len() {
         let fields = carrier.select.iter().map(|name| format!("`{name}`"));
         let fields = fields.collect::<Vec<_>>().join(", ");
         return Err(match fields.as_str() {
-            "" => "nothing".to_owned(),
-            fields => format!("what {fields} say: {} values for them", when.len()),
+            "" => format!("`{by}` is followed by nothing"),
+            fields => format!(
+                "`{by}` is followed by what {fields} say: {} values for them",
+                when.len()
+            ),
         });
     }
     for (value, name) in when.iter().zip(&carrier.select) {
@@ -324,7 +352,12 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
         match value {
             WhenFile::Value(value) if bits < 64 && *value >> bits != 0 => {
                 return Err(format!(
-                    "what `{name}` says, and {value} does not fit its {bits} bits"
+                    "`{value}` does not fit the {bits} bits of `{name}`, which says what follows `{by}`"
+                ));
+            }
+            WhenFile::Word(word) if word != "any" => {
+                return Err(format!(
+                    "`{word}` is neither a number nor `any`; `{name}`, a number, says what follows `{by}`"
                 ));
             }
             _ => {}
@@ -343,9 +376,11 @@ pub(super) fn invalid(file: &str, message: String) -> LibraryError {
     }
 }
 
-/// A message with the place of what it names first: the first word in backticks that stands in the file.
+/// A message with the place of what it names first: the first word in backticks that stands in the file; behind the key with
+/// which the message begins, if it does.
 pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let section = section(text, &message);
     let places = |word: &str| {
         let is_whole = |at: &usize| {
             let before = text[..*at].chars().next_back();
@@ -367,7 +402,9 @@ pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
             let before = text[..**at].trim_end_matches([' ', '"']);
             before.is_empty() || before.ends_with([':', '[', '{', ',', '-', '\n'])
         };
-        let value = places.iter().find(is_value);
+        let behind = |at: &&usize| **at >= section;
+        let values = || places.iter().filter(is_value);
+        let value = values().find(behind).or(values().next());
         value.or(places.first()).copied()
     };
     let mut named = message
@@ -383,6 +420,20 @@ pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
         column: text[line_start..at].chars().count() + 1,
         message,
     }
+}
+
+/// Where a key of the file begins with which a message does, as `carried_by: …` and `next 2: …`; else the file.
+fn section(text: &str, message: &str) -> usize {
+    let key = message.split([':', ' ', '`']).next().unwrap_or("");
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let rest = line.strip_prefix(key).filter(|_| !key.is_empty());
+        if rest.is_some_and(|rest| rest.trim_start().starts_with(':')) {
+            return at;
+        }
+        at += line.len();
+    }
+    0
 }
 
 fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {

@@ -70,6 +70,16 @@ impl Kind {
         }
     }
 
+    /// The largest number that lets elements follow; 0 for what is no number.
+    fn most(&self) -> u64 {
+        match self {
+            Kind::Number { bits, signed } => u64::MAX >> (64 - *bits + u32::from(*signed)),
+            Kind::Decimal { max, .. } => 10_u64.pow(*max as u32) - 1,
+            Kind::Varint { max } => (1 << (7 * *max)) - 1,
+            _ => 0,
+        }
+    }
+
     fn is_number(&self) -> bool {
         matches!(
             self,
@@ -170,11 +180,22 @@ pub(super) fn element(
         _ => match (file.bytes, &file.length, &file.until) {
             (Some(bytes @ 1..=MAX_COUNTED), None, None) => Kind::Fixed(bytes),
             (None, Some(length), None) => match before {
-                Some((number, kind)) if number == length && kind.is_number() => Kind::Counted {
-                    less: file.less,
-                    max: max(if is_last { MAX_TEXT } else { MAX_COUNTED })?,
-                    walked: !is_last,
-                },
+                Some((number, kind)) if number == length && kind.is_number() => {
+                    let most = kind.most();
+                    let longest = most.saturating_sub(file.less.into());
+                    if longest == 0 {
+                        return Err(format!(
+                            "`{name}`: `less: {}` leaves nothing of `{length}`, which is at most {most}",
+                            file.less
+                        ));
+                    }
+                    let max = max(if is_last { MAX_TEXT } else { MAX_COUNTED })?;
+                    Kind::Counted {
+                        less: file.less,
+                        max: usize::try_from(longest).map_or(max, |longest| max.min(longest)),
+                        walked: !is_last,
+                    }
+                }
                 _ => {
                     return Err(format!(
                         "`{name}`: `length: {length}` is not the number that stands before it, literals apart"

@@ -28,6 +28,8 @@ pub struct Library {
     pub(crate) root: ProtocolId,
     /// Filter names of what is not read, since filters look at the bytes where it would stand.
     pub(crate) hidden: Vec<String>,
+    /// Filter names of what no packet has, since nothing carries it.
+    pub(crate) uncarried: Vec<String>,
 }
 
 /// Index into [`Library::protocols`].
@@ -195,6 +197,8 @@ pub struct FieldRef<'a> {
     pub(crate) max: u128,
     /// Longest text read, in bytes; 0 for numbers.
     pub max_bytes: usize,
+    /// Whether each text has just as many.
+    pub(crate) is_fixed: bool,
     /// Written with dots, carried with the length of each label.
     pub(crate) labels: bool,
     /// Bytes that the text does not hold, since they end it.
@@ -228,6 +232,11 @@ impl Library {
             })
     }
 
+    /// Filter names of the protocols that no packet has, since nothing carries them.
+    pub fn uncarried(&self) -> &[String] {
+        &self.uncarried
+    }
+
     /// The field that filters call `name`.
     pub fn field(&self, name: &str) -> Option<FieldRef<'_>> {
         self.fields().find(|field| field.name == name)
@@ -251,6 +260,7 @@ impl Library {
                 _ => max_value(field.bits),
             },
             max_bytes: element.map_or(0, |element| element.kind.max_bytes()),
+            is_fixed: element.is_some_and(|element| matches!(element.kind, Kind::Fixed(_))),
             labels: element.is_some_and(|element| element.labels),
             ends: element.map_or(&[], |element| element.kind.ends()),
             about: &filter.about,

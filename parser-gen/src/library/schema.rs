@@ -135,7 +135,7 @@ pub(super) struct EdgeFile {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "each of `when` is a number from 0 on, or `any`")]
 pub(super) enum WhenFile {
     Value(u64),
     Word(String),

@@ -158,6 +158,88 @@ fn the_walk_through_is_the_shipped_file() {
     assert!(page.contains(MEMO), "not in docs/protocols.md:\n{MEMO}");
 }
 
+/// A shipped file of the same name is another one.
+#[test]
+fn a_file_called_as_a_shipped_one_is_pointed_at_itself() {
+    let text = MEMO.replace("[7070]", "[http]");
+    let error = Library::with(&[source("tcp.yaml", &text)]).expect_err("no number");
+    assert_eq!(
+        (error.file.as_str(), error.line, error.column),
+        ("tcp.yaml", 12, 22)
+    );
+}
+
+#[test]
+fn numbers_that_count_a_text_say_how_much_may_be_taken_away() {
+    for (number, most) in [
+        ("{number: n, bits: 8}", 255_u64),
+        ("{number: n, bits: 16, signed: true}", 32_767),
+        ("{decimal: n, max: 2, until: [\":\"]}", 99),
+        ("{varint: n, max: 1}", 127),
+    ] {
+        let of = |less: u64| {
+            let text = format!(
+                "name: t\nfilter: t\nabout: t\nmessage:\n  - {number}\n  - {{text: x, length: n, less: {less}, max: 4, filter: t.x, about: x}}\n\
+                 carried_by: [{{by: tcp, when: [7070]}}]\n"
+            );
+            Library::with(&[source("t.yaml", &text)])
+        };
+        // What is left bounds the text.
+        let library = of(most - 2).expect("two bytes are left");
+        assert_eq!(library.field("t.x").map(|field| field.max_bytes), Some(2));
+        let error = of(most).expect_err(number).to_string();
+        assert!(error.contains(&format!("at most {most}")), "{error}");
+    }
+}
+
+#[test]
+fn what_nothing_carries_is_known_and_no_filter_names_it() {
+    let alone = MEMO.split("carried_by:").next().expect("a file");
+    let library = Library::with(&[source("memo.yaml", alone)]).expect("a library");
+    assert_eq!(library.uncarried(), ["memo"]);
+    for filter in ["memo", "tcp && memo.version == 1"] {
+        let error = Filter::parse(&library, filter).expect_err(filter);
+        assert_eq!(
+            error.kind.to_string(),
+            "no packet has `memo`: nothing carries it"
+        );
+        assert_eq!(
+            &filter[error.span],
+            if filter == "memo" {
+                "memo"
+            } else {
+                "memo.version"
+            }
+        );
+    }
+    // What carries it is carried itself.
+    let carrier = "name: outer\nfilter: outer\nabout: o\nheader: {type: outer_h}\nfields: [{name: kind, bits: 8}]\n\
+                   select: [kind]\nnext: [{when: [1], to: memo}]\n";
+    let lost = [source("memo.yaml", alone), source("outer.yaml", carrier)];
+    let library = Library::with(&lost).expect("a library");
+    assert_eq!(library.uncarried(), ["outer", "memo"]);
+    let carried = format!("{carrier}carried_by: [{{by: udp, when: [7071]}}]\n");
+    let whole = [source("memo.yaml", alone), source("outer.yaml", &carried)];
+    let library = Library::with(&whole).expect("a library");
+    assert!(library.uncarried().is_empty());
+    assert!(Filter::parse(&library, "memo.version == 1").is_ok());
+}
+
+#[test]
+fn a_string_for_a_text_of_fixed_length_has_it() {
+    let text = MEMO.replace("length: author_len, max: 16", "bytes: 4");
+    let library = Library::with(&[source("memo.yaml", &text)]).expect("a library");
+    for (filter, is_read) in [
+        ("memo.author == \"anna\"", true),
+        ("memo.author startswith \"an\"", true),
+        ("memo.author == \"ann\"", false),
+        ("memo.author in {\"anna\", \"ann\"}", false),
+        ("memo.author != \"ann\"", false),
+    ] {
+        assert_eq!(Filter::parse(&library, filter).is_ok(), is_read, "{filter}");
+    }
+}
+
 #[test]
 fn what_is_refused_is_said_with_its_place() {
     let cases: &[(&str, &str, &str, &str)] = &[
@@ -214,7 +296,25 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "{by: tcp, when: [7070]}",
             "{by: tcp, when: [70000]}",
-            "memo.yaml:12:10: carried_by: `tcp` is followed by what `dst_port` says, and 70000 does not fit its 16 bits",
+            "memo.yaml:12:22: carried_by: `70000` does not fit the 16 bits of `dst_port`, which says what follows `tcp`",
+        ),
+        (
+            "memo",
+            "{by: tcp, when: [7070]}",
+            "{by: tcp, when: [memo]}",
+            "memo.yaml:12:22: carried_by: `memo` is neither a number nor `any`; `dst_port`, a number, says what follows `tcp`",
+        ),
+        (
+            "memo",
+            "{by: tcp, when: [7070]}",
+            "{by: tcp, when: [-1]}",
+            "memo.yaml:12:21: carried_by[0].when: each of `when` is a number from 0 on, or `any`",
+        ),
+        (
+            "memo",
+            "length: author_len",
+            "length: author_len, less: 16384",
+            "memo.yaml:8:12: message: `author`: `less: 16384` leaves nothing of `author_len`, which is at most 16383",
         ),
         (
             "memo",

@@ -60,6 +60,8 @@ pub enum Code {
     MissingMetric,
     /// Legal, and probably not meant.
     Suspicious,
+    /// A part of the file that does nothing where it is used.
+    NoEffect,
 }
 
 impl fmt::Display for Code {
@@ -91,6 +93,7 @@ impl fmt::Display for Code {
             Self::Unmet => "unmet",
             Self::MissingMetric => "missing-metric",
             Self::Suspicious => "suspicious",
+            Self::NoEffect => "no-effect",
         })
     }
 }

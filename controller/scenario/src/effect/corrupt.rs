@@ -1,9 +1,9 @@
 //! `corrupt: {field: ip.ttl, xor: 0x01}`: bits of a field turn over, and checksums are left as they were unless they are to
 //! be `mended`: that is what corruption is. With `bits: 2` or `bytes: 1` the drawn word says which.
 
-use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
+use parser_gen::{Headers, Library};
 
 use super::distribution::{QUANTILES, of_lot};
 use super::set::{are_mended, report, value};
@@ -182,9 +182,9 @@ impl Behaviour for Corrupt {
         true
     }
 
-    fn change(&self, library: &Library, w: u32, frame: &mut [u8]) {
+    fn change(&self, library: &Library, headers: &Headers, w: u32, frame: &mut [u8]) {
         let mask = self.masks.get(of_lot(w)).copied().unwrap_or(0);
-        self.rewrite.apply(library, frame, mask);
+        self.rewrite.apply(library, headers, frame, mask);
     }
 
     fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {

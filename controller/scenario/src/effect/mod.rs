@@ -25,10 +25,10 @@ pub use distribution::{Distribution, QUANTILES};
 pub use drop::Drop;
 pub use duplicate::Duplicate;
 pub use observe::Observe;
-use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
+use parser_gen::{Headers, Library};
 pub(crate) use rate::OVER;
 pub use rate::Rate;
 pub use reorder::Reorder;
@@ -227,7 +227,7 @@ pub trait Behaviour: fmt::Debug {
     }
 
     /// Changes those of a packet for which it drew this word, but for how many there are.
-    fn change(&self, _library: &Library, _w: u32, _frame: &mut [u8]) {}
+    fn change(&self, _library: &Library, _headers: &Headers, _w: u32, _frame: &mut [u8]) {}
 
     /// For how many packets of its flow it makes one wait.
     fn distance(&self) -> Option<u32> {
@@ -329,7 +329,8 @@ impl Fate {
     #[must_use]
     pub fn held_ns(self, copy: usize) -> u64 {
         let spaced_ns = self.spaced_ns.saturating_mul(copy as u64);
-        self.delay_ns.max(self.waits_ns).saturating_add(spaced_ns)
+        // A copy that is due waits for others as the packet does.
+        self.delay_ns.saturating_add(spaced_ns).max(self.waits_ns)
     }
 
     /// For how long the last copy is.

@@ -2,7 +2,7 @@
 //! receiver waits for.
 
 use parser_gen::engine::Action;
-use parser_gen::{Library, reset};
+use parser_gen::{Headers, Library, reset};
 
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::plan::TargetModel;
@@ -45,7 +45,7 @@ impl Behaviour for Reset {
         true
     }
 
-    fn change(&self, library: &Library, _w: u32, frame: &mut [u8]) {
-        reset::apply(library, frame);
+    fn change(&self, library: &Library, headers: &Headers, _w: u32, frame: &mut [u8]) {
+        reset::apply(library, headers, frame);
     }
 }

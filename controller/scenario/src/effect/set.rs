@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
+use parser_gen::{Headers, Library};
 
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::diagnostic::{Code, Sink, Span};
@@ -153,8 +153,8 @@ impl Behaviour for Set {
         true
     }
 
-    fn change(&self, library: &Library, _w: u32, frame: &mut [u8]) {
-        self.rewrite.apply(library, frame, 0);
+    fn change(&self, library: &Library, headers: &Headers, _w: u32, frame: &mut [u8]) {
+        self.rewrite.apply(library, headers, frame, 0);
     }
 
     fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {

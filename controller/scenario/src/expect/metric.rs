@@ -315,6 +315,29 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// Whether every run has it, as a count, and naming it changes nothing else. (That `expect` names how often a command may
+    /// fail, or that keys found no cell, allows it; and that it names a trigger has it counted.)
+    pub(crate) fn is_a_given_count(&self) -> bool {
+        match self {
+            Metric::Fault { what, .. } => {
+                !matches!(what, FaultMetric::Keyless | FaultMetric::Beyond)
+            }
+            Metric::Flow { what, .. } => *what != FlowMetric::Longest,
+            Metric::Switch { .. } => true,
+            Metric::Client { what, .. } => {
+                matches!(what, ClientMetric::Requests | ClientMetric::Errors)
+            }
+            Metric::Probe { what, .. } => {
+                matches!(what, ProbeMetric::Count | ProbeMetric::Failures)
+            }
+            Metric::Command { what, .. } => *what == CommandMetric::Runs,
+            Metric::Run(_)
+            | Metric::Trigger { .. }
+            | Metric::Training(_)
+            | Metric::Series { .. } => false,
+        }
+    }
+
     /// Of a fault.
     #[must_use]
     pub fn fault(id: &str, what: FaultMetric) -> Metric {

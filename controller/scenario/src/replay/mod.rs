@@ -338,12 +338,14 @@ impl Engine {
     ) -> Option<Rewritten> {
         let mut changed: Option<Rewritten> = None;
         let mut leaves = u32::MAX;
+        // A switch parses a frame once, whatever effects make of it.
+        let headers = self.library.parsed(frame.bytes);
         for (effect, w) in fired.filter(|(effect, _)| effect.changes()) {
             let changed = changed.get_or_insert_with(|| Rewritten {
                 bytes: frame.bytes.to_vec(),
                 wire_len: frame.wire_len,
             });
-            effect.change(&self.library, w, &mut changed.bytes);
+            effect.change(&self.library, &headers, w, &mut changed.bytes);
             leaves = leaves.min(effect.leaves().map_or(u32::MAX, u32::from));
         }
         // Headers are read whole and written before the packet is cut.

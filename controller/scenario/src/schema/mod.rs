@@ -32,6 +32,7 @@ use crate::protocols::{self, Given};
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::units::Dimension;
+use crate::vacuous;
 use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
@@ -352,6 +353,23 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("abort_if")
         .map(|node| comparisons(sink, node, "`abort_if`", "a condition"))
         .unwrap_or_default();
+    let lists = [
+        "protocols",
+        "probes",
+        "flows",
+        "protect",
+        "faults",
+        "triggers",
+        "timeline",
+        "expect",
+        "abort_if",
+        "limits",
+    ];
+    let lists = lists.iter().copied();
+    vacuous::check_sections(
+        sink,
+        lists.filter_map(|name| Some((name, sections.get(name)?))),
+    );
     let blast_radius = sections
         .get("blast_radius")
         .and_then(|node| blast_radius::read(sink, node));

@@ -93,9 +93,13 @@ static LINK: Object = Object {
     what: "a link",
     keys: &[
         needed("ends", Shape::Names, "a host or switch, and a switch"),
-        may("rate", RATE, "what it carries in each direction"),
-        may("latency", DURATION, "one way"),
-        may("mtu", MTU, "the largest packet"),
+        may(
+            "rate",
+            RATE,
+            "what it carries in each direction; the topology's",
+        ),
+        may("latency", DURATION, "one way; the topology's"),
+        may("mtu", MTU, "the largest packet; the topology's"),
     ],
 };
 

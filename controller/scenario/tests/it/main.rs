@@ -4,6 +4,7 @@ mod bounds;
 mod corpus;
 mod decision;
 mod delays;
+mod elsewhere;
 mod faults_page;
 mod keys;
 mod leases;

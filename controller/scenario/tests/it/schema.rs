@@ -287,3 +287,224 @@ fn the_reference_is_up_to_date() {
         "write it anew: weir schema --reference > docs/reference.md"
     );
 }
+
+/// What the reference states as the default of a key: what stands behind the last semicolon of its line.
+fn stated_default(object: &str, key: &str) -> String {
+    let page = scenario::reference();
+    let heading = format!("## {object}\n");
+    let section = page
+        .split_once(&heading)
+        .unwrap_or_else(|| panic!("no section {object}"))
+        .1;
+    let section = section.split("\n## ").next().unwrap();
+    let row = section
+        .lines()
+        .find(|line| line.starts_with(&format!("| `{key}` ")))
+        .unwrap_or_else(|| panic!("{object} has no {key}"));
+    let about = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+    about.rsplit("; ").next().unwrap().replace('`', "")
+}
+
+/// All that a file says and that has a default, without places.
+fn meaning(text: &str) -> String {
+    let scenario = scenario::load("s.yaml", text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+    let plan = scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).unwrap();
+    let links = scenario.topology.links.iter();
+    let links: Vec<_> = links
+        .map(|link| (link.rate_bps, link.latency_ns, link.mtu))
+        .collect();
+    let limits = (scenario.limits.time_ns, scenario.limits.packets);
+    format!(
+        "{:?} {:?} {:?} {limits:?} {:?} {links:?} {plan}",
+        scenario.seed, scenario.workload, scenario.probes, scenario.lease.lease
+    )
+}
+
+/// Who writes a key with its stated default says what the file says without it.
+#[test]
+fn stated_defaults_are_those_of_the_readers() {
+    let star = "topology: {star: {hosts: [a, b]}}\n";
+    let flows = "topology: {star: {hosts: [a, b]}}\nflows: {f: {from: a, to: b, filter: tcp}}\n";
+    let of_fault = |rest: &str| format!("{flows}faults: [{{id: x, flows: f, {rest}}}]\n");
+    let of_command = |rest: &str| {
+        format!(
+            "{star}workload: {{commands: [{{name: s, host: b, run: s, ready: started{rest}}}, {{name: d, host: a, run: d}}]}}\n"
+        )
+    };
+    let cases = [
+        // Object, key, the file with `@` where the key goes.
+        ("A scenario", "seed", format!("{star}@\n")),
+        ("A scenario", "lease", format!("{star}@\n")),
+        (
+            "A star",
+            "switch",
+            "topology: {star: {hosts: [a, b], @}}\n".to_owned(),
+        ),
+        (
+            "A star",
+            "rate",
+            "topology: {star: {hosts: [a, b], @}}\n".to_owned(),
+        ),
+        (
+            "A star",
+            "latency",
+            "topology: {star: {hosts: [a, b], @}}\n".to_owned(),
+        ),
+        (
+            "A star",
+            "mtu",
+            "topology: {star: {hosts: [a, b], @}}\n".to_owned(),
+        ),
+        ("A wire", "rate", "topology: {wire: [l, r], @}\n".to_owned()),
+        (
+            "A topology",
+            "rate",
+            "topology: {switches: [w], hosts: [a, b], links: [[a, w], [b, w]], @}\n".to_owned(),
+        ),
+        (
+            "A topology",
+            "latency",
+            "topology: {switches: [w], hosts: [a, b], links: [[a, w], [b, w]], @}\n".to_owned(),
+        ),
+        (
+            "A topology",
+            "mtu",
+            "topology: {switches: [w], hosts: [a, b], links: [[a, w], [b, w]], @}\n".to_owned(),
+        ),
+        ("A command", "root", of_command(", @")),
+        ("A command", "stop", of_command(", @")),
+        ("`stop`", "within", of_command(", stop: {signal: INT, @}")),
+        (
+            "`repeat`",
+            "pause",
+            format!(
+                "{star}workload: {{commands: [{{name: d, host: a, run: d, repeat: {{times: 2, @}}}}]}}\n"
+            ),
+        ),
+        (
+            "`redis`",
+            "port",
+            format!(
+                "{star}workload: {{redis: {{server: b, clients: {{a: {{requests: 1, commands: [PING]}}}}, @}}}}\n"
+            ),
+        ),
+        (
+            "A client",
+            "value_size",
+            format!(
+                "{star}workload: {{redis: {{server: b, clients: {{a: {{requests: 1, commands: [PING], @}}}}}}}}\n"
+            ),
+        ),
+        (
+            "A client",
+            "pause",
+            format!(
+                "{star}workload: {{redis: {{server: b, clients: {{a: {{requests: 1, commands: [PING], @}}}}}}}}\n"
+            ),
+        ),
+        (
+            "`training`",
+            "window",
+            format!(
+                "{star}workload: {{training: {{server: b, workers: [a], iterations: 1, @}}}}\n"
+            ),
+        ),
+        (
+            "A probe",
+            "every",
+            format!("{star}probes: {{p: {{from: a, tcp: \"b:80\", @}}}}\n"),
+        ),
+        (
+            "A probe",
+            "timeout",
+            format!("{star}probes: {{p: {{from: a, tcp: \"b:80\", @}}}}\n"),
+        ),
+        ("A fault", "select", of_fault("effect: drop, @")),
+        (
+            "A fault",
+            "per",
+            of_fault("effect: drop, select: {nth: 2}, @"),
+        ),
+        (
+            "A fault",
+            "keys",
+            of_fault("effect: drop, select: {nth: 2}, per: source, @"),
+        ),
+        (
+            "`delay`",
+            "distribution",
+            of_fault("effect: {delay: {latency: 9ms, jitter: 2ms, @}}"),
+        ),
+        (
+            "`delay`",
+            "order",
+            of_fault("effect: {delay: {latency: 9ms, jitter: 2ms, @}}"),
+        ),
+        (
+            "`duplicate`",
+            "copies",
+            of_fault("effect: {duplicate: {spaced: 2ms, @}}"),
+        ),
+        (
+            "`duplicate`",
+            "spaced",
+            of_fault("effect: {duplicate: {copies: 2, @}}"),
+        ),
+        (
+            "`corrupt`",
+            "checksums",
+            of_fault("effect: {corrupt: {field: ip.ttl, bits: 1, @}}"),
+        ),
+        (
+            "`burst`",
+            "start",
+            of_fault("effect: drop, select: {burst: {length: 2, every: 9, @}}"),
+        ),
+        (
+            "`gilbert_elliott`",
+            "loss_bad",
+            of_fault("effect: drop, select: {gilbert_elliott: {to_bad: 1%, to_good: 9%, @}}"),
+        ),
+        (
+            "`gilbert_elliott`",
+            "loss_good",
+            of_fault("effect: drop, select: {gilbert_elliott: {to_bad: 1%, to_good: 9%, @}}"),
+        ),
+        (
+            "`partition`",
+            "direction",
+            format!("{star}faults: [{{id: x, partition: {{groups: [[a], [b]], @}}}}]\n"),
+        ),
+        (
+            "What a trigger waits for",
+            "packets",
+            format!(
+                "{flows}triggers: {{t: {{after: {{flow: f, @}}}}}}\nfaults: [{{id: x, flows: f, effect: drop, when: t}}]\n"
+            ),
+        ),
+        (
+            "`limits`",
+            "time",
+            format!("{star}limits: {{hits: 5, @}}\n"),
+        ),
+        (
+            "`limits`",
+            "packets",
+            format!("{star}limits: {{hits: 5, @}}\n"),
+        ),
+    ];
+    for (object, key, template) in cases {
+        let default = stated_default(object, key);
+        let file = |entry: &str| format!("weir: 1\nname: s\n{}", template.replace('@', entry));
+        let without = match template.contains(", @") {
+            true => format!("weir: 1\nname: s\n{}", template.replace(", @", "")),
+            false => file(""),
+        };
+        let with = file(&format!("{key}: {default}"));
+        assert_eq!(
+            meaning(&with),
+            meaning(&without),
+            "{object}: {key}; {default}"
+        );
+    }
+}

@@ -23,14 +23,23 @@ use super::trace::SwitchTrace;
 const BACKLOG_NS: u64 = 1_000_000_000;
 /// States of a switch that are followed at once, and readings that lead to them. Beyond, what fits worst is given up; if that
 /// may have been the truth, it is said.
-const MAX_COURSES: usize = 512;
+const MAX_COURSES: usize = 2048;
 const MAX_READINGS: usize = 8192;
 /// So many frames are followed, all courses together; then one course alone. A proof takes seconds, and ends.
-const MAX_FOLLOWED: u64 = 1_000_000;
+const MAX_FOLLOWED: u64 = 4_000_000;
 /// A reading is given up when it explains so many frames less than the best.
 const MAX_MISFITS_BEHIND: u32 = 16;
 /// The same where triggers are in doubt: each frame that one turned for tells by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
+/// The same of many courses. Random choices refute a wrong one in a few frames; where a step turns anew before that, there would be
+/// as many courses as the product of all places where each may have turned.
+fn most_behind(courses: usize) -> u32 {
+    match courses {
+        0..64 => MAX_MISFITS_BEHIND,
+        64..256 => MAX_DOUBTFUL_BEHIND,
+        _ => MAX_KEYED_BEHIND,
+    }
+}
 /// The same of triggers that each key follows for itself: there are many of them, and one wrong guess shows in two frames of its
 /// key at most.
 const MAX_KEYED_BEHIND: u32 = 2;
@@ -395,7 +404,7 @@ impl Courses {
             Some(OfKey(false)) => MAX_DOUBTFUL_BEHIND,
             Some(OfKey(true)) => MAX_KEYED_BEHIND,
         };
-        let bar = least + behind;
+        let bar = least + behind.min(most_behind(self.courses.len()));
         self.courses.retain(|course| course.misfits() <= bar);
         if !is_settled || doubtful.is_some() {
             self.merge();

@@ -20,7 +20,11 @@ pub(in crate::schema::workload) static COMMAND: Object = Object {
             Shape::Map(&Shape::Either(&[Shape::Value, Shape::Bool])),
             "variables",
         ),
-        may("dir", Shape::Text, "its working folder; one of its own"),
+        may(
+            "dir",
+            Shape::Text,
+            "the folder it starts in, such as `{dir}`, one of its own; where `weir` was called",
+        ),
         may(
             "root",
             Shape::Bool,
@@ -86,12 +90,12 @@ pub(super) static STOP: Object = Object {
         needed(
             "signal",
             Shape::Text,
-            "`TERM`, `INT`, `QUIT`, `HUP`, `USR1` …",
+            "`TERM`, `INT`, `QUIT`, `HUP` or `KILL`",
         ),
         may(
             "within",
             DURATION,
-            "how long it may take to end; then it is killed",
+            "how long it may take to end, before it is killed; 2s",
         ),
     ],
 };

@@ -1,0 +1,124 @@
+//! A scenario on switches that somebody else has started, in a network that somebody else has made: what of the file has no
+//! effect there. Nothing of ours runs on the hosts, asks them, or captures at their links.
+//!
+//! A file that `weir run` takes as well may say all that; it is told, section by section. What would wait for an answer that
+//! never comes is refused.
+
+use crate::diagnostic::{Code, Diagnostics, Sink, Span};
+use crate::expect::{Expectation, Metric};
+use crate::model::Scenario;
+use crate::workload::Workload;
+use crate::yaml::{self, Kind};
+
+/// A part of a file that has no effect.
+struct Idle {
+    /// Its name: a section, or a key of one.
+    name: &'static str,
+    span: Span,
+    why: &'static str,
+    hint: &'static str,
+}
+
+/// The parts of a file that have no effect there, by name, in the order of the file.
+#[must_use]
+pub fn ignored(scenario: &Scenario) -> Vec<&'static str> {
+    idle(scenario).iter().map(|part| part.name).collect()
+}
+
+/// Tells what has no effect there.
+///
+/// # Errors
+///
+/// Conditions on probes, which would never hold.
+pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
+    let mut sink = Sink::new(scenario.source());
+    refuse_probes(
+        &mut sink,
+        &scenario.abort_if,
+        "this condition never holds, and so ends nothing",
+        "end it yourself: `weir control` disarms all faults when its standard input ends",
+    );
+    refuse_probes(
+        &mut sink,
+        &scenario.awaited,
+        "this step would never begin",
+        "name a time in `at`, or wait for `fault.ID.fired` or `trigger.NAME.on`",
+    );
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
+    for part in idle(scenario) {
+        let message = format!("`{}` has no effect here: {}", part.name, part.why);
+        sink.warning(Code::NoEffect, part.span, message)
+            .hint(part.hint);
+    }
+    Ok(sink.into_diagnostics())
+}
+
+fn refuse_probes(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, hint: &str) {
+    let metrics = conditions.iter().flat_map(Expectation::metrics);
+    for (metric, span) in metrics.filter(|(metric, _)| matches!(metric, Metric::Probe { .. })) {
+        let message = format!("`weir control` asks no probes, nor has it `{metric}`: {what}");
+        sink.error(Code::NoEffect, span, message).hint(hint);
+    }
+}
+
+/// Sections that are for what runs, asks and judges in a network of ours: name, why they have no effect, and what to do.
+const SECTIONS: [(&str, &str, &str); 3] = [
+    (
+        WORKLOAD,
+        "`weir control` starts nothing on hosts",
+        "start it on the hosts yourself, behind `ready`",
+    ),
+    (
+        "probes",
+        "`weir control` asks no probes",
+        "ask from the hosts themselves; `weir run` has probes",
+    ),
+    (
+        "expect",
+        "`weir control` judges nothing",
+        "what fired is in the JSON object that it prints at the end",
+    ),
+];
+const WORKLOAD: &str = "workload";
+
+/// In the order of the file.
+fn idle(scenario: &Scenario) -> Vec<Idle> {
+    // A training that a switch sums for is told to the switch.
+    let sections = SECTIONS
+        .iter()
+        .filter(|(name, ..)| *name != WORKLOAD || !sums(scenario));
+    let there = sections.filter_map(|&(name, why, hint)| {
+        let span = section(scenario, name)?;
+        Some(Idle {
+            name,
+            span,
+            why,
+            hint,
+        })
+    });
+    let mut found: Vec<Idle> = there.collect();
+    found.extend(scenario.limits.packets_span.map(|span| Idle {
+        name: "limits.packets",
+        span,
+        why: "`weir control` captures nothing",
+        hint: "`limits.time` and `limits.hits` hold",
+    }));
+    found.sort_by_key(|part| part.span.start);
+    found
+}
+
+fn sums(scenario: &Scenario) -> bool {
+    matches!(&scenario.workload, Some(Workload::Training(training)) if training.aggregate_on.is_some())
+}
+
+/// Where a section begins.
+fn section(scenario: &Scenario, name: &str) -> Option<Span> {
+    let root = yaml::parse(&mut scenario.sink())?;
+    let Kind::Map(entries) = &root.kind else {
+        return None;
+    };
+    let entry = entries.iter().find(|entry| entry.key == name)?;
+    Some(entry.key_span)
+}
