@@ -160,7 +160,8 @@ fn sums_are_the_same_at_all_ranks() {
             .iter()
             .map(|member| member.counters().0.probes)
             .sum();
-        assert_eq!(asked > 0, loses.is_some(), "{asked}");
+        // Without a loss a slow machine may ask as well.
+        assert!(asked > 0 || loses.is_none(), "{asked}");
     }
 }
 
