@@ -22,6 +22,7 @@ f.kind = ProtoField.uint8("weir.kind", "Kind", base.DEC, KINDS, 0x0f)
 f.flags = ProtoField.uint8("weir.flags", "Flags", base.HEX)
 f.slot_version = ProtoField.bool("weir.flags.version", "Slot version", 8, { "1", "0" }, 0x80)
 f.scale_only = ProtoField.bool("weir.flags.scale_only", "Scale only", 8, nil, 0x04)
+f.probe = ProtoField.bool("weir.flags.probe", "Probe", 8, nil, 0x08)
 f.again = ProtoField.bool("weir.flags.again", "Again", 8, nil, 0x02)
 f.non_finite = ProtoField.bool("weir.flags.non_finite", "Not finite", 8, nil, 0x01)
 f.job = ProtoField.uint16("weir.job", "Job")
@@ -74,6 +75,7 @@ local function add_flags(tree, range)
   local flags = tree:add(f.flags, range)
   flags:add(f.slot_version, range)
   flags:add(f.scale_only, range)
+  flags:add(f.probe, range)
   flags:add(f.again, range)
   flags:add(f.non_finite, range)
 end
@@ -94,8 +96,9 @@ local function summary(buffer, kind, flags)
   local worker = buffer(10, 1):uint()
   local again = bit(flags, 1) == 1 and " again" or ""
   local scale_only = bit(flags, 2) == 1 and " scale only" or ""
+  local probe = bit(flags, 3) == 1 and " probe" or ""
   local who = worker == ALL_WORKERS and "all" or tostring(worker)
-  return string.format("%s%s%s job %d chunk %d worker %s", KINDS[kind] or "kind " .. kind, again, scale_only,
+  return string.format("%s%s%s%s job %d chunk %d worker %s", KINDS[kind] or "kind " .. kind, again, scale_only, probe,
     buffer(2, 2):uint(), buffer(4, 4):uint(), who)
 end
 

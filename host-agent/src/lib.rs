@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`frames`] | raw frames over AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
 //! | [`train`] | the data set, the model, its gradient and its update; the run without any network |
+//! | [`collective`] | a rank of an all-reduce: a thread that sums over the network what it is given |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! The clock is read in [`agent`] only. What is computed depends on the seed alone, never on time or on the order in which
 //! frames arrive, so that runs can be compared bit by bit.
 
 pub mod agent;
+pub mod collective;
 pub mod frames;
 pub mod train;

@@ -98,6 +98,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
             hdr.agg.isValid(): exact;
             hdr.agg.version: ternary;
             hdr.agg.kind: exact;
+            hdr.agg.probe: ternary;
             hdr.agg.scale_only: ternary;
             hdr.agg.count: ternary;
             LAST_BLOCK.isValid(): ternary;
@@ -105,9 +106,10 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         actions = { form_is; }
         const default_action = form_is(FORM_OTHER);
         const entries = {
-            (true, AGG_VERSION, AGG_UPDATE, 1, 0, _): form_is(FORM_UPDATE);
-            (true, AGG_VERSION, AGG_UPDATE, 0, VALUES_SUMMED, true): form_is(FORM_UPDATE);
-            (true, _, AGG_UPDATE, _, _, _): form_is(FORM_BAD_UPDATE);
+            (true, AGG_VERSION, AGG_UPDATE, 1, _, 0, _): form_is(FORM_UPDATE);
+            (true, AGG_VERSION, AGG_UPDATE, 0, 1, 0, _): form_is(FORM_UPDATE);
+            (true, AGG_VERSION, AGG_UPDATE, 0, 0, VALUES_SUMMED, true): form_is(FORM_UPDATE);
+            (true, _, AGG_UPDATE, _, _, _, _): form_is(FORM_BAD_UPDATE);
         }
     }
 
@@ -139,16 +141,18 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     action no_member() {
         is_member = 0;
     }
-    // The port is part of the key: nobody can speak for another port's worker.
+    // The port is part of the key: nobody can speak for another port's worker. A probe is an update of nobody: its entry has no
+    // bit.
     FIRST_STAGE table members {
         key = {
             hdr.agg.job: exact;
             hdr.agg.worker: exact;
+            hdr.agg.probe: exact;
             meta.port: exact;
         }
         actions = { member; no_member; }
         const default_action = no_member();
-        size = 1024;
+        size = 2048;
     }
 
     action end(bit<8> outcome_) {
@@ -164,22 +168,39 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
+    // The same of a probe, if others are missing.
+    action tell() {
+        outcome = OUTCOME_PROBED;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = present;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = 1;
+        hdr.udp.checksum = 0;
+    }
     table when_complete {
-        key = { presence: ternary; }
+        key = {
+            hdr.agg.probe: exact;
+            presence: ternary;
+        }
         actions = { sum; }
         const default_action = sum(OUTCOME_AGAIN, 1);
         const entries = {
-            PRESENT_NOBODY: sum(OUTCOME_COMPLETED, 0);
-            PRESENT_OTHERS: sum(OUTCOME_COMPLETED, 0);
+            (1, _): sum(OUTCOME_PROBED, 1);
+            (0, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
+            (0, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
         }
     }
     table when_incomplete {
-        key = { presence: ternary; }
-        actions = { end; }
+        key = {
+            hdr.agg.probe: exact;
+            presence: ternary;
+        }
+        actions = { end; tell; }
         const default_action = end(OUTCOME_DUPLICATE);
         const entries = {
-            PRESENT_NOBODY: end(OUTCOME_ABSORBED);
-            PRESENT_OTHERS: end(OUTCOME_ABSORBED);
+            (1, _): tell();
+            (0, PRESENT_NOBODY): end(OUTCOME_ABSORBED);
+            (0, PRESENT_OTHERS): end(OUTCOME_ABSORBED);
         }
     }
     action take_flags() {
@@ -216,7 +237,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                     flags.apply(cell, hdr.agg.non_finite, presence, merged);
                     take_flags();
                     scale.apply(cell, presence, hdr.agg.next_scale);
-                    if (hdr.agg.scale_only == 0) {
+                    if (hdr.agg.scale_only == 0 && hdr.agg.probe == 0) {
                         APPLY_SUM_BLOCKS
                     }
                 }

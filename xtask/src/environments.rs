@@ -61,6 +61,7 @@ pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
         ("WEIR_PYTHON", shell),
         ("KAFKA_HOME", kafka),
         ("WEIR_HOROVOD", horovod),
+        ("WEIR_TORCH", torch(root)),
     ];
     found
         .into_iter()
@@ -174,6 +175,24 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
         is_built && is_there()
     })
     .then_some(programs)
+}
+
+/// The folder of Debian's Python, if it has PyTorch; the native half of our package is built beside the other.
+fn torch(root: &Path) -> Option<PathBuf> {
+    let python = Path::new("/usr/bin/python3");
+    if !imports(python, "torch") {
+        return None;
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["build", "--quiet", "--package", "weir-python"];
+    let is_built = Command::new(cargo).current_dir(root).args(build).status();
+    if !is_built.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let built = root.join("target/debug/libweir_native.so");
+    let package = root.join("host-agent/python/weir/_native.abi3.so");
+    std::fs::copy(built, package).ok()?;
+    python.parent().map(Path::to_path_buf)
 }
 
 fn imports(python: &Path, module: &str) -> bool {

@@ -13,6 +13,7 @@ pub mod effect;
 pub mod elsewhere;
 pub mod expect;
 mod filter;
+pub mod job;
 pub mod lease;
 pub mod model;
 pub mod names;

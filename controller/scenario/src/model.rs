@@ -15,6 +15,7 @@ use crate::disruption::Disruption;
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
+use crate::job::Job;
 use crate::lease::Asked;
 use crate::probe::Probe;
 use crate::protocols::Protocols;
@@ -53,6 +54,8 @@ pub struct Scenario {
     pub workload_file: Option<WorkloadSource>,
     /// What asks services while it runs, in declared order.
     pub probes: Vec<Probe>,
+    /// Jobs whose values a switch sums, in declared order; the one of a training that a switch sums for among them.
+    pub jobs: Vec<Job>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
     /// Which sets of the flows a packet can be in.
@@ -82,6 +85,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The switch that sums, if one does.
+    #[must_use]
+    pub fn aggregator(&self) -> Option<&str> {
+        self.jobs.first().map(|job| job.on.as_str())
+    }
+
     /// The file, for diagnostics.
     #[must_use]
     pub fn source(&self) -> Source<'_> {

@@ -281,6 +281,8 @@ pub mod aggregate {
     pub const KEY_JOB: &str = "hdr.agg.job";
     /// Key of the members: the worker's rank.
     pub const KEY_WORKER: &str = "hdr.agg.worker";
+    /// Key of the members: whether the frame only asks; such an entry has no bit.
+    pub const KEY_PROBE: &str = "hdr.agg.probe";
     /// Key of the members: where the frame came in.
     pub const KEY_PORT: &str = "meta.port";
     /// The register of the chunk that each slot belongs to.
@@ -315,8 +317,12 @@ pub mod group {
     pub const FIRST_COPIES: u32 = 16;
     /// Broadcasts, along a tree.
     pub const FLOOD: u32 = 2;
-    /// A job's results to its workers.
-    pub const JOB: u32 = 3;
+    /// Results and sums to all of a job.
+    #[must_use]
+    pub fn of_job(number: u16) -> u32 {
+        // Above all others' numbers.
+        1024 + u32::from(number)
+    }
 }
 
 /// Recirculation ports.

@@ -20,7 +20,7 @@ use crate::trigger::{self, Trigger};
 use crate::workload::commands::Command;
 use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::Node;
-use crate::{check, decision, filter, overlap, vacuous};
+use crate::{check, decision, filter, job, overlap, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
 ///
@@ -73,6 +73,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     if is_whole {
         trigger::check(sink, &triggers, &faults, &flows);
     }
+    let jobs = job::resolve(sink, &raw);
     let Raw {
         name,
         description,
@@ -102,6 +103,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         workload: workload.map(|workload| workload.value.workload),
         workload_file: workload_file.map(|(source, _)| source),
         probes: probes.into_iter().map(|raw| raw.probe).collect(),
+        jobs,
         flows,
         classes,
         faults,

@@ -118,6 +118,7 @@ fn scenarios(settings: &Settings<'_>) -> Result<[Planned; 3], ExperimentError> {
 
     let mut server_only = aggregated.clone();
     training(&mut server_only)?.aggregate_on = None;
+    server_only.jobs.clear();
     "server_only".clone_into(&mut server_only.name);
 
     let plan = |scenario| Planned::of(scenario, Kind::Embedded).map_err(refused);

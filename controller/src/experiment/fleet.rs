@@ -94,10 +94,9 @@ impl Device {
 pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = program.classify.clone();
     entries.extend(switch.entries.iter().cloned());
-    if let (Some(training), Some(at)) = (planned.training(), planned.aggregator())
-        && at == switch.name
-    {
-        entries.extend(aggregation_entries(&planned.scenario, training, at));
+    let jobs = planned.scenario.jobs.iter();
+    for job in jobs.filter(|job| job.on == switch.name) {
+        entries.extend(aggregation_entries(&planned.scenario, job));
     }
     entries
 }

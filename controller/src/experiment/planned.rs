@@ -38,8 +38,7 @@ impl Planned {
 
     /// The switch that sums, if one does.
     pub fn aggregator(&self) -> Option<&str> {
-        self.training()
-            .and_then(|training| training.aggregate_on.as_deref())
+        self.scenario.aggregator()
     }
 
     /// The training that it runs.

@@ -1,7 +1,7 @@
 //! The shipped scenarios of programs that are not weir's: each passes, and each of its faults is proved.
 //!
-//! Kafka is in the folder that `$KAFKA_HOME` names, Horovod in the Python of the folder `$WEIR_HOROVOD`: `cargo xtask test` makes
-//! both. Without them their tests are skipped by name, as with all programs.
+//! Kafka is in the folder that `$KAFKA_HOME` names, Horovod in the Python of the folder `$WEIR_HOROVOD`, PyTorch in that of
+//! `$WEIR_TORCH`: `cargo xtask test` makes them. Without them their tests are skipped by name, as with all programs.
 
 use std::path::PathBuf;
 
@@ -25,6 +25,7 @@ macro_rules! scenarios {
 scenarios! {
     dnsmasq_whose_answers_are_lost_for_a_while: "dns-outage.yaml", ["dnsmasq", "dig"];
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
+    a_switch_sums_the_gradients_of_ddp: "ddp-all-reduce.yaml", ["torch"];
     two_horovod_workers_wait_for_each_other: "horovod-straggler.yaml", ["horovod"];
     a_kafka_client_is_slow_by_its_name: "kafka-slow-producer.yaml", ["kafka", "java", "kcat"];
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
@@ -71,11 +72,17 @@ fn horovod() -> Option<PathBuf> {
     folder_with("WEIR_HOROVOD", "horovodrun")
 }
 
+/// Where the Python is that has PyTorch, for which the package `weir` was built.
+fn torch() -> Option<PathBuf> {
+    folder_with("WEIR_TORCH", "python3")
+}
+
 /// Whether a program is there; Debian keeps PostgreSQL's beside the PATH, a folder a version.
 fn is_installed(test: &str, program: &str) -> bool {
     let named = match program {
         "kafka" => Some(kafka()),
         "horovod" => Some(horovod()),
+        "torch" => Some(torch()),
         _ => None,
     };
     if let Some(named) = named {
@@ -101,6 +108,7 @@ fn passes(file: &str, programs: &[&str]) {
     let scenario = scenario.to_str().unwrap();
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let own = horovod().filter(|_| programs.contains(&"horovod"));
+    let own = own.or_else(|| torch().filter(|_| programs.contains(&"torch")));
     let path = own.into_iter().chain(std::env::split_paths(&inherited));
     let finished = Watched::weir(folder.path(), &["run", scenario, "--json"])
         .env("PATH", std::env::join_paths(path).unwrap())

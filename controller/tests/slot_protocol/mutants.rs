@@ -70,8 +70,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of an incomplete cell goes on as SUM",
         patch: (
             AGGREGATE,
-            "actions = { end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
-            "actions = { sum; end; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { end; tell; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; end; tell; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
         ),
         breaks_training: true,
     },
@@ -97,7 +97,11 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "scale-only frames touch the values",
-        patch: (AGGREGATE, "if (hdr.agg.scale_only == 0) {", "if (true) {"),
+        patch: (
+            AGGREGATE,
+            "if (hdr.agg.scale_only == 0 && hdr.agg.probe == 0) {",
+            "if (true) {",
+        ),
         breaks_training: false,
     },
     Mutant {

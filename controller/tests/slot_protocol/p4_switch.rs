@@ -48,11 +48,13 @@ pub enum Outcome {
     Malformed,
     /// Of a job that is not summed here.
     Passed,
+    /// Asked whom its chunk misses.
+    Probed,
 }
 
 impl Outcome {
     /// All, by index.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Absorbed,
         Self::Completed,
         Self::Again,
@@ -61,6 +63,7 @@ impl Outcome {
         Self::Foreign,
         Self::Malformed,
         Self::Passed,
+        Self::Probed,
     ];
 }
 
@@ -234,13 +237,16 @@ impl P4Switch {
         for worker in job.everyone().iter() {
             let node = Node::Worker(worker);
             let rank = u128::from(worker.0);
-            let key = [
-                id,
-                (aggregate::KEY_WORKER, rank),
-                (aggregate::KEY_PORT, u128::from(port(node))),
-            ];
-            let bit = [(aggregate::WORKER_BIT, 1 << rank)];
-            self.insert(aggregate::MEMBERS, &key, aggregate::MEMBER, &bit);
+            for (probe, bit) in [(0, 1 << rank), (1, 0)] {
+                let key = [
+                    id,
+                    (aggregate::KEY_WORKER, rank),
+                    (aggregate::KEY_PROBE, probe),
+                    (aggregate::KEY_PORT, u128::from(port(node))),
+                ];
+                let bit = [(aggregate::WORKER_BIT, bit)];
+                self.insert(aggregate::MEMBERS, &key, aggregate::MEMBER, &bit);
+            }
         }
         for node in job
             .everyone()

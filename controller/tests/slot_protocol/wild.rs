@@ -28,9 +28,11 @@ fn wild(job: &Job, seed: u64, step: u64) -> (Node, Vec<u8>) {
         worker
     };
     let scale_only = pick(5, 4) == 0;
+    let probe = pick(16, 6) == 0;
     let mut header = Repr {
         kind: Kind::Update,
-        flags: Flags::from_bits((pick(6, 256) as u8) & 0b0111_1010)
+        flags: Flags::from_bits((pick(6, 256) as u8) & 0b0111_0010)
+            .with(Flags::PROBE, probe)
             .with(Flags::NON_FINITE, pick(7, 10) == 0)
             .with(Flags::SCALE_ONLY, scale_only)
             .with(Flags::VERSION, job.version(chunk).0),
@@ -42,13 +44,18 @@ fn wild(job: &Job, seed: u64, step: u64) -> (Node, Vec<u8>) {
         contributors: pick(9, 1 << 32) as u32,
         scale: pick(10, 256) as u8,
         next_scale: pick(11, 256) as u8,
-        count: if scale_only { 0 } else { VALUES as u16 },
+        count: if scale_only || probe {
+            0
+        } else {
+            VALUES as u16
+        },
     };
     match pick(12, 60) {
         0 => header.slot ^= 1 << pick(13, 16),
         1 => header.flags = header.flags.with(Flags::VERSION, !job.version(chunk).0),
         2 => header.count = pick(13, 300) as u16,
         3 => header.flags = header.flags.with(Flags::SCALE_ONLY, !scale_only),
+        5 => header.flags = header.flags.with(Flags::PROBE, !probe),
         // Half of all numbers away. A cell that such a chunk takes over finds all others stale: in some jobs only.
         4 if seed.is_multiple_of(5) => header.chunk ^= 1 << 31,
         _ => {}

@@ -11,6 +11,7 @@ mod config;
 pub mod drawn;
 mod network;
 pub mod oracle;
+pub mod ranks;
 mod report;
 mod run;
 mod switch;

@@ -6,7 +6,7 @@ use wire::{Kind, Packet};
 
 use crate::Node;
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
-use aggregation::slot::{CellView, Outcome, SlotTable};
+use aggregation::slot::{CellView, SlotTable};
 
 /// A cell's content, as a switch of any make can tell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,10 +131,9 @@ impl SwitchModel for SlotSwitch {
             return;
         }
         let outcome = self.slots.update(&packet);
-        if matches!(outcome, Outcome::Completed(_) | Outcome::Again(_)) {
-            let mut sum = payload.to_vec();
-            self.slots
-                .make_sum(outcome, &mut Packet::new_unchecked(&mut sum[..]));
+        let mut sum = payload.to_vec();
+        let mut packet = Packet::new_unchecked(&mut sum[..]);
+        if self.slots.make_sum(outcome, &mut packet) {
             out.push((Node::Server, sum));
         }
     }

@@ -287,7 +287,7 @@ impl Job {
         let count = usize::from(packet.count());
         packet.slot() == self.slot(chunk).0
             && flags.contains(wire::Flags::VERSION) == self.version(chunk).0
-            && if flags.contains(wire::Flags::SCALE_ONLY) {
+            && if flags.contains(wire::Flags::SCALE_ONLY) || flags.contains(wire::Flags::PROBE) {
                 count == 0
             } else {
                 count == self.values_per_packet()

@@ -15,6 +15,7 @@
 
 pub mod job;
 pub mod quantise;
+pub mod rank;
 pub mod rto;
 pub mod server;
 pub mod slot;

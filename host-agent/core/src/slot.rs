@@ -23,13 +23,15 @@ pub enum Outcome {
     Again(CellIndex),
     /// Contributed before; others are missing.
     DuplicateIncomplete(CellIndex),
+    /// Asked who is missing.
+    Probed(CellIndex),
 }
 
 impl Outcome {
     /// The cell whose sum goes on to the server.
     pub fn sum(self) -> Option<CellIndex> {
         match self {
-            Self::Completed(cell) | Self::Again(cell) => Some(cell),
+            Self::Completed(cell) | Self::Again(cell) | Self::Probed(cell) => Some(cell),
             _ => None,
         }
     }
@@ -148,7 +150,9 @@ impl SlotTable {
         if chunk.is_older_than(cell.owner) {
             return Outcome::Stale;
         }
-        if chunk == cell.owner && cell.contributors.contains(sender) {
+        // An update of nobody: a cell that nobody has contributed to is taken over once more by who does first.
+        let is_probe = packet.flags().contains(Flags::PROBE);
+        if !is_probe && chunk == cell.owner && cell.contributors.contains(sender) {
             return if cell.contributors == self.job.everyone() {
                 Outcome::Again(index)
             } else {
@@ -159,17 +163,24 @@ impl SlotTable {
         let non_finite = packet.flags() & Flags::NON_FINITE;
         // A cell without contributors holds nothing: whatever is left in it is never added to.
         let is_first = chunk != cell.owner || cell.contributors.is_empty();
+        let added = match is_probe {
+            true => WorkerSet::EMPTY,
+            false => WorkerSet::only(sender),
+        };
         if is_first {
             *cell = Cell {
                 owner: chunk,
-                contributors: WorkerSet::only(sender),
+                contributors: added,
                 flags: non_finite,
                 next_scale: packet.next_scale(),
             };
         } else {
-            cell.contributors = cell.contributors.union(WorkerSet::only(sender));
+            cell.contributors = cell.contributors.union(added);
             cell.flags |= non_finite;
             cell.next_scale = cell.next_scale.max(packet.next_scale());
+        }
+        if is_probe {
+            return Outcome::Probed(index);
         }
         let complete = cell.contributors == self.job.everyone();
 
@@ -201,8 +212,8 @@ impl SlotTable {
         else {
             return false;
         };
-        let again = matches!(outcome, Outcome::Again(_));
-        let from_chunk = packet.flags() & (Flags::SCALE_ONLY | Flags::VERSION);
+        let again = matches!(outcome, Outcome::Again(_) | Outcome::Probed(_));
+        let from_chunk = packet.flags() & (Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE);
         debug_assert_eq!(index, self.job.cell(ChunkId(packet.chunk())));
         let sum = Repr {
             kind: Kind::Sum,

@@ -50,6 +50,12 @@ fn unplugged() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the cable was unplugged")
 }
 
+impl AsFd for CableFrames {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Frames for CableFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         loop {

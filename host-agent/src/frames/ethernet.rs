@@ -74,6 +74,12 @@ impl EthernetFrames {
     }
 }
 
+impl AsFd for EthernetFrames {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Frames for EthernetFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.sender.send_to(frame, None) {

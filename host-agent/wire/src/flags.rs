@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// The header's flag byte. Bits 3 to 6 are reserved: sent as 0, ignored on receipt, but kept by a
+/// The header's flag byte. Bits 4 to 6 are reserved: sent as 0, ignored on receipt, but kept by a
 /// parse and emit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(u8);
@@ -17,13 +17,16 @@ impl Flags {
     pub const AGAIN: Self = Self(1 << 1);
     /// No values: the chunk only agrees on the exponent of the chunk one window later.
     pub const SCALE_ONLY: Self = Self(1 << 2);
+    /// UPDATE: adds nothing and asks whom the chunk misses. SUM: the answer, in `contributors`. Neither has values.
+    pub const PROBE: Self = Self(1 << 3);
     /// The slot's version.
     pub const VERSION: Self = Self(1 << 7);
 
-    const NAMES: [(Self, &'static str); 4] = [
+    const NAMES: [(Self, &'static str); 5] = [
         (Self::NON_FINITE, "NON_FINITE"),
         (Self::AGAIN, "AGAIN"),
         (Self::SCALE_ONLY, "SCALE_ONLY"),
+        (Self::PROBE, "PROBE"),
         (Self::VERSION, "VERSION"),
     ];
 

@@ -357,8 +357,8 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         }
     }
     entries.push(to_group(Mac::BROADCAST, group::FLOOD));
-    if !job_ports(scenario, switch).is_empty() {
-        entries.push(to_group(Mac::of_job(JOB), group::JOB));
+    for (number, _) in job_ports(scenario, switch) {
+        entries.push(to_group(Mac::of_job(number), group::of_job(number)));
     }
     entries
 }
@@ -383,26 +383,35 @@ fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     ports.collect()
 }
 
-/// The ports of a switch behind which workers get their results from the server.
-fn job_ports(scenario: &Scenario, switch: &str) -> Vec<u32> {
-    let Some(Workload::Training(training)) = &scenario.workload else {
-        return Vec::new();
-    };
+/// By job, the ports of a switch that its sums, or its server's results, leave by.
+fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
     let topology = &scenario.topology;
-    let mut ports: Vec<u32> = training
-        .workers
-        .iter()
-        .filter(|worker| {
-            topology
-                .path(&training.server, worker)
-                .is_some_and(|path| path.contains(&switch))
-        })
-        .filter_map(|worker| topology.next_hop(switch, worker))
-        .map(|port| port.number)
-        .collect();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
+    let sorted = |ports: &mut dyn Iterator<Item = u32>| {
+        let mut ports: Vec<u32> = ports.collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    };
+    let mut all = Vec::new();
+    if let Some(Workload::Training(training)) = &scenario.workload {
+        let workers = training.workers.iter().filter(|worker| {
+            let path = topology.path(&training.server, worker);
+            path.is_some_and(|path| path.contains(&switch))
+        });
+        let ports = workers.filter_map(|worker| topology.next_hop(switch, worker));
+        all.push((JOB, sorted(&mut ports.map(|port| port.number))));
+    } else {
+        let here = scenario.jobs.iter().filter(|job| job.on == switch);
+        all.extend(here.map(|job| {
+            let ports = job
+                .ranks
+                .iter()
+                .filter_map(|rank| topology.next_hop(switch, rank));
+            (job.number, sorted(&mut ports.map(|port| port.number)))
+        }));
+    }
+    all.retain(|(_, ports)| !ports.is_empty());
+    all
 }
 
 pub(super) fn groups(
@@ -449,13 +458,14 @@ pub(super) fn groups(
         id: group::FLOOD,
         replicas: numbered(scenario.topology.flood_ports(switch)),
     });
-    let job = job_ports(scenario, switch);
-    if !job.is_empty() {
-        groups.push(MulticastGroup {
-            id: group::JOB,
-            replicas: numbered(job),
-        });
-    }
+    groups.extend(
+        job_ports(scenario, switch)
+            .into_iter()
+            .map(|(number, ports)| MulticastGroup {
+                id: group::of_job(number),
+                replicas: numbered(ports),
+            }),
+    );
     groups
 }
 

@@ -31,7 +31,6 @@ use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
-use crate::workload::Workload;
 use crate::{names, units};
 
 pub use before_sum::BeforeSum;
@@ -288,10 +287,7 @@ fn switch_plan(
 }
 
 fn aggregates(scenario: &Scenario, switch: &str) -> bool {
-    match &scenario.workload {
-        Some(Workload::Training(training)) => training.aggregate_on.as_deref() == Some(switch),
-        _ => false,
-    }
+    scenario.aggregator() == Some(switch)
 }
 
 /// Flows that a fault acts on here, then the protected ones whose packets pass here.

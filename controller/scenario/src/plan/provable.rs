@@ -10,7 +10,6 @@ use super::{Injection, Plan, TargetModel, flows_met, plan};
 use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::selection::Selection;
-use crate::workload::Workload;
 
 /// Makes the plan of a scenario whose faults are to be proved by captures, or says why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
@@ -53,7 +52,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
 
 /// What an aggregating switch takes in does not come out: no reading of its frames is told from another.
 fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
-    let Some(aggregator) = aggregator(scenario) else {
+    let Some(aggregator) = scenario.aggregator() else {
         return;
     };
     let planned = plan.switch(aggregator).into_iter();
@@ -65,13 +64,6 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
         let span = scenario.triggers[planned.index].span;
         sink.error(Code::Unprovable, span, message)
             .hint("narrow its flows, so that a neighbour meets them: `on: SWITCH`");
-    }
-}
-
-fn aggregator(scenario: &Scenario) -> Option<&str> {
-    match &scenario.workload {
-        Some(Workload::Training(training)) => training.aggregate_on.as_deref(),
-        _ => None,
     }
 }
 
@@ -119,7 +111,7 @@ impl<'a> Point<'a> {
 
     /// An aggregating switch takes frames in and sends others out.
     fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
-        if aggregator(scenario) != Some(self.switch) {
+        if scenario.aggregator() != Some(self.switch) {
             return false;
         }
         let message = format!(

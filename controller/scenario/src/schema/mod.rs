@@ -4,6 +4,7 @@
 mod blast_radius;
 mod disruptions;
 mod faults;
+mod jobs;
 mod json;
 mod lease;
 mod partition;
@@ -36,6 +37,7 @@ use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use disruptions::RawDisruption;
+pub(crate) use jobs::RawJob;
 pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
@@ -57,6 +59,7 @@ pub(crate) struct Raw {
     /// The file that the workload is from, and those of its roles that no host was given to.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
+    pub jobs: Vec<RawJob>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
@@ -170,6 +173,11 @@ pub(crate) static SCENARIO: Object = Object {
             Shape::Map(&Shape::Object(&probes::PROBE)),
             "what asks services while it runs",
         ),
+        may(
+            "jobs",
+            Shape::Map(&Shape::Object(&jobs::JOB)),
+            "whose values a switch sums",
+        ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
         may("protect", Shape::Names, "flows that no fault may touch"),
         may(
@@ -279,6 +287,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         probes::add(sink, &mut probes, file.probes, of.span);
         workload_file = Some((file.source, file.roles));
     }
+    let jobs = sections
+        .get("jobs")
+        .map(|node| jobs::read(sink, node))
+        .unwrap_or_default();
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
@@ -369,6 +381,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         workload,
         workload_file,
         probes,
+        jobs,
         flows,
         protect: protect.unwrap_or_default(),
         faults,

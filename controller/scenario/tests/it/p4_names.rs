@@ -149,6 +149,7 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
         let members = [
             aggregate::KEY_JOB,
             aggregate::KEY_WORKER,
+            aggregate::KEY_PROBE,
             aggregate::KEY_PORT,
         ];
         assert_table(aggregate::MEMBERS, &members, &[aggregate::MEMBER]);

@@ -4,3 +4,4 @@ mod common;
 mod machines;
 mod protocol;
 mod prototype_defects;
+mod ranks;

@@ -218,7 +218,7 @@ impl<A: Apply> Server<A> {
             Outcome::Refused(_) => Received::Malformed,
             Outcome::Stale => Received::Stale,
             Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
-            Outcome::DuplicateIncomplete(_) => Received::Duplicate,
+            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
             Outcome::Again(cell) => {
                 self.answer_again(cell, sequence, WorkerId(packet.worker()));
                 Received::Again

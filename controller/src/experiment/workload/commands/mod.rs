@@ -90,6 +90,8 @@ pub(super) struct Prepared {
     grounds: Arc<Grounds>,
     output: Arc<Output>,
     watch: Watch,
+    /// The job of which its host is a rank.
+    of_job: Option<scenario::job::Job>,
     /// Whether `expect` says what its exit code is to be.
     end_is_expected: bool,
 }
@@ -103,6 +105,9 @@ impl Prepared {
     fn start(&self, number: u32) -> Result<Program, ProcessError> {
         let run = &self.command.run;
         let mut command = self.grounds.command(run, &self.standing, number);
+        if let Some(job) = &self.of_job {
+            command.envs(job.environment(&self.command.host));
+        }
         for (name, value) in &self.command.env {
             command.env(name, self.expand(value, number));
         }
@@ -176,6 +181,7 @@ impl Job {
                 output: Arc::new(output),
                 watch,
                 end_is_expected: scenario.expects_exit_of(&command.name),
+                of_job: scenario.jobs.iter().find(|job| job.ranks.contains(&command.host)).cloned(),
                 command: command.clone(),
             });
             match &command.ready {

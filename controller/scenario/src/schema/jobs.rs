@@ -1,0 +1,89 @@
+//! `jobs`: whose values a switch sums.
+
+use super::reader;
+use super::shape::{Object, Shape, may, needed};
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::job::{MAX_JOBS, MAX_RANKS, SLOTS};
+use crate::yaml::{Entry, Node};
+
+const WINDOW: u32 = 256;
+
+pub(super) static JOB: Object = Object {
+    what: "a job",
+    keys: &[
+        needed("ranks", Shape::Names, "hosts, 1 to 32, by rank"),
+        may(
+            "on",
+            Shape::Name,
+            "the switch that sums; the only one there is",
+        ),
+        may(
+            "window",
+            Shape::Integer(1, SLOTS as u64),
+            "chunks that a rank may have under way, a power of two; 256",
+        ),
+    ],
+};
+
+/// A job and the places where it names hosts and switches.
+#[derive(Debug)]
+pub(crate) struct RawJob {
+    pub name: Spanned<String>,
+    pub ranks: Vec<Spanned<String>>,
+    pub on: Option<Spanned<String>>,
+    pub window: Spanned<u32>,
+}
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
+    let entries: &[Entry] = reader::map(sink, node, "`jobs`").unwrap_or_default();
+    if let Some(beyond) = entries.get(MAX_JOBS) {
+        let message = format!(
+            "{} jobs; a switch sums for at most {MAX_JOBS}",
+            entries.len()
+        );
+        sink.error(Code::Capacity, beyond.key_span, message);
+        return Vec::new();
+    }
+    entries
+        .iter()
+        .filter_map(|entry| job(sink, entry))
+        .collect()
+}
+
+fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
+    let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a job");
+    let fields = reader::fields(sink, &entry.value, &JOB)?;
+    let ranks = fields.get("ranks");
+    let ranks = ranks.and_then(|node| reader::names(sink, node, "a host"));
+    let on = fields.get("on");
+    let on = on.map(|node| reader::name(sink, node, "a switch"));
+    let window = match fields.get("window") {
+        Some(node) => {
+            let window = reader::integer(sink, node, "`window`", 1..=u64::from(SLOTS))?;
+            if !window.is_power_of_two() {
+                sink.error(Code::OutOfRange, node.span, "`window` is a power of two");
+                return None;
+            }
+            Spanned::new(u32::try_from(window).ok()?, node.span)
+        }
+        None => Spanned::new(WINDOW, entry.key_span),
+    };
+    let ranks = ranks?;
+    if ranks.is_empty() || ranks.len() > MAX_RANKS {
+        let node = fields.get("ranks")?;
+        let message = format!("a job has 1 to {MAX_RANKS} ranks; found {}", ranks.len());
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    let on = match on {
+        None => None,
+        // What is no name was told.
+        Some(on) => Some(on?),
+    };
+    is_good.then(|| RawJob {
+        name: Spanned::new(entry.key.clone(), entry.key_span),
+        ranks,
+        on,
+        window,
+    })
+}

@@ -1,0 +1,315 @@
+//! An all-reduce in virtual time: ranks, any switch, and a network that misbehaves by seed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use aggregation::Destination;
+use aggregation::job::{Job, JobConfig, JobError, WorkerId};
+use aggregation::rank::{Event, Rank, RankCounters, RankError, Values};
+use aggregation::rto::Retransmission;
+use aggregation::slot::SlotTable;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use wire::{Kind, Packet};
+
+use crate::network::{Link, below};
+use crate::{Faults, NetworkCounters};
+
+/// A switch between ranks.
+pub trait RankSwitch {
+    /// Takes a frame in, from the aggregation header on, and appends what it sends to which rank.
+    fn handle(
+        &mut self,
+        now_ns: u64,
+        from: WorkerId,
+        to: Destination,
+        payload: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    );
+}
+
+/// A switch with the reference slots.
+#[derive(Debug, Clone)]
+pub struct SlotSwitch {
+    job: Job,
+    slots: SlotTable,
+}
+
+impl SlotSwitch {
+    /// Admits a job.
+    pub fn new(job: Job) -> Self {
+        Self {
+            job,
+            slots: SlotTable::new(job),
+        }
+    }
+}
+
+impl RankSwitch for SlotSwitch {
+    fn handle(
+        &mut self,
+        _now_ns: u64,
+        from: WorkerId,
+        to: Destination,
+        payload: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
+        let Ok(packet) = Packet::new_checked(payload) else {
+            return;
+        };
+        // Nobody speaks for another port's rank.
+        if packet.kind() != Kind::Update || packet.worker() != from.0 {
+            return;
+        }
+        let outcome = self.slots.update(&packet);
+        let mut sum = payload.to_vec();
+        let mut packet = Packet::new_unchecked(&mut sum[..]);
+        if !self.slots.make_sum(outcome, &mut packet) {
+            return;
+        }
+        match to {
+            Destination::All => {
+                let everyone = self.job.everyone().iter();
+                out.extend(everyone.map(|rank| (rank, sum.clone())));
+            }
+            Destination::Worker(rank) => out.push((rank, sum)),
+            Destination::Server => {}
+        }
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// The job.
+    pub job: JobConfig,
+    /// Timeouts.
+    pub retransmission: Retransmission,
+    /// A link's delay without faults, each way.
+    pub delay_ns: u64,
+    /// A rank submits each operation up to so much later than the one before.
+    pub pause_ns: u64,
+    /// What every link does.
+    pub faults: Faults,
+    /// No run lasts longer.
+    pub deadline_ns: u64,
+}
+
+/// What became of a rank.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RankEnd {
+    /// All its operations are done.
+    Done,
+    /// It gave up.
+    Failed(RankError),
+    /// It was still waiting when the run was over.
+    Hung,
+}
+
+/// A run that is over.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// By rank, how it ended.
+    pub ends: Vec<RankEnd>,
+    /// By rank and operation, the sums.
+    pub sums: Vec<Vec<Values>>,
+    /// By rank.
+    pub counters: Vec<RankCounters>,
+    /// What the network did.
+    pub network: NetworkCounters,
+    /// When the last rank ended.
+    pub ended_ns: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happens {
+    Submit(WorkerId),
+    AtSwitch {
+        from: WorkerId,
+        to: Destination,
+        frame: Vec<u8>,
+    },
+    AtRank(WorkerId, Vec<u8>),
+    Wake(WorkerId),
+}
+
+struct Member {
+    machine: Rank,
+    given: usize,
+    sums: Vec<Values>,
+    end: RankEnd,
+    wake_ns: Option<u64>,
+    to_switch: Link,
+    from_switch: Link,
+}
+
+struct Run<'a, S> {
+    config: &'a Config,
+    switch: &'a mut S,
+    inputs: &'a dyn Fn(usize, WorkerId) -> Values,
+    operations: usize,
+    rng: ChaCha8Rng,
+    now_ns: u64,
+    happens: BinaryHeap<Reverse<(u64, u64, Happens)>>,
+    scheduled: u64,
+    members: Vec<Member>,
+    network: NetworkCounters,
+}
+
+/// Runs ranks to their end. `inputs` gives a rank's values of an operation.
+pub fn run<S: RankSwitch>(
+    config: &Config,
+    switch: &mut S,
+    operations: usize,
+    inputs: &dyn Fn(usize, WorkerId) -> Values,
+) -> Result<Report, JobError> {
+    let job = Job::new(config.job)?;
+    let members = job.everyone().iter().map(|rank| Member {
+        machine: Rank::new(job, rank, config.retransmission),
+        given: 0,
+        sums: Vec::new(),
+        end: RankEnd::Hung,
+        wake_ns: None,
+        to_switch: Link::new(config.faults, config.delay_ns),
+        from_switch: Link::new(config.faults, config.delay_ns),
+    });
+    let run = Run {
+        config,
+        switch,
+        inputs,
+        operations,
+        rng: ChaCha8Rng::seed_from_u64(config.seed),
+        now_ns: 0,
+        happens: BinaryHeap::new(),
+        scheduled: 0,
+        members: members.collect(),
+        network: NetworkCounters::default(),
+    };
+    Ok(run.finish())
+}
+
+impl<S: RankSwitch> Run<'_, S> {
+    fn finish(mut self) -> Report {
+        for rank in 0..self.members.len() {
+            self.plan_submission(WorkerId(rank as u8));
+        }
+        while self
+            .members
+            .iter()
+            .any(|member| member.end == RankEnd::Hung)
+            && let Some(Reverse((at_ns, _, happens))) = self.happens.pop()
+            && at_ns <= self.config.deadline_ns
+        {
+            self.now_ns = at_ns;
+            self.handle(happens);
+        }
+        Report {
+            ends: self
+                .members
+                .iter()
+                .map(|member| member.end.clone())
+                .collect(),
+            counters: self
+                .members
+                .iter()
+                .map(|member| member.machine.counters())
+                .collect(),
+            sums: self.members.into_iter().map(|member| member.sums).collect(),
+            network: self.network,
+            ended_ns: self.now_ns,
+        }
+    }
+
+    fn schedule(&mut self, at_ns: u64, happens: Happens) {
+        self.happens.push(Reverse((at_ns, self.scheduled, happens)));
+        self.scheduled += 1;
+    }
+
+    fn plan_submission(&mut self, rank: WorkerId) {
+        let pause_ns = below(&mut self.rng, self.config.pause_ns);
+        self.schedule(self.now_ns + pause_ns, Happens::Submit(rank));
+    }
+
+    fn member(&mut self, rank: WorkerId) -> &mut Member {
+        &mut self.members[usize::from(rank.0)]
+    }
+
+    fn handle(&mut self, happens: Happens) {
+        let now_ns = self.now_ns;
+        match happens {
+            Happens::Submit(rank) => {
+                let inputs = self.inputs;
+                let member = self.member(rank);
+                let given = member.given;
+                member.given += 1;
+                // One that has failed takes nothing.
+                let _ = member.machine.submit(inputs(given, rank));
+                if given + 1 < self.operations {
+                    self.plan_submission(rank);
+                }
+                self.pump(rank);
+            }
+            Happens::AtSwitch { from, to, frame } => {
+                let mut out = Vec::new();
+                self.switch.handle(now_ns, from, to, &frame, &mut out);
+                for (to, frame) in out {
+                    let link = &mut self.members[usize::from(to.0)].from_switch;
+                    let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+                    for at_ns in arrivals.into_iter().flatten() {
+                        self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
+                    }
+                }
+            }
+            Happens::AtRank(rank, frame) => {
+                self.member(rank).machine.handle_packet(now_ns, &frame);
+                self.pump(rank);
+            }
+            Happens::Wake(rank) => {
+                let member = self.member(rank);
+                member.wake_ns = None;
+                member.machine.handle_timeout(now_ns);
+                self.pump(rank);
+            }
+        }
+    }
+
+    /// Sends what a rank has to send, and takes what it has to say.
+    fn pump(&mut self, rank: WorkerId) {
+        let now_ns = self.now_ns;
+        let operations = self.operations;
+        let mut buffer = Vec::new();
+        while let Some(to) = self.member(rank).machine.poll_transmit(now_ns, &mut buffer) {
+            let link = &mut self.members[usize::from(rank.0)].to_switch;
+            let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+            for at_ns in arrivals.into_iter().flatten() {
+                let frame = buffer.clone();
+                self.schedule(
+                    at_ns,
+                    Happens::AtSwitch {
+                        from: rank,
+                        to,
+                        frame,
+                    },
+                );
+            }
+        }
+        let member = self.member(rank);
+        while let Some(event) = member.machine.poll_event() {
+            match event {
+                Event::Done { values, .. } => member.sums.push(values),
+                Event::Failed(error) => member.end = RankEnd::Failed(error),
+            }
+        }
+        if member.sums.len() == operations && member.end == RankEnd::Hung {
+            member.end = RankEnd::Done;
+        }
+        let wake_ns = member.machine.poll_timeout();
+        if let Some(at_ns) = wake_ns.filter(|at_ns| member.wake_ns.is_none_or(|wake| *at_ns < wake))
+        {
+            member.wake_ns = Some(at_ns);
+            self.schedule(at_ns.max(now_ns), Happens::Wake(rank));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a rank tells its driver.
+
+use super::Values;
+use crate::Sent;
+use crate::job::ChunkId;
+
+/// What a rank has to say.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// An operation is done.
+    Done {
+        /// Its number.
+        operation: u64,
+        /// The sums.
+        values: Values,
+    },
+    /// The rank has given up; nothing more happens.
+    Failed(RankError),
+}
+
+/// Why a rank gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RankError {
+    /// The switch did not answer.
+    #[error("the switch did not answer chunk {chunk} within {timeouts} timeouts")]
+    Silent {
+        /// The chunk.
+        chunk: ChunkId,
+        /// So many.
+        timeouts: u32,
+    },
+    /// Some rank's values held NaN or infinity.
+    #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
+    NonFinite {
+        /// Which operation.
+        operation: u64,
+        /// Which of its chunks.
+        index: usize,
+        /// Its number on the wire.
+        chunk: ChunkId,
+    },
+}
+
+/// Why an operation is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// There is nothing to sum.
+    #[error("there are no values to sum")]
+    Empty,
+    /// The rank has given up before.
+    #[error("the rank has given up before")]
+    Failed,
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// It completed a chunk.
+    Answer,
+    /// It told whom a chunk misses.
+    Told,
+    /// Of a chunk that was answered before.
+    Duplicate,
+    /// Another job's, or no SUM.
+    NotOurs,
+    /// No frame of the protocol, or not what the chunk's answer can be.
+    Malformed,
+}
+
+/// What a rank has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RankCounters {
+    /// Frames and bytes sent.
+    pub sent: Sent,
+    /// Operations that are done.
+    pub operations: u64,
+    /// Of the frames, those that asked.
+    pub probes: u64,
+    /// Of the probes, those that were sent because later chunks were answered.
+    pub early_probes: u64,
+    /// Chunks whose exponent was guessed wrongly, and that were sent once more.
+    pub repeated_guesses: u64,
+    /// Chunks that timed out.
+    pub timeouts: u64,
+    /// Answers to chunks that were answered before.
+    pub duplicates: u64,
+    /// Frames of others.
+    pub not_ours: u64,
+    /// Frames that are no answer.
+    pub malformed: u64,
+}

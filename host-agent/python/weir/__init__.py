@@ -1,0 +1,8 @@
+"""weir: values summed in the network.
+
+``weir.torch`` registers the torch.distributed backend ``weir``; this module is what it stands on.
+"""
+
+from ._native import Member, Sums
+
+__all__ = ["Member", "Sums"]

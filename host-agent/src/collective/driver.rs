@@ -1,0 +1,195 @@
+//! The thread of a member.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use aggregation::Destination;
+use aggregation::rank::{Event, Rank, Values};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+
+use super::{CollectiveError, Command, Config, Shared, Standing};
+use crate::frames::{Frames, build, group, open};
+
+/// So many frames are taken before what they brought about is sent.
+const BURST: usize = 64;
+/// One looks around at least so often.
+const IDLE: Duration = Duration::from_millis(500);
+
+pub struct Driver<F> {
+    config: Config,
+    rank: Rank,
+    frames: F,
+    commands: Receiver<Command>,
+    wake: Arc<EventFd>,
+    shared: Arc<Shared>,
+    origin: Instant,
+    /// Who waits for which operation.
+    waiting: HashMap<u64, Sender<Result<Values, CollectiveError>>>,
+    payload: Vec<u8>,
+    frame: Vec<u8>,
+    foreign: u64,
+}
+
+impl<F: Frames + AsFd> Driver<F> {
+    pub fn new(
+        config: Config,
+        frames: F,
+        commands: Receiver<Command>,
+        wake: Arc<EventFd>,
+        shared: Arc<Shared>,
+    ) -> Driver<F> {
+        Driver {
+            config,
+            rank: Rank::new(config.job, config.rank, config.retransmission),
+            frames,
+            commands,
+            wake,
+            shared,
+            origin: Instant::now(),
+            waiting: HashMap::new(),
+            payload: Vec::new(),
+            frame: Vec::new(),
+            foreign: 0,
+        }
+    }
+
+    /// Until the member is dropped, or something fails; then all who wait are told.
+    pub fn run(mut self) {
+        if let Err(error) = self.serve() {
+            for (_, waiting) in self.waiting.drain() {
+                // Who does not wait any more need not be told.
+                let _ = waiting.send(Err(error.clone()));
+            }
+            // Those that come later are told by their closed channel.
+        }
+        self.tell();
+    }
+
+    fn serve(&mut self) -> Result<(), CollectiveError> {
+        let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
+        loop {
+            if !self.take_commands() {
+                return Ok(());
+            }
+            self.transmit().map_err(io)?;
+            self.take_events()?;
+            let received = self.receive().map_err(io)?;
+            self.rank.handle_timeout(self.now_ns());
+            self.take_events()?;
+            if received == 0 {
+                self.transmit().map_err(io)?;
+                self.tell();
+                self.wait().map_err(io)?;
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// `false` once there is nobody any more who could give any.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command { values, answer }) => match self.rank.submit(values) {
+                    Ok(operation) => {
+                        self.waiting.insert(operation, answer);
+                    }
+                    Err(error) => {
+                        let _ = answer.send(Err(error.into()));
+                    }
+                },
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn transmit(&mut self) -> io::Result<()> {
+        let Config { me, job, .. } = self.config;
+        loop {
+            let now_ns = self.now_ns();
+            let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
+                return Ok(());
+            };
+            let to = match to {
+                Destination::All => group(job.id().0),
+                // Whoever asks the switch has the answer sent to itself.
+                Destination::Worker(_) | Destination::Server => me,
+            };
+            build(&mut self.frame, me, to, &self.payload);
+            self.frames.send(&self.frame)?;
+        }
+    }
+
+    /// How many frames came.
+    fn receive(&mut self) -> io::Result<usize> {
+        for received in 0..BURST {
+            let now_ns = self.now_ns();
+            let Some(frame) = self.frames.receive(Duration::ZERO)? else {
+                return Ok(received);
+            };
+            match open(frame, self.config.me) {
+                Some(payload) => {
+                    self.rank.handle_packet(now_ns, payload);
+                }
+                None => self.foreign += 1,
+            }
+        }
+        Ok(BURST)
+    }
+
+    fn take_events(&mut self) -> Result<(), CollectiveError> {
+        while let Some(event) = self.rank.poll_event() {
+            match event {
+                Event::Done { operation, values } => {
+                    if let Some(waiting) = self.waiting.remove(&operation) {
+                        let _ = waiting.send(Ok(values));
+                    }
+                }
+                Event::Failed(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self) {
+        let mut state = self.shared.lock();
+        state.counters = self.rank.counters();
+        state.foreign = self.foreign;
+        let stands = self.rank.waits_for();
+        let known = state.stands.map(|stands| (stands.chunk, stands.misses));
+        if stands != known {
+            state.stands = stands.map(|(chunk, misses)| Standing {
+                chunk,
+                misses,
+                told: Instant::now(),
+            });
+        }
+    }
+
+    /// Until there is a frame, a command, or something is due.
+    fn wait(&self) -> io::Result<()> {
+        let timeout = match self.rank.poll_timeout() {
+            Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
+            None => IDLE,
+        };
+        let mut sources =
+            [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match ppoll(&mut sources, Some(timeout.into()), None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        match self.wake.read() {
+            Ok(_) | Err(Errno::EAGAIN) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A rank of an all-reduce, attached to a network: a thread that drives [`aggregation::rank::Rank`] over raw frames.
+//!
+//! [`Member::all_reduce`] gives values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations are
+//! summed in the order in which they were given, several at a time as far as the window reaches.
+
+mod driver;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use aggregation::job::{ChunkId, Job, WorkerId, WorkerSet};
+use aggregation::rank::{RankCounters, RankError, SubmitError, Values};
+use aggregation::rto::Retransmission;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::frames::{Endpoint, Frames};
+use driver::Driver;
+
+/// What a member needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// The job, as every rank has it.
+    pub job: Job,
+    /// Which rank this is.
+    pub rank: WorkerId,
+    /// Where it is.
+    pub me: Endpoint,
+    /// When it asks again.
+    pub retransmission: Retransmission,
+}
+
+/// Why an operation has no sums.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CollectiveError {
+    /// The rank gave up.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+    /// The operation was not taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The network interface failed.
+    #[error("the network interface failed: {0}")]
+    Io(Arc<io::Error>),
+    /// The sums did not come in time.
+    #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
+    Timeout {
+        /// How long they were waited for.
+        waited: Duration,
+        /// What the oldest chunk waits for, as far as the switch has told.
+        stands: Option<Standing>,
+    },
+    /// The member was closed.
+    #[error("the rank was closed")]
+    Closed,
+}
+
+/// What an operation that goes on waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    /// The oldest chunk under way of which the switch has told anything.
+    pub chunk: ChunkId,
+    /// Who has not contributed to it.
+    pub misses: WorkerSet,
+    /// When that was told.
+    pub told: Instant,
+}
+
+fn waiting(stands: Option<Standing>) -> String {
+    match stands {
+        None => String::new(),
+        Some(Standing {
+            chunk,
+            misses,
+            told,
+        }) => format!(
+            ": chunk {chunk} waits for {misses}, as the switch said {:.1} s ago",
+            told.elapsed().as_secs_f64()
+        ),
+    }
+}
+
+/// Sums that are to come.
+#[derive(Debug)]
+pub struct Pending {
+    sums: Receiver<Result<Values, CollectiveError>>,
+    shared: Arc<Shared>,
+}
+
+impl Pending {
+    /// Waits for the sums, but not longer than that.
+    pub fn wait(self, timeout: Duration) -> Result<Values, CollectiveError> {
+        match self.sums.recv_timeout(timeout) {
+            Ok(sums) => sums,
+            Err(RecvTimeoutError::Timeout) => Err(CollectiveError::Timeout {
+                waited: timeout,
+                stands: self.shared.lock().stands,
+            }),
+            Err(RecvTimeoutError::Disconnected) => Err(CollectiveError::Closed),
+        }
+    }
+}
+
+/// What the thread tells of itself.
+#[derive(Debug, Default)]
+struct Shared(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    stands: Option<Standing>,
+    counters: RankCounters,
+    foreign: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Command {
+    values: Values,
+    answer: Sender<Result<Values, CollectiveError>>,
+}
+
+/// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
+#[derive(Debug)]
+pub struct Member {
+    commands: Option<Sender<Command>>,
+    wake: Arc<EventFd>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Member {
+    /// Starts the thread.
+    pub fn start(
+        config: Config,
+        frames: impl Frames + AsFd + Send + 'static,
+    ) -> io::Result<Member> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = Arc::new(EventFd::from_flags(flags)?);
+        let shared = Arc::new(Shared::default());
+        let (commands, taken) = mpsc::channel();
+        let driver = Driver::new(
+            config,
+            frames,
+            taken,
+            Arc::clone(&wake),
+            Arc::clone(&shared),
+        );
+        let thread = std::thread::Builder::new().name(format!("weir rank {}", config.rank.0));
+        Ok(Member {
+            commands: Some(commands),
+            wake,
+            shared,
+            thread: Some(thread.spawn(move || driver.run())?),
+        })
+    }
+
+    /// Gives values to be summed over all ranks.
+    pub fn all_reduce(&self, values: Values) -> Result<Pending, CollectiveError> {
+        let (answer, sums) = mpsc::channel();
+        let commands = self.commands.as_ref().ok_or(CollectiveError::Closed)?;
+        let sent = commands.send(Command { values, answer });
+        sent.map_err(|_| CollectiveError::Closed)?;
+        // Full only if it was written to 2⁶⁴ times: it wakes then, too.
+        let _ = self.wake.write(1);
+        Ok(Pending {
+            sums,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    /// What was counted so far, and frames that were no aggregation frames for this rank.
+    pub fn counters(&self) -> (RankCounters, u64) {
+        let state = self.shared.lock();
+        (state.counters, state.foreign)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.commands = None;
+        let _ = self.wake.write(1);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; if it did, there would be nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Ranks in threads, over cables to a switch with the reference slots.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::Values;
+use aggregation::rto::Retransmission;
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::collective::{CollectiveError, Config, Member};
+use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, group, open};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+fn job(workers: u8) -> Job {
+    let config = JobConfig {
+        job: JobId(3),
+        workers,
+        window: 64,
+        values_per_packet: 256,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    Job::new(config).unwrap()
+}
+
+fn endpoint(rank: u8) -> Endpoint {
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, rank]),
+        ip: Ipv4Addr::new(10, 0, 0, rank + 1),
+    }
+}
+
+/// Ends the switch's thread.
+struct Switch {
+    ends: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// Members on a switch that loses every `loses`th frame that it sends.
+fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
+    let job = job(workers);
+    let mut ports = Vec::new();
+    let mut members = Vec::new();
+    for rank in 0..workers {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
+        ports.push(CableFrames::new(a));
+        let config = Config {
+            job,
+            rank: WorkerId(rank),
+            me: endpoint(rank),
+            retransmission: Retransmission {
+                floor_ns: 20_000_000,
+                initial_ns: 50_000_000,
+                ..Retransmission::default()
+            },
+        };
+        members.push(Member::start(config, CableFrames::new(b)).unwrap());
+    }
+    let ends = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&ends);
+    let mut slots = SlotSwitch::new(job);
+    let thread = std::thread::spawn(move || {
+        let (mut sent, mut frame) = (0, Vec::new());
+        while !over.load(Ordering::Relaxed) {
+            for port in 0..workers {
+                // Nobody is there any more: a rank that has left.
+                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200))
+                else {
+                    continue;
+                };
+                let anybody = Endpoint {
+                    ip: group(3).ip,
+                    mac: Mac([0xff; 6]),
+                };
+                let to = if came[0] & 1 == 1 {
+                    Destination::All
+                } else {
+                    Destination::Worker(WorkerId(port))
+                };
+                let own = open(came, endpoint(port))
+                    .or_else(|| open(came, anybody))
+                    .unwrap()
+                    .to_vec();
+                let mut out = Vec::new();
+                slots.handle(0, WorkerId(port), to, &own, &mut out);
+                for (to, payload) in out {
+                    sent += 1;
+                    if loses.is_some_and(|loses| sent % loses == 0) {
+                        continue;
+                    }
+                    build(&mut frame, endpoint(port), endpoint(to.0), &payload);
+                    let _ = ports[usize::from(to.0)].send(&frame);
+                }
+            }
+        }
+    });
+    let switch = Switch {
+        ends,
+        thread: Some(thread),
+    };
+    (switch, members)
+}
+
+fn values(rank: usize, operation: usize, length: usize) -> Values {
+    let value = |index: usize| (index as f32 - 300.0) * (rank + 1) as f32 / (operation + 1) as f32;
+    Values::Floats((0..length).map(value).collect())
+}
+
+#[test]
+fn sums_are_the_same_at_all_ranks() {
+    for loses in [None, Some(7)] {
+        let (_switch, members) = network(3, loses);
+        let lengths = [1, 700, 100_000, 5];
+        let pending: Vec<Vec<_>> = members
+            .iter()
+            .enumerate()
+            .map(|(rank, member)| {
+                let all = lengths.iter().enumerate();
+                let all = all.map(|(operation, length)| {
+                    member.all_reduce(values(rank, operation, *length)).unwrap()
+                });
+                all.collect()
+            })
+            .collect();
+        let sums: Vec<Vec<Values>> = pending
+            .into_iter()
+            .map(|pending| {
+                let sums = pending
+                    .into_iter()
+                    .map(|sum| sum.wait(Duration::from_secs(60)).unwrap());
+                sums.collect()
+            })
+            .collect();
+        assert!(sums.iter().all(|own| *own == sums[0]));
+        for (operation, length) in lengths.iter().enumerate() {
+            let Values::Floats(sums) = &sums[0][operation] else {
+                panic!("other values");
+            };
+            assert_eq!(sums.len(), *length);
+            for (index, sum) in sums.iter().enumerate() {
+                let exact = (index as f64 - 300.0) * 6.0 / (operation + 1) as f64;
+                assert!(
+                    (f64::from(*sum) - exact).abs() <= 1e-4 * exact.abs().max(1.0),
+                    "{sum} {exact}"
+                );
+            }
+        }
+        let asked: u64 = members
+            .iter()
+            .map(|member| member.counters().0.probes)
+            .sum();
+        // Without a loss a slow machine may ask as well.
+        assert!(asked > 0 || loses.is_none(), "{asked}");
+    }
+}
+
+/// Who is missing is named, and the wait ends.
+#[test]
+fn a_rank_that_does_not_come_is_named() {
+    let (_switch, members) = network(3, None);
+    let first = members[0].all_reduce(values(0, 0, 10)).unwrap();
+    let second = members[2].all_reduce(values(2, 0, 10)).unwrap();
+    let error = first.wait(Duration::from_millis(400)).unwrap_err();
+    assert!(matches!(error, CollectiveError::Timeout { .. }), "{error}");
+    assert!(error.to_string().contains("waits for worker 1"), "{error}");
+    // It comes late: the other one's wait goes on.
+    let third = members[1].all_reduce(values(1, 0, 10)).unwrap();
+    assert!(second.wait(Duration::from_secs(10)).is_ok());
+    assert!(third.wait(Duration::from_secs(10)).is_ok());
+}
