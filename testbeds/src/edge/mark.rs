@@ -9,7 +9,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::EdgeError;
 
-/// One interface is taken, as long as this, or what [`Mark::inherited`] has handed it to, is there.
+/// One interface is taken, as long as this, or whoever has inherited it, is there.
 ///
 /// An abstract socket: its name belongs to the network namespace, as the interface's index does, and no file is left behind.
 #[derive(Debug)]
