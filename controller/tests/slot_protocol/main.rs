@@ -3,6 +3,7 @@
 //! A program of its own: it takes the processors for itself, which the runs of other tests would be late for.
 
 mod agreement;
+mod all_reduce;
 mod measure;
 mod mutants;
 mod p4_switch;

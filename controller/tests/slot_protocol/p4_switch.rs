@@ -112,7 +112,7 @@ pub fn port(node: Node) -> u32 {
 }
 
 /// The node at a port.
-fn node_at(port: u32) -> Node {
+pub fn node_at(port: u32) -> Node {
     if port == SERVER_PORT {
         return Node::Server;
     }
@@ -303,6 +303,11 @@ impl P4Switch {
             .insert_entry(&entry)
             .unwrap_or_else(|error| panic!("{entry:?}: {error}"));
         self.entries.push(entry);
+    }
+
+    /// The job that was admitted last.
+    pub fn job(&self) -> Job {
+        self.job.expect("admitted")
     }
 
     /// Every register of `Aggregate`.

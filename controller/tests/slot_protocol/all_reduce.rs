@@ -1,0 +1,126 @@
+//! All-reduces over the P4 text of each architecture: ranks in virtual time, links that lose, copy and reorder, and sums that
+//! are the same at all ranks and as the reference slots have them.
+
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::Values;
+use aggregation::rto::Retransmission;
+use cluster::drawn::pick;
+use cluster::ranks::{self, Config, RankEnd, RankSwitch};
+use cluster::{Faults, Node};
+use host_agent::frames::{build, group, open};
+
+use crate::p4_switch::{ARCHS, Admission, Outcome, P4Switch, VALUES, compile, endpoint, node_at, port};
+
+const MS: u64 = 1_000_000;
+/// What draws the runs.
+const SALT: u64 = 0xA11;
+
+impl RankSwitch for P4Switch {
+    fn handle(
+        &mut self,
+        now_ns: u64,
+        from: WorkerId,
+        to: Destination,
+        payload: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
+        let from = Node::Worker(from);
+        let to = match to {
+            Destination::All => group(self.job().id().0),
+            Destination::Worker(rank) => endpoint(Node::Worker(rank)),
+            Destination::Server => endpoint(Node::Server),
+        };
+        let mut frame = Vec::new();
+        build(&mut frame, endpoint(from), to, payload);
+        for (at, bytes) in self.send(now_ns, port(from), &frame) {
+            let Node::Worker(rank) = node_at(at) else {
+                panic!("there is no server: {bytes:02x?}");
+            };
+            let payload = open(&bytes, endpoint(Node::Worker(rank)));
+            let payload = payload.unwrap_or_else(|| panic!("{rank}: {bytes:02x?}"));
+            out.push((rank, payload.to_vec()));
+        }
+    }
+}
+
+fn config(seed: u64) -> Config {
+    let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
+    let share = |what: u64| pick(what, 20) as f64 / 100.0;
+    Config {
+        seed,
+        job: JobConfig {
+            job: JobId(pick(1, 1 << 16) as u16),
+            workers: 1 + pick(2, 8) as u8,
+            window: 1 << pick(3, 4),
+            values_per_packet: VALUES as u16,
+            values_per_round: 0,
+            // Numbers wrap in some.
+            first_chunk: ChunkId((pick(4, 1 << 32) as u32).wrapping_sub(20)),
+        },
+        retransmission: Retransmission {
+            floor_ns: MS / 5,
+            initial_ns: MS / 2,
+            ceiling_ns: 3 * MS,
+            max_timeouts: 100,
+            max_closing_timeouts: 8,
+            fast_threshold: 4,
+        },
+        delay_ns: 10_000,
+        pause_ns: 60_000,
+        faults: Faults {
+            loss: share(5),
+            duplicate: share(6),
+            reorder: share(7),
+            reorder_ns: 300_000,
+        },
+        deadline_ns: 60_000 * MS,
+    }
+}
+
+/// Of each operation other lengths and sizes; every fourth of integers.
+fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
+    let salt = SALT + 1 + operation as u64;
+    let length = 1 + pick(seed, salt, 1, 3 * VALUES as u64) as usize;
+    let exponent = pick(seed, salt, 2, 80) as i32 - 40;
+    let word = |index: usize| pick(seed, salt, 3 + (u64::from(rank.0) << 32) + index as u64, 1 << 32) as u32;
+    match operation % 4 {
+        3 => Values::Integers((0..length).map(|index| word(index) as i32).collect()),
+        _ => {
+            let unit = 2_f32.powi(exponent);
+            let value = |index: usize| (word(index) as f32 / 2_f32.powi(31) - 1.0) * unit;
+            Values::Floats((0..length).map(value).collect())
+        }
+    }
+}
+
+#[test]
+fn all_ranks_have_the_sums_of_the_reference() {
+    const OPERATIONS: usize = 6;
+    for arch in ARCHS {
+        let mut p4 = P4Switch::load(compile(arch, &[]));
+        let (mut probes, mut told) = (0, 0);
+        for seed in 0..25 {
+            let config = config(seed);
+            let job = Job::new(config.job).expect("a job");
+            p4.admit(job, Admission::LeftBehind);
+            let inputs = |operation: usize, rank: WorkerId| input(seed, operation, rank);
+            let report = ranks::run(&config, &mut p4, OPERATIONS, &inputs).expect("a job");
+            let done = report.ends.iter().all(|end| *end == RankEnd::Done);
+            assert!(done, "{arch:?}, seed {seed}: {:?}", report.ends);
+            let mut slots = ranks::SlotSwitch::new(job);
+            let calm = Config {
+                faults: Faults::NONE,
+                ..config.clone()
+            };
+            let expected = ranks::run(&calm, &mut slots, OPERATIONS, &inputs).expect("a job");
+            for (rank, sums) in report.sums.iter().enumerate() {
+                assert_eq!(*sums, expected.sums[0], "{arch:?}, seed {seed}, rank {rank}");
+            }
+            p4.assert_neighbours_untouched();
+            probes += report.counters.iter().map(|counters| counters.probes).sum::<u64>();
+            told = p4.outcomes(Outcome::Probed);
+        }
+        assert!(probes > 500 && told > 300, "{arch:?}: {probes} probes, {told} answered");
+    }
+}
