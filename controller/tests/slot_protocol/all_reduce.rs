@@ -10,7 +10,9 @@ use cluster::ranks::{self, Config, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
 use host_agent::frames::{build, group, open};
 
-use crate::p4_switch::{ARCHS, Admission, Outcome, P4Switch, VALUES, compile, endpoint, node_at, port};
+use crate::p4_switch::{
+    ARCHS, Admission, Outcome, P4Switch, VALUES, compile, endpoint, node_at, port,
+};
 
 const MS: u64 = 1_000_000;
 /// What draws the runs.
@@ -83,7 +85,14 @@ fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let salt = SALT + 1 + operation as u64;
     let length = 1 + pick(seed, salt, 1, 3 * VALUES as u64) as usize;
     let exponent = pick(seed, salt, 2, 80) as i32 - 40;
-    let word = |index: usize| pick(seed, salt, 3 + (u64::from(rank.0) << 32) + index as u64, 1 << 32) as u32;
+    let word = |index: usize| {
+        pick(
+            seed,
+            salt,
+            3 + (u64::from(rank.0) << 32) + index as u64,
+            1 << 32,
+        ) as u32
+    };
     match operation % 4 {
         3 => Values::Integers((0..length).map(|index| word(index) as i32).collect()),
         _ => {
@@ -115,12 +124,22 @@ fn all_ranks_have_the_sums_of_the_reference() {
             };
             let expected = ranks::run(&calm, &mut slots, OPERATIONS, &inputs).expect("a job");
             for (rank, sums) in report.sums.iter().enumerate() {
-                assert_eq!(*sums, expected.sums[0], "{arch:?}, seed {seed}, rank {rank}");
+                assert_eq!(
+                    *sums, expected.sums[0],
+                    "{arch:?}, seed {seed}, rank {rank}"
+                );
             }
             p4.assert_neighbours_untouched();
-            probes += report.counters.iter().map(|counters| counters.probes).sum::<u64>();
+            probes += report
+                .counters
+                .iter()
+                .map(|counters| counters.probes)
+                .sum::<u64>();
             told = p4.outcomes(Outcome::Probed);
         }
-        assert!(probes > 500 && told > 300, "{arch:?}: {probes} probes, {told} answered");
+        assert!(
+            probes > 500 && told > 300,
+            "{arch:?}: {probes} probes, {told} answered"
+        );
     }
 }

@@ -39,6 +39,15 @@ def _job():
         raise RuntimeError(f"weir: the environment names no job: {told}") from None
 
 
+def _raised(future):
+    """What a future holds; what failed is raised. In a callback that reaches those who wait in C++, too, as DDP does:
+    what `set_exception` leaves there is no exception to them."""
+    value = future.value()
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
 class _Waiter:
     """A thread that waits for sums, in the order in which they come: that of the operations."""
 
@@ -63,7 +72,7 @@ class _Waiter:
             try:
                 future.set_result(task())
             except Exception as error:  # noqa: BLE001: whoever waits is told
-                future.set_exception(error)
+                future.set_result(error)
 
 
 class WeirGroup(dist.ProcessGroup):
@@ -128,7 +137,7 @@ class WeirGroup(dist.ProcessGroup):
 
         future = torch.futures.Future()
         self._waiter.add(finish, future)
-        return _C10D._create_work_from_future(future)
+        return _C10D._create_work_from_future(future.then(_raised))
 
     # What a switch cannot do.
 

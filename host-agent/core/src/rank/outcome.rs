@@ -22,7 +22,10 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
     /// The switch did not answer.
-    #[error("the switch did not answer chunk {chunk} within {timeouts} timeouts")]
+    #[error(
+        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port, and is this the first \
+         use of the job?"
+    )]
     Silent {
         /// The chunk.
         chunk: ChunkId,

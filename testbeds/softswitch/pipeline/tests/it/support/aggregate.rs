@@ -97,7 +97,12 @@ pub fn switch_for(arch: parser_gen::Arch, config: Config) -> Switch {
         ],
     );
     for w in 0..u128::from(WORKERS) {
-        let key = [job, ("hdr.agg.worker", w), ("hdr.agg.probe", 0), ("meta.port", w)];
+        let key = [
+            job,
+            ("hdr.agg.worker", w),
+            ("hdr.agg.probe", 0),
+            ("meta.port", w),
+        ];
         write(
             &mut switch,
             "aggregate.members",
