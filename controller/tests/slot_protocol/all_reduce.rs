@@ -4,7 +4,6 @@
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::Values;
-use aggregation::rto::Retransmission;
 use cluster::drawn::pick;
 use cluster::ranks::{self, Config, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
@@ -14,7 +13,6 @@ use crate::p4_switch::{
     ARCHS, Admission, Outcome, P4Switch, VALUES, compile, endpoint, node_at, port,
 };
 
-const MS: u64 = 1_000_000;
 /// What draws the runs.
 const SALT: u64 = 0xA11;
 
@@ -49,35 +47,25 @@ impl RankSwitch for P4Switch {
 fn config(seed: u64) -> Config {
     let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
     let share = |what: u64| pick(what, 20) as f64 / 100.0;
-    Config {
+    let job = JobConfig {
+        job: JobId(pick(1, 1 << 16) as u16),
+        workers: 1 + pick(2, 8) as u8,
+        window: 1 << pick(3, 4),
+        values_per_packet: VALUES as u16,
+        values_per_round: 0,
+        // Numbers wrap in some.
+        first_chunk: ChunkId((pick(4, 1 << 32) as u32).wrapping_sub(20)),
+    };
+    Config::new(
         seed,
-        job: JobConfig {
-            job: JobId(pick(1, 1 << 16) as u16),
-            workers: 1 + pick(2, 8) as u8,
-            window: 1 << pick(3, 4),
-            values_per_packet: VALUES as u16,
-            values_per_round: 0,
-            // Numbers wrap in some.
-            first_chunk: ChunkId((pick(4, 1 << 32) as u32).wrapping_sub(20)),
-        },
-        retransmission: Retransmission {
-            floor_ns: MS / 5,
-            initial_ns: MS / 2,
-            ceiling_ns: 3 * MS,
-            max_timeouts: 100,
-            max_closing_timeouts: 8,
-            fast_threshold: 4,
-        },
-        delay_ns: 10_000,
-        pause_ns: 60_000,
-        faults: Faults {
+        job,
+        Faults {
             loss: share(5),
             duplicate: share(6),
             reorder: share(7),
             reorder_ns: 300_000,
         },
-        deadline_ns: 60_000 * MS,
-    }
+    )
 }
 
 /// Of each operation other lengths and sizes; every fourth of integers.

@@ -97,6 +97,29 @@ pub struct Config {
     pub deadline_ns: u64,
 }
 
+impl Config {
+    /// Ranks that are given operations now and then, over a network with these faults, with timeouts that fit its delays.
+    pub fn new(seed: u64, job: JobConfig, faults: Faults) -> Self {
+        const MS: u64 = 1_000_000;
+        Self {
+            seed,
+            job,
+            retransmission: Retransmission {
+                floor_ns: MS / 5,
+                initial_ns: MS / 2,
+                ceiling_ns: 3 * MS,
+                max_timeouts: 100,
+                max_closing_timeouts: 8,
+                fast_threshold: 4,
+            },
+            delay_ns: 10_000,
+            pause_ns: 60_000,
+            faults,
+            deadline_ns: 60_000 * MS,
+        }
+    }
+}
+
 /// What became of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RankEnd {

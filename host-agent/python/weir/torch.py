@@ -59,16 +59,9 @@ class _Waiter:
     def add(self, task, future):
         self._waiting.put((task, future))
 
-    def close(self):
-        self._waiting.put(None)
-        self._thread.join()
-
     def _run(self):
         while True:
-            waiting = self._waiting.get()
-            if waiting is None:
-                return
-            task, future = waiting
+            task, future = self._waiting.get()
             try:
                 future.set_result(task())
             except Exception as error:  # noqa: BLE001: whoever waits is told
@@ -99,6 +92,14 @@ class WeirGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
+        return self._by_switch(tensors, opts) or self._gloo.allreduce(tensors, opts)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        opts = opts or dist.AllreduceCoalescedOptions()
+        return self._by_switch(tensors, opts) or self._gloo.allreduce_coalesced(tensors, opts)
+
+    def _by_switch(self, tensors, opts):
+        """The work, if the switch can do it."""
         op = opts.reduceOp
         averages = hasattr(dist.ReduceOp, "AVG") and op == dist.ReduceOp.AVG
         summed = all(
@@ -106,11 +107,8 @@ class WeirGroup(dist.ProcessGroup):
         )
         is_sum = op == dist.ReduceOp.SUM or averages
         if self._member is None or not summed or not is_sum:
-            return self._gloo.allreduce(tensors, opts)
+            return None
         return self._sum(tensors, averages)
-
-    def allreduce_coalesced(self, tensors, opts=None):
-        return self.allreduce(tensors, opts)
 
     def _sum(self, tensors, averages):
         begun = []

@@ -3,37 +3,20 @@
 use aggregation::job::{ChunkId, JobConfig, JobId, WorkerId};
 use aggregation::quantise::{self, Exponent};
 use aggregation::rank::Values;
-use aggregation::rto::Retransmission;
 use cluster::Faults;
 use cluster::ranks::{Config, RankEnd, Report, SlotSwitch, run};
 use proptest::prelude::*;
 
-const MS: u64 = 1_000_000;
-
 fn config(seed: u64, workers: u8, window: u32, faults: Faults) -> Config {
-    Config {
-        seed,
-        job: JobConfig {
-            job: JobId(7),
-            workers,
-            window,
-            values_per_packet: 4,
-            values_per_round: 0,
-            first_chunk: ChunkId(u32::MAX - 40),
-        },
-        retransmission: Retransmission {
-            floor_ns: MS / 5,
-            initial_ns: MS / 2,
-            ceiling_ns: 3 * MS,
-            max_timeouts: 100,
-            max_closing_timeouts: 8,
-            fast_threshold: 4,
-        },
-        delay_ns: 10_000,
-        pause_ns: 60_000,
-        faults,
-        deadline_ns: 60_000 * MS,
-    }
+    let job = JobConfig {
+        job: JobId(7),
+        workers,
+        window,
+        values_per_packet: 4,
+        values_per_round: 0,
+        first_chunk: ChunkId(u32::MAX - 40),
+    };
+    Config::new(seed, job, faults)
 }
 
 /// Numbers of very different size, by seed: of each operation another length.
