@@ -48,7 +48,8 @@ many = [torch.full((400,), float(number)) for number in range(20)]
 works = [dist.all_reduce(tensor, async_op=True) for tensor in many]
 for number, work in reversed(list(enumerate(works))):
     work.wait()
-    assert (many[number] == number * size).all(), number
+    # The exponent of a block may be a few bits above the smallest that would do.
+    assert torch.allclose(many[number], torch.tensor(float(number * size)), rtol=1e-6), number
 
 dist.barrier()
 # The last, since a rank that gave up takes no more.

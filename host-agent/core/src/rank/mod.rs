@@ -38,7 +38,7 @@ pub use outcome::{Event, RankCounters, RankError, Received, SubmitError};
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
 /// that which binary32 would keep; beyond, the chunk is sent once more.
-const SPARE_BITS: u8 = 6;
+const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
