@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::Values;
+use aggregation::rank::{Setup, Values};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
 use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, group, open};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
-fn job(workers: u8) -> Job {
+fn job(workers: u16) -> Job {
     let config = JobConfig {
         job: JobId(3),
         workers,
@@ -26,7 +26,8 @@ fn job(workers: u8) -> Job {
     Job::new(config).unwrap()
 }
 
-fn endpoint(rank: u8) -> Endpoint {
+fn endpoint(rank: u16) -> Endpoint {
+    let rank = rank as u8;
     Endpoint {
         mac: Mac([2, 0, 0, 0, 0, rank]),
         ip: Ipv4Addr::new(10, 0, 0, rank + 1),
@@ -47,23 +48,27 @@ impl Drop for Switch {
 }
 
 /// Members on a switch that loses every `loses`th frame that it sends.
-fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
+fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
     let job = job(workers);
     let mut ports = Vec::new();
     let mut members = Vec::new();
+    let retransmission = Retransmission {
+        floor_ns: 20_000_000,
+        initial_ns: 50_000_000,
+        ..Retransmission::default()
+    };
+    let peers: Vec<Endpoint> = (0..workers).map(endpoint).collect();
     for rank in 0..workers {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
         ports.push(CableFrames::new(a));
         let config = Config {
-            job,
-            rank: WorkerId(rank),
-            me: endpoint(rank),
-            retransmission: Retransmission {
-                floor_ns: 20_000_000,
-                initial_ns: 50_000_000,
-                ..Retransmission::default()
+            setup: Setup {
+                dead_after_ns: Some(1_000_000_000),
+                ..Setup::under_one_switch(job, WorkerId(rank), retransmission)
             },
+            me: endpoint(rank),
+            peers: peers.clone(),
         };
         members.push(Member::start(config, CableFrames::new(b)).unwrap());
     }
@@ -83,15 +88,14 @@ fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
                     ip: group(3).ip,
                     mac: Mac([0xff; 6]),
                 };
-                let to = if came[0] & 1 == 1 {
-                    Destination::All
-                } else {
-                    Destination::Worker(WorkerId(port))
+                let (to, addressee) = match came[0] & 1 {
+                    1 => (Destination::All, anybody),
+                    _ => {
+                        let to = u16::from(came[5]);
+                        (Destination::Worker(WorkerId(to)), endpoint(to))
+                    }
                 };
-                let own = open(came, endpoint(port))
-                    .or_else(|| open(came, anybody))
-                    .unwrap()
-                    .to_vec();
+                let own = open(came, addressee).unwrap().to_vec();
                 let mut out = Vec::new();
                 slots.handle(0, WorkerId(port), to, &own, &mut out);
                 for (to, payload) in out {

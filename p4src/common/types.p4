@@ -7,7 +7,8 @@ typedef bit<32> ipv4_t;
 typedef bit<32> port_t;
 
 // Each main.p4 says before, as wide as its architecture can reckon with: time_ns_t, nanoseconds, compared by the sign of the
-// difference (bit TIME_SIGN); lease_t, the clock of leases, and LEASE_SIGN; draw_t, a word by which chance decides.
+// difference (bit TIME_SIGN); lease_t, the clock of leases, and LEASE_SIGN; draw_t, a word by which chance decides; workers_t, a
+// bitmap of those whose values are summed.
 
 // A set of declared flows, numbered: those that a packet belongs to. 0 is the empty set.
 typedef bit<16> class_t;

@@ -137,21 +137,21 @@ fn fields_have_the_same_order_and_width_in_p4_and_in_rust() {
         (
             "worker",
             Repr {
-                worker: u8::MAX,
+                worker: wire::ALL_WORKERS,
                 ..ZERO
             },
         ),
         (
             "transmission",
             Repr {
-                transmission: u8::MAX,
+                transmission: wire::MAX_TRANSMISSION,
                 ..ZERO
             },
         ),
         (
             "contributors",
             Repr {
-                contributors: u32::MAX,
+                contributors: u64::MAX,
                 ..ZERO
             },
         ),

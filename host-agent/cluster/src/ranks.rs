@@ -4,79 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aggregation::Destination;
-use aggregation::job::{Job, JobConfig, JobError, WorkerId};
-use aggregation::rank::{Event, Rank, RankCounters, RankError, Values};
+use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
+use aggregation::rank::{Event, Rank, RankCounters, RankError, Setup, Values};
 use aggregation::rto::Retransmission;
-use aggregation::slot::SlotTable;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use wire::{Kind, Packet};
 
 use crate::network::{Link, below};
 use crate::{Faults, NetworkCounters};
 
-/// A switch between ranks.
-pub trait RankSwitch {
-    /// Takes a frame in, from the aggregation header on, and appends what it sends to which rank.
-    fn handle(
-        &mut self,
-        now_ns: u64,
-        from: WorkerId,
-        to: Destination,
-        payload: &[u8],
-        out: &mut Vec<(WorkerId, Vec<u8>)>,
-    );
-}
-
-/// A switch with the reference slots.
-#[derive(Debug, Clone)]
-pub struct SlotSwitch {
-    job: Job,
-    slots: SlotTable,
-}
-
-impl SlotSwitch {
-    /// Admits a job.
-    pub fn new(job: Job) -> Self {
-        Self {
-            job,
-            slots: SlotTable::new(job),
-        }
-    }
-}
-
-impl RankSwitch for SlotSwitch {
-    fn handle(
-        &mut self,
-        _now_ns: u64,
-        from: WorkerId,
-        to: Destination,
-        payload: &[u8],
-        out: &mut Vec<(WorkerId, Vec<u8>)>,
-    ) {
-        let Ok(packet) = Packet::new_checked(payload) else {
-            return;
-        };
-        // Nobody speaks for another port's rank.
-        if packet.kind() != Kind::Update || packet.worker() != from.0 {
-            return;
-        }
-        let outcome = self.slots.update(&packet);
-        let mut sum = payload.to_vec();
-        let mut packet = Packet::new_unchecked(&mut sum[..]);
-        if !self.slots.make_sum(outcome, &mut packet) {
-            return;
-        }
-        match to {
-            Destination::All => {
-                let everyone = self.job.everyone().iter();
-                out.extend(everyone.map(|rank| (rank, sum.clone())));
-            }
-            Destination::Worker(rank) => out.push((rank, sum)),
-            Destination::Server => {}
-        }
-    }
-}
+pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
 
 /// A run.
 #[derive(Debug, Clone)]
@@ -93,6 +30,12 @@ pub struct Config {
     pub pause_ns: u64,
     /// What every link does.
     pub faults: Faults,
+    /// Where ranks stand, if there is a tree of switches.
+    pub racks: Option<Racks>,
+    /// After how long a rank that does not answer others is gone; `None` if they do not ask.
+    pub dead_after_ns: Option<u64>,
+    /// Ranks that die, and when.
+    pub deaths: Vec<(WorkerId, u64)>,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -115,6 +58,9 @@ impl Config {
             delay_ns: 10_000,
             pause_ns: 60_000,
             faults,
+            racks: None,
+            dead_after_ns: Some(100 * MS),
+            deaths: Vec::new(),
             deadline_ns: 60_000 * MS,
         }
     }
@@ -127,6 +73,8 @@ pub enum RankEnd {
     Done,
     /// It gave up.
     Failed(RankError),
+    /// It died.
+    Died,
     /// It was still waiting when the run was over.
     Hung,
 }
@@ -156,6 +104,7 @@ enum Happens {
     },
     AtRank(WorkerId, Vec<u8>),
     Wake(WorkerId),
+    Death(WorkerId),
 }
 
 struct Member {
@@ -189,8 +138,17 @@ pub fn run<S: RankSwitch>(
     inputs: &dyn Fn(usize, WorkerId) -> Values,
 ) -> Result<Report, JobError> {
     let job = Job::new(config.job)?;
-    let members = job.everyone().iter().map(|rank| Member {
-        machine: Rank::new(job, rank, config.retransmission),
+    let members = (0..job.workers()).map(WorkerId).map(|rank| Member {
+        machine: Rank::new(Setup {
+            job,
+            rank,
+            place: match config.racks {
+                Some(racks) => racks.place(&job, rank),
+                None => Place::under_one_switch(&job, rank),
+            },
+            retransmission: config.retransmission,
+            dead_after_ns: config.dead_after_ns,
+        }),
         given: 0,
         sums: Vec::new(),
         end: RankEnd::Hung,
@@ -216,7 +174,10 @@ pub fn run<S: RankSwitch>(
 impl<S: RankSwitch> Run<'_, S> {
     fn finish(mut self) -> Report {
         for rank in 0..self.members.len() {
-            self.plan_submission(WorkerId(rank as u8));
+            self.plan_submission(WorkerId(rank as u16));
+        }
+        for (rank, at_ns) in &self.config.deaths {
+            self.schedule(*at_ns, Happens::Death(*rank));
         }
         while self
             .members
@@ -261,7 +222,14 @@ impl<S: RankSwitch> Run<'_, S> {
 
     fn handle(&mut self, happens: Happens) {
         let now_ns = self.now_ns;
+        if let Happens::Submit(rank) | Happens::AtRank(rank, _) | Happens::Wake(rank) = &happens
+            && self.member(*rank).end == RankEnd::Died
+        {
+            self.network.at_the_dead += u64::from(matches!(happens, Happens::AtRank(..)));
+            return;
+        }
         match happens {
+            Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
                 let member = self.member(rank);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::Values;
+use aggregation::rank::{Setup, Values};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EthernetFrames, Mac};
@@ -59,8 +59,8 @@ impl Member {
     fn new(
         interface: &str,
         job: u16,
-        rank: u8,
-        ranks: u8,
+        rank: u16,
+        ranks: u16,
         window: u32,
         values_per_packet: u16,
     ) -> PyResult<Member> {
@@ -77,10 +77,13 @@ impl Member {
             first_chunk: ChunkId(0),
         });
         let config = Config {
-            job: job.map_err(|error| PyValueError::new_err(error.to_string()))?,
-            rank: WorkerId(rank),
+            setup: Setup::under_one_switch(
+                job.map_err(|error| PyValueError::new_err(error.to_string()))?,
+                WorkerId(rank),
+                Retransmission::default(),
+            ),
             me: endpoint(interface)?,
-            retransmission: Retransmission::default(),
+            peers: Vec::new(),
         };
         let frames = EthernetFrames::open(interface)?;
         Ok(Member {

@@ -111,7 +111,7 @@ pub fn run(
 /// What is done with a sum: its mean moves the weights, and the new weights are the answer.
 struct Training {
     sgd: Sgd,
-    workers: u8,
+    workers: u16,
     values_per_packet: usize,
     chunks_per_round: u64,
     applied: u64,

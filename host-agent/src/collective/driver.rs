@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::Destination;
-use aggregation::rank::{Event, Rank, Values};
+use aggregation::rank::{Event, Rank, Setup, Values};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -45,8 +45,8 @@ impl<F: Frames + AsFd> Driver<F> {
         shared: Arc<Shared>,
     ) -> Driver<F> {
         Driver {
+            rank: Rank::new(config.setup),
             config,
-            rank: Rank::new(config.job, config.rank, config.retransmission),
             frames,
             commands,
             wake,
@@ -113,7 +113,8 @@ impl<F: Frames + AsFd> Driver<F> {
     }
 
     fn transmit(&mut self) -> io::Result<()> {
-        let Config { me, job, .. } = self.config;
+        let me = self.config.me;
+        let Setup { job, rank, .. } = self.config.setup;
         loop {
             let now_ns = self.now_ns();
             let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
@@ -122,7 +123,12 @@ impl<F: Frames + AsFd> Driver<F> {
             let to = match to {
                 Destination::All => group(job.id().0),
                 // Whoever asks the switch has the answer sent to itself.
-                Destination::Worker(_) | Destination::Server => me,
+                Destination::Worker(to) if to == rank => me,
+                Destination::Worker(to) => match self.config.peers.get(usize::from(to.0)) {
+                    Some(peer) => *peer,
+                    None => continue,
+                },
+                Destination::Server => continue,
             };
             build(&mut self.frame, me, to, &self.payload);
             self.frames.send(&self.frame)?;

@@ -4,6 +4,7 @@
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
 mod driver;
+mod opening;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,25 +13,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use aggregation::job::{ChunkId, Job, WorkerId, WorkerSet};
-use aggregation::rank::{RankCounters, RankError, SubmitError, Values};
-use aggregation::rto::Retransmission;
+use aggregation::job::{ChunkId, WorkerSet};
+use aggregation::rank::{OpeningError, RankCounters, RankError, Setup, SubmitError, Values};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
 use driver::Driver;
 
+pub use opening::open_job;
+
 /// What a member needs to know.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// The job, as every rank has it.
-    pub job: Job,
-    /// Which rank this is.
-    pub rank: WorkerId,
+    /// The job, and which of its ranks this is.
+    pub setup: Setup,
     /// Where it is.
     pub me: Endpoint,
-    /// When it asks again.
-    pub retransmission: Retransmission,
+    /// Where all ranks are, by number: those who miss each other ask. Empty if [`Setup::dead_after_ns`] is `None`.
+    pub peers: Vec<Endpoint>,
 }
 
 /// Why an operation has no sums.
@@ -42,6 +42,9 @@ pub enum CollectiveError {
     /// The operation was not taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// The job did not begin.
+    #[error(transparent)]
+    Opening(#[from] OpeningError),
     /// The network interface failed.
     #[error("the network interface failed: {0}")]
     Io(Arc<io::Error>),
@@ -141,6 +144,7 @@ impl Member {
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
     ) -> io::Result<Member> {
+        let rank = config.setup.rank;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -152,7 +156,7 @@ impl Member {
             Arc::clone(&wake),
             Arc::clone(&shared),
         );
-        let thread = std::thread::Builder::new().name(format!("weir rank {}", config.rank.0));
+        let thread = std::thread::Builder::new().name(format!("weir rank {}", rank.0));
         Ok(Member {
             commands: Some(commands),
             wake,

@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 /// Trains in one process.
-pub fn reference_run(recipe: &Recipe, workers: u8) -> Result<Outcome, DataError> {
+pub fn reference_run(recipe: &Recipe, workers: u16) -> Result<Outcome, DataError> {
     let digits = Digits::load()?;
     let mut batches = (0..workers)
         .map(|rank| {

@@ -22,7 +22,7 @@ pub struct AggregationKey {
     /// The slot's version.
     pub version: bool,
     /// The worker that the frame is from or to.
-    pub worker: u8,
+    pub worker: u16,
     /// How often the frame was sent before.
     pub transmission: u8,
 }

@@ -1,13 +1,14 @@
 //! All-reduces over a network that misbehaves: every rank has the sums, the same to the bit.
 
-use aggregation::job::{ChunkId, JobConfig, JobId, WorkerId};
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::quantise::{self, Exponent};
-use aggregation::rank::Values;
+use aggregation::rank::{Opening, RankError, Values};
 use cluster::Faults;
-use cluster::ranks::{Config, RankEnd, Report, SlotSwitch, run};
+use cluster::ranks::{Config, Racks, RankEnd, RankSwitch, Report, SlotSwitch, run};
 use proptest::prelude::*;
 
-fn config(seed: u64, workers: u8, window: u32, faults: Faults) -> Config {
+fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> Config {
     let job = JobConfig {
         job: JobId(7),
         workers,
@@ -85,7 +86,7 @@ fn check(config: &Config, report: &Report, operations: usize) {
                     });
                     // A guess may be so much above what is wanted.
                     let largest = largest.max().unwrap_or_default();
-                    let used = Exponent::from_bits(largest.bits().saturating_add(6));
+                    let used = Exponent::from_bits(largest.bits().saturating_add(4));
                     let bound = quantise::step(used, workers) * f64::from(workers) / 2.0;
                     let off = (f64::from(*sum) - exact).abs();
                     let own = f64::from(f32::EPSILON) * exact.abs();
@@ -172,7 +173,7 @@ proptest! {
     #[test]
     fn every_rank_has_the_same_sums(
         seed in 0_u64..1_000_000,
-        workers in 1_u8..6,
+        workers in 1_u16..6,
         window in 0_u32..5,
         loss in 0.0..0.2_f64,
         duplicate in 0.0..0.2_f64,
@@ -185,5 +186,175 @@ proptest! {
             input(seed, operation, rank)
         }).unwrap();
         check(&config, &report, 12);
+    }
+}
+
+/// A rack's switch gives what it has summed to the one above, as an update of its own.
+#[test]
+fn a_tree_of_switches_sums_like_one() {
+    for (workers, rack) in [(4, 2), (7, 3), (64, 8), (1024, 32)] {
+        let mut config = config(u64::from(workers), workers, 4, Faults::NONE);
+        let job = Job::new(config.job).unwrap();
+        let racks = Racks { size: rack };
+        config.racks = Some(racks);
+        let operations = if workers > 100 { 3 } else { 12 };
+        let inputs = |operation, rank| input(9, operation, rank);
+        let report = run(
+            &config,
+            &mut SlotSwitch::tree(job, racks),
+            operations,
+            &inputs,
+        )
+        .unwrap();
+        config.seed = 9;
+        check(&config, &report, operations);
+        let probes = report.counters.iter().map(|counters| counters.probes);
+        assert_eq!(probes.sum::<u64>(), 0, "{workers}");
+    }
+}
+
+/// A switch forgets its cells in the middle of all. Ranks that still wait have the sums from those that have them.
+#[test]
+fn a_switch_that_restarts_costs_time_and_nothing_else() {
+    let mut words = 0;
+    for seed in 0..60 {
+        let faults = Faults {
+            loss: 0.05,
+            duplicate: 0.05,
+            reorder: 0.1,
+            reorder_ns: 100_000,
+        };
+        let mut config = config(seed, 4, 4, faults);
+        // Serial arithmetic knows nothing older than all: cells of nobody have an owner, too (docs/protocol.md, Admission).
+        config.job.first_chunk = ChunkId(0);
+        let job = Job::new(config.job).unwrap();
+        let inputs = |operation, rank| input(seed, operation, rank);
+        let restarts = (1..20).map(|turn| turn * 150_000 + seed * 1000);
+        let mut one = SlotSwitch::new(job);
+        let mut tree = SlotSwitch::tree(job, Racks { size: 2 }).with_faults(seed, faults);
+        for (turn, at_ns) in restarts.enumerate() {
+            one = one.restarting(at_ns, 0);
+            tree = tree.restarting(at_ns, turn % 3);
+        }
+        let report = run(&config, &mut one, 20, &inputs).unwrap();
+        check(&config, &report, 20);
+        words += report
+            .counters
+            .iter()
+            .map(|counters| counters.words)
+            .sum::<u64>();
+        config.racks = Some(Racks { size: 2 });
+        let report = run(&config, &mut tree, 20, &inputs).unwrap();
+        check(&config, &report, 20);
+    }
+    assert!(words > 0);
+}
+
+/// Those who wait for a rank that died are told its name, soon.
+#[test]
+fn a_rank_that_dies_is_named() {
+    for seed in 0..20 {
+        let faults = Faults {
+            loss: 0.1,
+            ..Faults::NONE
+        };
+        let mut config = config(seed, 4, 4, faults);
+        config.deaths = vec![(WorkerId(2), 300_000)];
+        let job = Job::new(config.job).unwrap();
+        let inputs = |operation, rank| input(seed, operation, rank);
+        let report = run(&config, &mut SlotSwitch::new(job), 20, &inputs).unwrap();
+        let mut named = 0;
+        for (rank, end) in report.ends.iter().enumerate() {
+            match end {
+                RankEnd::Died => assert_eq!(rank, 2),
+                RankEnd::Failed(RankError::Gone { rank: gone, .. }) => {
+                    named += usize::from(*gone == WorkerId(2));
+                    // Who has given up is gone, too, for one who waits for nobody else.
+                    assert_ne!(report.ends[usize::from(gone.0)], RankEnd::Done);
+                    assert_ne!(usize::from(gone.0), rank);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(named > 0);
+        let within_ns = config.dead_after_ns.unwrap() * 3;
+        assert!(report.ended_ns < 300_000 + within_ns, "{}", report.ended_ns);
+    }
+}
+
+/// Asks for a job's cells; every frame that it sends may be lost.
+fn opened(job: Job, switch: &mut SlotSwitch, rank: WorkerId, loses: u64) -> ChunkId {
+    let retransmission = Config::new(0, job_config(1, 1), Faults::NONE).retransmission;
+    let place = Place::under_one_switch(&job, rank);
+    let mut opening = Opening::new(job, place, retransmission);
+    let (mut now_ns, mut sent, mut buffer) = (0, 0, Vec::new());
+    loop {
+        while opening.poll_transmit(now_ns, &mut buffer) {
+            sent += 1;
+            if loses > 0 && sent % loses == 0 {
+                continue;
+            }
+            let mut out = Vec::new();
+            switch.handle(now_ns, rank, Destination::Worker(rank), &buffer, &mut out);
+            for (_, frame) in out {
+                opening.handle_packet(&frame);
+            }
+        }
+        if let Some(first) = opening.first_chunk() {
+            return first;
+        }
+        now_ns = opening.poll_timeout().unwrap();
+        opening.handle_timeout(now_ns).unwrap();
+    }
+}
+
+fn job_config(workers: u16, window: u32) -> JobConfig {
+    JobConfig {
+        first_chunk: ChunkId(0),
+        ..config(0, workers, window, Faults::NONE).job
+    }
+}
+
+/// The same job begins again and again on a switch that nobody has cleared, also when it was left in the middle.
+#[test]
+fn a_job_begins_again_where_its_cells_are_free() {
+    let mut job = Job::new(job_config(3, 4)).unwrap();
+    let mut switch = SlotSwitch::new(job);
+    let mut last = None;
+    for turn in 0..12 {
+        let mut config = Config::new(turn, job_config(3, 4), Faults::NONE);
+        let first = opened(
+            job,
+            &mut switch,
+            WorkerId(turn as u16 % 3),
+            [0, 2, 3, 7][turn as usize % 4],
+        );
+        assert!(
+            last.is_none_or(|last| first.distance_from(last) > 0),
+            "{first} after {last:?}"
+        );
+        config.job.first_chunk = first;
+        last = Some(first);
+        job = Job::new(job_config(3, 4)).unwrap();
+        if turn % 3 == 2 {
+            // Left in the middle: a rank dies, and the others give up.
+            config.deaths = vec![(WorkerId(1), 40_000)];
+        }
+        let inputs = |operation, rank| input(turn, operation, rank);
+        let report = run(&config, &mut switch, 12, &inputs).unwrap();
+        if turn % 3 != 2 {
+            check(&config, &report, 12);
+        }
+    }
+    // A rank that goes on in cells which another use has taken is told.
+    let mut config = Config::new(0, job_config(3, 4), Faults::NONE);
+    config.job.first_chunk = ChunkId(0);
+    let inputs = |operation, rank| input(0, operation, rank);
+    let report = run(&config, &mut switch, 1, &inputs).unwrap();
+    for end in report.ends {
+        assert!(
+            matches!(end, RankEnd::Failed(RankError::Superseded { .. })),
+            "{end:?}"
+        );
     }
 }

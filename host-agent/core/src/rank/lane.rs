@@ -63,6 +63,8 @@ pub struct Lane {
     pub asked_early: bool,
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
+    /// The switch has told that others are missing.
+    pub waits: bool,
 }
 
 impl Lane {
@@ -88,6 +90,7 @@ impl Lane {
             overtaken: 0,
             asked_early: false,
             misses: WorkerSet::EMPTY,
+            waits: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl Lane {
         self.silences = 0;
         self.asked_early = false;
         self.misses = WorkerSet::EMPTY;
+        self.waits = false;
     }
 
     /// The item is done: the next one has the next number of the slot.

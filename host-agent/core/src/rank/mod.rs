@@ -14,25 +14,33 @@
 //!
 //! Nobody sends values twice because of somebody else's loss: who waits for too long asks the switch by a short *probe*, which
 //! the switch sends back with whom the chunk misses. Complete: the sum is fetched. Without me: my values are sent again.
-//! Without others: I wait.
+//! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
+//! does not answer is gone.
+//!
+//! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
+//! are sent again: the answer names the child of that switch which asked.
 //!
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
 mod lane;
+mod opening;
 mod operation;
 mod outcome;
+mod peers;
 
 use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::Destination;
-use crate::job::{ChunkId, Job, WorkerId, WorkerSet};
+use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::{Exponent, dequantise, quantise};
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Attempt, Lane, LaneState, Send};
 use operation::{Chunk, Operation};
+use peers::{Kept, Peers, Word};
 
+pub use opening::{Opening, OpeningError};
 pub use operation::Values;
 pub use outcome::{Event, RankCounters, RankError, Received, SubmitError};
 
@@ -42,12 +50,45 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// What a rank is told before it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// The job, which all ranks know alike.
+    pub job: Job,
+    /// Which rank this is.
+    pub rank: WorkerId,
+    /// Where it stands among the switches.
+    pub place: Place,
+    /// When it asks again.
+    pub retransmission: Retransmission,
+    /// After how long a rank that does not answer another is gone. `None` where ranks cannot ask each other.
+    pub dead_after_ns: Option<u64>,
+}
+
+impl Setup {
+    /// A rank of a job that one switch sums, and that asks nobody else.
+    pub fn under_one_switch(job: Job, rank: WorkerId, retransmission: Retransmission) -> Self {
+        Self {
+            job,
+            rank,
+            place: Place::under_one_switch(&job, rank),
+            retransmission,
+            dead_after_ns: None,
+        }
+    }
+}
+
 /// One rank of a job.
 #[derive(Debug, Clone)]
 pub struct Rank {
     job: Job,
     rank: WorkerId,
+    place: Place,
     config: Retransmission,
+    /// `None` where they cannot be asked.
+    peers: Option<Peers>,
+    /// By lane.
+    kept: Vec<Kept>,
     rtt: RttEstimator,
     /// Those that are not done, the oldest first.
     operations: VecDeque<Operation>,
@@ -66,14 +107,27 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// A rank to which nothing was given yet. `rank` must be below the job's number of workers.
-    pub fn new(job: Job, rank: WorkerId, config: Retransmission) -> Self {
+    /// A rank to which nothing was given yet. Its number must be below the job's number of workers.
+    pub fn new(setup: Setup) -> Self {
+        let Setup {
+            job,
+            rank,
+            place,
+            retransmission: config,
+            dead_after_ns,
+        } = setup;
         debug_assert!(rank.0 < job.workers());
+        let window = job.window() as usize;
         let lanes = (0..u64::from(job.window())).map(Lane::first);
+        let peers =
+            dead_after_ns.map(|after| Peers::new(rank, job.workers(), after, 4 * window + 64));
         Self {
             job,
             rank,
+            place,
             config,
+            kept: vec![Kept::default(); if peers.is_some() { window } else { 0 }],
+            peers,
             rtt: RttEstimator::new(config),
             operations: VecDeque::new(),
             submitted: 0,
@@ -213,7 +267,45 @@ impl Rank {
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
-        None
+        let (to, word) = self.peers.as_mut()?.next_word()?;
+        self.write_word(word, buffer);
+        self.counters.sent.count(buffer.len(), false);
+        self.counters.words += 1;
+        Some(Destination::Worker(to))
+    }
+
+    fn write_word(&self, word: Word, buffer: &mut Vec<u8>) {
+        let (kind, chunk, kept) = match word {
+            Word::Ask(chunk) => (Kind::Ask, chunk, None),
+            Word::Here(chunk) => (Kind::Here, chunk, None),
+            Word::Sum(lane) => {
+                let kept = &self.kept[lane];
+                (
+                    Kind::Sum,
+                    self.job.chunk(kept.sequence.unwrap_or_default()),
+                    Some(kept),
+                )
+            }
+        };
+        let near = self.lanes[self.lane_of(chunk)].sequence;
+        let sequence = self.job.sequence_near(near, chunk).unwrap_or_default();
+        let mut repr = self.job.header(kind, sequence, true);
+        repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
+        repr.worker = self.rank.0;
+        if let Some(kept) = kept {
+            repr.flags = Flags::from_bits(kept.flags) | Flags::AGAIN;
+            repr.scale = kept.scale;
+            repr.next_scale = kept.next_scale;
+            repr.contributors = self.place.complete().0;
+            repr.count = kept.values.len() as u16;
+        }
+        buffer.clear();
+        buffer.resize(repr.buffer_len(), 0);
+        let mut packet = Packet::new_unchecked(&mut buffer[..]);
+        repr.emit(&mut packet);
+        if let Some(kept) = kept {
+            packet.write_i32(kept.values.iter().copied());
+        }
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
@@ -234,13 +326,13 @@ impl Rank {
             .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
             .with(Flags::PROBE, is_probe);
-        repr.worker = self.rank.0;
+        repr.worker = self.place.child.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
-        repr.scale = lane.scale.bits();
         if is_probe {
             repr.count = 0;
         } else {
-            repr.contributors = WorkerSet::only(self.rank).0;
+            repr.scale = lane.scale.bits();
+            repr.contributors = WorkerSet::only(self.place.child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
         buffer.clear();
@@ -269,7 +361,7 @@ impl Rank {
             Err(_) => Received::Malformed,
         };
         match received {
-            Received::Answer | Received::Told => {}
+            Received::Answer | Received::Told | Received::Word => {}
             Received::Duplicate => self.counters.duplicates += 1,
             Received::NotOurs => self.counters.not_ours += 1,
             Received::Malformed => self.counters.malformed += 1,
@@ -279,11 +371,19 @@ impl Rank {
 
     fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
-        if repr.kind != Kind::Sum || repr.job != self.job.id().0 {
+        // One that has given up answers nobody: those who wait for it are to know.
+        if repr.job != self.job.id().0 || self.failed {
             return Received::NotOurs;
         }
         let chunk = ChunkId(repr.chunk);
         let slot = self.lane_of(chunk);
+        match repr.kind {
+            Kind::Sum => {}
+            Kind::Ask | Kind::Here => {
+                return self.receive_word(repr.kind, WorkerId(repr.worker), slot, chunk);
+            }
+            Kind::Update | Kind::Result => return Received::NotOurs,
+        }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
             return Received::Malformed;
@@ -297,15 +397,20 @@ impl Rank {
         }
         let contributors = WorkerSet(repr.contributors);
         let is_of_chunk = repr.slot == self.job.slot(chunk).0
-            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0
-            && contributors.without(self.job.everyone()).is_empty();
+            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0;
         if !is_of_chunk {
             return Received::Malformed;
         }
-        let is_complete = contributors == self.job.everyone();
+        let is_complete = contributors == self.place.complete();
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
-        if repr.flags.contains(Flags::PROBE) && !(is_complete && scale_only) {
-            return self.told(now_ns, slot, contributors);
+        if repr.flags.contains(Flags::PROBE) {
+            if repr.scale != 0 {
+                self.fail(RankError::Superseded { chunk });
+                return Received::Told;
+            }
+            if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
+                return self.told(now_ns, slot, &repr);
+            }
         }
         let count = match scale_only {
             true => 0,
@@ -334,21 +439,93 @@ impl Rank {
         (from_first & (self.job.window() - 1)) as usize
     }
 
-    /// What the switch says to a probe.
-    fn told(&mut self, now_ns: u64, slot: usize, contributors: WorkerSet) -> Received {
+    /// What a switch says to a probe.
+    fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
+        let present = WorkerSet(repr.contributors);
+        let asked_by = WorkerId(repr.worker);
         let lane = &mut self.lanes[slot];
         lane.silences = 0;
-        lane.misses = self.job.everyone().without(contributors);
-        if lane.misses.is_empty() {
+        if repr.flags.contains(Flags::AGAIN) {
+            lane.misses = WorkerSet::EMPTY;
             self.enqueue(slot, Send::Fetch);
-        } else if lane.misses.contains(self.rank) {
-            self.enqueue(slot, Send::Values);
-        } else {
-            // Others are to come: one asks again, ever less often.
-            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            return Received::Told;
         }
+        // In a tree a rank does not know which switch answered, nor who is below it.
+        if self.place.is_flat(&self.job) {
+            lane.misses = self.place.complete().without(present);
+        }
+        lane.waits = true;
+        if !present.contains(asked_by) {
+            // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
+            // not help.
+            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
+            if !is_for_others || lane.timeouts > 1 {
+                self.enqueue(slot, Send::Values);
+                return Received::Told;
+            }
+        }
+        // Others are to come: one asks again, ever less often.
+        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+        self.ask_others(now_ns, slot);
         Received::Told
+    }
+
+    /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.
+    fn ask_others(&mut self, now_ns: u64, slot: usize) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        let lane = &self.lanes[slot];
+        let chunk = self.job.chunk(lane.sequence);
+        let is_flat = self.place.is_flat(&self.job);
+        let oldest = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.state == LaneState::InFlight && lane.waits)
+            .map(|lane| lane.first_order)
+            .min();
+        let misses = lane.misses.without(WorkerSet::only(self.rank));
+        if !is_flat {
+            for _ in 0..4.min(self.job.workers() - 1) {
+                // One that does not answer may have left, with all its sums.
+                let peer = peers.in_turn();
+                peers.say(peer, Word::Ask(chunk));
+            }
+        } else if oldest == Some(lane.first_order) {
+            for peer in misses.iter() {
+                peers.ask(now_ns, peer, chunk);
+            }
+        } else if let Some(peer) = misses
+            .iter()
+            .nth(lane.timeouts as usize % misses.len().max(1))
+        {
+            peers.ask(now_ns, peer, chunk);
+        }
+    }
+
+    /// Another rank asks, or has answered.
+    fn receive_word(
+        &mut self,
+        kind: Kind,
+        from: WorkerId,
+        slot: usize,
+        chunk: ChunkId,
+    ) -> Received {
+        let near = self.lanes[slot].sequence;
+        let asked = self.job.sequence_near(near, chunk);
+        let Some(peers) = &mut self.peers else {
+            return Received::NotOurs;
+        };
+        if kind == Kind::Here {
+            peers.heard(from);
+            return Received::Word;
+        }
+        peers.say(from, Word::Here(chunk));
+        if asked.is_some() && self.kept[slot].sequence == asked {
+            peers.say(from, Word::Sum(slot));
+        }
+        Received::Word
     }
 
     /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
@@ -363,6 +540,14 @@ impl Rank {
         let chunk = operation.chunk(index);
         let (is_integer, is_long) = (operation.is_integer(), operation.is_long());
         let window = u64::from(self.job.window());
+        if let Some(kept) = self.kept.get_mut(slot) {
+            kept.sequence = Some(lane.sequence);
+            kept.flags = repr.flags.with(Flags::PROBE, false).bits();
+            kept.scale = scale.bits();
+            kept.next_scale = repr.next_scale;
+            kept.values.clear();
+            kept.values.extend(packet.values_i32());
+        }
         let Chunk::Values(index) = chunk else {
             let lane = &mut self.lanes[slot];
             lane.agreed = told;
@@ -462,11 +647,17 @@ impl Rank {
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
     pub fn poll_timeout(&self) -> Option<u64> {
-        (!self.failed && self.earliest_ns != u64::MAX).then_some(self.earliest_ns)
+        let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
+        let due_ns = self.earliest_ns.min(peers_ns.unwrap_or(u64::MAX));
+        (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.failed {
+            return;
+        }
+        self.check_peers(now_ns);
         if now_ns < self.earliest_ns || self.failed {
             return;
         }
@@ -495,6 +686,21 @@ impl Rank {
             let chunk = self.job.chunk(sequence);
             let timeouts = self.config.max_timeouts;
             self.fail(RankError::Silent { chunk, timeouts });
+        }
+    }
+
+    fn check_peers(&mut self, now_ns: u64) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return;
+        }
+        let waits = |lane: &Lane| lane.state == LaneState::InFlight && lane.waits;
+        if !self.lanes.iter().any(waits) {
+            peers.forget();
+        } else if let Some((rank, chunk)) = peers.check(now_ns) {
+            self.fail(RankError::Gone { rank, chunk });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Values;
 use crate::Sent;
-use crate::job::ChunkId;
+use crate::job::{ChunkId, WorkerId};
 
 /// What a rank has to say.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,14 +23,29 @@ pub enum Event {
 pub enum RankError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port, and is this the first \
-         use of the job?"
+        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port?"
     )]
     Silent {
         /// The chunk.
         chunk: ChunkId,
         /// So many.
         timeouts: u32,
+    },
+    /// Another use of the same job has begun since.
+    #[error(
+        "chunk {chunk} is older than what its slot holds: is another job of the same number at work?"
+    )]
+    Superseded {
+        /// The chunk.
+        chunk: ChunkId,
+    },
+    /// A rank that is waited for does not answer.
+    #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it", .rank.0)]
+    Gone {
+        /// Which rank.
+        rank: WorkerId,
+        /// What it was asked for.
+        chunk: ChunkId,
     },
     /// Some rank's values held NaN or infinity.
     #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
@@ -62,6 +77,8 @@ pub enum Received {
     Answer,
     /// It told whom a chunk misses.
     Told,
+    /// Another rank asks, or has answered.
+    Word,
     /// Of a chunk that was answered before.
     Duplicate,
     /// Another job's, or no SUM.
@@ -79,6 +96,8 @@ pub struct RankCounters {
     pub operations: u64,
     /// Of the frames, those that asked.
     pub probes: u64,
+    /// Frames to other ranks: questions, answers, sums that they missed.
+    pub words: u64,
     /// Of the probes, those that were sent because later chunks were answered.
     pub early_probes: u64,
     /// Chunks whose exponent was guessed wrongly, and that were sent once more.
