@@ -11,7 +11,7 @@ use aggregation::rank::{Setup, Values};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
-use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, group, open};
+use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, open, sum};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 fn job(workers: u16) -> Job {
@@ -84,13 +84,9 @@ fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
                 else {
                     continue;
                 };
-                let anybody = Endpoint {
-                    ip: group(3).ip,
-                    mac: Mac([0xff; 6]),
-                };
-                let (to, addressee) = match came[0] & 1 {
-                    1 => (Destination::All, anybody),
-                    _ => {
+                let (to, addressee) = match came[..6] == sum(3).mac.0 {
+                    true => (Destination::All, sum(3)),
+                    false => {
                         let to = u16::from(came[5]);
                         (Destination::Worker(WorkerId(to)), endpoint(to))
                     }

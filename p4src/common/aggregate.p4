@@ -186,6 +186,17 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
+    // The same of a frame that is addressed to the job's sum: it goes to all. Switches that do not sum bring the one address
+    // up, the other down (docs/protocol.md, "All-reduce").
+    action sum_to_all(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.ethernet.dst[47:40] = 0x01;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
     // It goes on to the switch above, whoever it is addressed to: what that makes of it goes there.
     action ascend(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
@@ -220,18 +231,22 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         key = {
             ascends: exact;
             hdr.agg.probe: exact;
+            meta.way: ternary;
             presence: ternary;
         }
-        actions = { sum; ascend; }
+        actions = { sum; sum_to_all; ascend; }
         const default_action = sum(OUTCOME_AGAIN, 1);
         const entries = {
-            (0, 1, _): sum(OUTCOME_PROBED, 1);
-            (0, 0, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
-            (0, 0, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
-            (1, 1, _): ascend(OUTCOME_PROBED, 1);
-            (1, 0, PRESENT_NOBODY): ascend(OUTCOME_COMPLETED, 0);
-            (1, 0, PRESENT_OTHERS): ascend(OUTCOME_COMPLETED, 0);
-            (1, 0, _): ascend(OUTCOME_AGAIN, 1);
+            (0, 1, _, _): sum(OUTCOME_PROBED, 1);
+            (0, 0, WAY_GROUP, PRESENT_NOBODY): sum_to_all(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_GROUP, PRESENT_OTHERS): sum_to_all(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_GROUP, _): sum_to_all(OUTCOME_AGAIN, 1);
+            (0, 0, _, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
+            (0, 0, _, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
+            (1, 1, _, _): ascend(OUTCOME_PROBED, 1);
+            (1, 0, _, PRESENT_NOBODY): ascend(OUTCOME_COMPLETED, 0);
+            (1, 0, _, PRESENT_OTHERS): ascend(OUTCOME_COMPLETED, 0);
+            (1, 0, _, _): ascend(OUTCOME_AGAIN, 1);
         }
     }
     table when_incomplete {

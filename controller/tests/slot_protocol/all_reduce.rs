@@ -7,7 +7,7 @@ use aggregation::rank::Values;
 use cluster::drawn::pick;
 use cluster::ranks::{self, Config, Racks, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
-use host_agent::frames::{build, group, open};
+use host_agent::frames::{build, open, sum};
 
 use crate::p4_switch::{
     ARCHS, Admission, FIRST_WORKER_PORT, Outcome, P4Switch, Part, UP_PORT, VALUES, compile,
@@ -28,7 +28,7 @@ impl RankSwitch for P4Switch {
     ) {
         let from = Node::Worker(from);
         let to = match to {
-            Destination::All => group(self.job().id().0),
+            Destination::All => sum(self.job().id().0),
             Destination::Worker(rank) => endpoint(Node::Worker(rank)),
             Destination::Server => endpoint(Node::Server),
         };
@@ -226,7 +226,7 @@ impl RankSwitch for P4Tree {
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     ) {
         let to = match to {
-            Destination::All => group(self.top.job().id().0),
+            Destination::All => sum(self.top.job().id().0),
             Destination::Worker(rank) => endpoint(Node::Worker(rank)),
             Destination::Server => endpoint(Node::Server),
         };

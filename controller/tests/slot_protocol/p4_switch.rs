@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use cluster::{CellState, Node, SwitchModel};
-use host_agent::frames::{Endpoint, Mac, build, group, open};
+use host_agent::frames::{Endpoint, Mac, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
@@ -298,12 +298,9 @@ impl P4Switch {
             );
         }
         let to = [(forward::GROUP, u128::from(RESULTS_GROUP))];
-        self.insert(
-            forward::TABLE,
-            &[mac(group(job.id().0))],
-            forward::MULTICAST,
-            &to,
-        );
+        for all in [group(job.id().0), sum(job.id().0)] {
+            self.insert(forward::TABLE, &[mac(all)], forward::MULTICAST, &to);
+        }
         let replicas = (0..part.children).map(|child| Replica {
             port: FIRST_WORKER_PORT + u32::from(child),
             instance: 1 + child,

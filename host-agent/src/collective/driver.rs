@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{CollectiveError, Command, Config, Shared, Standing};
-use crate::frames::{Frames, build, group, open};
+use crate::frames::{Frames, build, open, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -121,7 +121,7 @@ impl<F: Frames + AsFd> Driver<F> {
                 return Ok(());
             };
             let to = match to {
-                Destination::All => group(job.id().0),
+                Destination::All => sum(job.id().0),
                 // Whoever asks the switch has the answer sent to itself.
                 Destination::Worker(to) if to == rank => me,
                 Destination::Worker(to) => match self.config.peers.get(usize::from(to.0)) {

@@ -92,6 +92,18 @@ pub fn group(job: u16) -> Endpoint {
     }
 }
 
+/// Whom a frame is addressed to that the switches are to sum, for all workers of the job: what comes of it goes to the
+/// [`group`]. Another Ethernet address, so that switches which do not sum know up from down.
+pub fn sum(job: u16) -> Endpoint {
+    let Endpoint { mac, ip } = group(job);
+    let [_, rest @ ..] = mac.0;
+    let [a, b, c, d, e] = rest;
+    Endpoint {
+        mac: Mac([0x02, a, b, c, d, e]),
+        ip,
+    }
+}
+
 /// Puts the headers in front of an aggregation frame. `frame`'s former content is dropped.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.clear();
