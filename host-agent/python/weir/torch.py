@@ -13,14 +13,13 @@ WEIR_WINDOW. WEIR_INTERFACE names the interface, ``eth0`` without.
 """
 
 import os
-import queue
-import threading
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 from . import Member
+from ._work import Kept, Waiter, Work
 
 _SUMMED = (torch.float32, torch.float16, torch.bfloat16, torch.int32)
 _C10D = torch._C._distributed_c10d
@@ -39,35 +38,6 @@ def _job():
         raise RuntimeError(f"weir: the environment names no job: {told}") from None
 
 
-def _raised(future):
-    """What a future holds; what failed is raised. In a callback that reaches those who wait in C++, too, as DDP does:
-    what `set_exception` leaves there is no exception to them."""
-    value = future.value()
-    if isinstance(value, Exception):
-        raise value
-    return value
-
-
-class _Waiter:
-    """A thread that waits for sums, in the order in which they come: that of the operations."""
-
-    def __init__(self):
-        self._waiting = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
-        self._thread.start()
-
-    def add(self, task, future):
-        self._waiting.put((task, future))
-
-    def _run(self):
-        while True:
-            task, future = self._waiting.get()
-            try:
-                future.set_result(task())
-            except Exception as error:  # noqa: BLE001: whoever waits is told
-                future.set_result(error)
-
-
 class WeirGroup(dist.ProcessGroup):
     """A process group whose sums go through a switch."""
 
@@ -77,6 +47,7 @@ class WeirGroup(dist.ProcessGroup):
         self._gloo = dist.ProcessGroupGloo(dist.PrefixStore("weir/gloo", store), rank, size, timeout)
         self._member = None
         self._waiter = None
+        self._kept = Kept()
         job = _job()
         # A group of fewer ranks than the job has is none that the switch knows.
         if job is not None and job["ranks"] == size and not _joined:
@@ -84,7 +55,7 @@ class WeirGroup(dist.ProcessGroup):
                 raise RuntimeError(f"weir: this host is rank {job['rank']} of its job, and rank {rank} for torch")
             interface = os.environ.get("WEIR_INTERFACE", "eth0")
             self._member = Member(interface, job["job"], rank, size, job["window"])
-            self._waiter = _Waiter()
+            self._waiter = Waiter()
             _joined.append(self._member)
 
     def getBackendName(self):
@@ -133,9 +104,9 @@ class WeirGroup(dist.ProcessGroup):
                     tensor.copy_(result.view(tensor.shape))
             return tensors
 
-        future = torch.futures.Future()
-        self._waiter.add(finish, future)
-        return _C10D._create_work_from_future(future.then(_raised))
+        work = Work(self._kept)
+        self._waiter.add(finish, work)
+        return work
 
     # What a switch cannot do.
 

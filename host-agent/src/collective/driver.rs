@@ -61,14 +61,15 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// Until the member is dropped, or something fails; then all who wait are told.
     pub fn run(mut self) {
-        if let Err(error) = self.serve() {
+        let ended = self.serve();
+        self.tell();
+        if let Err(error) = ended {
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
                 let _ = waiting.send(Err(error.clone()));
             }
             // Those that come later are told by their closed channel.
         }
-        self.tell();
     }
 
     fn serve(&mut self) -> Result<(), CollectiveError> {
@@ -150,6 +151,8 @@ impl<F: Frames + AsFd> Driver<F> {
         while let Some(event) = self.rank.poll_event() {
             match event {
                 Event::Done { operation, values } => {
+                    // Who has its sums finds them counted.
+                    self.tell();
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(Ok(values));
                     }
