@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, WorkerId};
-use aggregation::rank::{Event, Rank, RankCounters, RankError, Values};
+use aggregation::rank::{Event, NonFinite, Rank, RankCounters, RankError, Reduction, Sums, Values};
 use aggregation::rto::Retransmission;
 use aggregation::slot::SlotTable;
 use rand_chacha::ChaCha8Rng;
@@ -93,6 +93,8 @@ pub struct Config {
     pub pause_ns: u64,
     /// What every link does.
     pub faults: Faults,
+    /// What ranks do with all their operations.
+    pub reduction: Reduction,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -115,6 +117,7 @@ impl Config {
             delay_ns: 10_000,
             pause_ns: 60_000,
             faults,
+            reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
         }
     }
@@ -136,8 +139,8 @@ pub enum RankEnd {
 pub struct Report {
     /// By rank, how it ended.
     pub ends: Vec<RankEnd>,
-    /// By rank and operation, the sums.
-    pub sums: Vec<Vec<Values>>,
+    /// By rank and operation, what came of it.
+    pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
     /// By rank.
     pub counters: Vec<RankCounters>,
     /// What the network did.
@@ -161,7 +164,7 @@ enum Happens {
 struct Member {
     machine: Rank,
     given: usize,
-    sums: Vec<Values>,
+    sums: Vec<Result<Sums, NonFinite>>,
     end: RankEnd,
     wake_ns: Option<u64>,
     to_switch: Link,
@@ -264,11 +267,12 @@ impl<S: RankSwitch> Run<'_, S> {
         match happens {
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
+                let reduction = self.config.reduction;
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
                 // One that has failed takes nothing.
-                let _ = member.machine.submit(inputs(given, rank));
+                let _ = member.machine.submit_as(inputs(given, rank), reduction);
                 if given + 1 < self.operations {
                     self.plan_submission(rank);
                 }
@@ -321,7 +325,7 @@ impl<S: RankSwitch> Run<'_, S> {
         let member = self.member(rank);
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { values, .. } => member.sums.push(values),
+                Event::Done { outcome, .. } => member.sums.push(outcome),
                 Event::Failed(error) => member.end = RankEnd::Failed(error),
             }
         }

@@ -21,7 +21,7 @@ pub fn exponent<T: Float>(values: &[T]) -> Option<Exponent> {
 pub fn encode<T: Float>(
     values: &[T],
     exponent: Exponent,
-    workers: u8,
+    workers: u16,
     draws: Option<Draws>,
     words: &mut [u8],
 ) {
@@ -40,8 +40,8 @@ pub fn encode<T: Float>(
 pub fn decode<T: Float>(
     words: &[u8],
     exponent: Exponent,
-    workers: u8,
-    divisor: u8,
+    workers: u16,
+    divisor: u16,
     values: &mut [T],
 ) -> u32 {
     // Σq · (2^e / (L · divisor)): the divisor costs no rounding of its own.
@@ -104,11 +104,11 @@ mod tests {
             Exponent::ZERO => wanted,
             wanted => Exponent::from_bits(wanted.bits().saturating_add(spare)),
         };
-        let workers = blocks.len() as u8;
+        let workers = blocks.len() as u16;
         let mut sums = vec![0_i32; blocks[0].len()];
         for (rank, block) in blocks.iter().enumerate() {
             let mut words = vec![0; 4 * block.len()];
-            let draws = rounding.draws(rank as u8, 3);
+            let draws = rounding.draws(rank as u16, 3);
             encode(block, used, workers, draws, &mut words);
             for (sum, word) in sums.iter_mut().zip(words.as_chunks().0) {
                 *sum = sum
@@ -127,7 +127,7 @@ mod tests {
         average: bool,
         rounding: Rounding,
     ) -> Result<(), TestCaseError> {
-        let workers = blocks.len() as u8;
+        let workers = blocks.len() as u16;
         let divisor = if average { workers } else { 1 };
         let (words, used) = summed(blocks, spare, rounding);
         let mut results = vec![zero; blocks[0].len()];
@@ -162,7 +162,7 @@ mod tests {
 
     /// Blocks of ranks, equally long.
     fn blocks() -> impl Strategy<Value = Vec<Vec<f32>>> {
-        (1..=32_usize, 1..300_usize).prop_flat_map(|(ranks, length)| {
+        (1..=70_usize, 1..300_usize).prop_flat_map(|(ranks, length)| {
             prop::collection::vec(prop::collection::vec(finite(), length), ranks)
         })
     }
@@ -171,7 +171,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn frames_are_the_references(values in prop::collection::vec(finite(), 1..300), workers in 1..=32_u8, above in 0..3_u8) {
+        fn frames_are_the_references(values in prop::collection::vec(finite(), 1..300), workers in 1..=1024_u16, above in 0..3_u8) {
             let own = exponent(&values).unwrap();
             let used = Exponent::from_bits(own.bits().saturating_add(above));
             let mut words = vec![0; 4 * values.len()];
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_bound_is_close() {
         let reached = |blocks: &[Vec<f32>], spare, rounding| {
-            let workers = blocks.len() as u8;
+            let workers = blocks.len() as u16;
             let (words, used) = summed(blocks, spare, rounding);
             let mut results = vec![0.0; blocks[0].len()];
             let largest = decode(&words, used, workers, 1, &mut results);

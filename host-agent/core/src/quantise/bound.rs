@@ -12,8 +12,8 @@ const OWN_ROUNDING: f64 = 1.0 + 1.0 / (1 << 19) as f64;
 /// the ranks, each half a step or a step, and that of the result to its type. Infinite, if a result is.
 pub fn of_chunk<T: Float>(
     exponent: Exponent,
-    workers: u8,
-    divisor: u8,
+    workers: u16,
+    divisor: u16,
     rounding: Rounding,
     largest: u32,
 ) -> f64 {
@@ -25,6 +25,11 @@ pub fn of_chunk<T: Float>(
         bound += half_ulp::<T>(largest);
     }
     bound * OWN_ROUNDING
+}
+
+/// The same of integers: their sums are exact, modulo what their type holds, and a mean is cut off toward zero.
+pub fn of_integers(divisor: u16) -> f64 {
+    f64::from(divisor - 1) / f64::from(divisor)
 }
 
 /// The most that a number of at most this magnitude is off by when it is rounded to the type.

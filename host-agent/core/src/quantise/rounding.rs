@@ -27,7 +27,7 @@ impl Rounding {
     }
 
     /// What one item of a rank is rounded by; `None` for the nearest.
-    pub fn draws(self, rank: u8, item: u64) -> Option<Draws> {
+    pub fn draws(self, rank: u16, item: u64) -> Option<Draws> {
         match self {
             Rounding::Nearest => None,
             Rounding::Stochastic { seed } => Some(Draws::new(seed, rank, item)),
@@ -44,7 +44,7 @@ pub struct Draws {
 
 impl Draws {
     /// Those of a rank's item.
-    pub fn new(seed: u64, rank: u8, item: u64) -> Self {
+    pub fn new(seed: u64, rank: u16, item: u64) -> Self {
         let key = mix64(mix64(mix64(seed) ^ u64::from(rank)) ^ item);
         Self {
             low: key as u32,
