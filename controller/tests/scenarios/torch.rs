@@ -55,6 +55,18 @@ fn all_are_right(test: &str, file: &str, environment: &str) {
 }
 
 #[test]
-fn sums_of_all_types_and_a_failure_in_all_ways_to_wait() {
-    all_are_right("all_reduce.py", "all_reduce.py", "");
+fn sums_of_all_types_and_failures_in_all_ways_to_wait() {
+    all_are_right("torch sums", "all_reduce.py", "");
+}
+
+/// What is not finite goes by Gloo; the rest is rounded by chance.
+#[test]
+fn what_is_not_finite_goes_host_to_host() {
+    let settings = ", WEIR_NON_FINITE: gloo, WEIR_ROUNDING: \"stochastic:7\"";
+    all_are_right("torch sums by Gloo", "all_reduce.py", settings);
+}
+
+#[test]
+fn settings_that_differ_are_told_to_all_ranks() {
+    all_are_right("torch settings", "settings.py", "");
 }

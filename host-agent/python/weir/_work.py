@@ -58,14 +58,16 @@ class Work(_C10D.Work):
         self._done = threading.Event()
         self._result = None
         self._error = None
+        # What the sums are off by at most; None before they are there, and if a switch did not make them.
+        self.error_bound = None
         # The one that is set, and the one that raises.
         self._futures = None
         kept.add(self)
 
-    def finish(self, result=None, error=None):
+    def finish(self, result=None, error_bound=None, error=None):
         """Said once: the result, or what failed."""
         with self._lock:
-            self._result, self._error = result, error
+            self._result, self.error_bound, self._error = result, error_bound, error
             self._done.set()
             futures = self._futures
         if futures is not None:
@@ -115,20 +117,27 @@ class Waiter:
 
     def __init__(self):
         self._waiting = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="weir sums", daemon=True).start()
+        self._thread = None
+        self._lock = threading.Lock()
 
     def add(self, task, work):
-        """The work's result is what the task gives."""
-        self._waiting.put((task, work))
+        """The task gives the work's result, and what that is off by at most."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
+                self._thread.start()
+            self._waiting.put((task, work))
 
     def _run(self):
         while True:
-            task, work = self._waiting.get()
-            try:
-                result = task()
-            except Exception as error:  # noqa: BLE001: whoever waits is told
-                work.finish(error=error)
-            else:
-                work.finish(result)
-            # What is done is nobody's any more, not even of a loop that waits for the next.
-            del task, work
+            # In a call of its own: what is done is held by no name while the loop waits.
+            _end(*self._waiting.get())
+
+
+def _end(task, work):
+    try:
+        result, error_bound = task()
+    except Exception as error:  # noqa: BLE001: whoever waits is told
+        work.finish(error=error)
+    else:
+        work.finish(result, error_bound)
