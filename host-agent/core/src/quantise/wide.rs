@@ -52,6 +52,22 @@ widened! {
     decode, decode_plain, (words: &[u8], factor: f64, values: &mut [f32]) -> u32
 }
 
+widened! {
+    /// The bits of the nearest numbers of eight digits, ties to even: the upper half of binary32's.
+    upper_halves, upper_halves_plain, (values: &[f32], halves: &mut [u16])
+}
+
+#[inline(always)]
+fn upper_halves_plain(values: &[f32], halves: &mut [u16]) {
+    for (half, value) in halves.iter_mut().zip(values) {
+        let bits = value.to_bits();
+        // Half a step up, or just below it if the digit before is even: a carry does the rest, up to infinity.
+        let rounded = bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16;
+        let is_nan = bits << 1 > 0xFF00_0000;
+        *half = if is_nan { bits >> 16 | 0x40 } else { rounded } as u16;
+    }
+}
+
 #[inline(always)]
 fn largest_magnitude_plain(values: &[f32]) -> u32 {
     values
@@ -140,6 +156,10 @@ mod tests {
             encode_drawn(&values, factor, draws, 7, &mut wide);
             encode_drawn_plain(&values, factor, draws, 7, &mut plain);
             prop_assert_eq!(&wide, &plain);
+            let (mut wide, mut plain) = (vec![0; values.len()], vec![0; values.len()]);
+            upper_halves(&values, &mut wide);
+            upper_halves_plain(&values, &mut plain);
+            prop_assert_eq!(wide, plain);
             let words: Vec<u8> = sums.iter().flat_map(|sum| sum.to_be_bytes()).collect();
             let factor = 2_f64.powi(exponent) / 715_827_882.0;
             let (mut wide, mut plain) = (vec![0.0; sums.len()], vec![0.0; sums.len()]);
