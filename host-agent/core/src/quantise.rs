@@ -104,7 +104,7 @@ fn round_ties_even(x: f64) -> i32 {
     (x + SHIFT).to_bits() as i32
 }
 
-/// One element of a sum: Σq · (2^e / L).
+/// One element of a sum: Σq · (2^e / L). One division a block: one a value would cost more than all the rest.
 pub fn dequantise(sum: i32, exponent: Exponent, workers: u16) -> f64 {
     f64::from(sum) * step(exponent, workers)
 }

@@ -209,6 +209,35 @@ fn without_faults_nothing_is_sent_twice() {
     assert!(seen.iter().all(|seen| seen.sums > 15), "{seen:?}");
 }
 
+/// What is rounded by chance is rounded alike however often it is sent.
+#[test]
+fn the_network_changes_no_bit() {
+    let faults = Faults {
+        loss: 0.1,
+        duplicate: 0.1,
+        reorder: 0.2,
+        reorder_ns: 300_000,
+    };
+    let mut again = 0;
+    for seed in 0..20 {
+        let [calm, wild] = [Faults::NONE, faults].map(|faults| {
+            let mut config = config(seed, 3, 4, faults);
+            config.reduction.rounding = Rounding::Stochastic { seed };
+            let job = aggregation::Job::new(config.job).unwrap();
+            let inputs = |operation, rank| input(seed, operation, rank);
+            let report = run(&config, &mut SlotSwitch::new(job), 12, &inputs).unwrap();
+            check(&config, &report, 12);
+            report
+        });
+        assert_eq!(calm.sums, wild.sums);
+        let counters = wild.counters.iter();
+        again += counters
+            .map(|counters| counters.sent.retransmitted_frames - counters.probes)
+            .sum::<u64>();
+    }
+    assert!(again > 20, "{again}");
+}
+
 /// What is lost is sent again, and little else: of values no more than what was lost of them.
 #[test]
 fn loss_costs_what_was_lost() {
