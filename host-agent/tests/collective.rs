@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Setup, Values};
+use aggregation::rank::{Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
@@ -133,7 +133,7 @@ fn sums_are_the_same_at_all_ranks() {
                 all.collect()
             })
             .collect();
-        let sums: Vec<Vec<Values>> = pending
+        let sums: Vec<Vec<Sums>> = pending
             .into_iter()
             .map(|pending| {
                 let sums = pending
@@ -144,16 +144,20 @@ fn sums_are_the_same_at_all_ranks() {
             .collect();
         assert!(sums.iter().all(|own| *own == sums[0]));
         for (operation, length) in lengths.iter().enumerate() {
-            let Values::Floats(sums) = &sums[0][operation] else {
+            let bound = sums[0][operation].error_bound;
+            let Values::Floats(sums) = &sums[0][operation].values else {
                 panic!("other values");
             };
             assert_eq!(sums.len(), *length);
             for (index, sum) in sums.iter().enumerate() {
                 let exact = (index as f64 - 300.0) * 6.0 / (operation + 1) as f64;
+                // The values are rounded to binary32 before they are summed.
+                let own = 3.0 * f64::from(f32::EPSILON) * exact.abs();
                 assert!(
-                    (f64::from(*sum) - exact).abs() <= 1e-4 * exact.abs().max(1.0),
-                    "{sum} {exact}"
+                    (f64::from(*sum) - exact).abs() <= bound + own,
+                    "{sum} {exact} {bound}"
                 );
+                assert!(bound < 0.1, "{bound}");
             }
         }
         let asked: u64 = members
@@ -178,4 +182,44 @@ fn a_rank_that_does_not_come_is_named() {
     let third = members[1].all_reduce(values(1, 0, 10)).unwrap();
     assert!(second.wait(Duration::from_secs(10)).is_ok());
     assert!(third.wait(Duration::from_secs(10)).is_ok());
+}
+
+/// All ranks are told of a value that is not finite at one of them, and the next operation has its sums.
+#[test]
+fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
+    for length in [3, 40_000] {
+        let (_switch, members) = network(3, None);
+        let halves = |value: f32| Values::Float16s(vec![f16::from_f32(value); length]);
+        let average = Reduction {
+            average: true,
+            ..Reduction::default()
+        };
+        let pending: Vec<_> = members
+            .iter()
+            .enumerate()
+            .map(|(rank, member)| {
+                let broken = if rank == 1 { f32::INFINITY } else { 1.0 };
+                let broken = member.all_reduce(halves(broken)).unwrap();
+                (
+                    broken,
+                    member.all_reduce_as(halves(60_000.0), average).unwrap(),
+                )
+            })
+            .collect();
+        for (broken, next) in pending {
+            let error = broken.wait(Duration::from_secs(60)).unwrap_err();
+            assert!(
+                matches!(error, CollectiveError::NonFinite(at) if at.operation == 0 && at.index == 0),
+                "{error}"
+            );
+            let sums = next.wait(Duration::from_secs(60)).unwrap();
+            assert_eq!(sums.values, halves(60_000.0));
+            assert!(sums.error_bound <= 32.0, "{}", sums.error_bound);
+        }
+        for member in &members {
+            // Who has its sums finds them counted.
+            let (counters, _) = member.counters();
+            assert_eq!((counters.operations, counters.non_finite), (1, 1));
+        }
+    }
 }

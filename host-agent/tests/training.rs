@@ -288,7 +288,7 @@ fn a_switch_that_sums_gives_the_reference_runs_weights() {
     let worker = ended.workers[0].as_ref().unwrap();
     if server.sent.retransmitted_frames == 0 {
         assert_eq!(server.sent.frames, chunks);
-        assert_eq!(server.sent.bytes, 3 * 196 * 1086 + (3 * 16 + 16) * 62);
+        assert_eq!(server.sent.bytes, 3 * 196 * 1090 + (3 * 16 + 16) * 66);
         assert_eq!(worker.sent.bytes, server.sent.bytes);
     }
 }

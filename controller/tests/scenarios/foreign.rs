@@ -73,7 +73,7 @@ fn horovod() -> Option<PathBuf> {
 }
 
 /// Where the Python is that has PyTorch, for which the package `weir` was built.
-fn torch() -> Option<PathBuf> {
+pub fn torch() -> Option<PathBuf> {
     folder_with("WEIR_TORCH", "python3")
 }
 

@@ -5,7 +5,9 @@ use std::collections::BinaryHeap;
 
 use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
-use aggregation::rank::{Event, Rank, RankCounters, RankError, Setup, Values};
+use aggregation::rank::{
+    Event, NonFinite, Rank, RankCounters, RankError, Reduction, Setup, Sums, Values,
+};
 use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -36,6 +38,8 @@ pub struct Config {
     pub dead_after_ns: Option<u64>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
+    /// What ranks do with all their operations.
+    pub reduction: Reduction,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -61,6 +65,7 @@ impl Config {
             racks: None,
             dead_after_ns: Some(100 * MS),
             deaths: Vec::new(),
+            reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
         }
     }
@@ -84,8 +89,8 @@ pub enum RankEnd {
 pub struct Report {
     /// By rank, how it ended.
     pub ends: Vec<RankEnd>,
-    /// By rank and operation, the sums.
-    pub sums: Vec<Vec<Values>>,
+    /// By rank and operation, what came of it.
+    pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
     /// By rank.
     pub counters: Vec<RankCounters>,
     /// What the network did.
@@ -110,7 +115,7 @@ enum Happens {
 struct Member {
     machine: Rank,
     given: usize,
-    sums: Vec<Values>,
+    sums: Vec<Result<Sums, NonFinite>>,
     end: RankEnd,
     wake_ns: Option<u64>,
     to_switch: Link,
@@ -232,11 +237,12 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
+                let reduction = self.config.reduction;
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
                 // One that has failed takes nothing.
-                let _ = member.machine.submit(inputs(given, rank));
+                let _ = member.machine.submit_as(inputs(given, rank), reduction);
                 if given + 1 < self.operations {
                     self.plan_submission(rank);
                 }
@@ -289,7 +295,7 @@ impl<S: RankSwitch> Run<'_, S> {
         let member = self.member(rank);
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { values, .. } => member.sums.push(values),
+                Event::Done { outcome, .. } => member.sums.push(outcome),
                 Event::Failed(error) => member.end = RankEnd::Failed(error),
             }
         }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Setup, Values};
+use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EthernetFrames, Mac};
@@ -17,10 +17,18 @@ use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
+pyo3::create_exception!(
+    weir,
+    NonFinite,
+    PyRuntimeError,
+    "Some rank's values held NaN or infinity: the operation has no sums, at any rank."
+);
+
 /// A rank of a job, on an Ethernet interface.
 #[pyclass]
 struct Member {
     member: collective::Member,
+    rounding: Rounding,
 }
 
 /// Sums that are to come.
@@ -53,9 +61,12 @@ fn endpoint(interface: &str) -> PyResult<Endpoint> {
 
 #[pymethods]
 impl Member {
-    /// Opens an interface, and joins a job that a switch has been told of.
+    /// Opens an interface, and joins a job that a switch has been told of. Values are rounded to the nearest, or by chance, of
+    /// which `stochastic` is the seed.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256))]
+    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256, stochastic = None))]
+    // They are Python's, which has names for them.
+    #[allow(clippy::too_many_arguments)]
     fn new(
         interface: &str,
         job: u16,
@@ -63,6 +74,7 @@ impl Member {
         ranks: u16,
         window: u32,
         values_per_packet: u16,
+        stochastic: Option<u64>,
     ) -> PyResult<Member> {
         if rank >= ranks {
             let told = format!("rank {rank} of {ranks} ranks: ranks count from 0");
@@ -88,40 +100,53 @@ impl Member {
         let frames = EthernetFrames::open(interface)?;
         Ok(Member {
             member: collective::Member::start(config, frames)?,
+            rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
 
-    /// Sums values over all ranks: `length` of them from `address` on, int32 if they are `integers`, else float32. They are
-    /// copied before this returns.
-    fn all_reduce(&self, address: usize, length: usize, integers: bool) -> PyResult<Sums> {
-        if address == 0 || !address.is_multiple_of(4) {
-            return Err(PyValueError::new_err(
-                "values stand at a multiple of 4 bytes",
-            ));
-        }
+    /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
+    /// returns.
+    fn all_reduce(
+        &self,
+        address: usize,
+        length: usize,
+        dtype: &str,
+        average: bool,
+    ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
-        // lock is held.
+        // lock is held. Any bits are a value of each of these types.
         let values = unsafe {
-            match integers {
-                true => Values::Integers(
-                    std::slice::from_raw_parts(address as *const i32, length).to_vec(),
-                ),
-                false => Values::Floats(
-                    std::slice::from_raw_parts(address as *const f32, length).to_vec(),
-                ),
+            match dtype {
+                "float32" => Values::Floats(copied::<f32>(address, length)?),
+                "float16" => Values::Float16s(copied::<f16>(address, length)?),
+                "bfloat16" => Values::Bfloat16s(copied::<bf16>(address, length)?),
+                "int32" => Values::Integers(copied::<i32>(address, length)?),
+                "int8" => Values::Int8s(copied::<i8>(address, length)?),
+                _ => {
+                    let told = format!(
+                        "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
+                    );
+                    return Err(PyValueError::new_err(told));
+                }
             }
         };
-        let pending = self.member.all_reduce(values).map_err(told)?;
+        let reduction = Reduction {
+            average,
+            rounding: self.rounding,
+        };
+        let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
         })
     }
 
-    /// Operations that are done, frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.
-    fn counters(&self) -> [(&'static str, u64); 7] {
+    /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
+    /// again, probes, chunks whose exponent was guessed wrongly, timeouts.
+    fn counters(&self) -> [(&'static str, u64); 8] {
         let (counters, _) = self.member.counters();
         [
             ("operations", counters.operations),
+            ("non_finite", counters.non_finite),
             ("frames", counters.sent.frames),
             ("bytes", counters.sent.bytes),
             ("frames_again", counters.sent.retransmitted_frames),
@@ -134,8 +159,9 @@ impl Member {
 
 #[pymethods]
 impl Sums {
-    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given.
-    fn wait(&self, py: Python<'_>, address: usize, length: usize, seconds: f64) -> PyResult<()> {
+    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given. Gives what
+    /// they are off by at most.
+    fn wait(&self, py: Python<'_>, address: usize, length: usize, seconds: f64) -> PyResult<f64> {
         let pending = self
             .pending
             .lock()
@@ -145,29 +171,61 @@ impl Sums {
             pending.ok_or_else(|| PyRuntimeError::new_err("these sums were waited for before"))?;
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let values = py.detach(|| pending.wait(timeout)).map_err(told)?;
-        if values.len() != length || address == 0 || !address.is_multiple_of(4) {
-            return Err(PyValueError::new_err(
-                "the sums are as many as the values were",
-            ));
-        }
-        // SAFETY: the caller says that there is room for as many values there, which nobody else touches; both types have 4
-        // bytes, and `values` is memory of our own.
+        let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
+        // SAFETY: the caller says that there is room for `length` values of this type there, which nobody else touches.
         unsafe {
-            let to = address as *mut u8;
-            let from = match &values {
-                Values::Floats(values) => values.as_ptr().cast::<u8>(),
-                Values::Integers(values) => values.as_ptr().cast::<u8>(),
-            };
-            std::ptr::copy_nonoverlapping(from, to, 4 * length);
+            match &sums.values {
+                Values::Floats(values) => put(values, address, length)?,
+                Values::Float16s(values) => put(values, address, length)?,
+                Values::Bfloat16s(values) => put(values, address, length)?,
+                Values::Integers(values) => put(values, address, length)?,
+                Values::Int8s(values) => put(values, address, length)?,
+            }
         }
-        Ok(())
+        Ok(sums.error_bound)
     }
+}
+
+fn is_aligned<T>(address: usize) -> PyResult<()> {
+    if address == 0 || !address.is_multiple_of(align_of::<T>()) {
+        return Err(PyValueError::new_err(format!(
+            "values stand at a multiple of {} bytes",
+            align_of::<T>()
+        )));
+    }
+    Ok(())
+}
+
+/// A copy of values.
+///
+/// # Safety
+/// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
+unsafe fn copied<T: Copy>(address: usize, length: usize) -> PyResult<Vec<T>> {
+    is_aligned::<T>(address)?;
+    // SAFETY: said above.
+    Ok(unsafe { std::slice::from_raw_parts(address as *const T, length) }.to_vec())
+}
+
+/// Writes values.
+///
+/// # Safety
+/// There is room for `length` values of this type at `address`, if that is aligned, and nobody else touches it meanwhile.
+unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<()> {
+    is_aligned::<T>(address)?;
+    if values.len() != length {
+        return Err(PyValueError::new_err(
+            "the sums are as many as the values were",
+        ));
+    }
+    // SAFETY: said above; `values` is memory of our own.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, length) };
+    Ok(())
 }
 
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Timeout { .. } => PyTimeoutError::new_err(error.to_string()),
+        CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
         CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
@@ -178,5 +236,6 @@ fn told(error: CollectiveError) -> PyErr {
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Member>()?;
-    module.add_class::<Sums>()
+    module.add_class::<Sums>()?;
+    module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::Destination;
-use aggregation::rank::{Event, Rank, Setup, Values};
+use aggregation::rank::{Event, Rank, Setup, Sums};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -30,7 +30,7 @@ pub struct Driver<F> {
     shared: Arc<Shared>,
     origin: Instant,
     /// Who waits for which operation.
-    waiting: HashMap<u64, Sender<Result<Values, CollectiveError>>>,
+    waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
     payload: Vec<u8>,
     frame: Vec<u8>,
     foreign: u64,
@@ -61,14 +61,15 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// Until the member is dropped, or something fails; then all who wait are told.
     pub fn run(mut self) {
-        if let Err(error) = self.serve() {
+        let ended = self.serve();
+        self.tell();
+        if let Err(error) = ended {
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
                 let _ = waiting.send(Err(error.clone()));
             }
             // Those that come later are told by their closed channel.
         }
-        self.tell();
     }
 
     fn serve(&mut self) -> Result<(), CollectiveError> {
@@ -98,7 +99,11 @@ impl<F: Frames + AsFd> Driver<F> {
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(Command { values, answer }) => match self.rank.submit(values) {
+                Ok(Command {
+                    values,
+                    reduction,
+                    answer,
+                }) => match self.rank.submit_as(values, reduction) {
                     Ok(operation) => {
                         self.waiting.insert(operation, answer);
                     }
@@ -155,9 +160,11 @@ impl<F: Frames + AsFd> Driver<F> {
     fn take_events(&mut self) -> Result<(), CollectiveError> {
         while let Some(event) = self.rank.poll_event() {
             match event {
-                Event::Done { operation, values } => {
+                Event::Done { operation, outcome } => {
+                    // Who has its sums finds them counted.
+                    self.tell();
                     if let Some(waiting) = self.waiting.remove(&operation) {
-                        let _ = waiting.send(Ok(values));
+                        let _ = waiting.send(outcome.map_err(CollectiveError::from));
                     }
                 }
                 Event::Failed(error) => return Err(error.into()),

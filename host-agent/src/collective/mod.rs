@@ -14,7 +14,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aggregation::job::{ChunkId, WorkerSet};
-use aggregation::rank::{OpeningError, RankCounters, RankError, Setup, SubmitError, Values};
+use aggregation::rank::{
+    NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
+};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
@@ -39,6 +41,9 @@ pub enum CollectiveError {
     /// The rank gave up.
     #[error(transparent)]
     Rank(#[from] RankError),
+    /// Some rank's values are not finite. All ranks are told so of this operation, and go on with the next.
+    #[error(transparent)]
+    NonFinite(#[from] NonFinite),
     /// The operation was not taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),
@@ -89,13 +94,13 @@ fn waiting(stands: Option<Standing>) -> String {
 /// Sums that are to come.
 #[derive(Debug)]
 pub struct Pending {
-    sums: Receiver<Result<Values, CollectiveError>>,
+    sums: Receiver<Result<Sums, CollectiveError>>,
     shared: Arc<Shared>,
 }
 
 impl Pending {
     /// Waits for the sums, but not longer than that.
-    pub fn wait(self, timeout: Duration) -> Result<Values, CollectiveError> {
+    pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         match self.sums.recv_timeout(timeout) {
             Ok(sums) => sums,
             Err(RecvTimeoutError::Timeout) => Err(CollectiveError::Timeout {
@@ -126,7 +131,8 @@ impl Shared {
 
 struct Command {
     values: Values,
-    answer: Sender<Result<Values, CollectiveError>>,
+    reduction: Reduction,
+    answer: Sender<Result<Sums, CollectiveError>>,
 }
 
 /// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
@@ -167,9 +173,22 @@ impl Member {
 
     /// Gives values to be summed over all ranks.
     pub fn all_reduce(&self, values: Values) -> Result<Pending, CollectiveError> {
+        self.all_reduce_as(values, Reduction::default())
+    }
+
+    /// The same, averaged or rounded otherwise.
+    pub fn all_reduce_as(
+        &self,
+        values: Values,
+        reduction: Reduction,
+    ) -> Result<Pending, CollectiveError> {
         let (answer, sums) = mpsc::channel();
         let commands = self.commands.as_ref().ok_or(CollectiveError::Closed)?;
-        let sent = commands.send(Command { values, answer });
+        let sent = commands.send(Command {
+            values,
+            reduction,
+            answer,
+        });
         sent.map_err(|_| CollectiveError::Closed)?;
         // Full only if it was written to 2⁶⁴ times: it wakes then, too.
         let _ = self.wake.write(1);

@@ -85,7 +85,7 @@ fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
     (0..blocks[0].len())
         .map(|index| {
             let sum: i64 = quantised.iter().map(|block| block[index]).sum();
-            (sum as f64 * bound / limit / workers) as f32
+            (sum as f64 * (bound / limit) / workers) as f32
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
 //! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
+//! `quantise`: values into frames, beside memcpy.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
@@ -16,6 +17,7 @@ mod lateness;
 mod load;
 mod lpm;
 mod qq;
+mod quantise;
 mod router;
 mod row;
 mod support;
@@ -31,7 +33,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -75,6 +77,9 @@ const BENCHES: &[Bench] = &[
     (idle::NAMES, |_| idle::run()),
 ];
 
+/// Those of `quantise`.
+const OF_NUMBERS: &[Bench] = &[(quantise::NAMES, |_| quantise::run())];
+
 /// Measures everything; `Ok(false)` if a goal was missed.
 pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "lateness" {
@@ -96,7 +101,11 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let wanted = |name: &&str| name.contains(&args.row);
     let mut rows = Vec::new();
-    for (names, bench) in BENCHES {
+    let benches = match args.subject.as_str() {
+        "quantise" => OF_NUMBERS,
+        _ => BENCHES,
+    };
+    for (names, bench) in benches {
         if names.iter().any(wanted) {
             eprintln!("measuring {} …", names.join(", "));
             rows.extend(bench(args)?.into_iter().filter(|r| wanted(&r.name)));

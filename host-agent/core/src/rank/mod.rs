@@ -34,15 +34,17 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::Destination;
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
-use crate::quantise::{Exponent, dequantise, quantise};
+use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Attempt, Lane, LaneState, Send};
 use operation::{Chunk, Operation};
 use peers::{Kept, Peers, Word};
 
+pub use crate::quantise::rounding::Rounding;
+pub use half::{bf16, f16};
 pub use opening::{Opening, OpeningError};
-pub use operation::Values;
-pub use outcome::{Event, RankCounters, RankError, Received, SubmitError};
+pub use operation::{Reduction, Values};
+pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
 /// that which binary32 would keep; beyond, the chunk is sent once more.
@@ -150,6 +152,11 @@ impl Rank {
     /// Takes values to be summed over all ranks, and gives the operation's number. Every rank must submit operations of the same
     /// kinds and lengths in the same order.
     pub fn submit(&mut self, values: Values) -> Result<u64, SubmitError> {
+        self.submit_as(values, Reduction::default())
+    }
+
+    /// The same, averaged or rounded otherwise.
+    pub fn submit_as(&mut self, values: Values, reduction: Reduction) -> Result<u64, SubmitError> {
         if self.failed {
             return Err(SubmitError::Failed);
         }
@@ -157,7 +164,7 @@ impl Rank {
             return Err(SubmitError::Empty);
         }
         let id = self.submitted;
-        let operation = Operation::new(&self.job, id, self.items, values);
+        let operation = Operation::new(&self.job, id, self.items, values, reduction);
         self.submitted += 1;
         self.items += operation.items();
         self.operations.push_back(operation);
@@ -189,15 +196,30 @@ impl Rank {
         if lane.state != LaneState::Idle || lane.item >= self.items {
             return;
         }
-        let scale = match self.chunk_of(lane.item) {
-            Some((operation, chunk)) => match chunk {
-                Chunk::ScaleOnly => Exponent::ZERO,
-                Chunk::Values(_) if operation.is_integer() => Exponent::ZERO,
-                Chunk::Values(_) if operation.is_long() => lane.agreed,
-                Chunk::Values(_) => lane.guess(),
-            },
-            None => return,
+        let Some((at, item)) = self.locate(lane.item) else {
+            return;
         };
+        let operation = &self.operations[at];
+        let scale = match operation.chunk(item) {
+            Chunk::ScaleOnly => Exponent::ZERO,
+            Chunk::Values(_) if operation.is_integer() => Exponent::ZERO,
+            Chunk::Values(_) if operation.is_long() => lane.agreed,
+            Chunk::Values(_) => lane.guess(),
+        };
+        // Each chunk's exponent is read from its values once, when a frame first has to say it: of a long operation a window
+        // ahead, so that the values are at hand when they are sent.
+        let ahead = item + u64::from(self.job.window());
+        let (own, next) = match operation.is_long() {
+            true if ahead < operation.items() => (lane.next, operation.exponent(&self.job, ahead)),
+            true => (lane.next, Some(Exponent::ZERO)),
+            false => (operation.exponent(&self.job, item), Some(Exponent::ZERO)),
+        };
+        let own = match operation.chunk(item) {
+            Chunk::ScaleOnly => Some(Exponent::ZERO),
+            Chunk::Values(_) => own,
+        };
+        let lane = &mut self.lanes[slot];
+        (lane.own, lane.next) = (own, next);
         self.lanes[slot].start(scale);
         self.enqueue(slot, Send::Values);
     }
@@ -214,26 +236,15 @@ impl Rank {
     /// The exponent that this rank wants the largest of to be known of in the answer to a lane's item: its own, if it was sent
     /// on a guess; else that of the lane's next chunk of the same operation.
     fn wanted(&self, lane: &Lane) -> Exponent {
-        let Some((operation, chunk)) = self.chunk_of(lane.item) else {
+        let Some((operation, _)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
         };
-        if operation.is_integer() {
-            return Exponent::ZERO;
-        }
-        if operation.is_long() {
-            let next = lane.item - operation.first + u64::from(self.job.window());
-            return match next < operation.items() {
-                true => match operation.chunk(next) {
-                    Chunk::Values(index) => operation.exponent(index).unwrap_or_default(),
-                    Chunk::ScaleOnly => Exponent::ZERO,
-                },
-                false => Exponent::ZERO,
-            };
-        }
-        match (chunk, lane.attempt) {
-            (Chunk::Values(index), Attempt::Guess) => operation.exponent(index).unwrap_or_default(),
-            _ => Exponent::ZERO,
-        }
+        let wanted = match (operation.is_long(), lane.attempt) {
+            (true, _) => lane.next,
+            (false, Attempt::Guess) => lane.own,
+            (false, Attempt::Known) => None,
+        };
+        wanted.unwrap_or_default()
     }
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
@@ -317,13 +328,9 @@ impl Rank {
         let is_probe = what == Send::Probe;
         let scale_only = chunk == Chunk::ScaleOnly;
         let mut repr = self.job.header(Kind::Update, lane.sequence, scale_only);
-        let wants = match (operation, chunk) {
-            (Some(operation), Chunk::Values(index)) => operation.exponent(index),
-            _ => Some(Exponent::ZERO),
-        };
         repr.flags = repr
             .flags
-            .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
+            .with(Flags::NON_FINITE, lane.own.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
             .with(Flags::PROBE, is_probe);
         repr.worker = self.place.child.0;
@@ -342,15 +349,10 @@ impl Rank {
         let (Some(operation), Chunk::Values(index), false) = (operation, chunk, is_probe) else {
             return;
         };
-        match operation.values(&self.job, index) {
-            operation::Slice::Integers(values) => {
-                packet.write_i32(values.iter().copied());
-            }
-            // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
-            operation::Slice::Floats(values) if wants.is_some_and(|wants| wants <= lane.scale) => {
-                packet.write_i32(quantise(values, lane.scale, self.job.workers()));
-            }
-            operation::Slice::Floats(_) => {}
+        // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
+        if lane.own.is_some_and(|own| own <= lane.scale) {
+            let draws = operation.draws(self.rank.0.into(), lane.item);
+            operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
         }
     }
 
@@ -556,42 +558,28 @@ impl Rank {
             self.begin(slot);
             return;
         };
-        if repr.flags.contains(Flags::NON_FINITE) {
-            let chunk = ChunkId(repr.chunk);
-            let operation = self.operations[at].id;
-            self.fail(RankError::NonFinite {
-                operation,
-                index,
-                chunk,
-            });
-            return;
-        }
+        let is_finite = !repr.flags.contains(Flags::NON_FINITE);
         if !is_integer && !is_long && attempt == Attempt::Guess {
             if told != Exponent::ZERO {
                 self.lanes[slot].last = told;
             }
             let fits = told <= scale
                 && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
-            if !fits {
+            if !fits && is_finite {
                 self.counters.repeated_guesses += 1;
                 self.lanes[slot].repeat(window, told);
                 self.enqueue(slot, Send::Values);
                 return;
             }
         }
-        let workers = self.job.workers();
-        match self.operations[at].values_mut(&self.job, index) {
-            operation::SliceMut::Integers(values) => {
-                values
-                    .iter_mut()
-                    .zip(packet.values_i32())
-                    .for_each(|(value, sum)| *value = sum);
-            }
-            operation::SliceMut::Floats(values) => {
-                let sums = packet.values_i32();
-                let floats = values.iter_mut().zip(sums);
-                floats.for_each(|(value, sum)| *value = dequantise(sum, scale, workers) as f32);
-            }
+        // Of zeros alone nothing was rounded, whatever was guessed.
+        let is_zero = !is_long && attempt == Attempt::Guess && told == Exponent::ZERO;
+        let scale = if is_zero { Exponent::ZERO } else { scale };
+        let operation = &mut self.operations[at];
+        match is_finite {
+            true => operation.decode(&self.job, index, scale, packet.payload()),
+            // All ranks are told the same, so all go on without its sums.
+            false => operation.fail(index, ChunkId(repr.chunk)),
         }
         let lane = &mut self.lanes[slot];
         if is_long {
@@ -607,18 +595,16 @@ impl Rank {
 
     /// An item of an operation is done.
     fn close_item(&mut self, at: usize) {
-        self.operations[at].unanswered -= 1;
-        while self
-            .operations
-            .front()
-            .is_some_and(|operation| operation.unanswered == 0)
-        {
-            if let Some(Operation { id, values, .. }) = self.operations.pop_front() {
-                self.counters.operations += 1;
-                self.events.push_back(Event::Done {
-                    operation: id,
-                    values,
-                });
+        self.operations[at].close_item();
+        while self.operations.front().is_some_and(Operation::is_done) {
+            if let Some(done) = self.operations.pop_front() {
+                let operation = done.id;
+                let outcome = done.finish();
+                match outcome {
+                    Ok(_) => self.counters.operations += 1,
+                    Err(_) => self.counters.non_finite += 1,
+                }
+                self.events.push_back(Event::Done { operation, outcome });
             }
         }
     }

@@ -7,15 +7,36 @@ use crate::job::{ChunkId, WorkerId};
 /// What a rank has to say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// An operation is done.
+    /// An operation is done. All ranks have the same sums, or all have none.
     Done {
         /// Its number.
         operation: u64,
-        /// The sums.
-        values: Values,
+        /// What came of it.
+        outcome: Result<Sums, NonFinite>,
     },
     /// The rank has given up; nothing more happens.
     Failed(RankError),
+}
+
+/// What an operation gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sums {
+    /// In the type of what was summed.
+    pub values: Values,
+    /// No value is farther from the exact sum of the ranks' values, or from their mean, than this.
+    pub error_bound: f64,
+}
+
+/// Why an operation has no sums: some rank's values held NaN or infinity. The rank goes on with the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
+pub struct NonFinite {
+    /// Which operation.
+    pub operation: u64,
+    /// The first of its chunks that does.
+    pub index: usize,
+    /// Its number on the wire.
+    pub chunk: ChunkId,
 }
 
 /// Why a rank gave up.
@@ -45,16 +66,6 @@ pub enum RankError {
         /// Which rank.
         rank: WorkerId,
         /// What it was asked for.
-        chunk: ChunkId,
-    },
-    /// Some rank's values held NaN or infinity.
-    #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
-    NonFinite {
-        /// Which operation.
-        operation: u64,
-        /// Which of its chunks.
-        index: usize,
-        /// Its number on the wire.
         chunk: ChunkId,
     },
 }
@@ -92,8 +103,10 @@ pub enum Received {
 pub struct RankCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
-    /// Operations that are done.
+    /// Operations that have their sums.
     pub operations: u64,
+    /// Operations that have none, for a value that is not finite.
+    pub non_finite: u64,
     /// Of the frames, those that asked.
     pub probes: u64,
     /// Frames to other ranks: questions, answers, sums that they missed.
