@@ -161,6 +161,12 @@ impl Place {
         }
     }
 
+    /// Whether switches can have it: each sums up to 64 children.
+    pub fn is_possible(self) -> bool {
+        let fits = |children: u8| (1..=wire::MAX_CHILDREN).contains(&children);
+        fits(self.siblings) && fits(self.top) && self.child.0 < u16::from(self.siblings)
+    }
+
     /// The bitmap of a complete sum.
     pub fn complete(self) -> WorkerSet {
         WorkerSet::first(u16::from(self.top))

@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EthernetFrames, Mac};
+use host_agent::frames::{Endpoint, EndpointError, EthernetFrames, Mac};
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -59,12 +59,101 @@ fn endpoint(interface: &str) -> PyResult<Endpoint> {
     })
 }
 
+/// A rank's part of a job, from Python's words.
+#[derive(Debug)]
+struct Joining<'a> {
+    interface: &'a str,
+    job: u16,
+    rank: u16,
+    ranks: u16,
+    window: u32,
+    /// Number among the children of its switch, how many those are, and how many the topmost switch has.
+    place: Option<(u16, u8, u8)>,
+    values_per_packet: u16,
+    first_chunk: u32,
+}
+
+impl Joining<'_> {
+    fn config(&self) -> PyResult<Config> {
+        let wrong = |told: String| Err(PyValueError::new_err(told));
+        let Joining { rank, ranks, .. } = *self;
+        if rank >= ranks {
+            return wrong(format!("rank {rank} of {ranks} ranks: ranks count from 0"));
+        }
+        let job = Job::new(JobConfig {
+            job: JobId(self.job),
+            workers: ranks,
+            window: self.window,
+            values_per_packet: self.values_per_packet,
+            values_per_round: 0,
+            first_chunk: ChunkId(self.first_chunk),
+        });
+        let job = job.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
+        if let Some((child, siblings, top)) = self.place {
+            setup.place = Place {
+                child: WorkerId(child),
+                siblings,
+                top,
+            };
+            if !setup.place.is_possible() {
+                return wrong(format!(
+                    "child {child} of {siblings}, and {top} at the top: no place among switches"
+                ));
+            }
+        }
+        Ok(Config {
+            setup,
+            me: endpoint(self.interface)?,
+            peers: Vec::new(),
+        })
+    }
+}
+
+/// Where an interface is, as the other ranks are to be told: `MAC/IPv4`.
+#[pyfunction]
+fn address(interface: &str) -> PyResult<String> {
+    Ok(endpoint(interface)?.to_string())
+}
+
+/// Asks the switch from which chunk number on its cells are free for a job. One rank does it, before any joins.
+#[pyfunction]
+#[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
+fn open_job(
+    py: Python<'_>,
+    interface: &str,
+    job: u16,
+    rank: u16,
+    ranks: u16,
+    window: u32,
+    place: Option<(u16, u8, u8)>,
+) -> PyResult<u32> {
+    let joining = Joining {
+        interface,
+        job,
+        rank,
+        ranks,
+        window,
+        place,
+        values_per_packet: 256,
+        first_chunk: 0,
+    };
+    let config = joining.config()?;
+    let mut frames = EthernetFrames::open(interface)?;
+    let first = py.detach(|| collective::open_job(&config, &mut frames));
+    Ok(first.map_err(told)?.0)
+}
+
 #[pymethods]
 impl Member {
     /// Opens an interface, and joins a job that a switch has been told of. Values are rounded to the nearest, or by chance, of
-    /// which `stochastic` is the seed.
+    /// which `stochastic` is the seed. `peers` are all ranks' addresses: a rank that does not answer the others for
+    /// `gone_after` seconds is gone.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256, stochastic = None))]
+    #[pyo3(signature = (
+        interface, job, rank, ranks, window, place = None, first_chunk = 0, peers = Vec::new(), gone_after = 5.0,
+        values_per_packet = 256, stochastic = None
+    ))]
     // They are Python's, which has names for them.
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -73,30 +162,36 @@ impl Member {
         rank: u16,
         ranks: u16,
         window: u32,
+        place: Option<(u16, u8, u8)>,
+        first_chunk: u32,
+        peers: Vec<String>,
+        gone_after: f64,
         values_per_packet: u16,
         stochastic: Option<u64>,
     ) -> PyResult<Member> {
-        if rank >= ranks {
-            let told = format!("rank {rank} of {ranks} ranks: ranks count from 0");
-            return Err(PyValueError::new_err(told));
-        }
-        let job = Job::new(JobConfig {
-            job: JobId(job),
-            workers: ranks,
+        let joining = Joining {
+            interface,
+            job,
+            rank,
+            ranks,
             window,
+            place,
             values_per_packet,
-            values_per_round: 0,
-            first_chunk: ChunkId(0),
-        });
-        let config = Config {
-            setup: Setup::under_one_switch(
-                job.map_err(|error| PyValueError::new_err(error.to_string()))?,
-                WorkerId(rank),
-                Retransmission::default(),
-            ),
-            me: endpoint(interface)?,
-            peers: Vec::new(),
+            first_chunk,
         };
+        let mut config = joining.config()?;
+        let wrong = |told: String| PyValueError::new_err(told);
+        for peer in &peers {
+            let peer: Result<Endpoint, EndpointError> = peer.parse();
+            config.peers.push(peer.map_err(|error| wrong(error.to_string()))?);
+        }
+        if !peers.is_empty() {
+            if peers.len() != usize::from(ranks) {
+                return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
+            }
+            let after = Duration::try_from_secs_f64(gone_after).map_err(|error| wrong(error.to_string()))?;
+            config.setup.dead_after_ns = u64::try_from(after.as_nanos()).ok();
+        }
         let frames = EthernetFrames::open(interface)?;
         Ok(Member {
             member: collective::Member::start(config, frames)?,
@@ -235,6 +330,8 @@ fn told(error: CollectiveError) -> PyErr {
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(address, module)?)?;
+    module.add_function(wrap_pyfunction!(open_job, module)?)?;
     module.add_class::<Member>()?;
     module.add_class::<Sums>()?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())

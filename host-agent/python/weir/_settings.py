@@ -15,10 +15,13 @@ def job():
     """The job of this host; None if there is none."""
     names = ("WEIR_JOB", "WEIR_RANK", "WEIR_RANKS", "WEIR_WINDOW")
     values = [os.environ.get(name) for name in names]
+    place = os.environ.get("WEIR_PLACE")
     if all(value is None for value in values):
         return None
     try:
-        return dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
+        of_job = dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
+        of_job["place"] = tuple(map(int, place.split("/"))) if place else None
+        return of_job
     except (TypeError, ValueError):
         told = ", ".join(f"{name}={value}" for name, value in zip(names, values))
         raise RuntimeError(f"weir: the environment names no job: {told}") from None
@@ -34,6 +37,18 @@ def numbers(store, rank, size):
         raise
     _agree(store, rank, size, non_finite)
     return seed, non_finite
+
+
+def gone_after():
+    """After how many seconds without an answer a rank is gone."""
+    told = os.environ.get("WEIR_GONE_AFTER", "5")
+    try:
+        seconds = float(told)
+    except ValueError:
+        seconds = 0.0
+    if not 0.01 <= seconds <= 3600:
+        raise RuntimeError(f"weir: WEIR_GONE_AFTER={told}: it is a number of seconds, 0.01 to 3600")
+    return seconds
 
 
 def _seed():

@@ -8,10 +8,11 @@
 Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch. What a switch cannot do goes
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
-The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS and
-WEIR_WINDOW. Three more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without. WEIR_ROUNDING
+The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
+WEIR_WINDOW and WEIR_PLACE. Four more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without. WEIR_ROUNDING
 says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``. WEIR_NON_FINITE says what
-becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
+becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``. WEIR_GONE_AFTER is the number of
+seconds after which a rank that answers nobody is gone.
 """
 
 import os
@@ -20,7 +21,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from . import Member, NonFinite, _settings
+from . import NonFinite, _settings
+from ._join import join
 from ._work import Kept, Waiter, Work
 
 _SUMMED = {
@@ -62,7 +64,7 @@ class WeirGroup(dist.ProcessGroup):
         if non_finite == _settings.GLOO:
             self._wide = self._host_to_host("weir/wide", store)
         interface = os.environ.get("WEIR_INTERFACE", "eth0")
-        self._member = Member(interface, job["job"], self.rank(), self.size(), job["window"], stochastic=seed)
+        self._member = join(store, job, interface, seed)
         _joined.append(self._member)
 
     def getBackendName(self):

@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::Destination;
+use aggregation::job::WorkerId;
 use aggregation::rank::{Event, Rank, Setup, Sums};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{CollectiveError, Command, Config, Shared, Standing};
-use crate::frames::{Frames, build, open, sum};
+use crate::frames::{Frames, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -151,7 +152,16 @@ impl<F: Frames + AsFd> Driver<F> {
                 Some(payload) => {
                     self.rank.handle_packet(now_ns, payload);
                 }
-                None => self.foreign += 1,
+                None => match refused(frame, self.config.me) {
+                    Some(host) => {
+                        let peers = self.config.peers.iter();
+                        let gone = (0..).zip(peers).find(|(_, peer)| peer.ip == host);
+                        if let Some((rank, _)) = gone {
+                            self.rank.peer_gone(WorkerId(rank));
+                        }
+                    }
+                    None => self.foreign += 1,
+                },
             }
         }
         Ok(BURST)

@@ -675,6 +675,21 @@ impl Rank {
         }
     }
 
+    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer.
+    pub fn peer_gone(&mut self, rank: WorkerId) {
+        let waits = |lane: &&Lane| {
+            lane.state == LaneState::InFlight && lane.waits && lane.misses.contains(rank)
+        };
+        // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
+        if !self.place.is_flat(&self.job) || self.failed {
+            return;
+        }
+        if let Some(lane) = self.lanes.iter().find(waits) {
+            let chunk = self.job.chunk(lane.sequence);
+            self.fail(RankError::Gone { rank, chunk });
+        }
+    }
+
     fn check_peers(&mut self, now_ns: u64) {
         let Some(peers) = &mut self.peers else {
             return;
