@@ -11,7 +11,7 @@ use aggregation::rank::{Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
-use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, open, sum};
+use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, asking, build, open, sum};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 fn job(workers: u16) -> Job {
@@ -84,12 +84,14 @@ fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
                 else {
                     continue;
                 };
-                let (to, addressee) = match came[..6] == sum(3).mac.0 {
-                    true => (Destination::All, sum(3)),
-                    false => {
-                        let to = u16::from(came[5]);
-                        (Destination::Worker(WorkerId(to)), endpoint(to))
-                    }
+                let asks = asking(3, endpoint(port));
+                let (to, addressee) = if came[..6] == sum(3).mac.0 {
+                    (Destination::All, sum(3))
+                } else if came[..6] == asks.mac.0 {
+                    (Destination::Worker(WorkerId(port)), asks)
+                } else {
+                    let to = u16::from(came[5]);
+                    (Destination::Worker(WorkerId(to)), endpoint(to))
                 };
                 let own = open(came, addressee).unwrap().to_vec();
                 let mut out = Vec::new();

@@ -186,11 +186,23 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
-    // The same of a frame that is addressed to the job's sum: it goes to all. Switches that do not sum bring the one address
-    // up, the other down (docs/protocol.md, "All-reduce").
+    // The same of a frame that is addressed to the job's sum: it goes to all. Switches that do not sum bring that address up,
+    // and this one down (docs/protocol.md, "All-reduce").
     action sum_to_all(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.ethernet.dst[47:40] = 0x01;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
+    // The same of a frame that asks: it goes back to who sent it.
+    action sum_back(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
         hdr.agg.reserved = 0;
@@ -211,6 +223,9 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     // The answer to a probe of a chunk that misses others. `again` says of such an answer that the chunk is complete.
     action tell() {
         outcome = OUTCOME_PROBED;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) present;
         hdr.agg.reserved = 0;
@@ -220,6 +235,9 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     // Of a chunk that is older than what its cell holds: by how much. A probe has no values to have a scale.
     action tell_stale() {
         outcome = OUTCOME_PROBED;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) ahead;
         hdr.agg.reserved = 0;
@@ -234,13 +252,16 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
             meta.way: ternary;
             presence: ternary;
         }
-        actions = { sum; sum_to_all; ascend; }
+        actions = { sum; sum_to_all; sum_back; ascend; }
         const default_action = sum(OUTCOME_AGAIN, 1);
         const entries = {
-            (0, 1, _, _): sum(OUTCOME_PROBED, 1);
+            (0, 1, _, _): sum_back(OUTCOME_PROBED, 1);
             (0, 0, WAY_GROUP, PRESENT_NOBODY): sum_to_all(OUTCOME_COMPLETED, 0);
             (0, 0, WAY_GROUP, PRESENT_OTHERS): sum_to_all(OUTCOME_COMPLETED, 0);
             (0, 0, WAY_GROUP, _): sum_to_all(OUTCOME_AGAIN, 1);
+            (0, 0, WAY_BACK, PRESENT_NOBODY): sum_back(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_BACK, PRESENT_OTHERS): sum_back(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_BACK, _): sum_back(OUTCOME_AGAIN, 1);
             (0, 0, _, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
             (0, 0, _, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
             (1, 1, _, _): ascend(OUTCOME_PROBED, 1);

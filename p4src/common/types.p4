@@ -26,6 +26,8 @@ typedef bit<2> way_t;
 const way_t WAY_UNKNOWN = 0;
 const way_t WAY_PORT = 1;
 const way_t WAY_GROUP = 2;
+// Where it came from, once it is answered here.
+const way_t WAY_BACK = 3;
 
 // Multicast group whose two members are the recirculation port: how a duplicate is made.
 const bit<16> DUPLICATE_GROUP = 1;

@@ -154,7 +154,7 @@ control SwitchIngress(
             // After it: what ascends goes another way.
             aggregate.apply(hdr, meta);
 #endif
-            if (meta.way == WAY_UNKNOWN) {
+            if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;
             }
         }

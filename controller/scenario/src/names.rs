@@ -251,6 +251,8 @@ pub mod forward {
     pub const UNICAST: &str = "SwitchIngress.forward.unicast";
     /// The parameter of [`UNICAST`].
     pub const PORT: &str = "port";
+    /// To where it came from, once Aggregate has answered it.
+    pub const BACK: &str = "SwitchIngress.forward.back";
     /// To a multicast group.
     pub const MULTICAST: &str = "SwitchIngress.forward.multicast";
     /// The parameter of [`MULTICAST`].

@@ -115,9 +115,19 @@ impl Mac {
     /// The address of frames that the switches are to sum for all of a job: what comes of them goes to [`Mac::of_job`].
     #[must_use]
     pub fn of_sum(job: u16) -> Mac {
+        Mac::beside_job(job, 0x02)
+    }
+
+    /// The address of frames that ask the switches that sum: what comes of them goes back.
+    #[must_use]
+    pub fn of_question(job: u16) -> Mac {
+        Mac::beside_job(job, 0x06)
+    }
+
+    fn beside_job(job: u16, first: u8) -> Mac {
         let [_, rest @ ..] = Mac::of_job(job).0;
         let [a, b, c, d, e] = rest;
-        Mac([0x02, a, b, c, d, e])
+        Mac([first, a, b, c, d, e])
     }
 
     /// As a number, most significant byte first.

@@ -7,7 +7,7 @@ use aggregation::rank::Values;
 use cluster::drawn::pick;
 use cluster::ranks::{self, Config, Racks, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
-use host_agent::frames::{build, open, sum};
+use host_agent::frames::{asking, build, open, sum};
 
 use crate::p4_switch::{
     ARCHS, Admission, FIRST_WORKER_PORT, Outcome, P4Switch, Part, UP_PORT, VALUES, compile,
@@ -29,6 +29,9 @@ impl RankSwitch for P4Switch {
         let from = Node::Worker(from);
         let to = match to {
             Destination::All => sum(self.job().id().0),
+            Destination::Worker(rank) if Node::Worker(rank) == from => {
+                asking(self.job().id().0, endpoint(from))
+            }
             Destination::Worker(rank) => endpoint(Node::Worker(rank)),
             Destination::Server => endpoint(Node::Server),
         };
@@ -227,6 +230,9 @@ impl RankSwitch for P4Tree {
     ) {
         let to = match to {
             Destination::All => sum(self.top.job().id().0),
+            Destination::Worker(rank) if rank == from => {
+                asking(self.top.job().id().0, endpoint(Node::Worker(from)))
+            }
             Destination::Worker(rank) => endpoint(Node::Worker(rank)),
             Destination::Server => endpoint(Node::Server),
         };

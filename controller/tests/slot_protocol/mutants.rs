@@ -65,8 +65,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of a complete cell is dropped",
         patch: (
             AGGREGATE,
-            "actions = { sum; sum_to_all; ascend; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
-            "actions = { sum; sum_to_all; ascend; end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; sum_to_all; sum_back; ascend; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { sum; sum_to_all; sum_back; ascend; end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
         ),
         breaks_training: true,
     },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use cluster::{CellState, Node, SwitchModel};
-use host_agent::frames::{Endpoint, Mac, build, group, open, sum};
+use host_agent::frames::{Endpoint, Mac, asking, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
@@ -301,6 +301,8 @@ impl P4Switch {
         for all in [group(job.id().0), sum(job.id().0)] {
             self.insert(forward::TABLE, &[mac(all)], forward::MULTICAST, &to);
         }
+        let asks = mac(asking(job.id().0, endpoint(Node::Server)));
+        self.insert(forward::TABLE, &[asks], forward::BACK, &[]);
         let replicas = (0..part.children).map(|child| Replica {
             port: FIRST_WORKER_PORT + u32::from(child),
             instance: 1 + child,

@@ -183,13 +183,16 @@ impl Member {
         let wrong = |told: String| PyValueError::new_err(told);
         for peer in &peers {
             let peer: Result<Endpoint, EndpointError> = peer.parse();
-            config.peers.push(peer.map_err(|error| wrong(error.to_string()))?);
+            config
+                .peers
+                .push(peer.map_err(|error| wrong(error.to_string()))?);
         }
         if !peers.is_empty() {
             if peers.len() != usize::from(ranks) {
                 return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
             }
-            let after = Duration::try_from_secs_f64(gone_after).map_err(|error| wrong(error.to_string()))?;
+            let after = Duration::try_from_secs_f64(gone_after)
+                .map_err(|error| wrong(error.to_string()))?;
             config.setup.dead_after_ns = u64::try_from(after.as_nanos()).ok();
         }
         let frames = EthernetFrames::open(interface)?;

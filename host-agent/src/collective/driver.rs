@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{CollectiveError, Command, Config, Shared, Standing};
-use crate::frames::{Frames, build, open, refused, sum};
+use crate::frames::{Frames, asking, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -128,8 +128,7 @@ impl<F: Frames + AsFd> Driver<F> {
             };
             let to = match to {
                 Destination::All => sum(job.id().0),
-                // Whoever asks the switch has the answer sent to itself.
-                Destination::Worker(to) if to == rank => me,
+                Destination::Worker(to) if to == rank => asking(job.id().0, me),
                 Destination::Worker(to) => match self.config.peers.get(usize::from(to.0)) {
                     Some(peer) => *peer,
                     None => continue,

@@ -9,7 +9,7 @@ use aggregation::job::ChunkId;
 use aggregation::rank::{Opening, Setup};
 
 use super::{CollectiveError, Config};
-use crate::frames::{Frames, build, open};
+use crate::frames::{Frames, asking, build, open};
 
 /// Asks the switch, and gives the job's first chunk, which all ranks are then to be told. It asks from the chunk on that the
 /// job has now.
@@ -30,7 +30,12 @@ pub fn open_job(
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
     loop {
         while opening.poll_transmit(now_ns(), &mut payload) {
-            build(&mut frame, config.me, config.me, &payload);
+            build(
+                &mut frame,
+                config.me,
+                asking(job.id().0, config.me),
+                &payload,
+            );
             frames.send(&frame).map_err(io)?;
         }
         if let Some(first) = opening.first_chunk() {

@@ -95,11 +95,24 @@ pub fn group(job: u16) -> Endpoint {
 /// Whom a frame is addressed to that the switches are to sum, for all workers of the job: what comes of it goes to the
 /// [`group`]. Another Ethernet address, so that switches which do not sum know up from down.
 pub fn sum(job: u16) -> Endpoint {
+    beside_group(job, 0x02)
+}
+
+/// Whom a frame of `me` is addressed to that asks the switches that sum: what comes of it goes back to `me`.
+pub fn asking(job: u16, me: Endpoint) -> Endpoint {
+    Endpoint {
+        ip: me.ip,
+        ..beside_group(job, 0x06)
+    }
+}
+
+/// The group's address with another first byte.
+fn beside_group(job: u16, first: u8) -> Endpoint {
     let Endpoint { mac, ip } = group(job);
     let [_, rest @ ..] = mac.0;
     let [a, b, c, d, e] = rest;
     Endpoint {
-        mac: Mac([0x02, a, b, c, d, e]),
+        mac: Mac([first, a, b, c, d, e]),
         ip,
     }
 }

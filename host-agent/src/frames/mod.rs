@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
-pub use headers::{Endpoint, EndpointError, Mac, build, group, open, refused, sum};
+pub use headers::{Endpoint, EndpointError, Mac, asking, build, group, open, refused, sum};
 
 /// The longest frame that is received.
 pub const FRAME_LIMIT: usize = 65_536;

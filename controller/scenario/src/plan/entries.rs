@@ -346,6 +346,11 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         },
     };
     let to_group = |mac, group| entry(mac, forward::MULTICAST, forward::GROUP, group);
+    let to_port_it_came_by = |mac| {
+        let mut back = entry(mac, forward::BACK, "", 0);
+        back.action.params.clear();
+        back
+    };
     let mut entries = Vec::new();
     for host in &scenario.topology.hosts {
         if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
@@ -365,19 +370,20 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         if ports_of(scenario, job, switch).is_none() {
             continue;
         }
-        // What is to be summed goes up, until a switch sums it.
-        match job.on(switch) {
-            Some(_) => entries.push(to_group(Mac::of_sum(job.number), group::of_job(job.number))),
-            None => {
-                if let Some(up) = scenario.topology.next_hop(switch, job.top()) {
-                    entries.push(entry(
-                        Mac::of_sum(job.number),
-                        forward::UNICAST,
-                        forward::PORT,
-                        up.number,
-                    ));
-                }
+        // What is to be summed, and who asks of it, goes up, until a switch sums it.
+        let (sum, question) = (Mac::of_sum(job.number), Mac::of_question(job.number));
+        match (
+            job.on(switch),
+            scenario.topology.next_hop(switch, job.top()),
+        ) {
+            (Some(_), _) => {
+                entries.push(to_group(sum, group::of_job(job.number)));
+                entries.push(to_port_it_came_by(question));
             }
+            (None, Some(up)) => entries.extend(
+                [sum, question].map(|mac| entry(mac, forward::UNICAST, forward::PORT, up.number)),
+            ),
+            (None, None) => {}
         }
     }
     entries

@@ -134,7 +134,7 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
         assert_table(
             forward::TABLE,
             &[forward::KEY],
-            &[forward::UNICAST, forward::MULTICAST],
+            &[forward::UNICAST, forward::MULTICAST, forward::BACK],
         );
         assert_eq!(parameters(&info, forward::UNICAST), [forward::PORT].into());
         assert_eq!(
