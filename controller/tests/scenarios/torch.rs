@@ -70,3 +70,15 @@ fn what_is_not_finite_goes_host_to_host() {
 fn settings_that_differ_are_told_to_all_ranks() {
     all_are_right("torch settings", "settings.py", "");
 }
+
+/// Who dies is named to those who wait for it.
+#[test]
+fn a_rank_that_dies_is_named() {
+    all_are_right("torch gone", "gone.py", "");
+}
+
+/// The same hosts are ranks of the same job once more: the switch holds what the first left in its cells.
+#[test]
+fn a_job_is_begun_once_more() {
+    all_are_right("torch again", "again.py", "");
+}
