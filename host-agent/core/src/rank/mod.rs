@@ -153,20 +153,16 @@ impl Rank {
             Chunk::Values(_) => lane.guess(),
         };
         // Each chunk's exponent is read from its values once, when a frame first has to say it: of a long operation a window
-        // ahead, so that the values are at hand when they are sent.
+        // ahead, so that the values are at hand when they are sent. In front of an operation `next` is zero.
         let ahead = item + u64::from(self.job.window());
         let (own, next) = match operation.is_long() {
             true if ahead < operation.items() => (lane.next, operation.exponent(&self.job, ahead)),
             true => (lane.next, Some(Exponent::ZERO)),
             false => (operation.exponent(&self.job, item), Some(Exponent::ZERO)),
         };
-        let own = match operation.chunk(item) {
-            Chunk::ScaleOnly => Some(Exponent::ZERO),
-            Chunk::Values(_) => own,
-        };
         let lane = &mut self.lanes[slot];
         (lane.own, lane.next) = (own, next);
-        self.lanes[slot].start(scale);
+        lane.start(scale);
         self.enqueue(slot, Send::Values);
     }
 
