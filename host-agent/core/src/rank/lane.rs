@@ -44,10 +44,6 @@ pub struct Lane {
     pub sequence: u64,
     pub scale: Exponent,
     pub attempt: Attempt,
-    /// The exponent that this rank wants for the item; `None` if a value is not finite.
-    pub own: Option<Exponent>,
-    /// The same of the lane's next item, of a long operation.
-    pub next: Option<Exponent>,
     /// What the answer before said of the next item of a long operation.
     pub agreed: Exponent,
     /// The exponent that the lane's last chunk should have had.
@@ -80,8 +76,6 @@ impl Lane {
             sequence: slot,
             scale: Exponent::ZERO,
             attempt: Attempt::Guess,
-            own: Some(Exponent::ZERO),
-            next: Some(Exponent::ZERO),
             agreed: Exponent::ZERO,
             // Of numbers around 1 nothing is lost.
             last: Exponent::from_bits(Exponent::BIAS as u8),

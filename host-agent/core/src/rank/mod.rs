@@ -199,27 +199,20 @@ impl Rank {
         let Some((at, item)) = self.locate(lane.item) else {
             return;
         };
-        let operation = &self.operations[at];
+        let window = u64::from(self.job.window());
+        let operation = &mut self.operations[at];
+        let said = if operation.is_long() {
+            item + window
+        } else {
+            item
+        };
+        operation.read_exponents(&self.job, said);
         let scale = match operation.chunk(item) {
             Chunk::ScaleOnly => Exponent::ZERO,
             Chunk::Values(_) if operation.is_integer() => Exponent::ZERO,
             Chunk::Values(_) if operation.is_long() => lane.agreed,
             Chunk::Values(_) => lane.guess(),
         };
-        // Each chunk's exponent is read from its values once, when a frame first has to say it: of a long operation a window
-        // ahead, so that the values are at hand when they are sent.
-        let ahead = item + u64::from(self.job.window());
-        let (own, next) = match operation.is_long() {
-            true if ahead < operation.items() => (lane.next, operation.exponent(&self.job, ahead)),
-            true => (lane.next, Some(Exponent::ZERO)),
-            false => (operation.exponent(&self.job, item), Some(Exponent::ZERO)),
-        };
-        let own = match operation.chunk(item) {
-            Chunk::ScaleOnly => Some(Exponent::ZERO),
-            Chunk::Values(_) => own,
-        };
-        let lane = &mut self.lanes[slot];
-        (lane.own, lane.next) = (own, next);
         self.lanes[slot].start(scale);
         self.enqueue(slot, Send::Values);
     }
@@ -236,15 +229,26 @@ impl Rank {
     /// The exponent that this rank wants the largest of to be known of in the answer to a lane's item: its own, if it was sent
     /// on a guess; else that of the lane's next chunk of the same operation.
     fn wanted(&self, lane: &Lane) -> Exponent {
-        let Some((operation, _)) = self.chunk_of(lane.item) else {
+        let Some((operation, chunk)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
         };
-        let wanted = match (operation.is_long(), lane.attempt) {
-            (true, _) => lane.next,
-            (false, Attempt::Guess) => lane.own,
-            (false, Attempt::Known) => None,
-        };
-        wanted.unwrap_or_default()
+        if operation.is_integer() {
+            return Exponent::ZERO;
+        }
+        if operation.is_long() {
+            let next = lane.item - operation.first + u64::from(self.job.window());
+            return match next < operation.items() {
+                true => match operation.chunk(next) {
+                    Chunk::Values(index) => operation.exponent(index).unwrap_or_default(),
+                    Chunk::ScaleOnly => Exponent::ZERO,
+                },
+                false => Exponent::ZERO,
+            };
+        }
+        match (chunk, lane.attempt) {
+            (Chunk::Values(index), Attempt::Guess) => operation.exponent(index).unwrap_or_default(),
+            _ => Exponent::ZERO,
+        }
     }
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
@@ -328,9 +332,13 @@ impl Rank {
         let is_probe = what == Send::Probe;
         let scale_only = chunk == Chunk::ScaleOnly;
         let mut repr = self.job.header(Kind::Update, lane.sequence, scale_only);
+        let wants = match (operation, chunk) {
+            (Some(operation), Chunk::Values(index)) => operation.exponent(index),
+            _ => Some(Exponent::ZERO),
+        };
         repr.flags = repr
             .flags
-            .with(Flags::NON_FINITE, lane.own.is_none() && !is_probe)
+            .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
             .with(Flags::PROBE, is_probe);
         repr.worker = self.place.child.0;
@@ -350,7 +358,7 @@ impl Rank {
             return;
         };
         // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
-        if lane.own.is_some_and(|own| own <= lane.scale) {
+        if wants.is_some_and(|wants| wants <= lane.scale) {
             let draws = operation.draws(self.rank.0.into(), lane.item);
             operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
         }

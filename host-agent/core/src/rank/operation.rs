@@ -62,6 +62,9 @@ pub struct Reduction {
     pub rounding: Rounding,
 }
 
+/// Exponents of so many chunks are read at a time: memory is fast where it is read in a row.
+const READ: usize = 32;
+
 /// What an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk {
@@ -79,6 +82,8 @@ pub struct Operation {
     pub first: u64,
     pub values: Values,
     reduction: Reduction,
+    /// That this rank wants for each chunk, as far as they were read; `None` if a value is not finite.
+    exponents: Vec<Option<Exponent>>,
     chunks: u64,
     /// Scale-only items in front.
     prologue: u64,
@@ -96,11 +101,17 @@ impl Operation {
         // A short one has no chunk that comes behind another in its lane, so nothing could tell its exponents before.
         let is_long = chunks > window && !values.is_integer();
         let prologue = if is_long { window } else { 0 };
+        let expected = if values.is_integer() {
+            0
+        } else {
+            chunks as usize
+        };
         Self {
             id,
             first,
             values,
             reduction,
+            exponents: Vec::with_capacity(expected),
             chunks,
             prologue,
             unanswered: prologue + chunks,
@@ -128,19 +139,31 @@ impl Operation {
             .map_or(Chunk::ScaleOnly, |index| Chunk::Values(index as usize))
     }
 
-    /// The exponent that this rank wants for an item; `None` if a value is not finite. Read from the values, so only before
-    /// they are sums.
-    pub fn exponent(&self, job: &Job, item: u64) -> Option<Exponent> {
+    /// Reads exponents up to that of an item, from values that are no sums yet. A frame has to say it: of a long operation a
+    /// window ahead, so that the values are still at hand when they are sent.
+    pub fn read_exponents(&mut self, job: &Job, item: u64) {
+        let chunks = self.chunks as usize;
         let Chunk::Values(index) = self.chunk(item) else {
-            return Some(Exponent::ZERO);
+            return;
         };
-        let range = self.range(job, index);
-        match &self.values {
-            Values::Floats(values) => block::exponent(&values[range]),
-            Values::Float16s(values) => block::exponent(&values[range]),
-            Values::Bfloat16s(values) => block::exponent(&values[range]),
-            Values::Integers(_) | Values::Int8s(_) => Some(Exponent::ZERO),
+        if index < self.exponents.len() || index >= chunks {
+            return;
         }
+        for index in self.exponents.len()..(index + READ).min(chunks) {
+            let range = self.range(job, index);
+            self.exponents.push(match &self.values {
+                Values::Floats(values) => block::exponent(&values[range]),
+                Values::Float16s(values) => block::exponent(&values[range]),
+                Values::Bfloat16s(values) => block::exponent(&values[range]),
+                Values::Integers(_) | Values::Int8s(_) => return,
+            });
+        }
+    }
+
+    /// The exponent that this rank wants for a chunk, which was read; `None` if a value is not finite.
+    pub fn exponent(&self, index: usize) -> Option<Exponent> {
+        let read = self.exponents.get(index).copied();
+        read.unwrap_or(Some(Exponent::ZERO))
     }
 
     /// What a rank's item is rounded by.
