@@ -4,14 +4,14 @@
 #![allow(unsafe_code)]
 
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::Values;
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EthernetFrames, Mac};
+use host_agent::frames::{Endpoint, InterfaceFrames, Io, Mac};
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -21,12 +21,47 @@ use pyo3::prelude::*;
 #[pyclass]
 struct Member {
     member: collective::Member,
+    spare: Arc<Spare>,
+    /// How frames come and go.
+    io: Io,
 }
 
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Pending>>,
+    spare: Arc<Spare>,
+}
+
+/// Bytes that are kept for values to come.
+const SPARE_LIMIT: usize = 256 << 20;
+
+/// Buffers whose sums were taken. A new one of a gradient's size comes from the kernel page by page, which takes longer than to
+/// fill it.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<f32>>>);
+
+impl Spare {
+    /// An empty buffer with room for so many: the smallest that there is, or a new one.
+    fn take(&self, length: usize) -> Vec<f32> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = kept.iter().enumerate();
+        let fits = fits.filter(|(_, buffer)| buffer.capacity() >= length);
+        match fits.min_by_key(|(_, buffer)| buffer.capacity()) {
+            Some((at, _)) => kept.swap_remove(at),
+            None => Vec::with_capacity(length),
+        }
+    }
+
+    /// Keeps a buffer, if there is room for it.
+    fn give(&self, mut buffer: Vec<f32>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = kept.iter().map(Vec::capacity).sum();
+        if size_of::<f32>() * (held + buffer.capacity()) <= SPARE_LIMIT {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
 }
 
 /// Where an interface is.
@@ -55,7 +90,7 @@ fn endpoint(interface: &str) -> PyResult<Endpoint> {
 impl Member {
     /// Opens an interface, and joins a job that a switch has been told of.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256))]
+    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256, io = "auto"))]
     fn new(
         interface: &str,
         job: u16,
@@ -63,6 +98,7 @@ impl Member {
         ranks: u8,
         window: u32,
         values_per_packet: u16,
+        io: &str,
     ) -> PyResult<Member> {
         if rank >= ranks {
             let told = format!("rank {rank} of {ranks} ranks: ranks count from 0");
@@ -82,8 +118,12 @@ impl Member {
             me: endpoint(interface)?,
             retransmission: Retransmission::default(),
         };
-        let frames = EthernetFrames::open(interface)?;
+        let io: Io = io.parse().map_err(PyValueError::new_err)?;
+        // Why the rings are refused is nobody's concern but for their speed: `io` says what it has come to.
+        let (frames, _refused) = InterfaceFrames::open(interface, io)?;
         Ok(Member {
+            io: frames.io(),
+            spare: Arc::default(),
             member: collective::Member::start(config, frames)?,
         })
     }
@@ -103,15 +143,27 @@ impl Member {
                 true => Values::Integers(
                     std::slice::from_raw_parts(address as *const i32, length).to_vec(),
                 ),
-                false => Values::Floats(
-                    std::slice::from_raw_parts(address as *const f32, length).to_vec(),
-                ),
+                false => {
+                    let mut values = self.spare.take(length);
+                    values.extend_from_slice(std::slice::from_raw_parts(
+                        address as *const f32,
+                        length,
+                    ));
+                    Values::Floats(values)
+                }
             }
         };
         let pending = self.member.all_reduce(values).map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
+            spare: Arc::clone(&self.spare),
         })
+    }
+
+    /// By which way frames come and go: `rings` or `pnet`.
+    #[getter]
+    fn io(&self) -> String {
+        self.io.to_string()
     }
 
     /// Operations that are done, frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.
@@ -157,6 +209,9 @@ impl Sums {
                 Values::Integers(values) => values.as_ptr().cast::<u8>(),
             };
             std::ptr::copy_nonoverlapping(from, to, 4 * length);
+        }
+        if let Values::Floats(values) = values {
+            self.spare.give(values);
         }
         Ok(())
     }

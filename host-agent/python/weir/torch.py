@@ -9,7 +9,8 @@ Sums (and averages) of float32, float16, bfloat16 and int32 go through the switc
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS and
-WEIR_WINDOW. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_WINDOW. WEIR_INTERFACE names the interface, ``eth0`` without. WEIR_IO says how frames come and go: ``rings``, shared
+with the kernel, ``pnet``, or ``auto``, the first of these that the system allows.
 """
 
 import os
@@ -83,7 +84,8 @@ class WeirGroup(dist.ProcessGroup):
             if job["rank"] != rank:
                 raise RuntimeError(f"weir: this host is rank {job['rank']} of its job, and rank {rank} for torch")
             interface = os.environ.get("WEIR_INTERFACE", "eth0")
-            self._member = Member(interface, job["job"], rank, size, job["window"])
+            io = os.environ.get("WEIR_IO", "auto")
+            self._member = Member(interface, job["job"], rank, size, job["window"], io=io)
             self._waiter = _Waiter()
             _joined.append(self._member)
 
@@ -125,6 +127,13 @@ class WeirGroup(dist.ProcessGroup):
         def finish():
             for tensor, sums in begun:
                 integers = tensor.dtype == torch.int32
+                if tensor.dtype in (torch.float32, torch.int32) and tensor.is_contiguous():
+                    # As it comes, to where it belongs.
+                    sums.wait(tensor.data_ptr(), tensor.numel(), seconds)
+                    if averages:
+                        with torch.no_grad():
+                            tensor.div_(size, rounding_mode="floor" if integers else None)
+                    continue
                 result = torch.empty(tensor.numel(), dtype=torch.int32 if integers else torch.float32)
                 sums.wait(result.data_ptr(), result.numel(), seconds)
                 if averages:

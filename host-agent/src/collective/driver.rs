@@ -114,10 +114,10 @@ impl<F: Frames + AsFd> Driver<F> {
 
     fn transmit(&mut self) -> io::Result<()> {
         let Config { me, job, .. } = self.config;
+        let now_ns = self.now_ns();
         loop {
-            let now_ns = self.now_ns();
             let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
-                return Ok(());
+                return self.frames.flush();
             };
             let to = match to {
                 Destination::All => group(job.id().0),
@@ -131,19 +131,15 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// How many frames came.
     fn receive(&mut self) -> io::Result<usize> {
-        for received in 0..BURST {
-            let now_ns = self.now_ns();
-            let Some(frame) = self.frames.receive(Duration::ZERO)? else {
-                return Ok(received);
-            };
-            match open(frame, self.config.me) {
+        let (now_ns, me) = (self.now_ns(), self.config.me);
+        let (rank, foreign) = (&mut self.rank, &mut self.foreign);
+        self.frames
+            .receive_batch(BURST, &mut |frame| match open(frame, me) {
                 Some(payload) => {
-                    self.rank.handle_packet(now_ns, payload);
+                    rank.handle_packet(now_ns, payload);
                 }
-                None => self.foreign += 1,
-            }
-        }
-        Ok(BURST)
+                None => *foreign += 1,
+            })
     }
 
     fn take_events(&mut self) -> Result<(), CollectiveError> {

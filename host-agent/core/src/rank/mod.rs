@@ -42,6 +42,15 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// Transmissions that are remembered: one under way for each lane, and as many that are over.
+const SENT_PER_LANE: usize = 2;
+
+/// Whether a transmission is its lane's last, and not answered.
+fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
+    let lane = &lanes[usize::from(slot)];
+    lane.state == LaneState::InFlight && lane.last_order == order
+}
+
 /// One rank of a job.
 #[derive(Debug, Clone)]
 pub struct Rank {
@@ -58,6 +67,9 @@ pub struct Rank {
     /// Lanes that have something to send.
     queue: VecDeque<u16>,
     next_order: u64,
+    /// Transmissions in their order, and by which lane. What is no lane's last any more, or was answered, goes when it has come
+    /// to the front: then who was overtaken is known by a look at the front.
+    sent: VecDeque<(u64, u16)>,
     /// No lane times out before.
     earliest_ns: u64,
     events: VecDeque<Event>,
@@ -81,6 +93,7 @@ impl Rank {
             lanes: lanes.collect(),
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
+            sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
             earliest_ns: u64::MAX,
             events: VecDeque::new(),
             failed: false,
@@ -203,8 +216,9 @@ impl Rank {
             }
             lane.overtaken = 0;
             lane.transmissions += 1;
-            self.next_order += 1;
             self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            self.remember_sent(slot);
+            self.next_order += 1;
             self.write(slot, what, previous, buffer);
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
@@ -214,6 +228,16 @@ impl Rank {
             });
         }
         None
+    }
+
+    /// A lane has sent. One that waits for long may hold back at the front what others sent since: then that is sorted out, so
+    /// that no more is kept than the window allows.
+    fn remember_sent(&mut self, slot: usize) {
+        if self.sent.len() == SENT_PER_LANE * self.lanes.len() {
+            let lanes = &self.lanes;
+            self.sent.retain(|sent| is_under_way(lanes, *sent));
+        }
+        self.sent.push_back((self.next_order, slot as u16));
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
@@ -443,6 +467,15 @@ impl Rank {
     fn count_overtaken(&mut self, order: u64) {
         let threshold = self.config.fast_threshold;
         if threshold == 0 {
+            return;
+        }
+        while let Some(sent) = self.sent.front().copied() {
+            if is_under_way(&self.lanes, sent) {
+                break;
+            }
+            self.sent.pop_front();
+        }
+        if self.sent.front().is_none_or(|(oldest, _)| *oldest >= order) {
             return;
         }
         for slot in 0..self.lanes.len() {
