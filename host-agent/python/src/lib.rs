@@ -24,6 +24,8 @@ struct Member {
     spare: Arc<Spare>,
     /// How frames come and go.
     io: Io,
+    /// Why not by rings.
+    refused: Option<String>,
 }
 
 /// Sums that are to come.
@@ -119,10 +121,10 @@ impl Member {
             retransmission: Retransmission::default(),
         };
         let io: Io = io.parse().map_err(PyValueError::new_err)?;
-        // Why the rings are refused is nobody's concern but for their speed: `io` says what it has come to.
-        let (frames, _refused) = InterfaceFrames::open(interface, io)?;
+        let (frames, refused) = InterfaceFrames::open(interface, io)?;
         Ok(Member {
             io: frames.io(),
+            refused: refused.map(|error| error.to_string()),
             spare: Arc::default(),
             member: collective::Member::start(config, frames)?,
         })
@@ -164,6 +166,12 @@ impl Member {
     #[getter]
     fn io(&self) -> String {
         self.io.to_string()
+    }
+
+    /// Why it is not `rings` that they come and go by, where these were wanted.
+    #[getter]
+    fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// Operations that are done, frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.

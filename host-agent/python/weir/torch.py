@@ -16,6 +16,7 @@ with the kernel, ``pnet``, or ``auto``, the first of these that the system allow
 import os
 import queue
 import threading
+import warnings
 from datetime import timedelta
 
 import torch
@@ -86,6 +87,8 @@ class WeirGroup(dist.ProcessGroup):
             interface = os.environ.get("WEIR_INTERFACE", "eth0")
             io = os.environ.get("WEIR_IO", "auto")
             self._member = Member(interface, job["job"], rank, size, job["window"], io=io)
+            if self._member.refused is not None:
+                warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
             self._waiter = _Waiter()
             _joined.append(self._member)
 
@@ -178,6 +181,11 @@ class WeirGroup(dist.ProcessGroup):
 
 # A process is one rank of one job, whatever groups it makes.
 _joined = []
+
+
+def io():
+    """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
+    return _joined[0].io if _joined else None
 
 
 def counters():

@@ -42,6 +42,8 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
 const SENT_PER_LANE: usize = 2;
 
@@ -364,8 +366,10 @@ impl Rank {
         lane.silences = 0;
         lane.misses = self.job.everyone().without(contributors);
         if lane.misses.is_empty() {
+            lane.asked_early = 0;
             self.enqueue(slot, Send::Fetch);
         } else if lane.misses.contains(self.rank) {
+            lane.asked_early = 0;
             self.enqueue(slot, Send::Values);
         } else {
             // Others are to come: one asks again, ever less often.
@@ -485,8 +489,11 @@ impl Rank {
                 continue;
             }
             lane.overtaken += 1;
-            if lane.overtaken >= threshold && !lane.asked_early {
-                lane.asked_early = true;
+            // What was asked may be lost as well, and what was answered: a timeout is a thousand chunks' time. Whoever waits
+            // for others asks ever less often.
+            if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
+            {
+                lane.asked_early += 1;
                 self.counters.early_probes += 1;
                 self.enqueue(slot, Send::Probe);
             }
