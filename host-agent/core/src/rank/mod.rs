@@ -489,7 +489,7 @@ impl Rank {
                 continue;
             }
             lane.overtaken += 1;
-            // What was asked may be lost as well, and what was answered: a timeout is a thousand chunks' time. Whoever waits
+            // What was asked may be lost as well, and what was answered: a timeout is many windows long. Whoever waits
             // for others asks ever less often.
             if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
             {
