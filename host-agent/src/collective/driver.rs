@@ -146,6 +146,8 @@ impl<F: Frames + AsFd> Driver<F> {
         while let Some(event) = self.rank.poll_event() {
             match event {
                 Event::Done { operation, values } => {
+                    // Whoever has its sums may ask what was counted.
+                    self.tell();
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(Ok(values));
                     }
@@ -158,8 +160,14 @@ impl<F: Frames + AsFd> Driver<F> {
 
     fn tell(&self) {
         let mut state = self.shared.lock();
-        state.counters = self.rank.counters();
+        let counters = self.rank.counters();
+        // The switch tells only who asks.
+        let may_stand = state.stands.is_some() || counters.probes > 0;
+        state.counters = counters;
         state.foreign = self.foreign;
+        if !may_stand {
+            return;
+        }
         let stands = self.rank.waits_for();
         let known = state.stands.map(|stands| (stands.chunk, stands.misses));
         if stands != known {
