@@ -4,14 +4,14 @@
 #![allow(unsafe_code)]
 
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EndpointError, EthernetFrames, Mac};
+use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -29,12 +29,49 @@ pyo3::create_exception!(
 struct Member {
     member: collective::Member,
     rounding: Rounding,
+    spare: Arc<Spare>,
+    /// How frames come and go.
+    io: Io,
+    /// Why not by rings.
+    refused: Option<String>,
 }
 
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Pending>>,
+    spare: Arc<Spare>,
+}
+
+/// Bytes that are kept for values to come.
+const SPARE_LIMIT: usize = 256 << 20;
+
+/// Buffers whose sums were taken. A new one of a gradient's size comes from the kernel page by page, which takes longer than to
+/// fill it.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<f32>>>);
+
+impl Spare {
+    /// An empty buffer with room for so many: the smallest that there is, or a new one.
+    fn take(&self, length: usize) -> Vec<f32> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = kept.iter().enumerate();
+        let fits = fits.filter(|(_, buffer)| buffer.capacity() >= length);
+        match fits.min_by_key(|(_, buffer)| buffer.capacity()) {
+            Some((at, _)) => kept.swap_remove(at),
+            None => Vec::with_capacity(length),
+        }
+    }
+
+    /// Keeps a buffer, if there is room for it.
+    fn give(&self, mut buffer: Vec<f32>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = kept.iter().map(Vec::capacity).sum();
+        if size_of::<f32>() * (held + buffer.capacity()) <= SPARE_LIMIT {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
 }
 
 /// Where an interface is.
@@ -139,7 +176,7 @@ fn open_job(
         first_chunk: 0,
     };
     let config = joining.config()?;
-    let mut frames = EthernetFrames::open(interface)?;
+    let (mut frames, _) = InterfaceFrames::open(interface, Io::Auto)?;
     let first = py.detach(|| collective::open_job(&config, &mut frames));
     Ok(first.map_err(told)?.0)
 }
@@ -152,7 +189,7 @@ impl Member {
     #[new]
     #[pyo3(signature = (
         interface, job, rank, ranks, window, place = None, first_chunk = 0, peers = Vec::new(), gone_after = 5.0,
-        values_per_packet = 256, stochastic = None
+        values_per_packet = 256, stochastic = None, io = "auto"
     ))]
     // They are Python's, which has names for them.
     #[allow(clippy::too_many_arguments)]
@@ -168,6 +205,7 @@ impl Member {
         gone_after: f64,
         values_per_packet: u16,
         stochastic: Option<u64>,
+        io: &str,
     ) -> PyResult<Member> {
         let joining = Joining {
             interface,
@@ -195,8 +233,12 @@ impl Member {
                 .map_err(|error| wrong(error.to_string()))?;
             config.setup.dead_after_ns = u64::try_from(after.as_nanos()).ok();
         }
-        let frames = EthernetFrames::open(interface)?;
+        let io: Io = io.parse().map_err(PyValueError::new_err)?;
+        let (frames, refused) = InterfaceFrames::open(interface, io)?;
         Ok(Member {
+            io: frames.io(),
+            refused: refused.map(|error| error.to_string()),
+            spare: Arc::default(),
             member: collective::Member::start(config, frames)?,
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
@@ -215,11 +257,11 @@ impl Member {
         // lock is held. Any bits are a value of each of these types.
         let values = unsafe {
             match dtype {
-                "float32" => Values::Floats(copied::<f32>(address, length)?),
-                "float16" => Values::Float16s(copied::<f16>(address, length)?),
-                "bfloat16" => Values::Bfloat16s(copied::<bf16>(address, length)?),
-                "int32" => Values::Integers(copied::<i32>(address, length)?),
-                "int8" => Values::Int8s(copied::<i8>(address, length)?),
+                "float32" => Values::Floats(copied(address, length, self.spare.take(length))?),
+                "float16" => Values::Float16s(copied::<f16>(address, length, Vec::new())?),
+                "bfloat16" => Values::Bfloat16s(copied::<bf16>(address, length, Vec::new())?),
+                "int32" => Values::Integers(copied::<i32>(address, length, Vec::new())?),
+                "int8" => Values::Int8s(copied::<i8>(address, length, Vec::new())?),
                 _ => {
                     let told = format!(
                         "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
@@ -235,7 +277,20 @@ impl Member {
         let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
+            spare: Arc::clone(&self.spare),
         })
+    }
+
+    /// By which way frames come and go: `rings` or `pnet`.
+    #[getter]
+    fn io(&self) -> String {
+        self.io.to_string()
+    }
+
+    /// Why it is not `rings` that they come and go by, where these were wanted.
+    #[getter]
+    fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
@@ -280,6 +335,9 @@ impl Sums {
                 Values::Int8s(values) => put(values, address, length)?,
             }
         }
+        if let Values::Floats(values) = sums.values {
+            self.spare.give(values);
+        }
         Ok(sums.error_bound)
     }
 }
@@ -298,10 +356,15 @@ fn is_aligned<T>(address: usize) -> PyResult<()> {
 ///
 /// # Safety
 /// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
-unsafe fn copied<T: Copy>(address: usize, length: usize) -> PyResult<Vec<T>> {
+unsafe fn copied<T: Copy>(
+    address: usize,
+    length: usize,
+    mut into: Vec<T>,
+) -> PyResult<Vec<T>> {
     is_aligned::<T>(address)?;
     // SAFETY: said above.
-    Ok(unsafe { std::slice::from_raw_parts(address as *const T, length) }.to_vec())
+    into.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const T, length) });
+    Ok(into)
 }
 
 /// Writes values.

@@ -1,6 +1,8 @@
 """How the ranks of a job find each other, by torch's store: where each is, and from which chunk number on the switch's
 cells are free."""
 
+import os
+
 import torch.distributed as dist
 
 from . import Member, _settings, address, open_job
@@ -28,7 +30,8 @@ def join(store, job, interface, seed):
     first = int(found[0].split()[1])
     peers = [where.split()[0] for where in found]
     member = Member(
-        interface, job["job"], rank, ranks, job["window"], job["place"], first, peers, gone_after, stochastic=seed
+        interface, job["job"], rank, ranks, job["window"], job["place"], first, peers, gone_after, stochastic=seed,
+        io=os.environ.get("WEIR_IO", "auto"),
     )
     # From here on a rank that nobody answers for is gone.
     store.set(f"member/{rank}", "yes")

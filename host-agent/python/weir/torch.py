@@ -9,13 +9,15 @@ Sums and averages of float32, float16, bfloat16, int32 and int8 go through the s
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW and WEIR_PLACE. Four more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without. WEIR_ROUNDING
-says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``. WEIR_NON_FINITE says what
-becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``. WEIR_GONE_AFTER is the number of
-seconds after which a rank that answers nobody is gone.
+WEIR_WINDOW and WEIR_PLACE. Five more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
+system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
+WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
+WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone.
 """
 
 import os
+import warnings
 from datetime import timedelta
 
 import torch
@@ -65,6 +67,8 @@ class WeirGroup(dist.ProcessGroup):
             self._wide = self._host_to_host("weir/wide", store)
         interface = os.environ.get("WEIR_INTERFACE", "eth0")
         self._member = join(store, job, interface, seed)
+        if self._member.refused is not None:
+            warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
         _joined.append(self._member)
 
     def getBackendName(self):
@@ -196,6 +200,11 @@ def hook(group, bucket):
 _joined = []
 # The largest that a sum of this process may be off by.
 _bounds = [0.0]
+
+
+def io():
+    """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
+    return _joined[0].io if _joined else None
 
 
 def counters():

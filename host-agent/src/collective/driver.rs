@@ -121,10 +121,10 @@ impl<F: Frames + AsFd> Driver<F> {
     fn transmit(&mut self) -> io::Result<()> {
         let me = self.config.me;
         let Setup { job, rank, .. } = self.config.setup;
+        let now_ns = self.now_ns();
         loop {
-            let now_ns = self.now_ns();
             let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
-                return Ok(());
+                return self.frames.flush();
             };
             let to = match to {
                 Destination::All => sum(job.id().0),
@@ -142,28 +142,23 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// How many frames came.
     fn receive(&mut self) -> io::Result<usize> {
-        for received in 0..BURST {
-            let now_ns = self.now_ns();
-            let Some(frame) = self.frames.receive(Duration::ZERO)? else {
-                return Ok(received);
-            };
-            match open(frame, self.config.me) {
+        let (now_ns, me) = (self.now_ns(), self.config.me);
+        let (rank, foreign, peers) = (&mut self.rank, &mut self.foreign, &self.config.peers);
+        self.frames
+            .receive_batch(BURST, &mut |frame| match open(frame, me) {
                 Some(payload) => {
-                    self.rank.handle_packet(now_ns, payload);
+                    rank.handle_packet(now_ns, payload);
                 }
-                None => match refused(frame, self.config.me) {
+                None => match refused(frame, me) {
                     Some(host) => {
-                        let peers = self.config.peers.iter();
-                        let gone = (0..).zip(peers).find(|(_, peer)| peer.ip == host);
-                        if let Some((rank, _)) = gone {
-                            self.rank.peer_gone(WorkerId(rank));
+                        let mut peers = (0..).zip(peers);
+                        if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
+                            rank.peer_gone(WorkerId(gone));
                         }
                     }
-                    None => self.foreign += 1,
+                    None => *foreign += 1,
                 },
-            }
-        }
-        Ok(BURST)
+            })
     }
 
     fn take_events(&mut self) -> Result<(), CollectiveError> {
@@ -184,8 +179,14 @@ impl<F: Frames + AsFd> Driver<F> {
 
     fn tell(&self) {
         let mut state = self.shared.lock();
-        state.counters = self.rank.counters();
+        let counters = self.rank.counters();
+        // The switch tells only who asks.
+        let may_stand = state.stands.is_some() || counters.probes > 0;
+        state.counters = counters;
         state.foreign = self.foreign;
+        if !may_stand {
+            return;
+        }
         let stands = self.rank.waits_for();
         let known = state.stands.map(|stands| (stands.chunk, stands.misses));
         if stands != known {

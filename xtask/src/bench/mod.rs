@@ -1,10 +1,12 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
 //! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
 //! `quantise`: values into frames, beside memcpy.
+//! `allreduce`: sums by the switch beside Gloo's.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
 mod aggregate;
+mod allreduce;
 mod between;
 mod bmv2;
 mod clock;
@@ -33,7 +35,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -96,6 +98,9 @@ pub fn run(args: &Args) -> Result<bool> {
         }
         return Ok(rows.iter().all(Row::ok));
     }
+    if args.subject == "allreduce" {
+        return allreduce(args);
+    }
     if cfg!(debug_assertions) {
         return as_shipped(args);
     }
@@ -132,6 +137,25 @@ fn faults(args: &Args) -> Result<bool> {
         );
     }
     let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// All-reduces, by what is built for it.
+fn allreduce(args: &Args) -> Result<bool> {
+    let wanted = |name: &str| name.contains(&args.row);
+    // In a namespace `row` is what the process is to do there.
+    if veth::role().is_none() && !allreduce::names().into_iter().any(wanted) {
+        bail!(
+            "no row is called {}; they are {}",
+            args.row,
+            allreduce::names().join(", ")
+        );
+    }
+    let rows = allreduce::run(&wanted)?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

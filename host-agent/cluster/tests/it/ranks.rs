@@ -273,6 +273,29 @@ fn loss_costs_what_was_lost() {
     assert!(load < 1.13, "{load}");
 }
 
+/// A timeout is long where a window passes in milliseconds: what is lost is found out by what comes behind it, also if the
+/// question was lost, or the answer, or what was sent again.
+#[test]
+fn few_chunks_wait_for_a_timeout() {
+    const CHUNKS: usize = 3000;
+    let faults = Faults {
+        loss: 0.05,
+        ..Faults::NONE
+    };
+    let mut config = config(1, 8, 64, faults);
+    config.job.values_per_packet = 8;
+    config.retransmission = aggregation::Retransmission::default();
+    config.delay_ns = 1_000_000;
+    let job = aggregation::Job::new(config.job).unwrap();
+    let long = |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); 8 * CHUNKS]);
+    let report = run(&config, &mut SlotSwitch::new(job), 1, &long).unwrap();
+    assert!(report.ends.iter().all(|end| *end == RankEnd::Done));
+    let timeouts: u64 = report.counters.iter().map(|counted| counted.timeouts).sum();
+    let share = timeouts as f64 / (8 * CHUNKS) as f64;
+    // The last window has nothing behind it.
+    assert!(share < 0.01, "{share}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]

@@ -60,7 +60,8 @@ pub struct Lane {
     pub last_order: u64,
     /// Chunks sent after the last transmission and answered before this one.
     pub overtaken: u32,
-    pub asked_early: bool,
+    /// How often was asked for that reason, since this rank sent anything of its own: each time waits for twice as many.
+    pub asked_early: u32,
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
     /// The switch has told that others are missing.
@@ -88,7 +89,7 @@ impl Lane {
             first_order: 0,
             last_order: 0,
             overtaken: 0,
-            asked_early: false,
+            asked_early: 0,
             misses: WorkerSet::EMPTY,
             waits: false,
         }
@@ -107,7 +108,7 @@ impl Lane {
         self.transmissions = 0;
         self.timeouts = 0;
         self.silences = 0;
-        self.asked_early = false;
+        self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
         self.waits = false;
     }

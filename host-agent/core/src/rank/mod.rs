@@ -80,6 +80,17 @@ impl Setup {
     }
 }
 
+/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
+/// Transmissions that are remembered: one under way for each lane, and as many that are over.
+const SENT_PER_LANE: usize = 2;
+
+/// Whether a transmission is its lane's last, and not answered.
+fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
+    let lane = &lanes[usize::from(slot)];
+    lane.state == LaneState::InFlight && lane.last_order == order
+}
+
 /// One rank of a job.
 #[derive(Debug, Clone)]
 pub struct Rank {
@@ -101,6 +112,9 @@ pub struct Rank {
     /// Lanes that have something to send.
     queue: VecDeque<u16>,
     next_order: u64,
+    /// Transmissions in their order, and by which lane. What is no lane's last any more, or was answered, goes when it has come
+    /// to the front: then who was overtaken is known by a look at the front.
+    sent: VecDeque<(u64, u16)>,
     /// No lane times out before.
     earliest_ns: u64,
     events: VecDeque<Event>,
@@ -137,6 +151,7 @@ impl Rank {
             lanes: lanes.collect(),
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
+            sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
             earliest_ns: u64::MAX,
             events: VecDeque::new(),
             failed: false,
@@ -272,8 +287,9 @@ impl Rank {
             }
             lane.overtaken = 0;
             lane.transmissions += 1;
-            self.next_order += 1;
             self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            self.remember_sent(slot);
+            self.next_order += 1;
             self.write(slot, what, previous, buffer);
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
@@ -321,6 +337,16 @@ impl Rank {
         if let Some(kept) = kept {
             packet.write_i32(kept.values.iter().copied());
         }
+    }
+
+    /// A lane has sent. One that waits for long may hold back at the front what others sent since: then that is sorted out, so
+    /// that no more is kept than the window allows.
+    fn remember_sent(&mut self, slot: usize) {
+        if self.sent.len() == SENT_PER_LANE * self.lanes.len() {
+            let lanes = &self.lanes;
+            self.sent.retain(|sent| is_under_way(lanes, *sent));
+        }
+        self.sent.push_back((self.next_order, slot as u16));
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
@@ -457,6 +483,7 @@ impl Rank {
         lane.silences = 0;
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
+            lane.asked_early = 0;
             self.enqueue(slot, Send::Fetch);
             return Received::Told;
         }
@@ -470,6 +497,7 @@ impl Rank {
             // not help.
             let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
+                lane.asked_early = 0;
                 self.enqueue(slot, Send::Values);
                 return Received::Told;
             }
@@ -624,6 +652,15 @@ impl Rank {
         if threshold == 0 {
             return;
         }
+        while let Some(sent) = self.sent.front().copied() {
+            if is_under_way(&self.lanes, sent) {
+                break;
+            }
+            self.sent.pop_front();
+        }
+        if self.sent.front().is_none_or(|(oldest, _)| *oldest >= order) {
+            return;
+        }
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
             if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
@@ -631,8 +668,11 @@ impl Rank {
                 continue;
             }
             lane.overtaken += 1;
-            if lane.overtaken >= threshold && !lane.asked_early {
-                lane.asked_early = true;
+            // What was asked may be lost as well, and what was answered: a timeout is many windows long. Whoever waits
+            // for others asks ever less often.
+            if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
+            {
+                lane.asked_early += 1;
                 self.counters.early_probes += 1;
                 self.enqueue(slot, Send::Probe);
             }
