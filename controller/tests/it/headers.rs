@@ -264,12 +264,14 @@ fn the_dissector_has_the_same_numbers() {
         wire::PROTOCOL_VERSION.to_string()
     );
     assert_eq!(number("ALL_WORKERS"), format!("{:#x}", wire::ALL_WORKERS));
-    let kinds = [Kind::Update, Kind::Sum, Kind::Result]
+    let kinds = [Kind::Update, Kind::Sum, Kind::Result, Kind::Ask, Kind::Here]
         .map(|kind| (kind as u8).to_string())
         .join(", ");
-    assert_eq!(number("KIND_UPDATE, KIND_SUM, KIND_RESULT"), kinds);
+    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE";
+    assert_eq!(number(names), kinds);
     for (field, flag) in [
         ("slot_version", Flags::VERSION),
+        ("probe", Flags::PROBE),
         ("scale_only", Flags::SCALE_ONLY),
         ("again", Flags::AGAIN),
         ("non_finite", Flags::NON_FINITE),
