@@ -122,6 +122,10 @@ pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
         );
         std::process::exit(0);
     }
+    ensure!(
+        ranks::have_torch(),
+        "ranks want PyTorch: apt-get install python3-torch"
+    );
     build()?;
     let bench = Bench {
         weir: folder.join("weir"),

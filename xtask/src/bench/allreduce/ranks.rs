@@ -23,6 +23,13 @@ const SAMPLED: Duration = Duration::from_millis(20);
 /// What a sum may be off, in parts of the largest: binary32 keeps 2^-24 of it.
 const OFF: f64 = 1e-6;
 
+/// Whether there is what ranks run with.
+pub fn have_torch() -> bool {
+    let mut python = Command::new(PYTHON);
+    let output = python.args(["-c", "import torch.distributed"]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
 /// In the namespace: brings the network up, runs the ranks, and gives what they said.
 pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
