@@ -74,8 +74,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of an incomplete cell goes on as SUM",
         patch: (
             AGGREGATE,
-            "actions = { end; tell; }\n        const default_action = end(OUTCOME_DUPLICATE);",
-            "actions = { sum; end; tell; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { end; tell; tell_all; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; end; tell; tell_all; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
         ),
         breaks_training: true,
     },
@@ -83,11 +83,15 @@ const MUTANTS: &[Mutant] = &[
         name: "no AGAIN",
         patch: (
             AGGREGATE,
-            "hdr.agg.kind = AGG_SUM;
+            "action sum(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
         hdr.agg.reserved = 0;
         hdr.agg.again = again;",
-            "hdr.agg.kind = AGG_SUM;
+            "action sum(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
         hdr.agg.reserved = 0;
         hdr.agg.again = 0;",
@@ -103,9 +107,13 @@ const MUTANTS: &[Mutant] = &[
         name: "contributors are the packet's own",
         patch: (
             AGGREGATE,
-            "hdr.agg.kind = AGG_SUM;
+            "action sum(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;",
-            "hdr.agg.kind = AGG_SUM;",
+            "action sum(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.kind = AGG_SUM;",
         ),
         breaks_training: true,
     },

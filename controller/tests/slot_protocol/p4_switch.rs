@@ -11,7 +11,7 @@ use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
 use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, OWNERS, SCALES};
 use scenario::names::forward;
-use wire::{Kind, Packet};
+use wire::{Flags, Kind, Packet};
 
 /// The server's port. Rank r is at port `FIRST_WORKER_PORT + r`.
 pub const SERVER_PORT: u32 = 1;
@@ -139,10 +139,20 @@ pub fn addressee(payload: &[u8]) -> Endpoint {
     }
 }
 
+/// The same of a node that may ask.
+fn addressee_of(from: Node, payload: &[u8]) -> Endpoint {
+    match Packet::new_checked(payload) {
+        Ok(packet) if packet.kind() == Kind::Update && packet.flags().contains(Flags::PROBE) => {
+            asking(packet.job(), endpoint(from))
+        }
+        _ => addressee(payload),
+    }
+}
+
 /// The frame that a node sends with this payload.
 pub fn frame(from: Node, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
-    build(&mut frame, endpoint(from), addressee(payload), payload);
+    build(&mut frame, endpoint(from), addressee_of(from, payload), payload);
     frame
 }
 
@@ -428,7 +438,8 @@ fn mac(endpoint: Endpoint) -> (&'static str, u128) {
 
 impl SwitchModel for P4Switch {
     fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
-        build(&mut self.frame, endpoint(from), addressee(payload), payload);
+        let to = addressee_of(from, payload);
+        build(&mut self.frame, endpoint(from), to, payload);
         self.switch.handle_packet(now_ns, port(from), &self.frame);
         while let Some(transmit) = self.switch.poll_transmit() {
             let to = node_at(transmit.port);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wire::{Kind, Packet};
+use wire::{Flags, Kind, Packet};
 
 use crate::Node;
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
@@ -130,11 +130,16 @@ impl SwitchModel for SlotSwitch {
         if packet.kind() != Kind::Update || packet.worker() != port.0 {
             return;
         }
+        // Who asks is answered.
+        let to = match packet.flags().contains(Flags::PROBE) {
+            true => from,
+            false => Node::Server,
+        };
         let outcome = self.slots.update(&packet);
         let mut sum = payload.to_vec();
         let mut packet = Packet::new_unchecked(&mut sum[..]);
         if self.slots.make_sum(outcome, &mut packet) {
-            out.push((Node::Server, sum));
+            out.push((to, sum));
         }
     }
 
