@@ -152,7 +152,12 @@ fn addressee_of(from: Node, payload: &[u8]) -> Endpoint {
 /// The frame that a node sends with this payload.
 pub fn frame(from: Node, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
-    build(&mut frame, endpoint(from), addressee_of(from, payload), payload);
+    build(
+        &mut frame,
+        endpoint(from),
+        addressee_of(from, payload),
+        payload,
+    );
     frame
 }
 

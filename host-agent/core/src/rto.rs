@@ -37,10 +37,10 @@ impl Retransmission {
     /// For ranks of an all-reduce, which ask before they send values again: a question costs little.
     pub fn of_ranks() -> Self {
         Self {
-            floor_ns: 20_000_000,
+            floor_ns: 100_000_000,
             initial_ns: 200_000_000,
             // Some 20 s, as with the others.
-            max_timeouts: 16,
+            max_timeouts: 13,
             ..Self::default()
         }
     }
@@ -59,7 +59,6 @@ pub struct RttEstimator {
     config: Retransmission,
     /// Smoothed round trip and its variation.
     smoothed: Option<(u64, u64)>,
-    least_ns: Option<u64>,
     /// How often the timeout has doubled since the last sample (section 5.5).
     backoff: u32,
     backed_off_at_ns: u64,
@@ -71,7 +70,6 @@ impl RttEstimator {
         Self {
             config,
             smoothed: None,
-            least_ns: None,
             backoff: 0,
             backed_off_at_ns: 0,
         }
@@ -81,7 +79,6 @@ impl RttEstimator {
     /// retransmitted chunk says nothing: which transmission was answered?
     pub fn sample(&mut self, rtt_ns: u64) {
         let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
-        self.least_ns = Some(self.least_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         self.smoothed = Some(match self.smoothed {
             None => (rtt_ns, rtt_ns / 2),
             Some((srtt, rttvar)) => (
@@ -90,11 +87,6 @@ impl RttEstimator {
             ),
         });
         self.backoff = 0;
-    }
-
-    /// The shortest round trip so far. The others may have waited for somebody's loss.
-    pub fn least_ns(&self) -> Option<u64> {
-        self.least_ns
     }
 
     /// The smoothed round trip, once there is one.

@@ -80,9 +80,9 @@ impl Setup {
     }
 }
 
-/// So many round trips pass between two early questions about a chunk, and before a rank asks that is not the first to: an answer
-/// takes one.
-const ROUND_TRIPS_BETWEEN: u64 = 2;
+/// A chunk is late after five quarters of a round trip: ranks send in orders of their own, so one that others overtake need not
+/// have lost anything. Who is not the first to ask waits twice as long.
+const LATE_IN_QUARTERS: u64 = 5;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
 const SENT_PER_LANE: usize = 2;
 
@@ -678,7 +678,7 @@ impl Rank {
         }
         let is_flat = self.place.is_flat(&self.job);
         let (ranks, me) = (u32::from(self.job.workers()), u32::from(self.rank.0));
-        let between_ns = ROUND_TRIPS_BETWEEN * self.rtt.least_ns().unwrap_or(0);
+        let late_ns = self.rtt.smoothed_ns().unwrap_or(0) / 4 * LATE_IN_QUARTERS;
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
             if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
@@ -691,7 +691,9 @@ impl Rank {
             let is_first = lane.asked_early == 0
                 && (!is_flat || self.job.chunk(lane.sequence).0 % ranks == me);
             let waited_ns = now_ns.saturating_sub(lane.sent_at_ns.max(lane.told_at_ns));
-            if lane.overtaken >= threshold && (is_first || waited_ns >= between_ns) {
+            if lane.overtaken >= threshold
+                && waited_ns >= if is_first { late_ns } else { 2 * late_ns }
+            {
                 lane.asked_early += 1;
                 self.counters.early_probes += 1;
                 self.enqueue(

@@ -214,8 +214,14 @@ pub fn package(folder: &Path, native: &Path) -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host-agent/python");
     let package = folder.join("weir");
     std::fs::create_dir_all(&package)?;
-    for file in ["__init__.py", "torch.py"] {
-        std::fs::copy(sources.join("weir").join(file), package.join(file))?;
+    for file in std::fs::read_dir(sources.join("weir"))? {
+        let path = file?.path();
+        if let Some(name) = path
+            .file_name()
+            .filter(|_| path.extension().is_some_and(|end| end == "py"))
+        {
+            std::fs::copy(&path, package.join(name))?;
+        }
     }
     std::fs::copy(native, package.join("_native.abi3.so"))
         .with_context(|| format!("cannot copy {}", native.display()))?;
