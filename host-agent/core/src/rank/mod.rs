@@ -80,9 +80,9 @@ impl Setup {
     }
 }
 
-/// A chunk is late after five quarters of a round trip: ranks send in orders of their own, so one that others overtake need not
-/// have lost anything. Who is not the first to ask waits twice as long.
-const LATE_IN_QUARTERS: u64 = 5;
+/// A chunk is late after one and a half of the shortest round trip of late: ranks send in orders of their own, so one that others
+/// overtake need not have lost anything. Who is not the first to ask waits twice as long.
+const LATE_IN_QUARTERS: u64 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
 const SENT_PER_LANE: usize = 2;
 
@@ -490,7 +490,7 @@ impl Rank {
         lane.told_at_ns = now_ns;
         // What was sent before this rank's own question has come to the switch before it. Another's may have overtaken it.
         let is_known = WorkerId(repr.worker) == self.place.child
-            || now_ns.saturating_sub(lane.sent_at_ns) >= self.rtt.smoothed_ns().unwrap_or(u64::MAX);
+            || now_ns.saturating_sub(lane.sent_at_ns) >= self.rtt.least_ns().unwrap_or(u64::MAX);
         if is_flat && !is_known {
             return Received::Told;
         }
@@ -678,7 +678,7 @@ impl Rank {
         }
         let is_flat = self.place.is_flat(&self.job);
         let (ranks, me) = (u32::from(self.job.workers()), u32::from(self.rank.0));
-        let late_ns = self.rtt.smoothed_ns().unwrap_or(0) / 4 * LATE_IN_QUARTERS;
+        let late_ns = self.rtt.least_ns().unwrap_or(0) / 4 * LATE_IN_QUARTERS;
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
             if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
