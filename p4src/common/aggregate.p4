@@ -232,16 +232,6 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = 0;
         hdr.udp.checksum = 0;
     }
-    // The same to all.
-    action tell_all() {
-        outcome = OUTCOME_PROBED;
-        hdr.ethernet.dst[47:40] = 0x01;
-        hdr.agg.kind = AGG_SUM;
-        hdr.agg.contributors = (bit<64>) present;
-        hdr.agg.reserved = 0;
-        hdr.agg.again = 0;
-        hdr.udp.checksum = 0;
-    }
     // Of a chunk that is older than what its cell holds: by how much. A probe has no values to have a scale.
     action tell_stale() {
         outcome = OUTCOME_PROBED;
@@ -265,7 +255,6 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         actions = { sum; sum_to_all; sum_back; ascend; }
         const default_action = sum(OUTCOME_AGAIN, 1);
         const entries = {
-            (0, 1, WAY_GROUP, _): sum_to_all(OUTCOME_PROBED, 1);
             (0, 1, _, _): sum_back(OUTCOME_PROBED, 1);
             (0, 0, WAY_GROUP, PRESENT_NOBODY): sum_to_all(OUTCOME_COMPLETED, 0);
             (0, 0, WAY_GROUP, PRESENT_OTHERS): sum_to_all(OUTCOME_COMPLETED, 0);
@@ -284,16 +273,14 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     table when_incomplete {
         key = {
             hdr.agg.probe: exact;
-            meta.way: ternary;
             presence: ternary;
         }
-        actions = { end; tell; tell_all; }
+        actions = { end; tell; }
         const default_action = end(OUTCOME_DUPLICATE);
         const entries = {
-            (1, WAY_GROUP, _): tell_all();
-            (1, _, _): tell();
-            (0, _, PRESENT_NOBODY): end(OUTCOME_ABSORBED);
-            (0, _, PRESENT_OTHERS): end(OUTCOME_ABSORBED);
+            (1, _): tell();
+            (0, PRESENT_NOBODY): end(OUTCOME_ABSORBED);
+            (0, PRESENT_OTHERS): end(OUTCOME_ABSORBED);
         }
     }
     table when_stale {

@@ -74,8 +74,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of an incomplete cell goes on as SUM",
         patch: (
             AGGREGATE,
-            "actions = { end; tell; tell_all; }\n        const default_action = end(OUTCOME_DUPLICATE);",
-            "actions = { sum; end; tell; tell_all; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { end; tell; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; end; tell; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
         ),
         breaks_training: true,
     },

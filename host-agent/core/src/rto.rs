@@ -34,17 +34,6 @@ impl Default for Retransmission {
 }
 
 impl Retransmission {
-    /// For ranks of an all-reduce, which ask before they send values again: a question costs little.
-    pub fn of_ranks() -> Self {
-        Self {
-            floor_ns: 100_000_000,
-            initial_ns: 200_000_000,
-            // Some 20 s, as with the others.
-            max_timeouts: 13,
-            ..Self::default()
-        }
-    }
-
     /// The longest that a worker waits for one chunk: its timeouts, and the part of one that a fast
     /// retransmission adds.
     pub fn patience_ns(&self) -> u64 {
@@ -53,18 +42,12 @@ impl Retransmission {
     }
 }
 
-/// Samples after which a shortest round trip is old.
-const RECENT: u32 = 256;
-
 /// Estimates the round trip (RFC 6298, section 2; clock granularity 0).
 #[derive(Debug, Clone)]
 pub struct RttEstimator {
     config: Retransmission,
     /// Smoothed round trip and its variation.
     smoothed: Option<(u64, u64)>,
-    /// The shortest of the last [`RECENT`] samples or fewer, the shortest of those before, and how many the former are.
-    least_ns: (u64, u64),
-    recent: u32,
     /// How often the timeout has doubled since the last sample (section 5.5).
     backoff: u32,
     backed_off_at_ns: u64,
@@ -76,8 +59,6 @@ impl RttEstimator {
         Self {
             config,
             smoothed: None,
-            least_ns: (u64::MAX, u64::MAX),
-            recent: 0,
             backoff: 0,
             backed_off_at_ns: 0,
         }
@@ -87,12 +68,6 @@ impl RttEstimator {
     /// retransmitted chunk says nothing: which transmission was answered?
     pub fn sample(&mut self, rtt_ns: u64) {
         let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
-        if self.recent == RECENT {
-            self.least_ns = (u64::MAX, self.least_ns.0);
-            self.recent = 0;
-        }
-        self.least_ns.0 = self.least_ns.0.min(rtt_ns);
-        self.recent += 1;
         self.smoothed = Some(match self.smoothed {
             None => (rtt_ns, rtt_ns / 2),
             Some((srtt, rttvar)) => (
@@ -101,13 +76,6 @@ impl RttEstimator {
             ),
         });
         self.backoff = 0;
-    }
-
-    /// The shortest round trip of late; `None` before the first. The others may have waited for somebody's loss, the queues on
-    /// the way are in all.
-    pub fn least_ns(&self) -> Option<u64> {
-        let (now, before) = self.least_ns;
-        Some(now.min(before)).filter(|least| *least != u64::MAX)
     }
 
     /// Takes note that a chunk sent at `sent_at_ns` timed out.

@@ -126,7 +126,7 @@ impl Joining<'_> {
             first_chunk: ChunkId(self.first_chunk),
         });
         let job = job.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
         if let Some((child, siblings, top)) = self.place {
             setup.place = Place {
                 child: WorkerId(child),

@@ -19,8 +19,6 @@ pub enum LaneState {
 pub enum Send {
     /// Who is missing?
     Probe,
-    /// The same, and all ranks are to be told.
-    ProbeForAll,
     /// My values again, to have the sum again, which is complete.
     Fetch,
     /// My values.
@@ -56,8 +54,6 @@ pub struct Lane {
     /// Timeouts since the switch was last heard of this chunk.
     pub silences: u32,
     pub sent_at_ns: u64,
-    /// When the switch was last heard of this chunk.
-    pub told_at_ns: u64,
     pub deadline_ns: u64,
     /// Positions of the first and the last transmission among all of this rank's.
     pub first_order: u64,
@@ -89,7 +85,6 @@ impl Lane {
             timeouts: 0,
             silences: 0,
             sent_at_ns: 0,
-            told_at_ns: 0,
             deadline_ns: u64::MAX,
             first_order: 0,
             last_order: 0,

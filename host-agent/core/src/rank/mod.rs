@@ -80,9 +80,8 @@ impl Setup {
     }
 }
 
-/// A chunk is late after one and a half of the shortest round trip of late: ranks send in orders of their own, so one that others
-/// overtake need not have lost anything. Who is not the first to ask waits twice as long.
-const LATE_IN_QUARTERS: u64 = 6;
+/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
 const SENT_PER_LANE: usize = 2;
 
@@ -293,9 +292,9 @@ impl Rank {
             self.next_order += 1;
             self.write(slot, what, previous, buffer);
             self.counters.sent.count(buffer.len(), previous > 0);
-            self.counters.probes += u64::from(what <= Send::ProbeForAll);
+            self.counters.probes += u64::from(what == Send::Probe);
             return Some(match what {
-                Send::Values | Send::ProbeForAll => Destination::All,
+                Send::Values => Destination::All,
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
@@ -356,7 +355,7 @@ impl Rank {
             Some((operation, chunk)) => (Some(operation), chunk),
             None => (None, Chunk::ScaleOnly),
         };
-        let is_probe = what <= Send::ProbeForAll;
+        let is_probe = what == Send::Probe;
         let scale_only = chunk == Chunk::ScaleOnly;
         let mut repr = self.job.header(Kind::Update, lane.sequence, scale_only);
         let wants = match (operation, chunk) {
@@ -466,7 +465,7 @@ impl Rank {
         }
         let first_order = lane.first_order;
         self.take_answer(slot, &repr, packet);
-        self.count_overtaken(now_ns, first_order);
+        self.count_overtaken(first_order);
         Received::Answer
     }
 
@@ -479,21 +478,9 @@ impl Rank {
     /// What a switch says to a probe.
     fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
         let present = WorkerSet(repr.contributors);
-        let is_flat = self.place.is_flat(&self.job);
-        // In a tree the answer is to this rank alone, and says by which child of the switch that answered it came.
-        let own = match is_flat {
-            true => self.place.child,
-            false => WorkerId(repr.worker),
-        };
+        let asked_by = WorkerId(repr.worker);
         let lane = &mut self.lanes[slot];
         lane.silences = 0;
-        lane.told_at_ns = now_ns;
-        // What was sent before this rank's own question has come to the switch before it. Another's may have overtaken it.
-        let is_known = WorkerId(repr.worker) == self.place.child
-            || now_ns.saturating_sub(lane.sent_at_ns) >= self.rtt.least_ns().unwrap_or(u64::MAX);
-        if is_flat && !is_known {
-            return Received::Told;
-        }
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
             lane.asked_early = 0;
@@ -501,14 +488,14 @@ impl Rank {
             return Received::Told;
         }
         // In a tree a rank does not know which switch answered, nor who is below it.
-        if is_flat {
+        if self.place.is_flat(&self.job) {
             lane.misses = self.place.complete().without(present);
         }
         lane.waits = true;
-        if !present.contains(own) {
+        if !present.contains(asked_by) {
             // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
             // not help.
-            let is_for_others = !is_flat && own != self.place.child && self.place.child.0 > 0;
+            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
                 lane.asked_early = 0;
                 self.enqueue(slot, Send::Values);
@@ -518,9 +505,7 @@ impl Rank {
         // Others are to come: one asks again, ever less often.
         lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
         self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-        if self.lanes[slot].timeouts > 0 {
-            self.ask_others(now_ns, slot);
-        }
+        self.ask_others(now_ns, slot);
         Received::Told
     }
 
@@ -662,7 +647,7 @@ impl Rank {
 
     /// A chunk sent first at `order` is answered: every chunk whose last transmission is older was overtaken. Retransmitted
     /// chunks say nothing, by Karn's argument, unless even their first came later.
-    fn count_overtaken(&mut self, now_ns: u64, order: u64) {
+    fn count_overtaken(&mut self, order: u64) {
         let threshold = self.config.fast_threshold;
         if threshold == 0 {
             return;
@@ -676,9 +661,6 @@ impl Rank {
         if self.sent.front().is_none_or(|(oldest, _)| *oldest >= order) {
             return;
         }
-        let is_flat = self.place.is_flat(&self.job);
-        let (ranks, me) = (u32::from(self.job.workers()), u32::from(self.rank.0));
-        let late_ns = self.rtt.least_ns().unwrap_or(0) / 4 * LATE_IN_QUARTERS;
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
             if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
@@ -686,24 +668,13 @@ impl Rank {
                 continue;
             }
             lane.overtaken += 1;
-            // What was asked may be lost as well, and what was answered: a timeout is many round trips long. One rank of each
-            // chunk asks for all: the others ask if that was in vain.
-            let is_first = lane.asked_early == 0
-                && (!is_flat || self.job.chunk(lane.sequence).0 % ranks == me);
-            let waited_ns = now_ns.saturating_sub(lane.sent_at_ns.max(lane.told_at_ns));
-            if lane.overtaken >= threshold
-                && waited_ns >= if is_first { late_ns } else { 2 * late_ns }
+            // What was asked may be lost as well, and what was answered: a timeout is many windows long. Whoever waits
+            // for others asks ever less often.
+            if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
             {
                 lane.asked_early += 1;
                 self.counters.early_probes += 1;
-                self.enqueue(
-                    slot,
-                    if is_flat {
-                        Send::ProbeForAll
-                    } else {
-                        Send::Probe
-                    },
-                );
+                self.enqueue(slot, Send::Probe);
             }
         }
     }
