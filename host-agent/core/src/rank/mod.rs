@@ -21,6 +21,7 @@
 mod lane;
 mod operation;
 mod outcome;
+mod state;
 
 use std::collections::VecDeque;
 
