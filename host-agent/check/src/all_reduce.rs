@@ -1,0 +1,461 @@
+//! An all-reduce: ranks, and the switch between them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
+use aggregation::rank::{Event, Rank, RankError, Received, Values};
+use aggregation::{Destination, Retransmission};
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
+use crate::slots::{Rule, Switch};
+
+/// What all ranks are given to sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// So many chunks of integers.
+    Integers(u8),
+    /// So many chunks of numbers of about 2^e, for each rank its own e.
+    Floats(u8, Vec<i8>),
+    /// A chunk of numbers, of which the first rank's are none.
+    NotFinite,
+}
+
+impl Operation {
+    fn chunks(&self) -> usize {
+        match self {
+            Self::Integers(chunks) | Self::Floats(chunks, _) => usize::from(*chunks),
+            Self::NotFinite => 1,
+        }
+    }
+}
+
+/// What is explored.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// How many ranks.
+    pub ranks: u8,
+    /// How many slots.
+    pub window: u32,
+    /// What they are given, one after the other.
+    pub operations: Vec<Operation>,
+    /// How often the switch may forget everything.
+    pub restarts: u8,
+    /// Whether ranks may crash.
+    pub crashes: bool,
+    /// Whether somebody by another port speaks for the first rank.
+    pub stranger: bool,
+    /// Slots written anew, without this rule; none for those that run.
+    pub without: Option<Rule>,
+}
+
+impl Bounds {
+    /// Ranks that are given integers, through the slots that run.
+    pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
+        Self {
+            ranks,
+            window,
+            operations,
+            restarts: 0,
+            crashes: false,
+            stranger: false,
+            without: None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// A rank.
+    Rank(Box<Member>),
+    /// The switch.
+    Switch(Switch),
+    /// Somebody who is no member; whether it has spoken.
+    Stranger(bool),
+}
+
+/// A rank and what it was told.
+#[derive(Debug, Clone)]
+pub struct Member {
+    id: u8,
+    machine: Rank,
+    given: usize,
+    done: usize,
+    failed: bool,
+    crashed: bool,
+}
+
+/// An all-reduce as a model.
+#[derive(Debug)]
+pub struct AllReduce {
+    bounds: Bounds,
+    /// Of the ranks, and of the switch: the same but without [`Rule::Window`].
+    job: Job,
+    switch_job: Job,
+    /// By operation, the first sums that any rank had, bit by bit.
+    sums: RefCell<BTreeMap<usize, Vec<u32>>>,
+}
+
+const NOW_NS: u64 = 0;
+/// All deadlines are past.
+const LATE_NS: u64 = u64::MAX;
+
+/// Nobody's patience ends, and nobody is early.
+pub(crate) const PATIENT: Retransmission = Retransmission {
+    floor_ns: 1,
+    initial_ns: 1,
+    ceiling_ns: 1,
+    max_timeouts: u32::MAX,
+    max_closing_timeouts: 1,
+    fast_threshold: 0,
+};
+
+impl AllReduce {
+    /// A model within these bounds.
+    pub fn new(bounds: Bounds) -> Result<Self, JobError> {
+        let job = |window| {
+            Job::new(JobConfig {
+                job: JobId(7),
+                workers: bounds.ranks,
+                window,
+                // One for each rank, which alone gives a value there: a sum says whose values it has.
+                values_per_packet: u16::from(bounds.ranks),
+                values_per_round: 0,
+                // Chunk 0 comes in the middle.
+                first_chunk: ChunkId(0u32.wrapping_sub(2 * bounds.window)),
+            })
+        };
+        let ahead = match bounds.without {
+            Some(Rule::Window) => 2,
+            _ => 1,
+        };
+        Ok(Self {
+            job: job(ahead * bounds.window)?,
+            switch_job: job(bounds.window)?,
+            bounds,
+            sums: RefCell::default(),
+        })
+    }
+
+    /// An operation; beyond those that are wanted, one that uses every cell.
+    fn operation(&self, at: usize) -> Operation {
+        let all_cells = || Operation::Integers(self.job.cells() as u8);
+        self.bounds
+            .operations
+            .get(at)
+            .cloned()
+            .unwrap_or_else(all_cells)
+    }
+
+    /// The values of an operation, of one rank or as all should have them summed.
+    fn values(&self, at: usize, of: Option<u8>) -> Values {
+        let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
+        let ranks = self.bounds.ranks;
+        let is_of = |rank: u8| of.is_none_or(|of| of == rank);
+        let operation = self.operation(at);
+        let places = (chunks_before..chunks_before + operation.chunks())
+            .flat_map(|chunk| (0..ranks).map(move |rank| (chunk as u32, rank)));
+        match operation {
+            // Between a thousand and two: no sum of several is one of them.
+            Operation::Integers(_) => Values::Integers(
+                places
+                    .map(|(chunk, rank)| if is_of(rank) { 1000 + chunk as i32 } else { 0 })
+                    .collect(),
+            ),
+            // Between one and two, likewise.
+            Operation::Floats(_, exponents) => Values::Floats(
+                places
+                    .map(|(chunk, rank)| match is_of(rank) {
+                        true => {
+                            let exponent = exponents.get(usize::from(rank)).copied().unwrap_or(0);
+                            (1.0 + chunk as f32 / 256.0) * 2f32.powi(i32::from(exponent))
+                        }
+                        false => 0.0,
+                    })
+                    .collect(),
+            ),
+            Operation::NotFinite => Values::Floats(
+                places
+                    .map(|(_, rank)| match (is_of(rank), rank) {
+                        (true, 0) => f32::NAN,
+                        (true, _) => 1.0,
+                        (false, _) => 0.0,
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What is wrong with the sums of an operation.
+    fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
+        let bits: Vec<u32> = match sums {
+            Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
+            Values::Integers(sums) => sums.iter().map(|sum| *sum as u32).collect(),
+        };
+        let right = self.values(at, None);
+        let is_right = match (&right, sums) {
+            (Values::Floats(right), Values::Floats(sums)) => right
+                .iter()
+                .zip(sums)
+                .all(|(right, sum)| (right - sum).abs() <= right / 2048.0),
+            (right, sums) => right == sums,
+        };
+        if !is_right {
+            let what = format!("rank {rank} has {sums:?} where {right:?} is right");
+            return Some(Wrong::Sum(what));
+        }
+        let mut known = self.sums.borrow_mut();
+        if known.entry(at).or_insert_with(|| bits.clone()) == &bits {
+            return None;
+        }
+        let what = format!("rank {rank} has other bits than another rank: {sums:?}");
+        Some(Wrong::Sum(what))
+    }
+
+    fn pump(&self, member: &mut Member, out: &mut Outbox) {
+        let switch = self.bounds.ranks;
+        let mut bytes = Vec::new();
+        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
+            out.send(member.id, [switch], to, &bytes);
+        }
+        while let Some(event) = member.machine.poll_event() {
+            match event {
+                Event::Done { operation, values } => {
+                    member.done += 1;
+                    if let Some(wrong) = self.judge(operation as usize, member.id, &values) {
+                        out.wrong(wrong);
+                    }
+                }
+                Event::Failed(error) => {
+                    member.failed = true;
+                    let is_told = matches!(error, RankError::NonFinite { operation, .. }
+                        if self.operation(operation as usize) == Operation::NotFinite);
+                    if !is_told {
+                        out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a stranger says in the first rank's name.
+    fn forged(&self) -> Vec<Vec<u8>> {
+        let first = self.switch_job.first_chunk();
+        let chunks = (0..self.switch_job.cells() as u32).map(|at| first.plus(at));
+        let frames = chunks.map(|chunk| {
+            let repr = Repr {
+                kind: Kind::Update,
+                flags: Flags::NONE.with(Flags::VERSION, self.switch_job.version(chunk).0),
+                job: self.switch_job.id().0,
+                chunk: chunk.0,
+                slot: self.switch_job.slot(chunk).0,
+                worker: 0,
+                transmission: 0,
+                contributors: 1,
+                scale: 0,
+                next_scale: 0,
+                count: u16::from(self.bounds.ranks),
+            };
+            let mut bytes = vec![0; repr.buffer_len()];
+            let mut packet = Packet::new_unchecked(&mut bytes[..]);
+            repr.emit(&mut packet);
+            packet.write_i32((0..self.bounds.ranks).map(|_| 3));
+            bytes
+        });
+        frames.collect()
+    }
+}
+
+impl Model for AllReduce {
+    type Node = Node;
+
+    fn nodes(&self) -> Vec<Node> {
+        let ranks = (0..self.bounds.ranks).map(|id| {
+            Node::Rank(Box::new(Member {
+                id,
+                machine: Rank::new(self.job, WorkerId(id), PATIENT),
+                given: 0,
+                done: 0,
+                failed: false,
+                crashed: false,
+            }))
+        });
+        let switch = Node::Switch(Switch::new(self.switch_job, self.bounds.without));
+        let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
+        ranks.chain([switch]).chain(stranger).collect()
+    }
+
+    fn interchangeable(&self) -> usize {
+        let is_alike = |operation: &Operation| match operation {
+            Operation::Integers(_) => true,
+            Operation::Floats(_, exponents) => exponents.iter().all(|e| *e == exponents[0]),
+            Operation::NotFinite => false,
+        };
+        match self.bounds.operations.iter().all(is_alike) && !self.bounds.stranger {
+            true => usize::from(self.bounds.ranks),
+            false => 0,
+        }
+    }
+
+    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+        match node {
+            Node::Rank(member) => {
+                out.extend([member.given as u8, member.done as u8]);
+                out.extend([u8::from(member.failed), u8::from(member.crashed)]);
+                // One that has crashed is like any other.
+                if !member.crashed {
+                    member.machine.state(out);
+                }
+            }
+            Node::Switch(switch) => switch.state(out),
+            Node::Stranger(spoken) => out.push(u8::from(*spoken)),
+        }
+    }
+
+    fn status(&self, node: &Node) -> Status {
+        match node {
+            Node::Rank(member) if member.crashed => Status::Broken,
+            Node::Rank(member) if member.failed => Status::Done,
+            Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
+            Node::Rank(member) if member.done < member.given => Status::Works,
+            Node::Rank(_) => Status::Done,
+            Node::Switch(switch) if switch.restarts > 0 => Status::Broken,
+            Node::Switch(_) | Node::Stranger(_) => Status::Serves,
+        }
+    }
+
+    fn acts(&self, node: &Node) -> Vec<Act> {
+        let mut acts = Vec::new();
+        match node {
+            Node::Rank(member) if member.crashed || member.failed => {}
+            Node::Rank(member) => {
+                if member.given < self.bounds.operations.len() {
+                    acts.push(Act::Submit);
+                }
+                if member.done < member.given && self.bounds.without != Some(Rule::Repeat) {
+                    acts.push(Act::Timer);
+                }
+                if self.bounds.crashes {
+                    acts.push(Act::Crash);
+                }
+            }
+            Node::Switch(switch) if switch.restarts < self.bounds.restarts => {
+                acts.push(Act::Restart);
+            }
+            Node::Switch(_) => {}
+            Node::Stranger(spoken) if !spoken => acts.push(Act::Submit),
+            Node::Stranger(_) => {}
+        }
+        acts
+    }
+
+    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+        match (node, act) {
+            (Node::Rank(member), Act::Submit | Act::More) => {
+                let values = self.values(member.given, Some(member.id));
+                member.given += 1;
+                if let Err(error) = member.machine.submit(values) {
+                    out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
+                }
+                self.pump(member, out);
+            }
+            (Node::Rank(member), Act::Timer) => {
+                member.machine.handle_timeout(LATE_NS);
+                self.pump(member, out);
+            }
+            (Node::Rank(member), Act::Crash) => member.crashed = true,
+            (Node::Switch(switch), Act::Restart) => switch.restart(),
+            (Node::Stranger(spoken), _) => {
+                *spoken = true;
+                for bytes in self.forged() {
+                    let ranks = self.bounds.ranks;
+                    out.send(ranks + 1, [ranks], Destination::All, &bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+        match node {
+            Node::Rank(member) if member.crashed || member.failed => {}
+            Node::Rank(member) => {
+                let received = member.machine.handle_packet(NOW_NS, &frame.bytes);
+                if received == Received::Malformed {
+                    let what = format!("rank {} calls this frame malformed", member.id);
+                    out.wrong(Wrong::Unexpected(what));
+                }
+                self.pump(member, out);
+            }
+            Node::Switch(switch) => {
+                let Some(sum) = switch.take(frame) else {
+                    return;
+                };
+                let ranks = match frame.addressed {
+                    Destination::All => 0..self.bounds.ranks,
+                    Destination::Worker(rank) => rank.0..rank.0 + 1,
+                    Destination::Server => 0..0,
+                };
+                out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
+            }
+            Node::Stranger(_) => {}
+        }
+    }
+
+    fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
+        let is_sum = |frame: &Frame| frame.from == self.bounds.ranks;
+        if is_sum(frame) {
+            // How it came is of no interest to who gets it.
+            frame.addressed = Destination::All;
+        }
+        let write = |frame: &mut Frame, transmission, again, worker| {
+            let is_sum = is_sum(frame);
+            let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
+            packet.set_transmission(transmission);
+            packet.set_flags(packet.flags().with(Flags::AGAIN, again));
+            if is_sum {
+                packet.set_worker(worker);
+            }
+        };
+        write(frame, 0, false, 0);
+        let variants = [(255, false, 0), (0, true, 0), (1, true, self.bounds.ranks - 1)];
+        let variants = variants.map(|(transmission, again, worker)| {
+            let mut variant = frame.clone();
+            write(&mut variant, transmission, again, worker);
+            variant
+        });
+        variants.to_vec()
+    }
+
+    /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait.
+    fn is_idle(&self, frame: &Frame) -> bool {
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return false;
+        };
+        packet.kind() == Kind::Sum
+            && packet.flags().contains(Flags::PROBE)
+            && packet.contributors() != self.job.everyone().0
+    }
+
+    fn has_more(&self) -> bool {
+        !self.bounds.operations.contains(&Operation::NotFinite)
+    }
+
+    fn name(&self, node: u8) -> String {
+        match node.cmp(&self.bounds.ranks) {
+            std::cmp::Ordering::Less => format!("rank {node}"),
+            std::cmp::Ordering::Equal => "the switch".into(),
+            std::cmp::Ordering::Greater => "a stranger".into(),
+        }
+    }
+
+    fn describe(&self, node: &Node) -> String {
+        match node {
+            Node::Rank(member) => format!("{} of {} done", member.done, member.given),
+            Node::Switch(switch) => switch.describe(),
+            Node::Stranger(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The tests of the model checker, as one program.
+
+mod rules;
