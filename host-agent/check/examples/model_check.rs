@@ -1,13 +1,121 @@
-//! tmp
-use check::all_reduce::*;
-use check::*;
-fn main() {
-    let a: Vec<u32> = std::env::args().skip(1).map(|a| a.parse().unwrap()).collect();
-    let mut b = Bounds::new(a[0] as u8, a[1], vec![Operation::Integers(a[2] as u8); a[3] as usize]);
-    b.restarts = a[4] as u8;
-    b.crashes = a[5] != 0;
-    let t = std::time::Instant::now();
-    let m = AllReduce::new(b).unwrap();
-    let r = explore(&m, Search::ALL);
-    match r { Ok(r) => { println!("{:#?} {:?}", Report{found:None, ..r.clone()}, t.elapsed()); if let Some(f)=r.found { println!("{:?}\n{}", f.wrong, f.trace); } }, Err(e) => println!("{e:?}") }
+//! `cargo xtask model-check`: explores what `docs/model-checking.md` lists, and prints its rows.
+#![allow(clippy::disallowed_methods)] // The library is pure; how long it takes is measured here.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use check::configurations::{Bounds, configurations, prototype, rules};
+use check::{Report, Search};
+
+fn main() -> ExitCode {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let known: Vec<&str> = configurations().iter().map(|row| row.name).collect();
+    let unknown = names
+        .iter()
+        .find(|name| *name != "rules" && !known.contains(&name.as_str()));
+    if let Some(unknown) = unknown {
+        eprintln!(
+            "no configuration is called {unknown}: rules, {}",
+            known.join(", ")
+        );
+        return ExitCode::from(2);
+    }
+    match run(&names) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all is as it should be.
+fn run(names: &[String]) -> Result<bool, String> {
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let mut right = true;
+    println!(
+        "| configuration | states | transitions | depth | of single nodes | periods | broken, stuck | s | MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for row in configurations().iter().filter(|row| is_wanted(row.name)) {
+        right &= explore(row.name, &row.bounds)?;
+    }
+    if is_wanted("rules") {
+        right &= without_rules()?;
+    }
+    Ok(right)
+}
+
+/// Prints a row; returns whether nothing was wrong, and all was seen.
+fn explore(name: &str, bounds: &Bounds) -> Result<bool, String> {
+    forget_peak();
+    let started = Instant::now();
+    let report = bounds
+        .explore(Search::ALL)
+        .map_err(|error| format!("{name}: {error}"))?;
+    let Report {
+        states,
+        transitions,
+        depth,
+        machines,
+        periods,
+        broken,
+        broken_and_stuck,
+        ..
+    } = report;
+    let seconds = started.elapsed().as_secs_f64();
+    let broken = match broken {
+        0 => "–".into(),
+        _ => format!("{broken}, {broken_and_stuck}"),
+    };
+    let memory = peak_mib().map_or("?".into(), |mib| mib.to_string());
+    println!(
+        "| {name} | {states} | {transitions} | {depth} | {machines} | {periods} | {broken} | {seconds:.1} | {memory} |"
+    );
+    if let Some(found) = &report.found {
+        println!("\n{name}: {}\n{}", found.wrong, found.trace);
+    } else if !report.complete {
+        println!("\n{name}: more than {states} states");
+    }
+    Ok(report.found.is_none() && report.complete)
+}
+
+/// Prints what is found of the prototype, and of ours without each rule; returns whether something is of each.
+fn without_rules() -> Result<bool, String> {
+    let prototype = prototype()
+        .into_iter()
+        .map(|(name, bounds, search)| (format!("the prototype: {name}"), bounds, search));
+    let rules = rules()
+        .into_iter()
+        .map(|(rule, bounds)| (format!("without {rule:?}"), bounds, Search::ALL));
+    let mut all = true;
+    for (name, bounds, search) in prototype.chain(rules) {
+        let report = bounds
+            .explore(search)
+            .map_err(|error| format!("{name}: {error}"))?;
+        match &report.found {
+            Some(found) => println!(
+                "\n{name}, {} steps: {}\n{}",
+                found.trace.0.len(),
+                found.wrong,
+                found.trace
+            ),
+            None => println!("\n{name}: nothing was found"),
+        }
+        all &= report.found.is_some();
+    }
+    Ok(all)
+}
+
+/// The most memory from now on counts.
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib.div_ceil(1024))
 }

@@ -40,6 +40,8 @@ pub struct Bounds {
     pub window: u32,
     /// What they are given, one after the other.
     pub operations: Vec<Operation>,
+    /// The number of the first chunk.
+    pub first_chunk: ChunkId,
     /// How often the switch may forget everything.
     pub restarts: u8,
     /// Whether ranks may crash.
@@ -57,6 +59,8 @@ impl Bounds {
             ranks,
             window,
             operations,
+            // Chunk 0 comes in the middle.
+            first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
             restarts: 0,
             crashes: false,
             stranger: false,
@@ -91,9 +95,9 @@ pub struct Member {
 #[derive(Debug)]
 pub struct AllReduce {
     bounds: Bounds,
-    /// Of the ranks, and of the switch: the same but without [`Rule::Window`].
+    /// The ranks' window is the switch's, but without [`Rule::Window`].
     job: Job,
-    switch_job: Job,
+    switch: Switch,
     /// By operation, the first sums that any rank had, bit by bit.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
 }
@@ -115,25 +119,22 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
 impl AllReduce {
     /// A model within these bounds.
     pub fn new(bounds: Bounds) -> Result<Self, JobError> {
-        let job = |window| {
-            Job::new(JobConfig {
-                job: JobId(7),
-                workers: bounds.ranks,
-                window,
-                // One for each rank, which alone gives a value there: a sum says whose values it has.
-                values_per_packet: u16::from(bounds.ranks),
-                values_per_round: 0,
-                // Chunk 0 comes in the middle.
-                first_chunk: ChunkId(0u32.wrapping_sub(2 * bounds.window)),
-            })
+        let config = |window| JobConfig {
+            job: JobId(7),
+            workers: bounds.ranks,
+            window,
+            // One for each rank, which alone gives a value there: a sum says whose values it has.
+            values_per_packet: u16::from(bounds.ranks),
+            values_per_round: 0,
+            first_chunk: bounds.first_chunk,
         };
         let ahead = match bounds.without {
             Some(Rule::Window) => 2,
             _ => 1,
         };
         Ok(Self {
-            job: job(ahead * bounds.window)?,
-            switch_job: job(bounds.window)?,
+            job: Job::new(config(ahead * bounds.window))?,
+            switch: Switch::new(config(bounds.window), bounds.without)?,
             bounds,
             sums: RefCell::default(),
         })
@@ -242,15 +243,16 @@ impl AllReduce {
 
     /// What a stranger says in the first rank's name.
     fn forged(&self) -> Vec<Vec<u8>> {
-        let first = self.switch_job.first_chunk();
-        let chunks = (0..self.switch_job.cells() as u32).map(|at| first.plus(at));
+        let job = self.switch.job();
+        let first = job.first_chunk();
+        let chunks = (0..job.cells() as u32).map(|at| first.plus(at));
         let frames = chunks.map(|chunk| {
             let repr = Repr {
                 kind: Kind::Update,
-                flags: Flags::NONE.with(Flags::VERSION, self.switch_job.version(chunk).0),
-                job: self.switch_job.id().0,
+                flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
+                job: job.id().0,
                 chunk: chunk.0,
-                slot: self.switch_job.slot(chunk).0,
+                slot: job.slot(chunk).0,
                 worker: 0,
                 transmission: 0,
                 contributors: 1,
@@ -282,7 +284,7 @@ impl Model for AllReduce {
                 crashed: false,
             }))
         });
-        let switch = Node::Switch(Switch::new(self.switch_job, self.bounds.without));
+        let switch = Node::Switch(self.switch.clone());
         let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
         ranks.chain([switch]).chain(stranger).collect()
     }
@@ -420,7 +422,11 @@ impl Model for AllReduce {
             }
         };
         write(frame, 0, false, 0);
-        let variants = [(255, false, 0), (0, true, 0), (1, true, self.bounds.ranks - 1)];
+        let variants = [
+            (255, false, 0),
+            (0, true, 0),
+            (1, true, self.bounds.ranks - 1),
+        ];
         let variants = variants.map(|(transmission, again, worker)| {
             let mut variant = frame.clone();
             write(&mut variant, transmission, again, worker);

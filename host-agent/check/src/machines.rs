@@ -3,7 +3,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::model::{Act, Frame, MAX_FRAMES, Model, Outbox, Wrong};
+use crate::model::{Act, Frame, MAX_FRAMES, MAX_NODES, Model, Outbox, Wrong};
 
 /// A set of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -78,17 +78,25 @@ pub struct Step {
 }
 
 /// Why a model cannot be explored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// More frames that differ than [`MAX_FRAMES`].
+    #[error("more than {MAX_FRAMES} frames that differ")]
     Frames,
-    /// More states of single nodes than fit the key of a state.
+    /// More nodes than fit a state.
+    #[error("more than {MAX_NODES} nodes")]
     Nodes,
+    /// More states of single nodes than fit the number of a state.
+    #[error("too many states of single nodes for 128 bits in all")]
+    Parts,
     /// A field is read that the model says nobody reads.
+    #[error("somebody tells this frame from one that should mean the same: {0}")]
     Mask(String),
     /// Nodes are not interchangeable that the model says are.
+    #[error("the nodes are not interchangeable")]
     Symmetry,
-    /// A rank came back to where it had been, so that progress means nothing.
+    /// A node that works came back to where it had been, so that getting further means nothing.
+    #[error("a node that works came back to where it had been")]
     Circle,
 }
 
@@ -118,6 +126,8 @@ pub struct Machines<'m, M: Model> {
     by_event: HashMap<(u32, Event), u32, FixedState>,
     /// The states at the beginning.
     pub first: Vec<u32>,
+    /// How often all timers had to fire at most before somebody got further.
+    pub periods: u32,
 }
 
 impl<'m, M: Model> Machines<'m, M> {
@@ -133,6 +143,7 @@ impl<'m, M: Model> Machines<'m, M> {
             steps: Vec::new(),
             by_event: HashMap::default(),
             first: Vec::new(),
+            periods: 0,
         };
         for (at, node) in nodes.into_iter().enumerate() {
             let machine = machines.intern(at as u8, node, None);
@@ -204,12 +215,16 @@ impl<'m, M: Model> Machines<'m, M> {
         for (message, mut frame) in out.frames {
             self.model.mask(&mut frame);
             let to = frame.to;
-            let before = sent.iter().filter(|(_, frame)| self.frame(*frame).to == to).count();
+            let before = sent
+                .iter()
+                .filter(|(_, frame)| self.frame(*frame).to == to)
+                .count();
             let known = self.intern_frame(frame, (machine, event, before))?;
             sent.push((message, known));
         }
         let wrong = out.wrong;
-        self.by_event.insert((machine, event), self.steps.len() as u32);
+        self.by_event
+            .insert((machine, event), self.steps.len() as u32);
         self.steps.push(Step { to, sent, wrong });
         Ok(&self.steps[self.steps.len() - 1])
     }

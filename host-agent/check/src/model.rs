@@ -6,6 +6,8 @@ use aggregation::Destination;
 
 /// Of so many frames that differ, and no more, a model may be made.
 pub const MAX_FRAMES: usize = 512;
+/// Of so many nodes, and no more.
+pub const MAX_NODES: usize = 16;
 
 /// A frame under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,7 +65,9 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sum(what) | Self::Unexpected(what) => what,
-            Self::Stuck => "if all that is under way is lost now, and nothing after, nobody gets any further",
+            Self::Stuck => {
+                "if all that is under way is lost now, and nothing after, nobody gets any further"
+            }
             Self::Leaked => "all is done, but what comes next does not work",
         })
     }

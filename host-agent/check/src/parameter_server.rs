@@ -1,10 +1,10 @@
 //! A training with a parameter server: workers, the server, and a switch that sums or one that only forwards.
 
+use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::quantise::{Exponent, quantise};
 use aggregation::server::{self, Apply, Completed, Mode, Server};
 use aggregation::worker::{self, Worker};
-use aggregation::Destination;
 use wire::{Flags, Kind, Packet};
 
 use crate::all_reduce::PATIENT;
@@ -26,6 +26,8 @@ pub struct Bounds {
     pub chunks: u8,
     /// For each worker the exponent of its values; they are interchangeable if all are alike.
     pub exponents: Vec<i8>,
+    /// The number of the first chunk.
+    pub first_chunk: ChunkId,
     /// How often the switch may forget everything.
     pub restarts: u8,
     /// Whether workers may crash.
@@ -44,6 +46,8 @@ impl Bounds {
             rounds,
             chunks,
             exponents: vec![0; usize::from(workers)],
+            // Chunk 0 comes in the middle.
+            first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
             restarts: 0,
             crashes: false,
             without: None,
@@ -102,7 +106,9 @@ impl Apply for Judge {
         let right = self.right.get(at).map_or(&[][..], |right| right);
         if chunk.sums != right && self.wrong.is_none() {
             let sums = chunk.sums;
-            self.wrong = Some(format!("the server applies {sums:?} where {right:?} is right"));
+            self.wrong = Some(format!(
+                "the server applies {sums:?} where {right:?} is right"
+            ));
         }
         let words = answer.iter_mut().zip(chunk.sums);
         words.for_each(|(word, sum)| *word = *sum as u32);
@@ -113,9 +119,9 @@ impl Apply for Judge {
 #[derive(Debug)]
 pub struct ParameterServer {
     bounds: Bounds,
-    /// Of workers and server, and of the switch: the same but without [`Rule::Window`].
+    /// The workers' window is the switch's, but without [`Rule::Window`].
     job: Job,
-    switch_job: Job,
+    switch: Switch,
     right: Vec<Vec<i32>>,
 }
 
@@ -126,25 +132,22 @@ const LATE_NS: u64 = u64::MAX;
 impl ParameterServer {
     /// A model within these bounds.
     pub fn new(bounds: Bounds) -> Result<Self, JobError> {
-        let job = |window| {
-            Job::new(JobConfig {
-                job: JobId(7),
-                workers: bounds.workers,
-                window,
-                // One for each worker, which alone gives a value there: a sum says whose values it has.
-                values_per_packet: u16::from(bounds.workers),
-                values_per_round: usize::from(bounds.chunks) * usize::from(bounds.workers),
-                // Chunk 0 comes in the middle.
-                first_chunk: ChunkId(0u32.wrapping_sub(2 * bounds.window)),
-            })
+        let config = |window| JobConfig {
+            job: JobId(7),
+            workers: bounds.workers,
+            window,
+            // One for each worker, which alone gives a value there: a sum says whose values it has.
+            values_per_packet: u16::from(bounds.workers),
+            values_per_round: usize::from(bounds.chunks) * usize::from(bounds.workers),
+            first_chunk: bounds.first_chunk,
         };
         let ahead = match bounds.without {
             Some(Rule::Window) => 2,
             _ => 1,
         };
         let mut model = Self {
-            job: job(ahead * bounds.window)?,
-            switch_job: job(bounds.window)?,
+            job: Job::new(config(ahead * bounds.window))?,
+            switch: Switch::new(config(bounds.window), bounds.without)?,
             bounds,
             right: Vec::new(),
         };
@@ -183,7 +186,9 @@ impl ParameterServer {
             let mut sums = vec![0i32; size];
             for block in blocks() {
                 let quantised = quantise(block, exponent, workers);
-                sums.iter_mut().zip(quantised).for_each(|(sum, q)| *sum += q);
+                sums.iter_mut()
+                    .zip(quantised)
+                    .for_each(|(sum, q)| *sum += q);
             }
             sums
         });
@@ -264,7 +269,7 @@ impl Model for ParameterServer {
             }))
         });
         let sums = self.bounds.mode == Mode::Switch;
-        let switch = sums.then(|| Node::Switch(Switch::new(self.switch_job, self.bounds.without)));
+        let switch = sums.then(|| Node::Switch(self.switch.clone()));
         let judge = Judge {
             right: self.right.clone(),
             chunks: self.bounds.chunks,
@@ -351,7 +356,11 @@ impl Model for ParameterServer {
                         member.machine.start_round(&values)
                     }
                 };
-                member.phase = if closes { Phase::Closing } else { Phase::Running };
+                member.phase = if closes {
+                    Phase::Closing
+                } else {
+                    Phase::Running
+                };
                 if let Err(error) = started {
                     out.wrong(Wrong::Unexpected(format!("worker {}: {error}", member.id)));
                 }
@@ -402,8 +411,7 @@ impl Model for ParameterServer {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
             // A sum that was asked for again says by whom, and that it was.
-            let is_first_sum =
-                packet.kind() == Kind::Sum && !packet.flags().contains(Flags::AGAIN);
+            let is_first_sum = packet.kind() == Kind::Sum && !packet.flags().contains(Flags::AGAIN);
             if packet.kind() != Kind::Sum {
                 packet.set_flags(packet.flags().with(Flags::AGAIN, again));
             } else if is_first_sum {
@@ -411,7 +419,11 @@ impl Model for ParameterServer {
             }
         };
         write(frame, 0, false, 0);
-        let variants = [(255, false, 0), (0, true, 0), (1, true, self.bounds.workers - 1)];
+        let variants = [
+            (255, false, 0),
+            (0, true, 0),
+            (1, true, self.bounds.workers - 1),
+        ];
         let variants = variants.map(|(transmission, again, worker)| {
             let mut variant = frame.clone();
             write(&mut variant, transmission, again, worker);

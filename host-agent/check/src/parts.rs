@@ -88,7 +88,8 @@ impl<'m, M: Model> Parts<'m, M> {
             });
             self.at[at].push(part);
             let dropped = self.dropped.within(self.machines.to(at));
-            self.unsure.extend(dropped.iter().map(|frame| (part, frame)));
+            self.unsure
+                .extend(dropped.iter().map(|frame| (part, frame)));
         }
         part
     }

@@ -161,7 +161,13 @@ impl Model for Prototype {
         *has_sent = true;
         for fragment in self.first..self.first + self.fragments {
             let values: Vec<i32> = (0..self.workers)
-                .map(|place| if place == *id { Self::value(fragment) } else { 0 })
+                .map(|place| {
+                    if place == *id {
+                        Self::value(fragment)
+                    } else {
+                        0
+                    }
+                })
                 .collect();
             let bytes = self.frame(Kind::Update, fragment, *id, &values);
             out.send(*id, [self.workers], Destination::Server, &bytes);
@@ -227,7 +233,12 @@ impl Model for Prototype {
         };
         let taken = cells.iter().filter(|cell| cell.owner != 0);
         let cells: Vec<String> = taken
-            .map(|cell| format!("#{}, {} arrivals, {:?}", cell.owner, cell.count, cell.values))
+            .map(|cell| {
+                format!(
+                    "#{}, {} arrivals, {:?}",
+                    cell.owner, cell.count, cell.values
+                )
+            })
             .collect();
         cells.join("; ")
     }

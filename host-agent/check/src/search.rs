@@ -61,6 +61,8 @@ pub struct Report {
     pub broken: usize,
     /// See there.
     pub broken_and_stuck: usize,
+    /// How often all timers had to fire at most, nothing being lost, before somebody got further.
+    pub periods: u32,
     /// Whether all states were seen.
     pub complete: bool,
     /// What must not be.
@@ -71,7 +73,7 @@ pub struct Report {
 pub fn explore<M: Model>(model: &M, search: Search) -> Result<Report, Broken> {
     let mut matters = HashSet::default();
     loop {
-        let mut run = Run::new(model, search, matters);
+        let mut run = Run::new(model, search, matters)?;
         let report = run.explore()?;
         // What was presumed to change nothing does: what was explored was too small.
         if run.parts.is_incomplete {
@@ -101,10 +103,14 @@ pub(crate) enum Expanded {
 }
 
 impl<'m, M: Model> Run<'m, M> {
-    fn new(model: &'m M, search: Search, matters: HashSet<Frame, FixedState>) -> Self {
+    pub fn new(
+        model: &'m M,
+        search: Search,
+        matters: HashSet<Frame, FixedState>,
+    ) -> Result<Self, Broken> {
         let parts = Parts::new(model, matters);
-        let symmetry = Symmetry::new(parts.machines.nodes(), model.interchangeable());
-        Self {
+        let symmetry = Symmetry::new(parts.machines.nodes(), model.interchangeable())?;
+        Ok(Self {
             parts,
             symmetry,
             search,
@@ -113,10 +119,10 @@ impl<'m, M: Model> Run<'m, M> {
             seen: HashTable::new(),
             hasher: FixedState::default(),
             report: Report::default(),
-        }
+        })
     }
 
-    fn explore(&mut self) -> Result<Report, Broken> {
+    pub fn explore(&mut self) -> Result<Report, Broken> {
         let mut state = self.parts.first.clone();
         let nodes = state.len();
         if self.parts.saturate(&mut state, |_, _| {})?.is_none() {
@@ -168,7 +174,19 @@ impl<'m, M: Model> Run<'m, M> {
         report.machines = self.parts.machines.len();
         report.parts = self.parts.len();
         report.frames = self.parts.machines.frames();
+        report.periods = self.parts.machines.periods;
         Ok(report.clone())
+    }
+
+    /// All that were seen.
+    #[cfg(test)]
+    pub fn all_states(&self) -> Vec<Vec<u32>> {
+        let mut state = vec![0; self.parts.machines.nodes()];
+        let states = self.states.iter().map(|key| {
+            self.symmetry.state(*key, &mut state);
+            state.clone()
+        });
+        states.collect()
     }
 
     fn insert(&mut self, key: u128, parent: u32) {
@@ -220,9 +238,8 @@ impl<'m, M: Model> Run<'m, M> {
         let model = machines.model;
         let statuses = || nodes.iter().map(|node| model.status(machines.node(*node)));
         let is_broken = statuses().any(|status| status == Status::Broken);
-        let is_done = statuses().all(|status| {
-            matches!(status, Status::Done | Status::Serves | Status::Broken)
-        });
+        let is_done = statuses()
+            .all(|status| matches!(status, Status::Done | Status::Serves | Status::Broken));
         self.report.broken += usize::from(is_broken);
         self.report.ended += usize::from(is_done);
         let stuck = self.parts.machines.stuck(&nodes)?;
@@ -245,8 +262,7 @@ impl<'m, M: Model> Run<'m, M> {
     fn no_way_back(&mut self) -> Result<(), Broken> {
         let machines = &self.parts.machines;
         let len = machines.len();
-        let serves =
-            |machine: u32| machines.model.status(machines.node(machine)) == Status::Serves;
+        let serves = |machine: u32| machines.model.status(machines.node(machine)) == Status::Serves;
         let mut edges: Vec<Vec<u32>> = vec![Vec::new(); len];
         let mut entering = vec![0u32; len];
         for (from, to) in machines.edges() {

@@ -6,7 +6,7 @@ use crate::machines::{Broken, Event, Machines};
 use crate::model::{Act, Model, Status, Wrong};
 
 /// So many times all timers fire before one gives up hope.
-const ROUNDS: usize = 8;
+const ROUNDS: u32 = 8;
 
 /// In which order what can happen does. One that goes on in each is not stuck, whoever is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,32 +40,33 @@ impl<M: Model> Machines<'_, M> {
             }
         }
         for order in [Order::FirstFirst, Order::LastFirst] {
-            let goes_on = self.goes_on(nodes, more, order)?;
-            if !goes_on {
-                return Ok(Some(if more { Wrong::Leaked } else { Wrong::Stuck }));
+            match self.goes_on(nodes, more, order)? {
+                Some(periods) => self.periods = self.periods.max(periods),
+                None => return Ok(Some(if more { Wrong::Leaked } else { Wrong::Stuck })),
             }
         }
         Ok(None)
     }
 
-    fn goes_on(&mut self, start: &[u32], more: bool, order: Order) -> Result<bool, Broken> {
+    /// How often all timers have to fire before somebody is further, or all are done.
+    fn goes_on(&mut self, start: &[u32], more: bool, order: Order) -> Result<Option<u32>, Broken> {
         let mut nodes = start.to_vec();
         let mut under_way = VecDeque::new();
         if more {
             self.all_do(&mut nodes, Act::More, order, &mut under_way)?;
             self.deliver_all(&mut nodes, &mut under_way, order)?;
         }
-        for _ in 0..ROUNDS {
+        for periods in 0..ROUNDS {
             if more && self.all_done(&nodes) {
-                return Ok(true);
+                return Ok(Some(periods));
             }
             self.all_do(&mut nodes, Act::Timer, order, &mut under_way)?;
             self.deliver_all(&mut nodes, &mut under_way, order)?;
             if !more && self.is_further(start, &nodes) {
-                return Ok(true);
+                return Ok(Some(periods + 1));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn all_done(&self, nodes: &[u32]) -> bool {

@@ -1,6 +1,6 @@
 //! The switch: the slots that run, or slots written anew with one rule removed.
 
-use aggregation::job::{ChunkId, Job};
+use aggregation::job::{ChunkId, Job, JobConfig, JobError};
 use aggregation::slot::SlotTable;
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -45,11 +45,13 @@ pub enum Rule {
     Told,
     /// Who waits for too long asks again. Without, nobody repeats anything.
     Repeat,
+    /// Before a job's first frame, its cells get an owner that is older. Without, they have what another job left.
+    Admission,
 }
 
 impl Rule {
     /// All that can be removed.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Stale,
         Self::TakeOver,
         Self::Overwrite,
@@ -67,6 +69,7 @@ impl Rule {
         Self::Probe,
         Self::Told,
         Self::Repeat,
+        Self::Admission,
     ];
 }
 
@@ -90,6 +93,8 @@ enum Slots {
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
+    /// The same job, whose cells are zero at the beginning.
+    zeroed: Job,
     slots: Slots,
     /// How often it has forgotten everything.
     pub restarts: u8,
@@ -97,36 +102,59 @@ pub struct Switch {
 
 impl Switch {
     /// With the slots that run, or without a rule.
-    pub fn new(job: Job, without: Option<Rule>) -> Self {
+    pub fn new(config: JobConfig, without: Option<Rule>) -> Result<Self, JobError> {
+        let job = Job::new(config)?;
+        let zeroed = Job::new(JobConfig {
+            first_chunk: ChunkId(1),
+            ..config
+        })?;
+        let left_by_another = without == Some(Rule::Admission);
         let cell = Cell {
-            owner: job.first_chunk().plus(u32::MAX),
-            contributors: 0,
+            owner: match left_by_another {
+                true => job.first_chunk().plus(5000),
+                false => job.first_chunk().plus(u32::MAX),
+            },
+            contributors: match left_by_another {
+                true => job.everyone().0,
+                false => 0,
+            },
             arrivals: 0,
             flags: 0,
             next_scale: 0,
             values: vec![0; job.values_per_packet()],
         };
-        Self {
+        Ok(Self {
             job,
+            zeroed,
             slots: match without {
                 None => Slots::Real(SlotTable::new(job)),
                 Some(rule) => Slots::Without(rule, vec![cell; job.cells()]),
             },
             restarts: 0,
-        }
+        })
     }
 
-    /// It has forgotten everything, and goes on.
+    /// The job that it sums.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// It has forgotten everything, and goes on: all its registers are zero.
     pub fn restart(&mut self) {
-        let without = match self.slots {
-            Slots::Real(_) => None,
-            Slots::Without(rule, _) => Some(rule),
-        };
-        let restarts = self.restarts + 1;
-        *self = Self {
-            restarts,
-            ..Self::new(self.job, without)
-        };
+        self.restarts += 1;
+        match &mut self.slots {
+            Slots::Real(slots) => *slots = SlotTable::new(self.zeroed),
+            Slots::Without(_, cells) => cells.iter_mut().for_each(|cell| {
+                *cell = Cell {
+                    owner: ChunkId(0),
+                    contributors: 0,
+                    arrivals: 0,
+                    flags: 0,
+                    next_scale: 0,
+                    values: vec![0; cell.values.len()],
+                };
+            }),
+        }
     }
 
     /// Appends all that decides what it does.

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::machines::{Broken, Event, FrameSet};
-use crate::model::Model;
+use crate::model::{MAX_NODES, Model};
 use crate::parts::Parts;
 
 const UNKNOWN: u32 = u32::MAX;
@@ -28,7 +28,10 @@ pub struct Symmetry {
 
 impl Symmetry {
     /// Of the first `interchangeable` of so many nodes.
-    pub fn new(nodes: usize, interchangeable: usize) -> Self {
+    pub fn new(nodes: usize, interchangeable: usize) -> Result<Self, Broken> {
+        if nodes > MAX_NODES {
+            return Err(Broken::Nodes);
+        }
         let mut orders = vec![Vec::new()];
         for _ in 0..interchangeable {
             let longer = orders.iter().flat_map(|order: &Vec<u8>| {
@@ -44,10 +47,10 @@ impl Symmetry {
             machines: HashMap::default(),
             frames: HashMap::default(),
         });
-        Self {
+        Ok(Self {
             permutations: permutations.collect(),
             bits: (128 / nodes as u32).min(32),
-        }
+        })
     }
 
     /// A state as a number.
@@ -55,7 +58,7 @@ impl Symmetry {
         let mut key = 0;
         for part in parts {
             if self.bits < 32 && part >> self.bits != 0 {
-                return Err(Broken::Nodes);
+                return Err(Broken::Parts);
             }
             key = key << self.bits | u128::from(part);
         }
@@ -77,18 +80,41 @@ impl Symmetry {
         state: &[u32],
     ) -> Result<u128, Broken> {
         let mut least = self.key(state.iter().copied())?;
-        let mut image = [0; 16];
         for at in 0..self.permutations.len() {
-            for (node, part) in state.iter().enumerate() {
-                let known = self.permutations[at].parts.get(*part as usize);
-                image[usize::from(self.permutations[at].to[node])] = match known {
-                    Some(known) if *known != UNKNOWN => *known,
-                    _ => self.permutations[at].part(parts, *part)?,
-                };
-            }
-            least = least.min(self.key(image.iter().copied().take(state.len()))?);
+            least = least.min(self.image(parts, state, at)?);
         }
         Ok(least)
+    }
+
+    fn image<M: Model>(
+        &mut self,
+        parts: &mut Parts<'_, M>,
+        state: &[u32],
+        at: usize,
+    ) -> Result<u128, Broken> {
+        let mut image = [0; MAX_NODES];
+        for (node, part) in state.iter().enumerate() {
+            let known = self.permutations[at].parts.get(*part as usize);
+            image[usize::from(self.permutations[at].to[node])] = match known {
+                Some(known) if *known != UNKNOWN => *known,
+                _ => self.permutations[at].part(parts, *part)?,
+            };
+        }
+        self.key(image.iter().copied().take(state.len()))
+    }
+
+    /// How many states are this one but for who is who.
+    #[cfg(test)]
+    pub fn orbit<M: Model>(
+        &mut self,
+        parts: &mut Parts<'_, M>,
+        state: &[u32],
+    ) -> Result<usize, Broken> {
+        let mut orbit = std::collections::BTreeSet::from([self.key(state.iter().copied())?]);
+        for at in 0..self.permutations.len() {
+            orbit.insert(self.image(parts, state, at)?);
+        }
+        Ok(orbit.len())
     }
 
     /// Goes back by the inverse what was permuted: if nodes are interchangeable, one comes back to where one was.
@@ -130,11 +156,7 @@ impl Permutation {
         Ok(image)
     }
 
-    fn event<M: Model>(
-        &mut self,
-        parts: &mut Parts<'_, M>,
-        event: Event,
-    ) -> Result<Event, Broken> {
+    fn event<M: Model>(&mut self, parts: &mut Parts<'_, M>, event: Event) -> Result<Event, Broken> {
         match event.as_act() {
             Some(_) => Ok(event),
             None => Ok(Event(self.frame(parts, event.0)?)),

@@ -56,7 +56,9 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
                 }
                 after[node] = next.to;
                 let mut log = vec![(node, event)];
-                let wrong = run.parts.saturate(&mut after, |node, event| log.push((node, event)))?;
+                let wrong = run
+                    .parts
+                    .saturate(&mut after, |node, event| log.push((node, event)))?;
                 if wrong.is_none() && run.symmetry.canonical(&mut run.parts, &after)? == *key {
                     found = Some((after, log));
                     break 'events;
@@ -147,7 +149,11 @@ fn words<M: Model>(
             Some(Act::More) => format!("{name} is given one thing more"),
             None => {
                 let frame = machines.frame(event.0);
-                format!("{name} gets {} from {}", frame_words(frame), model.name(frame.from))
+                format!(
+                    "{name} gets {} from {}",
+                    frame_words(frame),
+                    model.name(frame.from)
+                )
             }
         };
         let step = machines.step(nodes[*node], *event)?.clone();
@@ -163,7 +169,11 @@ fn words<M: Model>(
             let frames: Vec<&Frame> = copies.map(|(_, frame)| machines.frame(*frame)).collect();
             let to: Vec<String> = frames.iter().map(|frame| model.name(frame.to)).collect();
             if let Some(frame) = frames.first() {
-                line.push_str(&format!("; sends {} to {}", frame_words(frame), to.join(", ")));
+                line.push_str(&format!(
+                    "; sends {} to {}",
+                    frame_words(frame),
+                    to.join(", ")
+                ));
             }
         }
         lines.push(line);

@@ -1,3 +1,4 @@
 //! The tests of the model checker, as one program.
 
-mod rules;
+mod right;
+mod wrong;

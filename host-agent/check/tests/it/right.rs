@@ -1,0 +1,59 @@
+//! Nothing is wrong with what runs, within small bounds. `cargo xtask model-check` has the large ones.
+
+use check::all_reduce::Bounds as AllReduce;
+use check::all_reduce::Operation;
+use check::configurations::{Bounds, configurations};
+use check::slots::Rule;
+use check::{Report, Search};
+
+/// All of it was explored, and nothing was found.
+fn expect_right(name: &str, bounds: &Bounds) -> Report {
+    let report = bounds
+        .explore(Search::ALL)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    if let Some(found) = &report.found {
+        panic!("{name}: {}\n{}", found.wrong, found.trace);
+    }
+    assert!(report.complete, "{name}");
+    report
+}
+
+#[test]
+fn small_configurations() {
+    for row in configurations().iter().filter(|row| !row.is_large) {
+        let report = expect_right(row.name, &row.bounds);
+        assert!(
+            report.states > 30 && report.ended > 0,
+            "{}: {report:?}",
+            row.name
+        );
+        // Nothing being lost, one timeout brings somebody further.
+        assert_eq!(report.periods, 1, "{}", row.name);
+    }
+}
+
+#[test]
+fn slots_written_anew_are_those_that_run() {
+    let rows = configurations();
+    let rows = rows
+        .iter()
+        .filter(|row| !row.is_large && row.name != "restart");
+    for row in rows.filter(|row| row.name != "server-sums") {
+        let anew = row.bounds.clone().without(Rule::None);
+        let report = expect_right(row.name, &row.bounds);
+        let again = expect_right(row.name, &anew);
+        let counts = |report: &Report| (report.states, report.transitions, report.ended);
+        assert_eq!(counts(&report), counts(&again), "{}", row.name);
+    }
+}
+
+#[test]
+fn a_bound_that_is_too_small_is_said() {
+    let search = Search {
+        max_states: 20,
+        ..Search::ALL
+    };
+    let bounds = Bounds::AllReduce(AllReduce::new(2, 1, vec![Operation::Integers(1); 2]));
+    let report = bounds.explore(search).expect("a sound model");
+    assert!(!report.complete && report.found.is_none());
+}
