@@ -251,6 +251,26 @@ pub fn configurations() -> Vec<Configuration> {
             server(Mode::Switch, 3, 2, 2, 2).crashed().restarted(),
         ),
         large(
+            "server-restart",
+            "3 workers, 2 slots, 2 rounds of 1 chunk, the switch restarts",
+            server(Mode::Switch, 3, 2, 2, 1).restarted(),
+        ),
+        large(
+            "server-crash",
+            "3 workers, 2 slots, 2 rounds of 2 chunks, any may crash",
+            server(Mode::Switch, 3, 2, 2, 2).crashed(),
+        ),
+        large(
+            "server-restart-2",
+            "2 workers, 2 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
+            server(Mode::Switch, 2, 2, 2, 2).crashed().restarted(),
+        ),
+        large(
+            "server-restart-3",
+            "3 workers, 1 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
+            server(Mode::Switch, 3, 1, 2, 2).crashed().restarted(),
+        ),
+        large(
             "server-sums-crash",
             "4 workers, 2 slots, 2 rounds of 2 chunks, the server sums, any may crash",
             server(Mode::Direct, 4, 2, 2, 2).crashed(),

@@ -5,7 +5,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::machines::{Broken, Event, FrameSet, Machines};
-use crate::model::{Act, Frame, Model};
+use crate::model::{Frame, MAX_NODES, Model};
 
 /// What an event makes of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,13 @@ pub struct Next {
 struct Part {
     machine: u32,
     sent: FrameSet,
-    /// Frames that are known to change nothing here.
-    idle: FrameSet,
-    /// All other events so far.
+    /// Frames of which is known what they make of it; of them those that make something of it; of those, those that change nothing
+    /// but what was sent, and those with which something is wrong.
+    known: FrameSet,
+    moves: FrameSet,
+    grows: FrameSet,
+    wrong: FrameSet,
+    /// What moves make of it, and acts; ascending.
     next: Vec<(Event, Next)>,
 }
 
@@ -83,7 +87,10 @@ impl<'m, M: Model> Parts<'m, M> {
             self.parts.push(Part {
                 machine,
                 sent,
-                idle: FrameSet::default(),
+                known: FrameSet::default(),
+                moves: FrameSet::default(),
+                grows: FrameSet::default(),
+                wrong: FrameSet::default(),
                 next: Vec::new(),
             });
             self.at[at].push(part);
@@ -98,14 +105,15 @@ impl<'m, M: Model> Parts<'m, M> {
     pub fn next(&mut self, part: u32, event: Event) -> Result<Next, Broken> {
         let here = &self.parts[part as usize];
         let is_frame = event.as_act().is_none();
-        if is_frame && here.idle.contains(event.0) {
+        if is_frame && here.known.contains(event.0) && !here.moves.contains(event.0) {
             return Ok(Next {
                 to: part,
                 wrong: false,
             });
         }
-        if let Some((_, next)) = here.next.iter().find(|(known, _)| *known == event) {
-            return Ok(*next);
+        let place = here.next.binary_search_by_key(&event, |(known, _)| *known);
+        if let Ok(at) = place {
+            return Ok(here.next[at].1);
         }
         let machine = here.machine;
         let mut sent = here.sent;
@@ -119,11 +127,23 @@ impl<'m, M: Model> Parts<'m, M> {
         }
         let to = self.intern(to, sent);
         let next = Next { to, wrong };
+        let grows = to != part && self.machine(to) == machine;
         let here = &mut self.parts[part as usize];
-        if is_frame && to == part && !wrong {
-            here.idle.insert(event.0);
-        } else {
-            here.next.push((event, next));
+        if is_frame {
+            here.known.insert(event.0);
+            if wrong {
+                here.wrong.insert(event.0);
+            }
+            if grows {
+                here.grows.insert(event.0);
+            }
+            if to == part && !wrong {
+                return Ok(next);
+            }
+            here.moves.insert(event.0);
+        }
+        if let Err(at) = here.next.binary_search_by_key(&event, |(known, _)| *known) {
+            here.next.insert(at, (event, next));
         }
         Ok(next)
     }
@@ -153,50 +173,104 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(())
     }
 
-    /// The frames on their way to a node that may change it.
-    pub fn under_way(&self, state: &[u32], node: usize) -> FrameSet {
+    /// The frames on their way to a node.
+    fn under_way(&self, state: &[u32], node: usize) -> FrameSet {
         let mut sent = FrameSet::default();
         state.iter().for_each(|part| sent.add(self.sent(*part)));
         sent.within(self.machines.to(node))
-            .without(&self.parts[state[node] as usize].idle)
     }
 
-    /// All events that are possible at a node.
-    pub fn events(&self, state: &[u32], node: usize) -> impl Iterator<Item = Event> + use<M> {
-        let acts: Vec<Act> = self.machines.acts(self.machine(state[node])).to_vec();
+    /// Finds out what these frames make of a part.
+    fn know(&mut self, part: u32, frames: FrameSet) -> Result<(), Broken> {
+        let unknown = frames.without(&self.parts[part as usize].known);
+        for frame in unknown.iter() {
+            self.next(part, Event(frame))?;
+        }
+        Ok(())
+    }
+
+    /// All events at a node that make something of it.
+    pub fn events(&mut self, state: &[u32], node: usize) -> Result<Vec<Event>, Broken> {
+        let part = state[node];
         let frames = self.under_way(state, node);
-        frames
-            .iter()
-            .map(Event)
-            .chain(acts.into_iter().map(Event::act))
+        self.know(part, frames)?;
+        let here = &self.parts[part as usize];
+        let acts = self.machines.acts(here.machine).iter();
+        let frames = frames.within(&here.moves).iter().map(Event);
+        Ok(frames.chain(acts.map(|act| Event::act(*act))).collect())
     }
 
-    /// Does all that changes no node and only adds to what is under way: what is sent can be lost as well, so nothing that was
-    /// possible before is impossible after. Tells the event at which something is wrong.
+    /// After a step at a node, or at the beginning: does all that changes no node and only adds to what is under way. What is sent
+    /// can be lost as well, so nothing that was possible before is impossible after. Tells the event at which something is wrong.
     pub fn saturate(
         &mut self,
         state: &mut [u32],
+        step: Option<(usize, u32)>,
         mut log: impl FnMut(usize, Event),
     ) -> Result<Option<(usize, Event)>, Broken> {
-        loop {
-            let mut changed = false;
-            for node in 0..state.len() {
-                for event in self.events(state, node) {
-                    let part = state[node];
-                    let next = self.next(part, event)?;
-                    if next.wrong {
-                        return Ok(Some((node, event)));
-                    }
-                    if next.to != part && self.machine(next.to) == self.machine(part) {
-                        log(node, event);
-                        state[node] = next.to;
-                        changed = true;
-                    }
+        // What is to be looked at: all at the node that has changed, what is new at the others.
+        let mut look = [FrameSet::default(); MAX_NODES];
+        let mut acts = [step.is_none(); MAX_NODES];
+        for node in 0..state.len() {
+            look[node] = match step {
+                Some((changed, before)) if changed != node => {
+                    let new = self.sent(state[changed]).without(self.sent(before));
+                    new.within(self.machines.to(node))
                 }
-            }
-            if !changed {
+                _ => self.under_way(state, node),
+            };
+        }
+        if let Some((changed, _)) = step {
+            acts[changed] = true;
+        }
+        loop {
+            let waits = |node: &usize| acts[*node] || look[*node] != FrameSet::default();
+            let Some(node) = (0..state.len()).find(waits) else {
                 return Ok(None);
+            };
+            let part = state[node];
+            self.know(part, look[node])?;
+            let here = &self.parts[part as usize];
+            if let Some(frame) = look[node].within(&here.wrong).iter().next() {
+                return Ok(Some((node, Event(frame))));
+            }
+            let growing = look[node].within(&here.grows).iter().next().map(Event);
+            let growing = match growing {
+                Some(event) => Some(event),
+                None => {
+                    look[node] = FrameSet::default();
+                    acts[node] = false;
+                    self.growing_act(part)?
+                }
+            };
+            let Some(event) = growing else {
+                continue;
+            };
+            let next = self.next(part, event)?;
+            if next.wrong {
+                return Ok(Some((node, event)));
+            }
+            log(node, event);
+            state[node] = next.to;
+            acts[node] = true;
+            let new = self.sent(next.to).without(self.sent(part));
+            for (to, look) in look.iter_mut().enumerate().take(state.len()) {
+                look.add(&new.within(self.machines.to(to)));
+            }
+            // What was of no interest to the part before may be to this one.
+            look[node] = self.under_way(state, node);
+        }
+    }
+
+    /// An act that changes nothing but what was sent.
+    fn growing_act(&mut self, part: u32) -> Result<Option<Event>, Broken> {
+        for at in 0..self.machines.acts(self.machine(part)).len() {
+            let event = Event::act(self.machines.acts(self.machine(part))[at]);
+            let next = self.next(part, event)?;
+            if next.wrong || next.to != part && self.machine(next.to) == self.machine(part) {
+                return Ok(Some(event));
             }
         }
+        Ok(None)
     }
 }

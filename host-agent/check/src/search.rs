@@ -125,7 +125,7 @@ impl<'m, M: Model> Run<'m, M> {
     pub fn explore(&mut self) -> Result<Report, Broken> {
         let mut state = self.parts.first.clone();
         let nodes = state.len();
-        if self.parts.saturate(&mut state, |_, _| {})?.is_none() {
+        if self.parts.saturate(&mut state, None, |_, _| {})?.is_none() {
             let key = self.symmetry.canonical(&mut self.parts, &state)?;
             self.insert(key, 0);
         }
@@ -211,14 +211,19 @@ impl<'m, M: Model> Run<'m, M> {
         mut next: impl FnMut(u128),
     ) -> Result<Expanded, Broken> {
         for node in 0..state.len() {
-            for event in self.parts.events(state, node) {
+            for event in self.parts.events(state, node)? {
                 let mut after = state.to_vec();
                 let step = self.parts.next(state[node], event)?;
                 if step.to == state[node] && !step.wrong {
                     continue;
                 }
                 after[node] = step.to;
-                let wrong = step.wrong || self.parts.saturate(&mut after, |_, _| {})?.is_some();
+                let before = Some((node, state[node]));
+                let wrong = step.wrong
+                    || self
+                        .parts
+                        .saturate(&mut after, before, |_, _| {})?
+                        .is_some();
                 if wrong && self.search.wrong {
                     return Ok(Expanded::Wrong(node, event));
                 }

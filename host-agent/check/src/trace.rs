@@ -41,14 +41,14 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
     let mut happenings = Vec::new();
     let mut state = run.parts.first.clone();
     let log = |node, event| happenings.push((node, event));
-    if let Some(wrong) = run.parts.saturate(&mut state, log)? {
+    if let Some(wrong) = run.parts.saturate(&mut state, None, log)? {
         happenings.push(wrong);
         return Ok(happenings);
     }
     for key in &path[1..] {
         let mut found = None;
         'events: for node in 0..state.len() {
-            for event in run.parts.events(&state, node) {
+            for event in run.parts.events(&state, node)? {
                 let mut after = state.clone();
                 let next = run.parts.next(state[node], event)?;
                 if next.wrong || next.to == state[node] {
@@ -56,9 +56,10 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
                 }
                 after[node] = next.to;
                 let mut log = vec![(node, event)];
+                let before = Some((node, state[node]));
                 let wrong = run
                     .parts
-                    .saturate(&mut after, |node, event| log.push((node, event)))?;
+                    .saturate(&mut after, before, |node, event| log.push((node, event)))?;
                 if wrong.is_none() && run.symmetry.canonical(&mut run.parts, &after)? == *key {
                     found = Some((after, log));
                     break 'events;
@@ -73,9 +74,10 @@ fn concrete<M: Model>(run: &mut Run<'_, M>, path: &[u128]) -> Result<Vec<Happeni
         happenings.push((node, event));
         let next = run.parts.next(state[node], event)?;
         if !next.wrong {
+            let before = Some((node, state[node]));
             state[node] = next.to;
             let log = |node, event| happenings.push((node, event));
-            let wrong = run.parts.saturate(&mut state, log)?;
+            let wrong = run.parts.saturate(&mut state, before, log)?;
             happenings.extend(wrong);
         }
     }
