@@ -92,6 +92,9 @@ pub enum Broken {
     /// A field is read that the model says nobody reads.
     #[error("somebody tells this frame from one that should mean the same: {0}")]
     Mask(String),
+    /// Nodes of equal states do not do the same.
+    #[error("a state does not say all that decides what a node does")]
+    State,
     /// Nodes are not interchangeable that the model says are.
     #[error("the nodes are not interchangeable")]
     Symmetry,
@@ -128,6 +131,8 @@ pub struct Machines<'m, M: Model> {
     pub first: Vec<u32>,
     /// How often all timers had to fire at most before somebody got further.
     pub periods: u32,
+    /// Whether nodes of equal states are compared in what they do.
+    pub compares: bool,
 }
 
 impl<'m, M: Model> Machines<'m, M> {
@@ -144,6 +149,7 @@ impl<'m, M: Model> Machines<'m, M> {
             by_event: HashMap::default(),
             first: Vec::new(),
             periods: 0,
+            compares: false,
         };
         for (at, node) in nodes.into_iter().enumerate() {
             let machine = machines.intern(at as u8, node, None);
@@ -210,7 +216,12 @@ impl<'m, M: Model> Machines<'m, M> {
             self.try_variants(machine, event, &node, &out)?;
         }
         let at = self.at(machine);
+        let before = self.machines.len();
+        let double = self.compares.then(|| node.clone());
         let to = self.intern(at, node, Some((machine, event)));
+        if let Some(double) = double.filter(|_| (to as usize) < before) {
+            self.compare(to, &double)?;
+        }
         let mut sent: Vec<(u8, u16)> = Vec::new();
         for (message, mut frame) in out.frames {
             self.model.mask(&mut frame);
@@ -230,7 +241,15 @@ impl<'m, M: Model> Machines<'m, M> {
     }
 
     fn run(&self, machine: u32, event: Event, frame: Option<&Frame>) -> (M::Node, Outbox) {
-        let mut node = self.node(machine).clone();
+        self.run_node(self.node(machine).clone(), event, frame)
+    }
+
+    fn run_node(
+        &self,
+        mut node: M::Node,
+        event: Event,
+        frame: Option<&Frame>,
+    ) -> (M::Node, Outbox) {
         let mut out = Outbox::default();
         match event.as_act() {
             Some(act) => self.model.act(&mut node, act, &mut out),
@@ -255,6 +274,20 @@ impl<'m, M: Model> Machines<'m, M> {
             let (node, out) = self.run(machine, event, Some(&variant));
             if self.seen(&node, &out) != seen {
                 return Err(Broken::Mask(format!("{variant:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node in a known state must do what the first one in that state did, whatever happens next.
+    fn compare(&self, known: u32, double: &M::Node) -> Result<(), Broken> {
+        let acts = self.acts(known).iter().map(|act| Event::act(*act));
+        let frames = self.to[usize::from(self.at(known))].iter().map(Event);
+        for event in acts.chain(frames) {
+            let (node, out) = self.run(known, event, None);
+            let (other, other_out) = self.run_node(double.clone(), event, None);
+            if self.seen(&node, &out) != self.seen(&other, &other_out) {
+                return Err(Broken::State);
             }
         }
         Ok(())

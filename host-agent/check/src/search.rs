@@ -19,6 +19,8 @@ pub struct Search {
     pub wrong: bool,
     /// Whether a state from which nothing goes on, or after which nothing works, ends it. Otherwise they are counted.
     pub stuck: bool,
+    /// Whether nodes that are taken for one, as their states are equal, are compared in all that they can do next. It takes long.
+    pub compares: bool,
 }
 
 impl Search {
@@ -27,6 +29,7 @@ impl Search {
         max_states: 1 << 28,
         wrong: true,
         stuck: true,
+        compares: false,
     };
 }
 
@@ -108,7 +111,8 @@ impl<'m, M: Model> Run<'m, M> {
         search: Search,
         matters: HashSet<Frame, FixedState>,
     ) -> Result<Self, Broken> {
-        let parts = Parts::new(model, matters);
+        let mut parts = Parts::new(model, matters);
+        parts.machines.compares = search.compares;
         let symmetry = Symmetry::new(parts.machines.nodes(), model.interchangeable())?;
         Ok(Self {
             parts,

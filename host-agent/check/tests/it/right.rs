@@ -47,6 +47,28 @@ fn slots_written_anew_are_those_that_run() {
     }
 }
 
+/// What is left out of a state decides nothing.
+#[test]
+fn equal_states_do_the_same() {
+    let search = Search {
+        compares: true,
+        ..Search::ALL
+    };
+    for name in [
+        "two-ranks",
+        "guesses-apart",
+        "crash",
+        "restart",
+        "server-apart",
+    ] {
+        let rows = configurations();
+        let row = rows.iter().find(|row| row.name == name).expect("a row");
+        let report = row.bounds.explore(search);
+        let report = report.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(report.complete, "{name}");
+    }
+}
+
 #[test]
 fn a_bound_that_is_too_small_is_said() {
     let search = Search {
