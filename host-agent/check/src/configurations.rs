@@ -246,11 +246,6 @@ pub fn configurations() -> Vec<Configuration> {
             ranks(3, 2, integers(2, 6)),
         ),
         large(
-            "server-all-at-once",
-            "3 workers, 2 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
-            server(Mode::Switch, 3, 2, 2, 2).crashed().restarted(),
-        ),
-        large(
             "server-restart",
             "3 workers, 2 slots, 2 rounds of 1 chunk, the switch restarts",
             server(Mode::Switch, 3, 2, 2, 1).restarted(),
@@ -261,13 +256,13 @@ pub fn configurations() -> Vec<Configuration> {
             server(Mode::Switch, 3, 2, 2, 2).crashed(),
         ),
         large(
-            "server-restart-2",
+            "server-all-at-once",
             "2 workers, 2 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
             server(Mode::Switch, 2, 2, 2, 2).crashed().restarted(),
         ),
         large(
-            "server-restart-3",
-            "3 workers, 1 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
+            "one-slot-all-at-once",
+            "3 workers, 1 slot, 2 rounds of 2 chunks, any may crash, the switch restarts",
             server(Mode::Switch, 3, 1, 2, 2).crashed().restarted(),
         ),
         large(
