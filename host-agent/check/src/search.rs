@@ -15,9 +15,9 @@ use crate::trace::{self, Trace};
 pub struct Search {
     /// No more states than these are kept.
     pub max_states: usize,
-    /// Whether a sum that is none ends the search.
+    /// Whether a sum that is none, or what is not expected, ends the search. Otherwise what follows it is not explored.
     pub wrong: bool,
-    /// Whether a state from which nothing goes on, or after which nothing works, ends it. Otherwise they are counted.
+    /// Whether a state from which nothing goes on, or after which nothing works, ends it. Otherwise it is passed over.
     pub stuck: bool,
     /// Whether nodes that are taken for one, as their states are equal, are compared in all that they can do next. It takes long.
     pub compares: bool,
@@ -129,9 +129,12 @@ impl<'m, M: Model> Run<'m, M> {
     pub fn explore(&mut self) -> Result<Report, Broken> {
         let mut state = self.parts.first.clone();
         let nodes = state.len();
-        if self.parts.saturate(&mut state, None, |_, _| {})?.is_none() {
-            let key = self.symmetry.canonical(&mut self.parts, &state)?;
-            self.insert(key, 0);
+        let wrong = self.parts.saturate(&mut state, None, |_, _| {})?.is_some();
+        let key = self.symmetry.canonical(&mut self.parts, &state)?;
+        self.insert(key, 0);
+        if wrong {
+            self.report.found = Some(trace::find(self, &[key])?);
+            return Ok(self.report.clone());
         }
         let mut at = 0;
         let mut end_of_level = 1;
