@@ -217,8 +217,8 @@ pub fn configurations() -> Vec<Configuration> {
         ),
         large(
             "guesses-restart",
-            "3 ranks, 2 slots, floats: guesses too low, then too high, the switch restarts",
-            ranks(3, 2, guesses).restarted(),
+            "2 ranks, 2 slots, floats: guesses too low, then too high, the switch restarts",
+            ranks(2, 2, guesses).restarted(),
         ),
         large(
             "mixed",
