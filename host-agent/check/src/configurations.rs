@@ -289,25 +289,33 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
 
 /// What is wrong with the prototype: its name, where it shows, and what to look for.
 pub fn prototype() -> [(&'static str, Bounds, Search); 3] {
-    let bounds = |slots, fragments| {
-        Bounds::Prototype(Prototype {
-            workers: 2,
-            slots,
-            fragments,
-            first: 1,
-        })
+    let bounds = Bounds::Prototype(Prototype {
+        workers: 2,
+        slots: 1,
+        fragments: 1,
+        first: 1,
+    });
+    let nothing = Search {
+        wrong: false,
+        stuck: false,
+        leaks: false,
+        ..Search::ALL
     };
     let sums = Search {
-        stuck: false,
-        ..Search::ALL
+        wrong: true,
+        ..nothing
     };
     let stuck = Search {
-        wrong: false,
-        ..Search::ALL
+        stuck: true,
+        ..nothing
+    };
+    let leaks = Search {
+        leaks: true,
+        ..nothing
     };
     [
-        ("a duplicate is counted twice", bounds(1, 1), sums),
-        ("a loss stalls for ever", bounds(1, 1), stuck),
-        ("no slot is freed", bounds(1, 2), stuck),
+        ("a duplicate is counted twice", bounds.clone(), sums),
+        ("a loss stalls for ever", bounds.clone(), stuck),
+        ("no slot is freed", bounds, leaks),
     ]
 }

@@ -211,8 +211,8 @@ impl<'m, M: Model> Parts<'m, M> {
         // What is to be looked at: all at the node that has changed, what is new at the others.
         let mut look = [FrameSet::default(); MAX_NODES];
         let mut acts = [step.is_none(); MAX_NODES];
-        for node in 0..state.len() {
-            look[node] = match step {
+        for (node, look) in look.iter_mut().enumerate().take(state.len()) {
+            *look = match step {
                 Some((changed, before)) if changed != node => {
                     let new = self.sent(state[changed]).without(self.sent(before));
                     new.within(self.machines.to(node))

@@ -17,8 +17,10 @@ pub struct Search {
     pub max_states: usize,
     /// Whether a sum that is none, or what is not expected, ends the search. Otherwise what follows it is not explored.
     pub wrong: bool,
-    /// Whether a state from which nothing goes on, or after which nothing works, ends it. Otherwise it is passed over.
+    /// Whether a state from which nothing goes on ends it. Otherwise it is passed over.
     pub stuck: bool,
+    /// Whether a state in which all is done, but after which nothing works, ends it. Otherwise it is passed over.
+    pub leaks: bool,
     /// Whether nodes that are taken for one, as their states are equal, are compared in all that they can do next. It takes long.
     pub compares: bool,
 }
@@ -29,6 +31,7 @@ impl Search {
         max_states: 1 << 28,
         wrong: true,
         stuck: true,
+        leaks: true,
         compares: false,
     };
 }
@@ -255,9 +258,12 @@ impl<'m, M: Model> Run<'m, M> {
         self.report.broken += usize::from(is_broken);
         self.report.ended += usize::from(is_done);
         let stuck = self.parts.machines.stuck(&nodes)?;
-        let stuck = stuck.is_some();
-        self.report.broken_and_stuck += usize::from(is_broken && stuck);
-        Ok(stuck && !is_broken && self.search.stuck)
+        self.report.broken_and_stuck += usize::from(is_broken && stuck.is_some());
+        let counts = match stuck {
+            Some(Wrong::Leaked) => self.search.leaks,
+            stuck => stuck.is_some() && self.search.stuck,
+        };
+        Ok(counts && !is_broken)
     }
 
     fn path(&self, mut at: usize) -> Vec<u128> {

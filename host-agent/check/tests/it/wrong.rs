@@ -30,7 +30,7 @@ sends RESULT #1 with {} (2002 0) to worker 0, worker 1
 "
     );
     assert_eq!(loss.wrong, Wrong::Stuck);
-    assert_eq!(slots.wrong, Wrong::Stuck);
+    assert_eq!(slots.wrong, Wrong::Leaked);
 }
 
 /// What shows without a rule: a sum that is none, or that nobody gets any further.
