@@ -7,7 +7,7 @@ use crate::rank::lane::Lane;
 use crate::state::Put;
 
 impl Rank {
-    /// Appends what decides what this rank does from now on, without time and statistics ([`crate::state`]).
+    /// Appends what decides what this rank does from now on, without time and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,

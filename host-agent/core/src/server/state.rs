@@ -5,7 +5,7 @@ use crate::Destination;
 use crate::state::Put;
 
 impl<A> Server<A> {
-    /// Appends what decides what this server does from now on, without time and statistics ([`crate::state`]), and without what
+    /// Appends what decides what this server does from now on, without time and statistics (`state.rs` of this crate), and without what
     /// applies the sums.
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {

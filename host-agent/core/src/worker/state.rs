@@ -5,7 +5,7 @@ use super::{Event, Worker};
 use crate::state::Put;
 
 impl Worker {
-    /// Appends what decides what this worker does from now on, without time and statistics ([`crate::state`]).
+    /// Appends what decides what this worker does from now on, without time and statistics (`state.rs` of this crate).
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
