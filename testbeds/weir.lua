@@ -7,14 +7,16 @@
 local weir = Proto("weir", "weir in-network aggregation")
 
 local UDP_PORT = 22341
-local HEADER_LEN = 20
-local PROTOCOL_VERSION = 1
-local ALL_WORKERS = 0xff
+local HEADER_LEN = 24
+local PROTOCOL_VERSION = 2
+local ALL_WORKERS = 0x3ff
 -- A tree with every value would bury everything else; the rest is there as bytes.
 local SHOWN_VALUES = 16
 
-local KIND_UPDATE, KIND_SUM, KIND_RESULT = 1, 2, 3
-local KINDS = { [KIND_UPDATE] = "UPDATE", [KIND_SUM] = "SUM", [KIND_RESULT] = "RESULT" }
+local KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE = 1, 2, 3, 4, 5
+local KINDS = {
+  [KIND_UPDATE] = "UPDATE", [KIND_SUM] = "SUM", [KIND_RESULT] = "RESULT", [KIND_ASK] = "ASK", [KIND_HERE] = "HERE",
+}
 
 local f = weir.fields
 f.version = ProtoField.uint8("weir.version", "Protocol version", base.DEC, nil, 0xf0)
@@ -28,9 +30,9 @@ f.non_finite = ProtoField.bool("weir.flags.non_finite", "Not finite", 8, nil, 0x
 f.job = ProtoField.uint16("weir.job", "Job")
 f.chunk = ProtoField.uint32("weir.chunk", "Chunk")
 f.slot = ProtoField.uint16("weir.slot", "Slot")
-f.worker = ProtoField.uint8("weir.worker", "Worker")
-f.transmission = ProtoField.uint8("weir.transmission", "Transmission")
-f.contributors = ProtoField.uint32("weir.contributors", "Contributors", base.HEX)
+f.worker = ProtoField.uint16("weir.worker", "Worker", base.DEC, nil, 0xffc0)
+f.transmission = ProtoField.uint16("weir.transmission", "Transmission", base.DEC, nil, 0x003f)
+f.contributors = ProtoField.uint64("weir.contributors", "Contributors", base.HEX)
 f.contributor_count = ProtoField.uint8("weir.contributor_count", "Number of contributors")
 f.scale = ProtoField.uint8("weir.scale", "Scale")
 f.next_scale = ProtoField.uint8("weir.next_scale", "Next scale")
@@ -93,7 +95,7 @@ local function add_values(tree, buffer, kind, count)
 end
 
 local function summary(buffer, kind, flags)
-  local worker = buffer(10, 1):uint()
+  local worker = buffer(10, 2):bitfield(0, 10)
   local again = bit(flags, 1) == 1 and " again" or ""
   local scale_only = bit(flags, 2) == 1 and " scale only" or ""
   local probe = bit(flags, 3) == 1 and " probe" or ""
@@ -127,17 +129,18 @@ function weir.dissector(buffer, pinfo, root)
   tree:add(f.job, buffer(2, 2))
   tree:add(f.chunk, buffer(4, 4))
   tree:add(f.slot, buffer(8, 2))
-  local worker = tree:add(f.worker, buffer(10, 1))
-  if buffer(10, 1):uint() == ALL_WORKERS then
+  local worker = tree:add(f.worker, buffer(10, 2))
+  if kind == KIND_RESULT and buffer(10, 2):bitfield(0, 10) == ALL_WORKERS then
     worker:append_text(" (all)")
   end
-  tree:add(f.transmission, buffer(11, 1))
-  tree:add(f.contributors, buffer(12, 4))
-  tree:add(f.contributor_count, buffer(12, 4), bits_set(buffer(12, 4):uint())):set_generated()
-  add_scale(tree, f.scale, buffer(16, 1))
-  add_scale(tree, f.next_scale, buffer(17, 1))
-  tree:add(f.count, buffer(18, 2))
-  if not add_values(tree, buffer, kind, buffer(18, 2):uint()) then
+  tree:add(f.transmission, buffer(10, 2))
+  tree:add(f.contributors, buffer(12, 8))
+  local contributors = bits_set(buffer(12, 4):uint()) + bits_set(buffer(16, 4):uint())
+  tree:add(f.contributor_count, buffer(12, 8), contributors):set_generated()
+  add_scale(tree, f.scale, buffer(20, 1))
+  add_scale(tree, f.next_scale, buffer(21, 1))
+  tree:add(f.count, buffer(22, 2))
+  if not add_values(tree, buffer, kind, buffer(22, 2):uint()) then
     tree:add_proto_expert_info(truncated)
   end
   local text = summary(buffer, kind, buffer(1, 1):uint())

@@ -27,7 +27,7 @@ impl Reference {
             rounds: training.iterations.into(),
             ..Recipe::default()
         };
-        let workers = u8::try_from(training.workers.len()).map_err(|_| {
+        let workers = u16::try_from(training.workers.len()).map_err(|_| {
             ExperimentError::Scenario("a training has 255 workers at most".to_owned())
         })?;
         let outcome = reference_run(&recipe, workers)

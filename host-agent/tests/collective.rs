@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::Values;
+use aggregation::rank::{Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
-use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, build, group, open};
+use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, asking, build, open, sum};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
-fn job(workers: u8) -> Job {
+fn job(workers: u16) -> Job {
     let config = JobConfig {
         job: JobId(3),
         workers,
@@ -26,7 +26,8 @@ fn job(workers: u8) -> Job {
     Job::new(config).unwrap()
 }
 
-fn endpoint(rank: u8) -> Endpoint {
+fn endpoint(rank: u16) -> Endpoint {
+    let rank = rank as u8;
     Endpoint {
         mac: Mac([2, 0, 0, 0, 0, rank]),
         ip: Ipv4Addr::new(10, 0, 0, rank + 1),
@@ -47,23 +48,27 @@ impl Drop for Switch {
 }
 
 /// Members on a switch that loses every `loses`th frame that it sends.
-fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
+fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
     let job = job(workers);
     let mut ports = Vec::new();
     let mut members = Vec::new();
+    let retransmission = Retransmission {
+        floor_ns: 20_000_000,
+        initial_ns: 50_000_000,
+        ..Retransmission::default()
+    };
+    let peers: Vec<Endpoint> = (0..workers).map(endpoint).collect();
     for rank in 0..workers {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
         ports.push(CableFrames::new(a));
         let config = Config {
-            job,
-            rank: WorkerId(rank),
-            me: endpoint(rank),
-            retransmission: Retransmission {
-                floor_ns: 20_000_000,
-                initial_ns: 50_000_000,
-                ..Retransmission::default()
+            setup: Setup {
+                dead_after_ns: Some(1_000_000_000),
+                ..Setup::under_one_switch(job, WorkerId(rank), retransmission)
             },
+            me: endpoint(rank),
+            peers: peers.clone(),
         };
         members.push(Member::start(config, CableFrames::new(b)).unwrap());
     }
@@ -79,19 +84,16 @@ fn network(workers: u8, loses: Option<u64>) -> (Switch, Vec<Member>) {
                 else {
                     continue;
                 };
-                let anybody = Endpoint {
-                    ip: group(3).ip,
-                    mac: Mac([0xff; 6]),
-                };
-                let to = if came[0] & 1 == 1 {
-                    Destination::All
+                let asks = asking(3, endpoint(port));
+                let (to, addressee) = if came[..6] == sum(3).mac.0 {
+                    (Destination::All, sum(3))
+                } else if came[..6] == asks.mac.0 {
+                    (Destination::Worker(WorkerId(port)), asks)
                 } else {
-                    Destination::Worker(WorkerId(port))
+                    let to = u16::from(came[5]);
+                    (Destination::Worker(WorkerId(to)), endpoint(to))
                 };
-                let own = open(came, endpoint(port))
-                    .or_else(|| open(came, anybody))
-                    .unwrap()
-                    .to_vec();
+                let own = open(came, addressee).unwrap().to_vec();
                 let mut out = Vec::new();
                 slots.handle(0, WorkerId(port), to, &own, &mut out);
                 for (to, payload) in out {
@@ -133,7 +135,7 @@ fn sums_are_the_same_at_all_ranks() {
                 all.collect()
             })
             .collect();
-        let sums: Vec<Vec<Values>> = pending
+        let sums: Vec<Vec<Sums>> = pending
             .into_iter()
             .map(|pending| {
                 let sums = pending
@@ -144,16 +146,20 @@ fn sums_are_the_same_at_all_ranks() {
             .collect();
         assert!(sums.iter().all(|own| *own == sums[0]));
         for (operation, length) in lengths.iter().enumerate() {
-            let Values::Floats(sums) = &sums[0][operation] else {
+            let bound = sums[0][operation].error_bound;
+            let Values::Floats(sums) = &sums[0][operation].values else {
                 panic!("other values");
             };
             assert_eq!(sums.len(), *length);
             for (index, sum) in sums.iter().enumerate() {
                 let exact = (index as f64 - 300.0) * 6.0 / (operation + 1) as f64;
+                // The values are rounded to binary32 before they are summed.
+                let own = 3.0 * f64::from(f32::EPSILON) * exact.abs();
                 assert!(
-                    (f64::from(*sum) - exact).abs() <= 1e-4 * exact.abs().max(1.0),
-                    "{sum} {exact}"
+                    (f64::from(*sum) - exact).abs() <= bound + own,
+                    "{sum} {exact} {bound}"
                 );
+                assert!(bound < 0.1, "{bound}");
             }
         }
         let asked: u64 = members
@@ -178,4 +184,44 @@ fn a_rank_that_does_not_come_is_named() {
     let third = members[1].all_reduce(values(1, 0, 10)).unwrap();
     assert!(second.wait(Duration::from_secs(10)).is_ok());
     assert!(third.wait(Duration::from_secs(10)).is_ok());
+}
+
+/// All ranks are told of a value that is not finite at one of them, and the next operation has its sums.
+#[test]
+fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
+    for length in [3, 40_000] {
+        let (_switch, members) = network(3, None);
+        let halves = |value: f32| Values::Float16s(vec![f16::from_f32(value); length]);
+        let average = Reduction {
+            average: true,
+            ..Reduction::default()
+        };
+        let pending: Vec<_> = members
+            .iter()
+            .enumerate()
+            .map(|(rank, member)| {
+                let broken = if rank == 1 { f32::INFINITY } else { 1.0 };
+                let broken = member.all_reduce(halves(broken)).unwrap();
+                (
+                    broken,
+                    member.all_reduce_as(halves(60_000.0), average).unwrap(),
+                )
+            })
+            .collect();
+        for (broken, next) in pending {
+            let error = broken.wait(Duration::from_secs(60)).unwrap_err();
+            assert!(
+                matches!(error, CollectiveError::NonFinite(at) if at.operation == 0 && at.index == 0),
+                "{error}"
+            );
+            let sums = next.wait(Duration::from_secs(60)).unwrap();
+            assert_eq!(sums.values, halves(60_000.0));
+            assert!(sums.error_bound <= 32.0, "{}", sums.error_bound);
+        }
+        for member in &members {
+            // Who has its sums finds them counted.
+            let (counters, _) = member.counters();
+            assert_eq!((counters.operations, counters.non_finite), (1, 1));
+        }
+    }
 }

@@ -22,7 +22,7 @@ const HEADERS: usize = 42;
 
 #[derive(Clone, Copy)]
 struct Setting {
-    workers: u8,
+    workers: u16,
     mode: ServerMode,
     rounds: u64,
     /// One of so many frames is lost.
@@ -47,14 +47,15 @@ struct Ended {
     workers: Vec<anyhow::Result<WorkerReport>>,
 }
 
-fn endpoint(last: u8) -> Endpoint {
+fn endpoint(last: u16) -> Endpoint {
+    let last = last as u8;
     Endpoint {
         mac: Mac([2, 0, 0, 0, 0, last]),
         ip: Ipv4Addr::new(10, 0, 0, last),
     }
 }
 
-const SERVER: u8 = 100;
+const SERVER: u16 = 100;
 
 fn recipe(rounds: u64) -> Recipe {
     Recipe {
@@ -216,7 +217,7 @@ impl Switch {
         let from = if port == 0 {
             Node::Server
         } else {
-            Node::Worker(WorkerId(port as u8 - 1))
+            Node::Worker(WorkerId(port as u16 - 1))
         };
         let mut out = Vec::new();
         self.switch.handle(0, from, &frame[HEADERS..], &mut out);
@@ -287,7 +288,7 @@ fn a_switch_that_sums_gives_the_reference_runs_weights() {
     let worker = ended.workers[0].as_ref().unwrap();
     if server.sent.retransmitted_frames == 0 {
         assert_eq!(server.sent.frames, chunks);
-        assert_eq!(server.sent.bytes, 3 * 196 * 1086 + (3 * 16 + 16) * 62);
+        assert_eq!(server.sent.bytes, 3 * 196 * 1090 + (3 * 16 + 16) * 66);
         assert_eq!(worker.sent.bytes, server.sent.bytes);
     }
 }

@@ -77,8 +77,12 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     form_t form;
     bit<1> has_job;
     bit<1> is_member;
-    bit<32> all_workers;
-    bit<32> worker_bit;
+    workers_t all_workers;
+    workers_t worker_bit;
+    // Who has the sum: everybody, or, in a tree, the switch above, which knows this one as its child `up_worker`.
+    bit<1> ascends;
+    port_t up_port;
+    bit<10> up_worker;
     // What the chunk number says of slot and version.
     bit<16> slot;
     bit<32> odd_window;
@@ -86,7 +90,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     cell_t cell;
     ahead_t ahead = AHEAD_NOTHING;
     presence_t presence = PRESENT_UNKNOWN;
-    bit<32> present = 0;
+    workers_t present = 0;
     bit<8> merged = 0;
     bit<8> outcome = OUTCOME_PASSED;
 
@@ -115,11 +119,25 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
 
     // `window_` slots (a power of two, at most 65536; `slot_mask_` is one less) of this job start at the pair of cells `base_`;
     // a chunk is complete when every bit of `all_workers_` is there.
-    action aggregate_job(bit<32> all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
+    action aggregate_job(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
         has_job = 1;
+        ascends = 0;
         all_workers = all_workers_;
         slot = hdr.agg.chunk[15:0] & slot_mask_;
         odd_window = hdr.agg.chunk & window_;
+        LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
+    }
+    // The same at a switch of a tree that is not the topmost: what is complete goes on by port `up_port_`, as an UPDATE of
+    // child `up_worker_`.
+    action aggregate_part(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_,
+                          port_t up_port_, bit<10> up_worker_) {
+        has_job = 1;
+        ascends = 1;
+        all_workers = all_workers_;
+        slot = hdr.agg.chunk[15:0] & slot_mask_;
+        odd_window = hdr.agg.chunk & window_;
+        up_port = up_port_;
+        up_worker = up_worker_;
         LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
     // Said by an action as well: a value that is set before the table is written a stage before it.
@@ -129,12 +147,12 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     // A job without an entry is not summed here: its frames pass, and are counted.
     FIRST_STAGE table jobs {
         key = { hdr.agg.job: exact; }
-        actions = { aggregate_job; no_job; }
+        actions = { aggregate_job; aggregate_part; no_job; }
         const default_action = no_job();
         size = 64;
     }
 
-    action member(bit<32> worker_bit_) {
+    action member(workers_t worker_bit_) {
         is_member = 1;
         worker_bit = worker_bit_;
     }
@@ -163,31 +181,93 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     action sum(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.agg.kind = AGG_SUM;
-        hdr.agg.contributors = all_workers;
+        hdr.agg.contributors = (bit<64>) all_workers;
         hdr.agg.reserved = 0;
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
-    // The same of a probe, if others are missing.
+    // The same of a frame that is addressed to the job's sum: it goes to all. Switches that do not sum bring that address up,
+    // and this one down (docs/protocol.md, "All-reduce").
+    action sum_to_all(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.ethernet.dst[47:40] = 0x01;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
+    // The same of a frame that asks: it goes back to who sent it.
+    action sum_back(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
+    // It goes on to the switch above, whoever it is addressed to: what that makes of it goes there.
+    action ascend(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.agg.worker = up_worker;
+        hdr.udp.checksum = 0;
+        meta.way = WAY_PORT;
+        meta.egress_port = up_port;
+    }
+    // The answer to a probe of a chunk that misses others. `again` says of such an answer that the chunk is complete.
     action tell() {
         outcome = OUTCOME_PROBED;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
-        hdr.agg.contributors = present;
+        hdr.agg.contributors = (bit<64>) present;
         hdr.agg.reserved = 0;
-        hdr.agg.again = 1;
+        hdr.agg.again = 0;
+        hdr.udp.checksum = 0;
+    }
+    // Of a chunk that is older than what its cell holds: by how much. A probe has no values to have a scale.
+    action tell_stale() {
+        outcome = OUTCOME_PROBED;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) ahead;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = 0;
+        hdr.agg.scale = 1;
         hdr.udp.checksum = 0;
     }
     table when_complete {
         key = {
+            ascends: exact;
             hdr.agg.probe: exact;
+            meta.way: ternary;
             presence: ternary;
         }
-        actions = { sum; }
+        actions = { sum; sum_to_all; sum_back; ascend; }
         const default_action = sum(OUTCOME_AGAIN, 1);
         const entries = {
-            (1, _): sum(OUTCOME_PROBED, 1);
-            (0, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
-            (0, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
+            (0, 1, _, _): sum_back(OUTCOME_PROBED, 1);
+            (0, 0, WAY_GROUP, PRESENT_NOBODY): sum_to_all(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_GROUP, PRESENT_OTHERS): sum_to_all(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_GROUP, _): sum_to_all(OUTCOME_AGAIN, 1);
+            (0, 0, WAY_BACK, PRESENT_NOBODY): sum_back(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_BACK, PRESENT_OTHERS): sum_back(OUTCOME_COMPLETED, 0);
+            (0, 0, WAY_BACK, _): sum_back(OUTCOME_AGAIN, 1);
+            (0, 0, _, PRESENT_NOBODY): sum(OUTCOME_COMPLETED, 0);
+            (0, 0, _, PRESENT_OTHERS): sum(OUTCOME_COMPLETED, 0);
+            (1, 1, _, _): ascend(OUTCOME_PROBED, 1);
+            (1, 0, _, PRESENT_NOBODY): ascend(OUTCOME_COMPLETED, 0);
+            (1, 0, _, PRESENT_OTHERS): ascend(OUTCOME_COMPLETED, 0);
+            (1, 0, _, _): ascend(OUTCOME_AGAIN, 1);
         }
     }
     table when_incomplete {
@@ -201,6 +281,14 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
             (1, _): tell();
             (0, PRESENT_NOBODY): end(OUTCOME_ABSORBED);
             (0, PRESENT_OTHERS): end(OUTCOME_ABSORBED);
+        }
+    }
+    table when_stale {
+        key = { hdr.agg.probe: exact; }
+        actions = { end; tell_stale; }
+        const default_action = end(OUTCOME_STALE);
+        const entries = {
+            1: tell_stale();
         }
     }
     action take_flags() {
@@ -228,7 +316,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                     owner.apply(cell, hdr.agg.chunk, ahead);
                     bitmap.apply(cell, worker_bit, ahead, presence, present);
                     if (ahead[31:31] == 1) {
-                        end(OUTCOME_STALE);
+                        when_stale.apply();
                     } else if (present == all_workers) {
                         when_complete.apply();
                     } else {

@@ -10,6 +10,10 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
         meta.multicast_group = group;
         meta.way = WAY_GROUP;
     }
+    // Of a frame that asks this switch: Aggregate answers it, or nobody does.
+    action back() {
+        meta.way = WAY_BACK;
+    }
     action unknown() {
         meta.way = WAY_UNKNOWN;
     }
@@ -26,7 +30,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
 #else
     table mac {
         key = { hdr.ethernet.dst: exact; }
-        actions = { unicast; multicast; unknown; }
+        actions = { unicast; multicast; back; unknown; }
         const default_action = unknown();
         size = 1024;
     }

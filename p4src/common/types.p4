@@ -7,7 +7,8 @@ typedef bit<32> ipv4_t;
 typedef bit<32> port_t;
 
 // Each main.p4 says before, as wide as its architecture can reckon with: time_ns_t, nanoseconds, compared by the sign of the
-// difference (bit TIME_SIGN); lease_t, the clock of leases, and LEASE_SIGN; draw_t, a word by which chance decides.
+// difference (bit TIME_SIGN); lease_t, the clock of leases, and LEASE_SIGN; draw_t, a word by which chance decides; workers_t, a
+// bitmap of those whose values are summed.
 
 // A set of declared flows, numbered: those that a packet belongs to. 0 is the empty set.
 typedef bit<16> class_t;
@@ -25,6 +26,8 @@ typedef bit<2> way_t;
 const way_t WAY_UNKNOWN = 0;
 const way_t WAY_PORT = 1;
 const way_t WAY_GROUP = 2;
+// Where it came from, once it is answered here.
+const way_t WAY_BACK = 3;
 
 // Multicast group whose two members are the recirculation port: how a duplicate is made.
 const bit<16> DUPLICATE_GROUP = 1;

@@ -24,13 +24,13 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
 
 // Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
 // job left in the cell must not be added to.
-control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
-                     inout presence_t presence, inout bit<32> present) {
-    Register<bit<32>, cell_t>(NUM_CELLS) bitmaps;
+control WorkerBitmap(in cell_t cell, in workers_t worker_bit, in ahead_t ahead,
+                     inout presence_t presence, inout workers_t present) {
+    Register<workers_t, cell_t>(NUM_CELLS) bitmaps;
     apply {
         if (ahead[31:31] == 0) {
             @atomic {
-                bit<32> before = bitmaps.read(cell);
+                workers_t before = bitmaps.read(cell);
                 if (ahead != 0) {
                     before = 0;
                 }
@@ -50,6 +50,9 @@ control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
 control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout bit<8> merged) {
     Register<bit<8>, cell_t>(NUM_CELLS) flags;
     apply {
+        if (presence == PRESENT_UNKNOWN) {
+            return;
+        }
         @atomic {
             merged = flags.read(cell);
             if (presence == PRESENT_NOBODY) {
@@ -67,6 +70,9 @@ control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout
 control SlotScale(in cell_t cell, in presence_t presence, inout bit<8> scale) {
     Register<bit<8>, cell_t>(NUM_CELLS) scales;
     apply {
+        if (presence == PRESENT_UNKNOWN) {
+            return;
+        }
         @atomic {
             bit<8> stored = scales.read(cell);
             if (presence == PRESENT_NOBODY || (presence == PRESENT_OTHERS && scale > stored)) {

@@ -21,6 +21,8 @@ typedef bit<32> lease_t;
 const int LEASE_SIGN = 31;
 // The upper half of a word.
 typedef bit<16> draw_t;
+// The children that a switch may have: a word of a stateful ALU.
+typedef bit<32> workers_t;
 
 #include "../common/types.p4"
 #include "../common/headers.p4"
@@ -229,6 +231,10 @@ control SwitchIngress(
 #endif
         }
 #endif
+#ifdef WIRE
+        // A packet that was held comes from the recirculation port; by now it is known which one it came by.
+        forward.apply(hdr, meta);
+#endif
 #ifdef AGGREGATES
         aggregate.apply(hdr, meta);
 #ifdef FAULTS
@@ -240,10 +246,6 @@ control SwitchIngress(
             }
         }
 #endif
-#endif
-#ifdef WIRE
-        // A packet that was held comes from the recirculation port; by now it is known which one it came by.
-        forward.apply(hdr, meta);
 #endif
         leave.apply();
     }

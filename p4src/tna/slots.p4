@@ -70,7 +70,7 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     }
 }
 
-struct workers_t {
+struct members_t {
     bit<32> workers;
     // What comes out must be a word that is stored.
     bit<32> presence;
@@ -80,16 +80,16 @@ struct workers_t {
 // is taken over as well: what an earlier job left in the cell must not be added to.
 control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
                      inout presence_t presence, inout bit<32> present) {
-    Register<workers_t, cell_index_t>(NUM_CELLS, { 0, 0 }) bitmaps;
-    RegisterAction<workers_t, cell_index_t, bit<32>>(bitmaps) start = {
-        void apply(inout workers_t cell_, out bit<32> now) {
+    Register<members_t, cell_index_t>(NUM_CELLS, { 0, 0 }) bitmaps;
+    RegisterAction<members_t, cell_index_t, bit<32>>(bitmaps) start = {
+        void apply(inout members_t cell_, out bit<32> now) {
             cell_.presence = PRESENT_NOBODY;
             cell_.workers = worker_bit;
             now = cell_.presence;
         }
     };
-    RegisterAction<workers_t, cell_index_t, bit<32>>(bitmaps) add = {
-        void apply(inout workers_t cell_, out bit<32> now) {
+    RegisterAction<members_t, cell_index_t, bit<32>>(bitmaps) add = {
+        void apply(inout members_t cell_, out bit<32> now) {
             if (cell_.workers == 0) {
                 cell_.presence = PRESENT_NOBODY;
             } else {

@@ -20,6 +20,8 @@ const int TIME_SIGN = 47;
 typedef bit<48> lease_t;
 const int LEASE_SIGN = 47;
 typedef bit<32> draw_t;
+// The children that a switch may have.
+typedef bit<64> workers_t;
 
 #include "../common/types.p4"
 #include "../common/headers.p4"
@@ -146,14 +148,13 @@ control SwitchIngress(
             hdr.wait.unit = WAIT_NONE;
         }
 #endif
-#ifdef AGGREGATES
-        if (meta.verdict == VERDICT_FORWARD) {
-            aggregate.apply(hdr, meta);
-        }
-#endif
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
-            if (meta.way == WAY_UNKNOWN) {
+#ifdef AGGREGATES
+            // After it: what ascends goes another way.
+            aggregate.apply(hdr, meta);
+#endif
+            if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;
             }
         }

@@ -26,13 +26,13 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
 
 // Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
 // job left in the cell must not be added to.
-control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
-                     inout presence_t presence, inout bit<32> present) {
-    register<bit<32>>(NUM_CELLS) bitmaps;
+control WorkerBitmap(in cell_t cell, in workers_t worker_bit, in ahead_t ahead,
+                     inout presence_t presence, inout workers_t present) {
+    register<workers_t>(NUM_CELLS) bitmaps;
     apply {
         if (ahead[31:31] == 0) {
             @atomic {
-                bit<32> before;
+                workers_t before;
                 bitmaps.read(before, cell);
                 if (ahead != 0) {
                     before = 0;
@@ -53,6 +53,9 @@ control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
 control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout bit<8> merged) {
     register<bit<8>>(NUM_CELLS) flags;
     apply {
+        if (presence == PRESENT_UNKNOWN) {
+            return;
+        }
         @atomic {
             flags.read(merged, cell);
             if (presence == PRESENT_NOBODY) {
@@ -70,6 +73,9 @@ control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout
 control SlotScale(in cell_t cell, in presence_t presence, inout bit<8> scale) {
     register<bit<8>>(NUM_CELLS) scales;
     apply {
+        if (presence == PRESENT_UNKNOWN) {
+            return;
+        }
         @atomic {
             bit<8> stored;
             scales.read(stored, cell);

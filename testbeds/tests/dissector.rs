@@ -98,8 +98,8 @@ fn every_field_decodes() {
     let sum = Repr {
         kind: Kind::Sum,
         flags: Flags::AGAIN | Flags::VERSION | Flags::NON_FINITE,
-        transmission: 255,
-        contributors: 0xffff_ffff,
+        transmission: 63,
+        contributors: 1 << 63 | 0xffff_ffff,
         ..UPDATE
     };
     let agree = Repr {
@@ -149,9 +149,9 @@ fn every_field_decodes() {
     assert_eq!(
         lines,
         [
-            "1 1 9 4000000001 17 3 0 0x00000008 1 120 121 2 0x00 0 0 0 0 -1,7",
-            "1 2 9 4000000001 17 3 255 0xffffffff 32 120 121 2 0x83 1 0 1 1 2147483647,-2147483647",
-            "1 1 9 4000000001 17 3 0 0x00000008 1 0 121 0 0x04 0 1 0 0",
+            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 120 121 2 0x00 0 0 0 0 -1,7",
+            "2 2 9 4000000001 17 3 63 0x80000000ffffffff 33 120 121 2 0x83 1 0 1 1 2147483647,-2147483647",
+            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 0 121 0 0x04 0 1 0 0",
         ]
     );
 }
@@ -177,7 +177,7 @@ fn a_result_carries_floating_point_to_a_group_and_its_time_has_nanoseconds() {
     };
     assert_eq!(
         lines,
-        ["01:00:5e:57:45:09 239.87.69.9 1.000000007 255 1.5,-0.25 WEIR"]
+        ["01:00:5e:57:45:09 239.87.69.9 1.000000007 1023 1.5,-0.25 WEIR"]
     );
 }
 
@@ -196,7 +196,7 @@ fn the_headers_around_are_right_in_the_eyes_of_others() {
         return;
     };
     // 2: unverified, tshark's default; a wrong length would be an expert's remark.
-    assert_eq!(program_lines[0].trim_end(), "2 0x0000 36 70");
+    assert_eq!(program_lines[0].trim_end(), "2 0x0000 40 74");
 }
 
 #[test]
@@ -209,12 +209,12 @@ fn what_is_cut_or_unknown_is_said_and_breaks_nothing() {
         bytes
     };
     let mut other_version = payload.to_vec();
-    other_version[0] = 0x21;
+    other_version[0] = 0x11;
     let mut other_kind = payload.to_vec();
-    other_kind[0] = 0x1f;
+    other_kind[0] = 0x2f;
     let frames = vec![
         wrap(&payload[..5]),
-        wrap(&payload[..24]),
+        wrap(&payload[..28]),
         wrap(&other_version),
         wrap(&other_kind),
     ];

@@ -8,12 +8,14 @@ use crate::workload::{Training, Workload};
 
 /// Pairs of cells that a switch has for all its jobs (`NUM_SLOTS` in p4src).
 pub const SLOTS: u32 = 1024;
+/// Ranks of a job, on a tree of switches.
+pub const MAX_RANKS: usize = 1024;
 /// A slot's bitmap of contributors has so many bits.
-pub const MAX_RANKS: usize = 32;
+pub const MAX_CHILDREN: usize = 64;
 /// Jobs of one switch (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
 
-/// A job: ranks that give values, and the switch that sums them and sends all of them the sums.
+/// A job: ranks that give values, and the switches that sum them and send all of them the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Its name.
@@ -22,21 +24,50 @@ pub struct Job {
     pub number: u16,
     /// Hosts, by rank.
     pub ranks: Vec<String>,
-    /// The switch that sums.
-    pub on: String,
+    /// The switches that sum, the topmost first.
+    pub tree: Vec<Summing>,
     /// Chunks that a rank may have under way: a power of two.
     pub window: u32,
-    /// The first of its slots among the switch's.
+    /// The first of its slots among each switch's.
     pub base: u32,
     /// Where it is declared.
     pub span: Span,
 }
 
+/// A switch that sums values of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summing {
+    /// Its name.
+    pub switch: String,
+    /// Those whose values it sums, by the number that it knows each by: hosts, and switches below.
+    pub children: Vec<String>,
+    /// The switch above, and the number that it knows this one by. `None` of the topmost.
+    pub parent: Option<(String, u16)>,
+}
+
 impl Job {
+    /// The part of a switch, if it sums.
+    #[must_use]
+    pub fn on(&self, switch: &str) -> Option<&Summing> {
+        self.tree.iter().find(|summing| summing.switch == switch)
+    }
+
+    /// The switch whose sum is that of all.
+    #[must_use]
+    pub fn top(&self) -> &str {
+        self.tree.first().map_or("", |top| &top.switch)
+    }
+
     /// What tells a program on a host which rank of the job it is to be; empty if the host is none.
     #[must_use]
     pub fn environment(&self, host: &str) -> Vec<(&'static str, String)> {
-        let Some(rank) = self.ranks.iter().position(|rank| rank == host) else {
+        let rank = self.ranks.iter().position(|rank| rank == host);
+        let place = self.tree.iter().find_map(|summing| {
+            let child = summing.children.iter().position(|child| child == host)?;
+            Some((child, summing.children.len()))
+        });
+        let (Some(rank), Some((child, siblings)), Some(top)) = (rank, place, self.tree.first())
+        else {
             return Vec::new();
         };
         vec![
@@ -44,6 +75,10 @@ impl Job {
             ("WEIR_RANK", rank.to_string()),
             ("WEIR_RANKS", self.ranks.len().to_string()),
             ("WEIR_WINDOW", self.window.to_string()),
+            (
+                "WEIR_PLACE",
+                format!("{child}/{siblings}/{}", top.children.len()),
+            ),
         ]
     }
 }
@@ -86,7 +121,11 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         name: "training".to_owned(),
         number: JOB,
         ranks: training.workers.clone(),
-        on: training.aggregate_on.clone()?,
+        tree: vec![Summing {
+            switch: training.aggregate_on.clone()?,
+            children: training.workers.clone(),
+            parent: None,
+        }],
         window: training.window,
         base: 0,
         span,
@@ -126,30 +165,8 @@ fn job(
         }
     }
     let on = on(sink, raw, declared)?;
-    if let Some(other) = others.iter().find(|job| job.on != on.value) {
-        let message = format!(
-            "job `{}` is summed on switch `{}`: one switch sums for all jobs",
-            other.name, other.on
-        );
-        sink.error(Code::Capacity, on.span, message);
-        is_known = false;
-    }
     if !is_known {
         return None;
-    }
-    for rank in &declared.ranks {
-        let is_attached = topology
-            .ports(&on.value)
-            .any(|port| port.peer == rank.value);
-        if !is_attached {
-            let message = format!(
-                "host `{}` is not attached to switch `{}`, which sums",
-                rank.value, on.value
-            );
-            sink.error(Code::Unreachable, rank.span, message)
-                .hint("a switch knows a rank by the port that it alone is at");
-            return None;
-        }
     }
     Some(Job {
         name: declared.name.value.clone(),
@@ -159,33 +176,123 @@ fn job(
             .iter()
             .map(|rank| rank.value.clone())
             .collect(),
-        on: on.value,
+        tree: tree(sink, raw, declared, &on)?,
         window: declared.window.value,
         base,
         span: declared.name.span,
     })
 }
 
-/// The switch that sums: the only one, if none is named.
-fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Spanned<String>> {
+/// The switches that sum, the topmost first: the only one, if none is named.
+fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Vec<Spanned<String>>> {
     let switches = &raw.topology.switches;
-    match &declared.on {
-        Some(on) if raw.topology.has_switch(&on.value) => Some(on.clone()),
-        Some(on) => {
+    for (index, on) in declared.on.iter().enumerate() {
+        if !raw.topology.has_switch(&on.value) {
             unknown(sink, "switch", on, switches.iter().map(String::as_str));
+            return None;
+        }
+        if declared.on[..index]
+            .iter()
+            .any(|other| other.value == on.value)
+        {
+            let message = format!("switch `{}` sums once", on.value);
+            sink.error(Code::Duplicate, on.span, message);
+            return None;
+        }
+    }
+    if !declared.on.is_empty() {
+        return Some(declared.on.clone());
+    }
+    match switches.as_slice() {
+        [only] => Some(vec![Spanned::new(only.clone(), declared.name.span)]),
+        _ => {
+            let message = format!("which switch sums for job `{}`?", declared.name.value);
+            sink.error(Code::MissingKey, declared.name.span, message)
+                .hint(format!(
+                    "`on: {}`",
+                    switches.first().map_or("SWITCH", String::as_str)
+                ));
             None
         }
-        None => match switches.as_slice() {
-            [only] => Some(Spanned::new(only.clone(), declared.name.span)),
-            _ => {
-                let message = format!("which switch sums for job `{}`?", declared.name.value);
-                sink.error(Code::MissingKey, declared.name.span, message)
-                    .hint(format!(
-                        "`on: {}`",
-                        switches.first().map_or("SWITCH", String::as_str)
-                    ));
-                None
-            }
-        },
     }
+}
+
+/// Who sums whom: the first of the switches that sum on the way from a rank, or from such a switch, to the topmost.
+fn tree(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    declared: &RawJob,
+    on: &[Spanned<String>],
+) -> Option<Vec<Summing>> {
+    let (top, below) = on.split_first()?;
+    let mut tree: Vec<Summing> = on
+        .iter()
+        .map(|on| Summing {
+            switch: on.value.clone(),
+            children: Vec::new(),
+            parent: None,
+        })
+        .collect();
+    for child in declared.ranks.iter().chain(below) {
+        let way = raw.topology.way_up(&child.value, &top.value);
+        let mut way = way.unwrap_or_default().into_iter();
+        let Some(parent) = way.find(|switch| on.iter().any(|on| on.value == *switch)) else {
+            let message = format!(
+                "no way leads from `{}` to switch `{}`, which sums",
+                child.value, top.value
+            );
+            sink.error(Code::Unreachable, child.span, message);
+            return None;
+        };
+        let parent = parent.to_owned();
+        let summing = tree.iter_mut().find(|summing| summing.switch == parent)?;
+        summing.children.push(child.value.clone());
+        let number = u16::try_from(summing.children.len() - 1).ok()?;
+        if summing.children.len() > MAX_CHILDREN {
+            let message =
+                format!("switch `{parent}` sums more than {MAX_CHILDREN} ranks and switches");
+            sink.error(Code::Capacity, child.span, message)
+                .hint("name switches between them, the topmost first: `on: [SPINE, LEAF, LEAF]`");
+            return None;
+        }
+        if let Some(own) = tree
+            .iter_mut()
+            .find(|summing| summing.switch == child.value)
+        {
+            own.parent = Some((parent, number));
+        }
+    }
+    for (summing, on) in tree.iter().zip(on) {
+        if summing.children.is_empty() {
+            let message = format!("nothing comes to switch `{}` to be summed", on.value);
+            sink.error(Code::Unreachable, on.span, message).hint(
+                "the topmost switch is the first; leave the others out, or attach ranks to them",
+            );
+            return None;
+        }
+    }
+    same_ways(sink, raw, declared, &top.value).then_some(tree)
+}
+
+/// Sums come down to each rank by the switches by which its values went up.
+fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bool {
+    for rank in &declared.ranks {
+        let up = raw.topology.way_up(&rank.value, top).unwrap_or_default();
+        let down = raw.topology.routes_to(&rank.value);
+        // Each of them, from the topmost on, leads to the one before it, and the last to the rank.
+        let below = std::iter::once(rank.value.as_str()).chain(up.iter().copied());
+        let leads = |(switch, below): (&&str, &str)| {
+            down.next_hop(switch).is_some_and(|port| port.peer == below)
+        };
+        if !up.iter().zip(below).all(leads) {
+            let message = format!(
+                "between `{}` and switch `{top}` packets go by other switches than they come by",
+                rank.value
+            );
+            sink.error(Code::Unreachable, rank.span, message)
+                .hint("sums want a tree: one way between each rank and the topmost switch");
+            return false;
+        }
+    }
+    true
 }

@@ -85,10 +85,10 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The switch that sums, if one does.
+    /// Whether a switch sums.
     #[must_use]
-    pub fn aggregator(&self) -> Option<&str> {
-        self.jobs.first().map(|job| job.on.as_str())
+    pub fn sums(&self, switch: &str) -> bool {
+        self.jobs.iter().any(|job| job.on(switch).is_some())
     }
 
     /// The file, for diagnostics.

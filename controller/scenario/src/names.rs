@@ -251,6 +251,8 @@ pub mod forward {
     pub const UNICAST: &str = "SwitchIngress.forward.unicast";
     /// The parameter of [`UNICAST`].
     pub const PORT: &str = "port";
+    /// To where it came from, once Aggregate has answered it.
+    pub const BACK: &str = "SwitchIngress.forward.back";
     /// To a multicast group.
     pub const MULTICAST: &str = "SwitchIngress.forward.multicast";
     /// The parameter of [`MULTICAST`].
@@ -271,7 +273,13 @@ pub mod aggregate {
     pub const WINDOW: &str = "window_";
     /// Parameter of [`AGGREGATE_JOB`]: one less than [`WINDOW`].
     pub const SLOT_MASK: &str = "slot_mask_";
-    /// The workers of each.
+    /// The action of [`JOBS`] at a switch that is not the topmost: [`AGGREGATE_JOB`]'s parameters and these two.
+    pub const AGGREGATE_PART: &str = "SwitchIngress.aggregate.aggregate_part";
+    /// Parameter of [`AGGREGATE_PART`]: where the switch above is.
+    pub const UP_PORT: &str = "up_port_";
+    /// Parameter of [`AGGREGATE_PART`]: what number this switch has among that one's children.
+    pub const UP_WORKER: &str = "up_worker_";
+    /// The workers of each, and the switches below.
     pub const MEMBERS: &str = "SwitchIngress.aggregate.members";
     /// The action of [`MEMBERS`].
     pub const MEMBER: &str = "SwitchIngress.aggregate.member";

@@ -112,6 +112,24 @@ impl Mac {
         Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
     }
 
+    /// The address of frames that the switches are to sum for all of a job: what comes of them goes to [`Mac::of_job`].
+    #[must_use]
+    pub fn of_sum(job: u16) -> Mac {
+        Mac::beside_job(job, 0x02)
+    }
+
+    /// The address of frames that ask the switches that sum: what comes of them goes back.
+    #[must_use]
+    pub fn of_question(job: u16) -> Mac {
+        Mac::beside_job(job, 0x06)
+    }
+
+    fn beside_job(job: u16, first: u8) -> Mac {
+        let [_, rest @ ..] = Mac::of_job(job).0;
+        let [a, b, c, d, e] = rest;
+        Mac([first, a, b, c, d, e])
+    }
+
     /// As a number, most significant byte first.
     #[must_use]
     pub fn value(self) -> u128 {
@@ -328,6 +346,22 @@ impl Topology {
     #[must_use]
     pub fn path(&self, from: &str, to: &str) -> Option<Vec<&str>> {
         self.routes_to(to).path_from(from)
+    }
+
+    /// The switches from a host, or from another switch, up to a switch: that one is the last. `None` when nothing leads there.
+    #[must_use]
+    pub fn way_up<'a>(&'a self, from: &str, top: &'a str) -> Option<Vec<&'a str>> {
+        let up = self.routes_to(top);
+        let mut at: &'a str = match self.switches.iter().find(|switch| *switch == from) {
+            Some(switch) => self.next_hop(switch, top)?.peer,
+            None => self.links.iter().find_map(|link| link.peer(from))?,
+        };
+        let mut way = vec![at];
+        while at != top && way.len() <= self.switches.len() {
+            at = up.next_hop(at)?.peer;
+            way.push(at);
+        }
+        (at == top).then_some(way)
     }
 
     /// The slowest link between two hosts.

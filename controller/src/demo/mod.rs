@@ -168,7 +168,8 @@ mod tests {
         let [aggregated, server_only, faulted] = scenarios(&settings(7))?;
         let names = [&aggregated, &server_only, &faulted].map(|p| p.scenario.name.as_str());
         assert_eq!(names, ["aggregated", "server_only", "faulted"]);
-        let sums = [&aggregated, &server_only, &faulted].map(Planned::aggregator);
+        let sums = [&aggregated, &server_only, &faulted]
+            .map(|planned| planned.scenario.jobs.first().map(|job| job.top()));
         assert_eq!(sums, [Some("core"), None, Some("core")]);
         assert!(aggregated.plan.injections.is_empty() && server_only.plan.injections.is_empty());
         assert_eq!(faulted.training().map(|job| job.iterations), Some(12));

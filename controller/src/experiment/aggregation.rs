@@ -1,12 +1,12 @@
 //! What a switch is told so that it sums a job's updates.
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
-use scenario::job::Job;
+use scenario::job::{Job, Summing};
 use scenario::model::Scenario;
 use scenario::names::aggregate;
 
-/// Entries that make a switch sum a job's updates: the job, and its members by the port that leads to them.
-pub fn aggregation_entries(scenario: &Scenario, job: &Job) -> Vec<TableEntry> {
+/// Entries that make a switch sum updates of a job: the job, and those whose updates they are by the port that leads to them.
+pub fn aggregation_entries(scenario: &Scenario, job: &Job, summing: &Summing) -> Vec<TableEntry> {
     let exact = |field: &str, value: u128| FieldMatch {
         field: field.to_owned(),
         value: Match::exact(value),
@@ -18,27 +18,36 @@ pub fn aggregation_entries(scenario: &Scenario, job: &Job) -> Vec<TableEntry> {
             .map(|(name, value)| ((*name).to_owned(), (*value).into()))
             .collect(),
     };
-    let all_workers = (1_u128 << job.ranks.len()) - 1;
+    let topology = &scenario.topology;
+    let mut params = vec![
+        (
+            aggregate::ALL_WORKERS,
+            (1_u128 << summing.children.len()) - 1,
+        ),
+        (aggregate::BASE, job.base.into()),
+        (aggregate::WINDOW, job.window.into()),
+        (aggregate::SLOT_MASK, u128::from(job.window) - 1),
+    ];
+    let mut action = aggregate::AGGREGATE_JOB;
+    if let Some((parent, number)) = &summing.parent
+        && let Some(up) = topology.next_hop(&summing.switch, parent)
+    {
+        action = aggregate::AGGREGATE_PART;
+        params.push((aggregate::UP_PORT, up.number.into()));
+        params.push((aggregate::UP_WORKER, (*number).into()));
+    }
     let admission = TableEntry {
         table: aggregate::JOBS.to_owned(),
         key: vec![exact(aggregate::KEY_JOB, job.number.into())],
         priority: 0,
-        action: call(
-            aggregate::AGGREGATE_JOB,
-            &[
-                (aggregate::ALL_WORKERS, all_workers),
-                (aggregate::BASE, job.base.into()),
-                (aggregate::WINDOW, job.window.into()),
-                (aggregate::SLOT_MASK, u128::from(job.window) - 1),
-            ],
-        ),
+        action: call(action, &params),
     };
-    let members = job
-        .ranks
+    let members = summing
+        .children
         .iter()
         .enumerate()
         .filter_map(|(rank, worker)| {
-            let port = scenario.topology.next_hop(&job.on, worker)?.number;
+            let port = topology.next_hop(&summing.switch, worker)?.number;
             Some([(0, 1 << rank), (1, 0)].map(|(probe, bit)| TableEntry {
                 table: aggregate::MEMBERS.to_owned(),
                 key: vec![

@@ -40,7 +40,7 @@ impl Conclusion {
     /// From what the run left behind.
     pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
         let Planned { scenario, plan } = planned;
-        let proof = proof::prove(scenario, plan, evidence, planned.aggregator());
+        let proof = proof::prove(scenario, plan, evidence);
         let faults = scenario.faults.iter();
         Conclusion {
             faults: faults

@@ -94,9 +94,10 @@ impl Device {
 pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = program.classify.clone();
     entries.extend(switch.entries.iter().cloned());
-    let jobs = planned.scenario.jobs.iter();
-    for job in jobs.filter(|job| job.on == switch.name) {
-        entries.extend(aggregation_entries(&planned.scenario, job));
+    for job in &planned.scenario.jobs {
+        if let Some(summing) = job.on(&switch.name) {
+            entries.extend(aggregation_entries(&planned.scenario, job, summing));
+        }
     }
     entries
 }

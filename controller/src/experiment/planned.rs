@@ -36,11 +36,6 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
-    /// The switch that sums, if one does.
-    pub fn aggregator(&self) -> Option<&str> {
-        self.scenario.aggregator()
-    }
-
     /// The training that it runs.
     pub fn training(&self) -> Option<&Training> {
         match &self.scenario.workload {

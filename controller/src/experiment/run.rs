@@ -79,7 +79,7 @@ pub struct Trained {
     /// The SHA-256 of the server's final weights.
     pub weights_sha256: String,
     /// Ranks of workers that hold other weights than the server.
-    pub disagreeing_workers: Vec<u8>,
+    pub disagreeing_workers: Vec<u16>,
     /// Frame bytes without FCS on the server's link, both directions.
     pub server_link_bytes: u64,
     /// Of those, bytes that went over it again because somebody had sent them again.

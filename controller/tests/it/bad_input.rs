@@ -864,9 +864,9 @@ fn get_frame(marker: u8) -> Vec<u8> {
 }
 
 fn update_frame() -> Vec<u8> {
-    let mut datagram = vec![0x30, 0x39, 0x57, 0x45, 0x04, 0x1C, 0, 0, 0x11, 0, 0, 1];
+    let mut datagram = vec![0x30, 0x39, 0x57, 0x45, 0x04, 0x20, 0, 0, 0x21, 0, 0, 1];
     datagram.resize(8 + wire::FULL_LEN, 0);
-    datagram[26..28].copy_from_slice(&256_u16.to_be_bytes());
+    datagram[30..32].copy_from_slice(&256_u16.to_be_bytes());
     frame_to_s(17, &datagram)
 }
 

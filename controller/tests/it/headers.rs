@@ -137,21 +137,21 @@ fn fields_have_the_same_order_and_width_in_p4_and_in_rust() {
         (
             "worker",
             Repr {
-                worker: u8::MAX,
+                worker: wire::ALL_WORKERS,
                 ..ZERO
             },
         ),
         (
             "transmission",
             Repr {
-                transmission: u8::MAX,
+                transmission: wire::MAX_TRANSMISSION,
                 ..ZERO
             },
         ),
         (
             "contributors",
             Repr {
-                contributors: u32::MAX,
+                contributors: u64::MAX,
                 ..ZERO
             },
         ),
@@ -264,12 +264,14 @@ fn the_dissector_has_the_same_numbers() {
         wire::PROTOCOL_VERSION.to_string()
     );
     assert_eq!(number("ALL_WORKERS"), format!("{:#x}", wire::ALL_WORKERS));
-    let kinds = [Kind::Update, Kind::Sum, Kind::Result]
+    let kinds = [Kind::Update, Kind::Sum, Kind::Result, Kind::Ask, Kind::Here]
         .map(|kind| (kind as u8).to_string())
         .join(", ");
-    assert_eq!(number("KIND_UPDATE, KIND_SUM, KIND_RESULT"), kinds);
+    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE";
+    assert_eq!(number(names), kinds);
     for (field, flag) in [
         ("slot_version", Flags::VERSION),
+        ("probe", Flags::PROBE),
         ("scale_only", Flags::SCALE_ONLY),
         ("again", Flags::AGAIN),
         ("non_finite", Flags::NON_FINITE),

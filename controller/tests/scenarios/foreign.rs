@@ -26,6 +26,8 @@ scenarios! {
     dnsmasq_whose_answers_are_lost_for_a_while: "dns-outage.yaml", ["dnsmasq", "dig"];
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
     a_switch_sums_the_gradients_of_ddp: "ddp-all-reduce.yaml", ["torch"];
+    ddp_learns_under_burst_loss: "ddp-lossy.yaml", ["torch"];
+    switches_of_two_racks_restart_under_ddp: "ddp-racks.yaml", ["torch"];
     two_horovod_workers_wait_for_each_other: "horovod-straggler.yaml", ["horovod"];
     a_kafka_client_is_slow_by_its_name: "kafka-slow-producer.yaml", ["kafka", "java", "kcat"];
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
@@ -73,7 +75,7 @@ fn horovod() -> Option<PathBuf> {
 }
 
 /// Where the Python is that has PyTorch, for which the package `weir` was built.
-fn torch() -> Option<PathBuf> {
+pub fn torch() -> Option<PathBuf> {
     folder_with("WEIR_TORCH", "python3")
 }
 

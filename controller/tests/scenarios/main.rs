@@ -12,6 +12,7 @@ mod probes;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;
+mod torch;
 mod workload_file;
 
 use std::path::Path;

@@ -5,12 +5,13 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::Values;
 use cluster::drawn::pick;
-use cluster::ranks::{self, Config, RankEnd, RankSwitch};
+use cluster::ranks::{self, Config, Racks, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
-use host_agent::frames::{build, group, open};
+use host_agent::frames::{asking, build, open, sum};
 
 use crate::p4_switch::{
-    ARCHS, Admission, Outcome, P4Switch, VALUES, compile, endpoint, node_at, port,
+    ARCHS, Admission, FIRST_WORKER_PORT, Outcome, P4Switch, Part, UP_PORT, VALUES, compile,
+    endpoint, node_at, port,
 };
 
 /// What draws the runs.
@@ -27,7 +28,10 @@ impl RankSwitch for P4Switch {
     ) {
         let from = Node::Worker(from);
         let to = match to {
-            Destination::All => group(self.job().id().0),
+            Destination::All => sum(self.job().id().0),
+            Destination::Worker(rank) if Node::Worker(rank) == from => {
+                asking(self.job().id().0, endpoint(from))
+            }
             Destination::Worker(rank) => endpoint(Node::Worker(rank)),
             Destination::Server => endpoint(Node::Server),
         };
@@ -49,7 +53,7 @@ fn config(seed: u64) -> Config {
     let share = |what: u64| pick(what, 20) as f64 / 100.0;
     let job = JobConfig {
         job: JobId(pick(1, 1 << 16) as u16),
-        workers: 1 + pick(2, 8) as u8,
+        workers: 1 + pick(2, 8) as u16,
         window: 1 << pick(3, 4),
         values_per_packet: VALUES as u16,
         values_per_round: 0,
@@ -129,5 +133,143 @@ fn all_ranks_have_the_sums_of_the_reference() {
             probes > 500 && told > 300,
             "{arch:?}: {probes} probes, {told} answered"
         );
+    }
+}
+
+/// Racks of two ranks, and a switch above: each with its own program. A frame between two of them is lost now and then.
+struct P4Tree {
+    top: P4Switch,
+    racks: Vec<P4Switch>,
+    between: u64,
+    loses: u64,
+}
+
+const RACK: Racks = Racks { size: 2 };
+
+impl P4Tree {
+    fn new(job: Job, arch: parser_gen::Arch, loses: u64) -> Self {
+        let program = compile(arch, &[]);
+        let ranks = || (0..job.workers()).map(WorkerId);
+        let mut top = P4Switch::load(program.clone());
+        let count = RACK.count(&job);
+        let port_of = |child: u16| FIRST_WORKER_PORT + u32::from(child);
+        top.admit_part(
+            job,
+            Admission::LeftBehind,
+            &Part {
+                children: count,
+                up: None,
+                routes: ranks()
+                    .map(|rank| (rank, port_of(rank.0 / RACK.size)))
+                    .collect(),
+            },
+        );
+        let racks = (0..count).map(|rack| {
+            let mut switch = P4Switch::load(program.clone());
+            let own = ranks().filter(|rank| rank.0 / RACK.size == rack);
+            let routes: Vec<_> = ranks()
+                .map(|rank| match rank.0 / RACK.size == rack {
+                    true => (rank, port_of(rank.0 % RACK.size)),
+                    false => (rank, UP_PORT),
+                })
+                .collect();
+            let part = Part {
+                children: own.count() as u16,
+                up: Some(rack),
+                routes,
+            };
+            switch.admit_part(job, Admission::LeftBehind, &part);
+            switch
+        });
+        Self {
+            racks: racks.collect(),
+            top,
+            between: 0,
+            loses,
+        }
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.between += 1;
+        self.loses > 0 && self.between % self.loses == 0
+    }
+
+    /// What comes out of a rack's ports goes to ranks, or up.
+    fn leave(&mut self, rack: u16, at: u32, bytes: &[u8], out: &mut Vec<(WorkerId, Vec<u8>)>) {
+        if at == UP_PORT {
+            if self.is_lost() {
+                return;
+            }
+            for (at, bytes) in self.top.send(0, FIRST_WORKER_PORT + u32::from(rack), bytes) {
+                if self.is_lost() {
+                    continue;
+                }
+                let rack = (at - FIRST_WORKER_PORT) as u16;
+                for (at, bytes) in self.racks[usize::from(rack)].send(0, UP_PORT, &bytes) {
+                    assert_ne!(at, UP_PORT, "nothing goes back");
+                    self.leave(rack, at, &bytes, out);
+                }
+            }
+            return;
+        }
+        let rank = WorkerId(rack * RACK.size + (at - FIRST_WORKER_PORT) as u16);
+        let payload = open(bytes, endpoint(Node::Worker(rank)));
+        let payload = payload.unwrap_or_else(|| panic!("{rank}: {bytes:02x?}"));
+        out.push((rank, payload.to_vec()));
+    }
+}
+
+impl RankSwitch for P4Tree {
+    fn handle(
+        &mut self,
+        now_ns: u64,
+        from: WorkerId,
+        to: Destination,
+        payload: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
+        let to = match to {
+            Destination::All => sum(self.top.job().id().0),
+            Destination::Worker(rank) if rank == from => {
+                asking(self.top.job().id().0, endpoint(Node::Worker(from)))
+            }
+            Destination::Worker(rank) => endpoint(Node::Worker(rank)),
+            Destination::Server => endpoint(Node::Server),
+        };
+        let mut frame = Vec::new();
+        build(&mut frame, endpoint(Node::Worker(from)), to, payload);
+        let rack = from.0 / RACK.size;
+        let port = FIRST_WORKER_PORT + u32::from(from.0 % RACK.size);
+        for (at, bytes) in self.racks[usize::from(rack)].send(now_ns, port, &frame) {
+            self.leave(rack, at, &bytes, out);
+        }
+    }
+}
+
+/// A rack's sum is an update at the switch above; what is lost between them is asked for like all else.
+#[test]
+fn a_tree_of_p4_switches_has_the_sums_of_the_reference() {
+    const OPERATIONS: usize = 4;
+    for arch in ARCHS {
+        for seed in 0..8 {
+            let mut config = config(seed);
+            config.job.workers = 3 + seed as u16 % 4;
+            config.racks = Some(RACK);
+            let job = Job::new(config.job).expect("a job");
+            let mut tree = P4Tree::new(job, arch, if seed == 0 { 0 } else { 20 - seed });
+            let inputs = |operation: usize, rank: WorkerId| input(seed, operation, rank);
+            let report = ranks::run(&config, &mut tree, OPERATIONS, &inputs).expect("a job");
+            let done = report.ends.iter().all(|end| *end == RankEnd::Done);
+            assert!(done, "{arch:?}, seed {seed}: {:?}", report.ends);
+            let calm = Config {
+                faults: Faults::NONE,
+                ..config.clone()
+            };
+            let mut slots = ranks::SlotSwitch::tree(job, RACK);
+            let expected = ranks::run(&calm, &mut slots, OPERATIONS, &inputs).expect("a job");
+            for sums in &report.sums {
+                assert_eq!(*sums, expected.sums[0], "{arch:?}, seed {seed}");
+            }
+        }
     }
 }

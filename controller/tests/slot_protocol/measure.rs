@@ -22,7 +22,7 @@ fn nanoseconds_a_packet() {
         let job = config.checked_job().expect("a job");
         let mut p4 = P4Switch::load(compile(Arch::Psa, &[]));
         p4.admit(job, Admission::Cleared);
-        let frame_of = |sequence: u64, rank: u8| {
+        let frame_of = |sequence: u64, rank: u16| {
             let chunk = job.chunk(sequence);
             let header = Repr {
                 kind: Kind::Update,

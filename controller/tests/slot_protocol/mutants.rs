@@ -52,8 +52,12 @@ const MUTANTS: &[Mutant] = &[
         name: "one version of each slot",
         patch: (
             AGGREGATE,
-            "LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);",
-            "LOCATE(cell, base_ + hdr.agg.slot, 1w0);",
+            "LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
+    }
+    // The same at a switch of a tree",
+            "LOCATE(cell, base_ + hdr.agg.slot, 1w0);
+    }
+    // The same at a switch of a tree",
         ),
         breaks_training: false,
     },
@@ -61,8 +65,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of a complete cell is dropped",
         patch: (
             AGGREGATE,
-            "actions = { sum; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
-            "actions = { sum; end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; sum_to_all; sum_back; ascend; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { sum; sum_to_all; sum_back; ascend; end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
         ),
         breaks_training: true,
     },
@@ -77,7 +81,17 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no AGAIN",
-        patch: (AGGREGATE, "hdr.agg.again = again;", "hdr.agg.again = 0;"),
+        patch: (
+            AGGREGATE,
+            "hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;",
+            "hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = 0;",
+        ),
         breaks_training: true,
     },
     Mutant {
@@ -87,7 +101,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "contributors are the packet's own",
-        patch: (AGGREGATE, "hdr.agg.contributors = all_workers;", ""),
+        patch: (
+            AGGREGATE,
+            "hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) all_workers;",
+            "hdr.agg.kind = AGG_SUM;",
+        ),
         breaks_training: true,
     },
     Mutant {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use cluster::{CellState, Node, SwitchModel};
-use host_agent::frames::{Endpoint, Mac, build, group, open};
+use host_agent::frames::{Endpoint, Mac, asking, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
@@ -25,6 +25,8 @@ pub const VALUES: usize = 256;
 pub const CELLS: u64 = 2048;
 /// Where an admitted job's cells begin.
 pub const BASE: u64 = 96;
+/// Where the switch above is, in a tree.
+pub const UP_PORT: u32 = 2;
 const RESULTS_GROUP: u32 = 17;
 /// In the cells to both sides of the job's: no frame may change it.
 const SENTINEL: u128 = 0xA5;
@@ -95,7 +97,7 @@ pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
 pub fn endpoint(node: Node) -> Endpoint {
     let last = match node {
         Node::Server => 254,
-        Node::Worker(WorkerId(rank)) => rank,
+        Node::Worker(WorkerId(rank)) => u8::try_from(rank).expect("few"),
     };
     Endpoint {
         mac: Mac([2, 0, 0, 0, 1, last]),
@@ -118,7 +120,7 @@ pub fn node_at(port: u32) -> Node {
     }
     let rank = port
         .checked_sub(FIRST_WORKER_PORT)
-        .and_then(|rank| u8::try_from(rank).ok());
+        .and_then(|rank| u16::try_from(rank).ok());
     Node::Worker(WorkerId(
         rank.unwrap_or_else(|| panic!("nobody is at port {port}")),
     ))
@@ -156,6 +158,29 @@ pub enum Admission {
     Owned,
 }
 
+/// What of a job a switch sums.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Its children: workers, or the switches below. Child c is at port `FIRST_WORKER_PORT + c`.
+    pub children: u16,
+    /// Its number at the switch above, if there is one.
+    pub up: Option<u16>,
+    /// By which port each worker is reached.
+    pub routes: Vec<(WorkerId, u32)>,
+}
+
+impl Part {
+    /// All of it.
+    pub fn all(job: &Job) -> Self {
+        let to = |worker| (worker, port(Node::Worker(worker)));
+        Self {
+            children: job.workers(),
+            up: None,
+            routes: job.everyone().iter().map(to).collect(),
+        }
+    }
+}
+
 /// The program on the embedded switch, with one job.
 pub struct P4Switch {
     /// The switch.
@@ -182,6 +207,11 @@ impl P4Switch {
 
     /// Takes the last job out and admits this one.
     pub fn admit(&mut self, job: Job, admission: Admission) {
+        self.admit_part(job, admission, &Part::all(&job));
+    }
+
+    /// The same of a switch that sums a part of the job.
+    pub fn admit_part(&mut self, job: Job, admission: Admission, part: &Part) {
         assert_eq!(job.values_per_packet(), VALUES, "the P4 text has so many");
         for entry in self.entries.drain(..) {
             self.switch.delete_entry(&entry).expect("it was inserted");
@@ -222,39 +252,44 @@ impl P4Switch {
         }
 
         let id = (aggregate::KEY_JOB, u128::from(job.id().0));
-        let all = u128::from(job.everyone().0);
-        self.insert(
-            aggregate::JOBS,
-            &[id],
-            aggregate::AGGREGATE_JOB,
-            &[
-                (aggregate::ALL_WORKERS, all),
-                (aggregate::BASE, u128::from(BASE / 2)),
-                (aggregate::WINDOW, window),
-                (aggregate::SLOT_MASK, window - 1),
-            ],
-        );
-        for worker in job.everyone().iter() {
-            let node = Node::Worker(worker);
-            let rank = u128::from(worker.0);
+        let all = u128::from(WorkerSet::first(part.children).0);
+        let mut params = vec![
+            (aggregate::ALL_WORKERS, all),
+            (aggregate::BASE, u128::from(BASE / 2)),
+            (aggregate::WINDOW, window),
+            (aggregate::SLOT_MASK, window - 1),
+        ];
+        let action = match part.up {
+            None => aggregate::AGGREGATE_JOB,
+            Some(number) => {
+                params.push((aggregate::UP_PORT, u128::from(UP_PORT)));
+                params.push((aggregate::UP_WORKER, u128::from(number)));
+                aggregate::AGGREGATE_PART
+            }
+        };
+        self.insert(aggregate::JOBS, &[id], action, &params);
+        for child in 0..part.children {
+            let rank = u128::from(child);
             for (probe, bit) in [(0, 1 << rank), (1, 0)] {
                 let key = [
                     id,
                     (aggregate::KEY_WORKER, rank),
                     (aggregate::KEY_PROBE, probe),
-                    (aggregate::KEY_PORT, u128::from(port(node))),
+                    (
+                        aggregate::KEY_PORT,
+                        u128::from(FIRST_WORKER_PORT + u32::from(child)),
+                    ),
                 ];
                 let bit = [(aggregate::WORKER_BIT, bit)];
                 self.insert(aggregate::MEMBERS, &key, aggregate::MEMBER, &bit);
             }
         }
-        for node in job
-            .everyone()
+        let routes = part
+            .routes
             .iter()
-            .map(Node::Worker)
-            .chain([Node::Server])
-        {
-            let to = [(forward::PORT, u128::from(port(node)))];
+            .map(|(worker, port)| (Node::Worker(*worker), *port));
+        for (node, port) in routes.chain([(Node::Server, SERVER_PORT)]) {
+            let to = [(forward::PORT, u128::from(port))];
             self.insert(
                 forward::TABLE,
                 &[mac(endpoint(node))],
@@ -263,15 +298,14 @@ impl P4Switch {
             );
         }
         let to = [(forward::GROUP, u128::from(RESULTS_GROUP))];
-        self.insert(
-            forward::TABLE,
-            &[mac(group(job.id().0))],
-            forward::MULTICAST,
-            &to,
-        );
-        let replicas = job.everyone().iter().map(|worker| Replica {
-            port: port(Node::Worker(worker)),
-            instance: 1 + u16::from(worker.0),
+        for all in [group(job.id().0), sum(job.id().0)] {
+            self.insert(forward::TABLE, &[mac(all)], forward::MULTICAST, &to);
+        }
+        let asks = mac(asking(job.id().0, endpoint(Node::Server)));
+        self.insert(forward::TABLE, &[asks], forward::BACK, &[]);
+        let replicas = (0..part.children).map(|child| Replica {
+            port: FIRST_WORKER_PORT + u32::from(child),
+            instance: 1 + child,
         });
         let results = MulticastGroup {
             id: RESULTS_GROUP,
@@ -413,7 +447,7 @@ impl SwitchModel for P4Switch {
         let index = BASE + u64::from(cell.0);
         Some(CellState {
             owner: ChunkId(self.read(OWNERS, index) as u32),
-            contributors: WorkerSet(self.read(BITMAPS, index) as u32),
+            contributors: WorkerSet(self.read(BITMAPS, index) as u64),
             flags: self.read(FLAGS, index) as u8,
             next_scale: self.read(SCALES, index) as u8,
             values: self

@@ -12,7 +12,9 @@ use parser_gen::Arch;
 use proptest::prelude::*;
 use wire::{Flags, Kind, Packet, Repr};
 
-const WORKERS: u8 = 3;
+const WORKERS: u16 = 3;
+/// Bytes before the values.
+const HEADERS: usize = 14 + 20 + 8 + wire::HEADER_LEN;
 
 fn job() -> Job {
     let mut config = Config::new(0, WORKERS, Mode::Switch);
@@ -32,11 +34,11 @@ fn on_each(test: impl Fn(Arch, P4Switch)) {
     }
 }
 
-fn worker(rank: u8) -> Node {
+fn worker(rank: u16) -> Node {
     Node::Worker(WorkerId(rank))
 }
 
-fn header(rank: u8, chunk: u32) -> Repr {
+fn header(rank: u16, chunk: u32) -> Repr {
     let chunk = ChunkId(chunk);
     Repr {
         kind: Kind::Update,
@@ -46,14 +48,14 @@ fn header(rank: u8, chunk: u32) -> Repr {
         slot: job().slot(chunk).0,
         worker: rank,
         transmission: 0,
-        contributors: 1u32.checked_shl(rank.into()).unwrap_or(0),
+        contributors: 1u64.checked_shl(rank.into()).unwrap_or(0),
         scale: 130,
-        next_scale: 120u8.wrapping_add(rank),
+        next_scale: 120u8.wrapping_add(rank as u8),
         count: VALUES as u16,
     }
 }
 
-fn values(rank: u8, chunk: u32) -> impl Iterator<Item = i32> {
+fn values(rank: u16, chunk: u32) -> impl Iterator<Item = i32> {
     (0..VALUES as u64).map(move |i| mix(u64::from(rank), u64::from(chunk), i) as i32)
 }
 
@@ -67,7 +69,7 @@ fn payload(header: Repr) -> Vec<u8> {
     payload
 }
 
-fn update(rank: u8, chunk: u32) -> Vec<u8> {
+fn update(rank: u16, chunk: u32) -> Vec<u8> {
     frame(worker(rank), &payload(header(rank, chunk)))
 }
 
@@ -93,7 +95,7 @@ fn send_counted(
 #[test]
 fn each_outcome_is_counted_and_only_sums_leave() {
     on_each(|_, mut p4| {
-        let mut send = |rank: u8, chunk: u32, outcome: Outcome| {
+        let mut send = |rank: u16, chunk: u32, outcome: Outcome| {
             send_counted(&mut p4, port(worker(rank)), &update(rank, chunk), outcome)
         };
         assert_eq!(send(0, 5, Outcome::Absorbed), []);
@@ -184,7 +186,7 @@ fn malformed_updates_touch_nothing() {
     };
     let version = {
         let mut payload = payload(good);
-        payload[0] = 2 << 4 | 1;
+        payload[0] = 1 << 4 | 1;
         payload
     };
     let cases = [
@@ -201,12 +203,15 @@ fn malformed_updates_touch_nothing() {
         ("no values, but not scale-only", with(|h| h.count = 0)),
         ("255 values", with(|h| h.count = 255)),
         ("257 values", with(|h| h.count = 257)),
-        ("protocol version 2", version),
+        ("protocol version 1", version),
         (
             "one byte short",
-            payload(good)[..20 + 4 * VALUES - 1].to_vec(),
+            payload(good)[..wire::FULL_LEN - 1].to_vec(),
         ),
-        ("no byte of its values", payload(good)[..20].to_vec()),
+        (
+            "no byte of its values",
+            payload(good)[..wire::HEADER_LEN].to_vec(),
+        ),
     ];
     on_each(|_, mut p4| {
         let before = p4.registers();
@@ -289,25 +294,28 @@ fn what_is_not_a_known_jobs_update_passes() {
 #[test]
 fn results_reach_one_or_all_and_nobody_else() {
     on_each(|_, mut p4| {
-        let result = |to: u8| {
+        let result = |to: u16| {
             payload(Repr {
                 kind: Kind::Result,
                 contributors: 0b111,
                 ..header(to, 0)
             })
         };
-        let send = |p4: &mut P4Switch, to: u8| {
+        let send = |p4: &mut P4Switch, to: u16| {
             let mut sent = Vec::new();
             p4.handle(0, Node::Server, &result(to), &mut sent);
             sent
         };
         assert_eq!(send(&mut p4, 2), [(worker(2), result(2))]);
         let to_all: Vec<_> = (0..WORKERS)
-            .map(|rank| (worker(rank), result(0xff)))
+            .map(|rank| (worker(rank), result(wire::ALL_WORKERS)))
             .collect();
-        assert_eq!(send(&mut p4, 0xff), to_all);
+        assert_eq!(send(&mut p4, wire::ALL_WORKERS), to_all);
         assert_eq!(send(&mut p4, WORKERS), [], "nobody has that address");
-        assert_eq!(addressee(&result(0xff)), host_agent::frames::group(0x0102));
+        assert_eq!(
+            addressee(&result(wire::ALL_WORKERS)),
+            host_agent::frames::group(0x0102)
+        );
         assert_eq!(counts(&p4), [0; Outcome::ALL.len()]);
     });
 }
@@ -334,14 +342,14 @@ fn garbage_and_cut_frames_touch_no_register() {
         for end in 0..whole.len() {
             let sent = p4.borrow_mut().send(0, port(worker(1)), &whole[..end]);
             // With its header cut, it is not known to be an UPDATE, and passes by its MAC.
-            let passes = (14..62).contains(&end);
+            let passes = (14..HEADERS).contains(&end);
             assert_eq!(sent.len(), usize::from(passes), "{end}");
         }
         proptest!(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() }, |(
             port in any_port(),
             garbage in proptest::collection::vec(any::<u8>(), 0..1200),
-            head in 0usize..62,
-            end in 0usize..1086,
+            head in 0usize..HEADERS,
+            end in 0usize..HEADERS + 4 * VALUES,
         )| {
             // A packet of a Tofino's recirculation port begins with what the program put in front of it.
             let looped = arch == Arch::Tna && (68..72).contains(&(port & 0x7f));
@@ -369,7 +377,7 @@ fn garbage_and_cut_frames_touch_no_register() {
 fn no_changed_bit_reaches_another_jobs_cells() {
     on_each(|_, mut p4| {
         for rank in 0..WORKERS {
-            for bit in 0..62 * 8 {
+            for bit in 0..HEADERS * 8 {
                 let mut changed = update(rank, 0);
                 changed[bit / 8] ^= 1 << (bit % 8);
                 for at in [

@@ -13,8 +13,8 @@ use crate::p4_switch::{Admission, P4Switch, VALUES};
 pub fn chaotic(seed: u64) -> Config {
     let pick = |what: u64, options: u64| drawn::pick(seed, 0x0051_0751, what, options);
     let workers = match pick(1, 100) {
-        0..=97 => 1 + pick(2, 8) as u8,
-        _ => 9 + pick(3, 24) as u8,
+        0..=97 => 1 + pick(2, 8) as u16,
+        _ => 9 + pick(3, 24) as u16,
     };
     let mut config = Config::new(seed, workers, Mode::Switch);
     config.job.job = JobId(pick(4, 1 << 16) as u16);

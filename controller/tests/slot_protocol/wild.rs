@@ -21,9 +21,9 @@ fn wild(job: &Job, seed: u64, step: u64) -> (Node, Vec<u8>) {
     let chunk = job
         .first_chunk()
         .plus((sequence as u32).wrapping_sub(window as u32));
-    let worker = pick(2, u64::from(job.workers()) + 1) as u8;
+    let worker = pick(2, u64::from(job.workers()) + 1) as u16;
     let from = if pick(3, 20) == 0 {
-        pick(4, u64::from(job.workers())) as u8
+        pick(4, u64::from(job.workers())) as u16
     } else {
         worker
     };
@@ -40,8 +40,8 @@ fn wild(job: &Job, seed: u64, step: u64) -> (Node, Vec<u8>) {
         chunk: chunk.0,
         slot: job.slot(chunk).0,
         worker,
-        transmission: pick(8, 256) as u8,
-        contributors: pick(9, 1 << 32) as u32,
+        transmission: pick(8, 64) as u8,
+        contributors: pick(9, 1 << 63),
         scale: pick(10, 256) as u8,
         next_scale: pick(11, 256) as u8,
         count: if scale_only || probe {

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
-use aggregation::rank::{Event, Rank, RankError, Received, Values};
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
+use aggregation::rank::{Event, NonFinite, Rank, Received, Setup, Values};
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -103,8 +103,9 @@ pub struct AllReduce {
 }
 
 const NOW_NS: u64 = 0;
-/// All deadlines are past.
-const LATE_NS: u64 = u64::MAX;
+/// All deadlines are past, but nobody is taken for gone who does not answer.
+const LATE_NS: u64 = 1 << 40;
+const DEAD_AFTER_NS: u64 = u64::MAX;
 
 /// Nobody's patience ends, and nobody is early.
 pub(crate) const PATIENT: Retransmission = Retransmission {
@@ -121,7 +122,7 @@ impl AllReduce {
     pub fn new(bounds: Bounds) -> Result<Self, JobError> {
         let config = |window| JobConfig {
             job: JobId(7),
-            workers: bounds.ranks,
+            workers: u16::from(bounds.ranks),
             window,
             // One for each rank, which alone gives a value there: a sum says whose values it has.
             values_per_packet: u16::from(bounds.ranks),
@@ -194,6 +195,10 @@ impl AllReduce {
         let bits: Vec<u32> = match sums {
             Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
             Values::Integers(sums) => sums.iter().map(|sum| *sum as u32).collect(),
+            other => {
+                let what = format!("rank {rank} has sums of another type: {other:?}");
+                return Some(Wrong::Unexpected(what));
+            }
         };
         let right = self.values(at, None);
         let is_right = match (&right, sums) {
@@ -215,30 +220,80 @@ impl AllReduce {
         Some(Wrong::Sum(what))
     }
 
-    fn pump(&self, member: &mut Member, out: &mut Outbox) {
+    /// Sends what a rank has to send. Whom it asks of those who `may` have a sum, and whom later, is left to time: all are asked.
+    fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
         let switch = self.bounds.ranks;
         let mut bytes = Vec::new();
+        let mut asked = None;
         while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
-            out.send(member.id, [switch], to, &bytes);
+            let kind = Packet::new_unchecked(&bytes[..]).kind();
+            match to {
+                Destination::Worker(rank) if kind == Kind::Ask => {
+                    if !may.contains(rank) {
+                        let what = format!("rank {} asks {rank} in vain", member.id);
+                        out.wrong(Wrong::Unexpected(what));
+                    }
+                    asked = Some(bytes.clone());
+                }
+                Destination::Worker(rank) if kind != Kind::Update => {
+                    out.send(member.id, [rank.0 as u8], to, &bytes);
+                }
+                to => out.send(member.id, [switch], to, &bytes),
+            }
+        }
+        if let Some(ask) = asked {
+            let ranks = may.iter().map(|rank| rank.0 as u8);
+            out.send(member.id, ranks, Destination::All, &ask);
         }
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { operation, values } => {
+                Event::Done { operation, outcome } => {
                     member.done += 1;
-                    if let Some(wrong) = self.judge(operation as usize, member.id, &values) {
+                    let wrong = match outcome {
+                        Ok(sums) => self.judge(operation as usize, member.id, &sums.values),
+                        Err(error) => self.judge_failure(member.id, error),
+                    };
+                    if let Some(wrong) = wrong {
                         out.wrong(wrong);
                     }
                 }
                 Event::Failed(error) => {
                     member.failed = true;
-                    let is_told = matches!(error, RankError::NonFinite { operation, .. }
-                        if self.operation(operation as usize) == Operation::NotFinite);
-                    if !is_told {
-                        out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
-                    }
+                    out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
                 }
             }
         }
+    }
+
+    /// Those whom a rank may ask after a frame: who is missing, if the frame says so.
+    fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
+        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return WorkerSet::EMPTY;
+        };
+        let missing = self
+            .job
+            .everyone()
+            .without(WorkerSet(packet.contributors()));
+        missing.without(me)
+    }
+
+    /// What is wrong with an operation that has no sums.
+    fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
+        let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
+        (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))
+    }
+
+    fn rank(&self, id: u8) -> Rank {
+        let rank = WorkerId(u16::from(id));
+        let asks = self.bounds.without != Some(Rule::Peers);
+        Rank::new(Setup {
+            job: self.job,
+            rank,
+            place: Place::under_one_switch(&self.job, rank),
+            retransmission: PATIENT,
+            dead_after_ns: asks.then_some(DEAD_AFTER_NS),
+        })
     }
 
     /// What a stranger says in the first rank's name.
@@ -277,7 +332,7 @@ impl Model for AllReduce {
         let ranks = (0..self.bounds.ranks).map(|id| {
             Node::Rank(Box::new(Member {
                 id,
-                machine: Rank::new(self.job, WorkerId(id), PATIENT),
+                machine: self.rank(id),
                 given: 0,
                 done: 0,
                 failed: false,
@@ -323,7 +378,6 @@ impl Model for AllReduce {
             Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
             Node::Rank(member) if member.done < member.given => Status::Works,
             Node::Rank(_) => Status::Done,
-            Node::Switch(switch) if switch.restarts > 0 => Status::Broken,
             Node::Switch(_) | Node::Stranger(_) => Status::Serves,
         }
     }
@@ -361,11 +415,11 @@ impl Model for AllReduce {
                 if let Err(error) = member.machine.submit(values) {
                     out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
                 }
-                self.pump(member, out);
+                self.pump(member, WorkerSet::EMPTY, out);
             }
             (Node::Rank(member), Act::Timer) => {
                 member.machine.handle_timeout(LATE_NS);
-                self.pump(member, out);
+                self.pump(member, WorkerSet::EMPTY, out);
             }
             (Node::Rank(member), Act::Crash) => member.crashed = true,
             (Node::Switch(switch), Act::Restart) => switch.restart(),
@@ -389,7 +443,8 @@ impl Model for AllReduce {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
                 }
-                self.pump(member, out);
+                let may = self.may_have_the_sum(member.id, frame);
+                self.pump(member, may, out);
             }
             Node::Switch(switch) => {
                 let Some(sum) = switch.take(frame) else {
@@ -397,7 +452,7 @@ impl Model for AllReduce {
                 };
                 let ranks = match frame.addressed {
                     Destination::All => 0..self.bounds.ranks,
-                    Destination::Worker(rank) => rank.0..rank.0 + 1,
+                    Destination::Worker(rank) => rank.0 as u8..rank.0 as u8 + 1,
                     Destination::Server => 0..0,
                 };
                 out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
@@ -407,26 +462,27 @@ impl Model for AllReduce {
     }
 
     fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
-        let is_sum = |frame: &Frame| frame.from == self.bounds.ranks;
-        if is_sum(frame) {
-            // How it came is of no interest to who gets it.
+        let packet = Packet::new_unchecked(&frame.bytes[..]);
+        let (kind, is_probe) = (packet.kind(), packet.flags().contains(Flags::PROBE));
+        if kind == Kind::Sum {
+            // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
             frame.addressed = Destination::All;
+            frame.from = self.bounds.ranks;
         }
         let write = |frame: &mut Frame, transmission, again, worker| {
-            let is_sum = is_sum(frame);
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
-            packet.set_flags(packet.flags().with(Flags::AGAIN, again));
-            if is_sum {
+            // What answers a probe says by it whether the chunk is complete, and who has asked.
+            if kind != Kind::Sum || !is_probe {
+                packet.set_flags(packet.flags().with(Flags::AGAIN, again));
+            }
+            if kind == Kind::Sum && !is_probe {
                 packet.set_worker(worker);
             }
         };
         write(frame, 0, false, 0);
-        let variants = [
-            (255, false, 0),
-            (0, true, 0),
-            (1, true, self.bounds.ranks - 1),
-        ];
+        let last = u16::from(self.bounds.ranks) - 1;
+        let variants = [(63, false, 0), (0, true, 0), (1, true, last)];
         let variants = variants.map(|(transmission, again, worker)| {
             let mut variant = frame.clone();
             write(&mut variant, transmission, again, worker);
@@ -435,14 +491,18 @@ impl Model for AllReduce {
         variants.to_vec()
     }
 
-    /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait.
+    /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait and ask others.
+    /// That a rank is here changes nothing.
     fn is_idle(&self, frame: &Frame) -> bool {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return false;
         };
-        packet.kind() == Kind::Sum
-            && packet.flags().contains(Flags::PROBE)
-            && packet.contributors() != self.job.everyone().0
+        let is_told = packet.kind() == Kind::Sum && packet.flags().contains(Flags::PROBE);
+        let asks = self.bounds.without != Some(Rule::Peers)
+            && packet.contributors() & 1 << frame.to != 0
+            && packet.scale() == 0;
+        packet.kind() == Kind::Here
+            || is_told && !packet.flags().contains(Flags::AGAIN) && !asks
     }
 
     fn has_more(&self) -> bool {

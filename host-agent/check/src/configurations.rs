@@ -280,6 +280,7 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         Rule::Scale => ranks(2, 1, vec![Operation::Floats(1, vec![0, 9])]),
         Rule::Flag => ranks(2, 1, vec![Operation::NotFinite]),
         Rule::Port => stranger(),
+        Rule::Peers => short().restarted(),
         _ => short(),
     };
     Rule::ALL

@@ -134,7 +134,7 @@ impl ParameterServer {
     pub fn new(bounds: Bounds) -> Result<Self, JobError> {
         let config = |window| JobConfig {
             job: JobId(7),
-            workers: bounds.workers,
+            workers: u16::from(bounds.workers),
             window,
             // One for each worker, which alone gives a value there: a sum says whose values it has.
             values_per_packet: u16::from(bounds.workers),
@@ -185,7 +185,7 @@ impl ParameterServer {
             let exponent = blocks().filter_map(Exponent::of).max().unwrap_or_default();
             let mut sums = vec![0i32; size];
             for block in blocks() {
-                let quantised = quantise(block, exponent, workers);
+                let quantised = quantise(block, exponent, u16::from(workers));
                 sums.iter_mut()
                     .zip(quantised)
                     .for_each(|(sum, q)| *sum += q);
@@ -237,7 +237,7 @@ impl ParameterServer {
         while let Some(to) = serving.machine.poll_transmit(NOW_NS, &mut bytes) {
             let workers = match to {
                 Destination::All => 0..self.bounds.workers,
-                Destination::Worker(worker) => worker.0..worker.0 + 1,
+                Destination::Worker(worker) => worker.0 as u8..worker.0 as u8 + 1,
                 Destination::Server => 0..0,
             };
             out.send(self.server(), workers, to, &bytes);
@@ -263,7 +263,7 @@ impl Model for ParameterServer {
         let workers = (0..self.bounds.workers).map(|id| {
             Node::Worker(Box::new(Member {
                 id,
-                machine: Worker::new(self.job, WorkerId(id), PATIENT),
+                machine: Worker::new(self.job, WorkerId(u16::from(id)), PATIENT),
                 phase: Phase::Idle,
                 rounds: 0,
             }))
@@ -420,9 +420,9 @@ impl Model for ParameterServer {
         };
         write(frame, 0, false, 0);
         let variants = [
-            (255, false, 0),
+            (63, false, 0),
             (0, true, 0),
-            (1, true, self.bounds.workers - 1),
+            (1, true, u16::from(self.bounds.workers) - 1),
         ];
         let variants = variants.map(|(transmission, again, worker)| {
             let mut variant = frame.clone();

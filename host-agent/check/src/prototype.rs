@@ -60,7 +60,7 @@ impl Prototype {
             job: 0,
             chunk: fragment,
             slot: (fragment % self.slots) as u16,
-            worker,
+            worker: u16::from(worker),
             transmission: 0,
             contributors: 0,
             scale: 0,

@@ -47,11 +47,13 @@ pub enum Rule {
     Repeat,
     /// Before a job's first frame, its cells get an owner that is older. Without, they have what another job left.
     Admission,
+    /// Ranks that wait for others ask them. Without, they ask the switch alone.
+    Peers,
 }
 
 impl Rule {
     /// All that can be removed.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Stale,
         Self::TakeOver,
         Self::Overwrite,
@@ -70,13 +72,14 @@ impl Rule {
         Self::Told,
         Self::Repeat,
         Self::Admission,
+        Self::Peers,
     ];
 }
 
 #[derive(Debug, Clone)]
 struct Cell {
     owner: ChunkId,
-    contributors: u32,
+    contributors: u64,
     arrivals: u32,
     flags: u8,
     next_scale: u8,
@@ -164,9 +167,10 @@ impl Switch {
             Slots::Real(slots) => slots.state(out),
             Slots::Without(_, cells) => {
                 for cell in cells {
-                    for number in [cell.owner.0, cell.contributors, cell.arrivals] {
+                    for number in [cell.owner.0, cell.arrivals] {
                         out.extend(number.to_le_bytes());
                     }
+                    out.extend(cell.contributors.to_le_bytes());
                     out.extend([cell.flags, cell.next_scale]);
                     let values = cell.values.iter();
                     values.for_each(|value| out.extend(value.to_le_bytes()));
@@ -177,9 +181,9 @@ impl Switch {
 
     /// The cells that somebody has contributed to.
     pub fn describe(&self) -> String {
-        let cell = |owner: ChunkId, contributors: u32, values: &[i32]| {
-            let ranks = (0..32).filter(|rank| contributors & 1 << rank != 0);
-            let ranks: Vec<String> = ranks.map(|rank: u32| rank.to_string()).collect();
+        let cell = |owner: ChunkId, contributors: u64, values: &[i32]| {
+            let ranks = (0..64).filter(|rank| contributors & 1 << rank != 0);
+            let ranks: Vec<String> = ranks.map(|rank: u64| rank.to_string()).collect();
             let values: Vec<String> = values.iter().map(i32::to_string).collect();
             format!("{owner} {{{}}} ({})", ranks.join(" "), values.join(" "))
         };
@@ -202,7 +206,7 @@ impl Switch {
     /// What goes on of a frame: a sum, if there is one.
     pub fn take(&mut self, frame: &Frame) -> Option<Vec<u8>> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
-        let forges = packet.worker() != frame.from && !self.is_without(Rule::Port);
+        let forges = packet.worker() != u16::from(frame.from) && !self.is_without(Rule::Port);
         if packet.kind() != Kind::Update || forges {
             return None;
         }
@@ -258,7 +262,13 @@ fn update<T: AsRef<[u8]>>(
     let is_probe = repr.flags.contains(Flags::PROBE);
     let cell = &mut cells[index(job, without, chunk)];
     if chunk.is_older_than(cell.owner) && without != Rule::Stale {
-        return None;
+        // By how much.
+        return is_probe.then(|| Repr {
+            kind: Kind::Sum,
+            contributors: u64::from(chunk.0.wrapping_sub(cell.owner.0)),
+            scale: 1,
+            ..repr
+        });
     }
     let owns = chunk == cell.owner;
     if !owns && cell.contributors != 0 && without == Rule::TakeOver {
@@ -333,7 +343,7 @@ fn update<T: AsRef<[u8]>>(
     cell.arrivals += u32::from(!is_probe);
     if is_probe {
         let tells = without != Rule::Told || is_full(cell);
-        return tells.then(|| sum(cell, true));
+        return tells.then(|| sum(cell, is_full(cell)));
     }
     (is_full(cell) || without == Rule::Full).then(|| sum(cell, false))
 }

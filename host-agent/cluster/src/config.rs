@@ -64,7 +64,7 @@ pub struct Config {
 
 impl Config {
     /// A small job on a network that behaves, with timeouts that fit its delays.
-    pub fn new(seed: u64, workers: u8, mode: Mode) -> Self {
+    pub fn new(seed: u64, workers: u16, mode: Mode) -> Self {
         Self {
             seed,
             job: JobConfig {

@@ -55,7 +55,7 @@ pub fn deadly(mut config: Config) -> Config {
     config.retransmission.max_timeouts = 12;
     let node = match pick(1, 8) {
         0 => Node::Server,
-        _ => Node::Worker(WorkerId(pick(2, u64::from(config.job.workers)) as u8)),
+        _ => Node::Worker(WorkerId(pick(2, u64::from(config.job.workers)) as u16)),
     };
     let at_ns = pick(3, 200_000 << pick(4, 6));
     config.deaths.push(Death { node, at_ns });

@@ -15,6 +15,7 @@ pub mod ranks;
 mod report;
 mod run;
 mod switch;
+mod tree;
 
 pub use config::{Config, Death, Faults};
 pub use network::NetworkCounters;

@@ -88,7 +88,7 @@ impl Link {
 }
 
 /// True with probability `p`; draws nothing where nothing can happen.
-fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
+pub fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
     p > 0.0 && f64::from(rng.next_u32()) < p * 2f64.powi(32)
 }
 

@@ -4,79 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aggregation::Destination;
-use aggregation::job::{Job, JobConfig, JobError, WorkerId};
-use aggregation::rank::{Event, Rank, RankCounters, RankError, Values};
+use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
+use aggregation::rank::{
+    Event, NonFinite, Rank, RankCounters, RankError, Reduction, Setup, Sums, Values,
+};
 use aggregation::rto::Retransmission;
-use aggregation::slot::SlotTable;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use wire::{Kind, Packet};
 
 use crate::network::{Link, below};
 use crate::{Faults, NetworkCounters};
 
-/// A switch between ranks.
-pub trait RankSwitch {
-    /// Takes a frame in, from the aggregation header on, and appends what it sends to which rank.
-    fn handle(
-        &mut self,
-        now_ns: u64,
-        from: WorkerId,
-        to: Destination,
-        payload: &[u8],
-        out: &mut Vec<(WorkerId, Vec<u8>)>,
-    );
-}
-
-/// A switch with the reference slots.
-#[derive(Debug, Clone)]
-pub struct SlotSwitch {
-    job: Job,
-    slots: SlotTable,
-}
-
-impl SlotSwitch {
-    /// Admits a job.
-    pub fn new(job: Job) -> Self {
-        Self {
-            job,
-            slots: SlotTable::new(job),
-        }
-    }
-}
-
-impl RankSwitch for SlotSwitch {
-    fn handle(
-        &mut self,
-        _now_ns: u64,
-        from: WorkerId,
-        to: Destination,
-        payload: &[u8],
-        out: &mut Vec<(WorkerId, Vec<u8>)>,
-    ) {
-        let Ok(packet) = Packet::new_checked(payload) else {
-            return;
-        };
-        // Nobody speaks for another port's rank.
-        if packet.kind() != Kind::Update || packet.worker() != from.0 {
-            return;
-        }
-        let outcome = self.slots.update(&packet);
-        let mut sum = payload.to_vec();
-        let mut packet = Packet::new_unchecked(&mut sum[..]);
-        if !self.slots.make_sum(outcome, &mut packet) {
-            return;
-        }
-        match to {
-            Destination::All => {
-                let everyone = self.job.everyone().iter();
-                out.extend(everyone.map(|rank| (rank, sum.clone())));
-            }
-            Destination::Worker(rank) => out.push((rank, sum)),
-            Destination::Server => {}
-        }
-    }
-}
+pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
 
 /// A run.
 #[derive(Debug, Clone)]
@@ -93,6 +32,14 @@ pub struct Config {
     pub pause_ns: u64,
     /// What every link does.
     pub faults: Faults,
+    /// Where ranks stand, if there is a tree of switches.
+    pub racks: Option<Racks>,
+    /// After how long a rank that does not answer others is gone; `None` if they do not ask.
+    pub dead_after_ns: Option<u64>,
+    /// Ranks that die, and when.
+    pub deaths: Vec<(WorkerId, u64)>,
+    /// What ranks do with all their operations.
+    pub reduction: Reduction,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -115,6 +62,10 @@ impl Config {
             delay_ns: 10_000,
             pause_ns: 60_000,
             faults,
+            racks: None,
+            dead_after_ns: Some(100 * MS),
+            deaths: Vec::new(),
+            reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
         }
     }
@@ -127,6 +78,8 @@ pub enum RankEnd {
     Done,
     /// It gave up.
     Failed(RankError),
+    /// It died.
+    Died,
     /// It was still waiting when the run was over.
     Hung,
 }
@@ -136,8 +89,8 @@ pub enum RankEnd {
 pub struct Report {
     /// By rank, how it ended.
     pub ends: Vec<RankEnd>,
-    /// By rank and operation, the sums.
-    pub sums: Vec<Vec<Values>>,
+    /// By rank and operation, what came of it.
+    pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
     /// By rank.
     pub counters: Vec<RankCounters>,
     /// What the network did.
@@ -156,12 +109,13 @@ enum Happens {
     },
     AtRank(WorkerId, Vec<u8>),
     Wake(WorkerId),
+    Death(WorkerId),
 }
 
 struct Member {
     machine: Rank,
     given: usize,
-    sums: Vec<Values>,
+    sums: Vec<Result<Sums, NonFinite>>,
     end: RankEnd,
     wake_ns: Option<u64>,
     to_switch: Link,
@@ -189,8 +143,17 @@ pub fn run<S: RankSwitch>(
     inputs: &dyn Fn(usize, WorkerId) -> Values,
 ) -> Result<Report, JobError> {
     let job = Job::new(config.job)?;
-    let members = job.everyone().iter().map(|rank| Member {
-        machine: Rank::new(job, rank, config.retransmission),
+    let members = (0..job.workers()).map(WorkerId).map(|rank| Member {
+        machine: Rank::new(Setup {
+            job,
+            rank,
+            place: match config.racks {
+                Some(racks) => racks.place(&job, rank),
+                None => Place::under_one_switch(&job, rank),
+            },
+            retransmission: config.retransmission,
+            dead_after_ns: config.dead_after_ns,
+        }),
         given: 0,
         sums: Vec::new(),
         end: RankEnd::Hung,
@@ -216,7 +179,10 @@ pub fn run<S: RankSwitch>(
 impl<S: RankSwitch> Run<'_, S> {
     fn finish(mut self) -> Report {
         for rank in 0..self.members.len() {
-            self.plan_submission(WorkerId(rank as u8));
+            self.plan_submission(WorkerId(rank as u16));
+        }
+        for (rank, at_ns) in &self.config.deaths {
+            self.schedule(*at_ns, Happens::Death(*rank));
         }
         while self
             .members
@@ -261,14 +227,22 @@ impl<S: RankSwitch> Run<'_, S> {
 
     fn handle(&mut self, happens: Happens) {
         let now_ns = self.now_ns;
+        if let Happens::Submit(rank) | Happens::AtRank(rank, _) | Happens::Wake(rank) = &happens
+            && self.member(*rank).end == RankEnd::Died
+        {
+            self.network.at_the_dead += u64::from(matches!(happens, Happens::AtRank(..)));
+            return;
+        }
         match happens {
+            Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
+                let reduction = self.config.reduction;
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
                 // One that has failed takes nothing.
-                let _ = member.machine.submit(inputs(given, rank));
+                let _ = member.machine.submit_as(inputs(given, rank), reduction);
                 if given + 1 < self.operations {
                     self.plan_submission(rank);
                 }
@@ -321,7 +295,7 @@ impl<S: RankSwitch> Run<'_, S> {
         let member = self.member(rank);
         while let Some(event) = member.machine.poll_event() {
             match event {
-                Event::Done { values, .. } => member.sums.push(values),
+                Event::Done { outcome, .. } => member.sums.push(outcome),
                 Event::Failed(error) => member.end = RankEnd::Failed(error),
             }
         }

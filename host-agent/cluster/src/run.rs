@@ -144,7 +144,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             self.schedule(death.at_ns, Event::Death(death.node));
         }
         for rank in 0..self.workers.len() {
-            self.compute(WorkerId(rank as u8));
+            self.compute(WorkerId(rank as u16));
         }
         self.pump_server();
         let deadline_ns = self.config.deadline_ns();

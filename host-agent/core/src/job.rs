@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u16);
 
-/// A worker's rank within its job.
+/// A worker's rank within its job, or the number by which a switch knows one of its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(pub u8);
+pub struct WorkerId(pub u16);
 
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,16 +18,16 @@ impl fmt::Display for WorkerId {
 
 /// A set of ranks, as the header's contributor bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct WorkerSet(pub u32);
+pub struct WorkerSet(pub u64);
 
 impl WorkerSet {
     /// Nobody.
     pub const EMPTY: Self = Self(0);
 
-    /// The ranks below `workers` (at most 32).
-    pub const fn first(workers: u8) -> Self {
-        if workers >= 32 {
-            Self(u32::MAX)
+    /// The numbers below `workers`, of which 64 fit.
+    pub const fn first(workers: u16) -> Self {
+        if workers >= 64 {
+            Self(u64::MAX)
         } else {
             Self((1 << workers) - 1)
         }
@@ -35,12 +35,12 @@ impl WorkerSet {
 
     /// This worker alone.
     pub const fn only(worker: WorkerId) -> Self {
-        Self(1 << worker.0)
+        Self(1 << (worker.0 & 63))
     }
 
     /// Whether the worker is in the set.
     pub const fn contains(self, worker: WorkerId) -> bool {
-        worker.0 < 32 && self.0 & 1 << worker.0 != 0
+        worker.0 < 64 && self.0 & 1 << worker.0 != 0
     }
 
     /// Both sets.
@@ -55,6 +55,11 @@ impl WorkerSet {
         Self(self.0 & !other.0)
     }
 
+    /// How many are in it.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
     /// Whether nobody is in it.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -62,7 +67,7 @@ impl WorkerSet {
 
     /// The ranks, ascending.
     pub fn iter(self) -> impl Iterator<Item = WorkerId> {
-        (0..32)
+        (0..64)
             .map(WorkerId)
             .filter(move |worker| self.contains(*worker))
     }
@@ -134,13 +139,52 @@ impl CellIndex {
     }
 }
 
+/// Where a worker stands in a tree of switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Its number among the children of its switch.
+    pub child: WorkerId,
+    /// How many children that switch has.
+    pub siblings: u8,
+    /// How many children the topmost switch has, whose sum is that of all.
+    pub top: u8,
+}
+
+impl Place {
+    /// That of a rank of a job that one switch sums.
+    pub fn under_one_switch(job: &Job, rank: WorkerId) -> Self {
+        let all = job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8;
+        Self {
+            child: rank,
+            siblings: all,
+            top: all,
+        }
+    }
+
+    /// Whether switches can have it: each sums up to 64 children.
+    pub fn is_possible(self) -> bool {
+        let fits = |children: u8| (1..=wire::MAX_CHILDREN).contains(&children);
+        fits(self.siblings) && fits(self.top) && self.child.0 < u16::from(self.siblings)
+    }
+
+    /// The bitmap of a complete sum.
+    pub fn complete(self) -> WorkerSet {
+        WorkerSet::first(u16::from(self.top))
+    }
+
+    /// Whether there is one switch only.
+    pub fn is_flat(self, job: &Job) -> bool {
+        u16::from(self.siblings) == job.workers()
+    }
+}
+
 /// A job's settings, which every worker and the server must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobConfig {
     /// The job's number. It must not be used again while frames of an earlier use can be under way.
     pub job: JobId,
-    /// How many workers: 1 to 32.
-    pub workers: u8,
+    /// How many workers: 1 to 1,024. More than 64 are more than one switch sums: [`Place`].
+    pub workers: u16,
     /// How many chunks a worker may have under way: a power of two up to 2¹⁵.
     pub window: u32,
     /// Values in a packet; the P4 programs have 256.
@@ -154,9 +198,9 @@ pub struct JobConfig {
 /// Why settings are no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The contributor bitmap has 32 bits.
-    #[error("{0} workers: a job has 1 to 32")]
-    Workers(u8),
+    /// A tree of switches sums no more.
+    #[error("{0} workers: a job has 1 to 1024")]
+    Workers(u16),
     /// Slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
     Window(u32),
@@ -206,11 +250,11 @@ impl Job {
     }
 
     /// How many workers.
-    pub fn workers(&self) -> u8 {
+    pub fn workers(&self) -> u16 {
         self.config.workers
     }
 
-    /// Every worker.
+    /// Every worker, where one switch sums all.
     pub fn everyone(&self) -> WorkerSet {
         WorkerSet::first(self.config.workers)
     }

@@ -26,11 +26,13 @@ pub enum Outcome {
     DuplicateIncomplete(CellIndex),
     /// Asked who is missing.
     Probed(CellIndex),
+    /// Asked who is missing from a chunk that is older than the cell's owner, by so much.
+    ProbedStale(u32),
 }
 
 impl Outcome {
-    /// The cell whose sum goes on to the server.
-    pub fn sum(self) -> Option<CellIndex> {
+    /// The cell of which the frame tells when it goes on.
+    fn cell(self) -> Option<CellIndex> {
         match self {
             Self::Completed(cell) | Self::Again(cell) | Self::Probed(cell) => Some(cell),
             _ => None,
@@ -78,13 +80,20 @@ struct Cell {
 #[derive(Debug, Clone)]
 pub struct SlotTable {
     job: Job,
+    complete: WorkerSet,
     cells: Vec<Cell>,
     values: Vec<i32>,
 }
 
 impl SlotTable {
-    /// Admits a job: no cell has a contributor, and every owner is older than the job's first chunk.
+    /// Admits a job: no cell has a contributor, and every owner is older than the job's first chunk. One table sums all
+    /// workers, of which there are at most 64.
     pub fn new(job: Job) -> Self {
+        Self::of(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
+    }
+
+    /// The slots of one switch of a tree, which has so many children: workers, or switches below it.
+    pub fn of(job: Job, children: u8) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);
         let cell = Cell {
             owner,
@@ -94,6 +103,7 @@ impl SlotTable {
         };
         Self {
             job,
+            complete: WorkerSet::first(u16::from(children)),
             cells: vec![cell; job.cells()],
             values: vec![0; job.cells() * job.values_per_packet()],
         }
@@ -121,6 +131,7 @@ impl SlotTable {
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
+            complete: _,
             cells,
             values,
         } = self;
@@ -132,7 +143,7 @@ impl SlotTable {
                 next_scale,
             } = cell;
             out.put_u32(owner.0);
-            out.put_u32(contributors.0);
+            out.put_u64(contributors.0);
             out.put(&[flags.bits(), *next_scale]);
         }
         values.iter().for_each(|value| out.put_u32(*value as u32));
@@ -159,7 +170,7 @@ impl SlotTable {
         if !self.job.is_well_formed(packet) {
             return Outcome::Refused(Refusal::Malformed);
         }
-        if packet.worker() >= self.job.workers() {
+        if !self.complete.contains(WorkerId(packet.worker())) {
             return Outcome::Refused(Refusal::Worker);
         }
 
@@ -169,13 +180,16 @@ impl SlotTable {
         let range = self.range(index);
         let cell = &mut self.cells[index.index()];
 
+        let is_probe = packet.flags().contains(Flags::PROBE);
         if chunk.is_older_than(cell.owner) {
-            return Outcome::Stale;
+            return match is_probe {
+                true => Outcome::ProbedStale(chunk.0.wrapping_sub(cell.owner.0)),
+                false => Outcome::Stale,
+            };
         }
         // An update of nobody: a cell that nobody has contributed to is taken over once more by who does first.
-        let is_probe = packet.flags().contains(Flags::PROBE);
         if !is_probe && chunk == cell.owner && cell.contributors.contains(sender) {
-            return if cell.contributors == self.job.everyone() {
+            return if cell.contributors == self.complete {
                 Outcome::Again(index)
             } else {
                 Outcome::DuplicateIncomplete(index)
@@ -204,7 +218,7 @@ impl SlotTable {
         if is_probe {
             return Outcome::Probed(index);
         }
-        let complete = cell.contributors == self.job.everyone();
+        let complete = cell.contributors == self.complete;
 
         // A frame without values ends the zip at once.
         let sums = self.values[range].iter_mut().zip(packet.values_i32());
@@ -228,24 +242,69 @@ impl SlotTable {
         outcome: Outcome,
         packet: &mut Packet<T>,
     ) -> bool {
-        let Some((index, cell)) = outcome
-            .sum()
-            .and_then(|index| Some((index, self.cell(index)?)))
-        else {
+        if let Outcome::ProbedStale(behind) = outcome {
+            let told = Repr {
+                kind: Kind::Sum,
+                flags: packet.flags() & Self::of_chunk(),
+                contributors: u64::from(behind),
+                // A probe has no values to have a scale.
+                scale: 1,
+                ..Repr::parse(packet)
+            };
+            told.emit(packet);
+            return true;
+        }
+        let Some(cell) = outcome.cell().and_then(|index| self.cell(index)) else {
             return false;
         };
-        let again = matches!(outcome, Outcome::Again(_) | Outcome::Probed(_));
-        let from_chunk = packet.flags() & (Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE);
-        debug_assert_eq!(index, self.job.cell(ChunkId(packet.chunk())));
-        let sum = Repr {
-            kind: Kind::Sum,
+        self.write(Kind::Sum, outcome, cell, packet);
+        true
+    }
+
+    /// The UPDATE for the switch above, which knows this one by that number, that a switch of a tree makes of a chunk that is
+    /// complete here. Returns whether there is one.
+    pub fn make_update<T: AsRef<[u8]> + AsMut<[u8]>>(
+        &self,
+        outcome: Outcome,
+        child: WorkerId,
+        packet: &mut Packet<T>,
+    ) -> bool {
+        let cell = outcome.cell().and_then(|index| self.cell(index));
+        let Some(cell) = cell.filter(|cell| cell.contributors == self.complete) else {
+            return false;
+        };
+        self.write(Kind::Update, outcome, cell, packet);
+        packet.set_worker(child.0);
+        true
+    }
+
+    /// Flags that are the chunk's own.
+    const fn of_chunk() -> Flags {
+        Flags::from_bits(Flags::SCALE_ONLY.bits() | Flags::VERSION.bits() | Flags::PROBE.bits())
+    }
+
+    fn write<T: AsRef<[u8]> + AsMut<[u8]>>(
+        &self,
+        kind: Kind,
+        outcome: Outcome,
+        cell: CellView<'_>,
+        packet: &mut Packet<T>,
+    ) {
+        let again = match outcome {
+            // Whether it is complete.
+            Outcome::Probed(_) => cell.contributors == self.complete,
+            Outcome::Again(_) => true,
+            _ => false,
+        };
+        let from_chunk = packet.flags() & Self::of_chunk();
+        let repr = Repr {
+            kind,
             flags: (cell.flags | from_chunk).with(Flags::AGAIN, again),
             contributors: cell.contributors.0,
             next_scale: cell.next_scale,
             ..Repr::parse(packet)
         };
-        sum.emit(packet);
+        repr.emit(packet);
         packet.write_i32(cell.values.iter().copied());
-        true
     }
 }

@@ -4,29 +4,74 @@
 #![allow(unsafe_code)]
 
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::Values;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EthernetFrames, Mac};
+use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
+pyo3::create_exception!(
+    weir,
+    NonFinite,
+    PyRuntimeError,
+    "Some rank's values held NaN or infinity: the operation has no sums, at any rank."
+);
+
 /// A rank of a job, on an Ethernet interface.
 #[pyclass]
 struct Member {
     member: collective::Member,
+    rounding: Rounding,
+    spare: Arc<Spare>,
+    /// How frames come and go.
+    io: Io,
+    /// Why not by rings.
+    refused: Option<String>,
 }
 
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Pending>>,
+    spare: Arc<Spare>,
+}
+
+/// Bytes that are kept for values to come.
+const SPARE_LIMIT: usize = 256 << 20;
+
+/// Buffers whose sums were taken. A new one of a gradient's size comes from the kernel page by page, which takes longer than to
+/// fill it.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<f32>>>);
+
+impl Spare {
+    /// An empty buffer with room for so many: the smallest that there is, or a new one.
+    fn take(&self, length: usize) -> Vec<f32> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = kept.iter().enumerate();
+        let fits = fits.filter(|(_, buffer)| buffer.capacity() >= length);
+        match fits.min_by_key(|(_, buffer)| buffer.capacity()) {
+            Some((at, _)) => kept.swap_remove(at),
+            None => Vec::with_capacity(length),
+        }
+    }
+
+    /// Keeps a buffer, if there is room for it.
+    fn give(&self, mut buffer: Vec<f32>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = kept.iter().map(Vec::capacity).sum();
+        if size_of::<f32>() * (held + buffer.capacity()) <= SPARE_LIMIT {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
 }
 
 /// Where an interface is.
@@ -51,74 +96,210 @@ fn endpoint(interface: &str) -> PyResult<Endpoint> {
     })
 }
 
+/// A rank's part of a job, from Python's words.
+#[derive(Debug)]
+struct Joining<'a> {
+    interface: &'a str,
+    job: u16,
+    rank: u16,
+    ranks: u16,
+    window: u32,
+    /// Number among the children of its switch, how many those are, and how many the topmost switch has.
+    place: Option<(u16, u8, u8)>,
+    values_per_packet: u16,
+    first_chunk: u32,
+}
+
+impl Joining<'_> {
+    fn config(&self) -> PyResult<Config> {
+        let wrong = |told: String| Err(PyValueError::new_err(told));
+        let Joining { rank, ranks, .. } = *self;
+        if rank >= ranks {
+            return wrong(format!("rank {rank} of {ranks} ranks: ranks count from 0"));
+        }
+        let job = Job::new(JobConfig {
+            job: JobId(self.job),
+            workers: ranks,
+            window: self.window,
+            values_per_packet: self.values_per_packet,
+            values_per_round: 0,
+            first_chunk: ChunkId(self.first_chunk),
+        });
+        let job = job.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
+        if let Some((child, siblings, top)) = self.place {
+            setup.place = Place {
+                child: WorkerId(child),
+                siblings,
+                top,
+            };
+            if !setup.place.is_possible() {
+                return wrong(format!(
+                    "child {child} of {siblings}, and {top} at the top: no place among switches"
+                ));
+            }
+        }
+        Ok(Config {
+            setup,
+            me: endpoint(self.interface)?,
+            peers: Vec::new(),
+        })
+    }
+}
+
+/// Where an interface is, as the other ranks are to be told: `MAC/IPv4`.
+#[pyfunction]
+fn address(interface: &str) -> PyResult<String> {
+    Ok(endpoint(interface)?.to_string())
+}
+
+/// Asks the switch from which chunk number on its cells are free for a job. One rank does it, before any joins.
+#[pyfunction]
+#[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
+fn open_job(
+    py: Python<'_>,
+    interface: &str,
+    job: u16,
+    rank: u16,
+    ranks: u16,
+    window: u32,
+    place: Option<(u16, u8, u8)>,
+) -> PyResult<u32> {
+    let joining = Joining {
+        interface,
+        job,
+        rank,
+        ranks,
+        window,
+        place,
+        values_per_packet: 256,
+        first_chunk: 0,
+    };
+    let config = joining.config()?;
+    let (mut frames, _) = InterfaceFrames::open(interface, Io::Auto)?;
+    let first = py.detach(|| collective::open_job(&config, &mut frames));
+    Ok(first.map_err(told)?.0)
+}
+
 #[pymethods]
 impl Member {
-    /// Opens an interface, and joins a job that a switch has been told of.
+    /// Opens an interface, and joins a job that a switch has been told of. Values are rounded to the nearest, or by chance, of
+    /// which `stochastic` is the seed. `peers` are all ranks' addresses: a rank that does not answer the others for
+    /// `gone_after` seconds is gone.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, values_per_packet = 256))]
+    #[pyo3(signature = (
+        interface, job, rank, ranks, window, place = None, first_chunk = 0, peers = Vec::new(), gone_after = 5.0,
+        values_per_packet = 256, stochastic = None, io = "auto"
+    ))]
+    // They are Python's, which has names for them.
+    #[allow(clippy::too_many_arguments)]
     fn new(
         interface: &str,
         job: u16,
-        rank: u8,
-        ranks: u8,
+        rank: u16,
+        ranks: u16,
         window: u32,
+        place: Option<(u16, u8, u8)>,
+        first_chunk: u32,
+        peers: Vec<String>,
+        gone_after: f64,
         values_per_packet: u16,
+        stochastic: Option<u64>,
+        io: &str,
     ) -> PyResult<Member> {
-        if rank >= ranks {
-            let told = format!("rank {rank} of {ranks} ranks: ranks count from 0");
-            return Err(PyValueError::new_err(told));
-        }
-        let job = Job::new(JobConfig {
-            job: JobId(job),
-            workers: ranks,
+        let joining = Joining {
+            interface,
+            job,
+            rank,
+            ranks,
             window,
+            place,
             values_per_packet,
-            values_per_round: 0,
-            first_chunk: ChunkId(0),
-        });
-        let config = Config {
-            job: job.map_err(|error| PyValueError::new_err(error.to_string()))?,
-            rank: WorkerId(rank),
-            me: endpoint(interface)?,
-            retransmission: Retransmission::default(),
+            first_chunk,
         };
-        let frames = EthernetFrames::open(interface)?;
+        let mut config = joining.config()?;
+        let wrong = |told: String| PyValueError::new_err(told);
+        for peer in &peers {
+            let peer: Result<Endpoint, EndpointError> = peer.parse();
+            config
+                .peers
+                .push(peer.map_err(|error| wrong(error.to_string()))?);
+        }
+        if !peers.is_empty() {
+            if peers.len() != usize::from(ranks) {
+                return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
+            }
+            let after = Duration::try_from_secs_f64(gone_after)
+                .map_err(|error| wrong(error.to_string()))?;
+            config.setup.dead_after_ns = u64::try_from(after.as_nanos()).ok();
+        }
+        let io: Io = io.parse().map_err(PyValueError::new_err)?;
+        let (frames, refused) = InterfaceFrames::open(interface, io)?;
         Ok(Member {
+            io: frames.io(),
+            refused: refused.map(|error| error.to_string()),
+            spare: Arc::default(),
             member: collective::Member::start(config, frames)?,
+            rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
 
-    /// Sums values over all ranks: `length` of them from `address` on, int32 if they are `integers`, else float32. They are
-    /// copied before this returns.
-    fn all_reduce(&self, address: usize, length: usize, integers: bool) -> PyResult<Sums> {
-        if address == 0 || !address.is_multiple_of(4) {
-            return Err(PyValueError::new_err(
-                "values stand at a multiple of 4 bytes",
-            ));
-        }
+    /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
+    /// returns.
+    fn all_reduce(
+        &self,
+        address: usize,
+        length: usize,
+        dtype: &str,
+        average: bool,
+    ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
-        // lock is held.
+        // lock is held. Any bits are a value of each of these types.
         let values = unsafe {
-            match integers {
-                true => Values::Integers(
-                    std::slice::from_raw_parts(address as *const i32, length).to_vec(),
-                ),
-                false => Values::Floats(
-                    std::slice::from_raw_parts(address as *const f32, length).to_vec(),
-                ),
+            match dtype {
+                "float32" => Values::Floats(copied(address, length, self.spare.take(length))?),
+                "float16" => Values::Float16s(copied::<f16>(address, length, Vec::new())?),
+                "bfloat16" => Values::Bfloat16s(copied::<bf16>(address, length, Vec::new())?),
+                "int32" => Values::Integers(copied::<i32>(address, length, Vec::new())?),
+                "int8" => Values::Int8s(copied::<i8>(address, length, Vec::new())?),
+                _ => {
+                    let told = format!(
+                        "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
+                    );
+                    return Err(PyValueError::new_err(told));
+                }
             }
         };
-        let pending = self.member.all_reduce(values).map_err(told)?;
+        let reduction = Reduction {
+            average,
+            rounding: self.rounding,
+        };
+        let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
+            spare: Arc::clone(&self.spare),
         })
     }
 
-    /// Operations that are done, frames, bytes, frames sent again, probes, chunks whose exponent was guessed wrongly, timeouts.
-    fn counters(&self) -> [(&'static str, u64); 7] {
+    /// By which way frames come and go: `rings` or `pnet`.
+    #[getter]
+    fn io(&self) -> String {
+        self.io.to_string()
+    }
+
+    /// Why it is not `rings` that they come and go by, where these were wanted.
+    #[getter]
+    fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
+    /// again, probes, chunks whose exponent was guessed wrongly, timeouts.
+    fn counters(&self) -> [(&'static str, u64); 8] {
         let (counters, _) = self.member.counters();
         [
             ("operations", counters.operations),
+            ("non_finite", counters.non_finite),
             ("frames", counters.sent.frames),
             ("bytes", counters.sent.bytes),
             ("frames_again", counters.sent.retransmitted_frames),
@@ -131,8 +312,9 @@ impl Member {
 
 #[pymethods]
 impl Sums {
-    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given.
-    fn wait(&self, py: Python<'_>, address: usize, length: usize, seconds: f64) -> PyResult<()> {
+    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given. Gives what
+    /// they are off by at most.
+    fn wait(&self, py: Python<'_>, address: usize, length: usize, seconds: f64) -> PyResult<f64> {
         let pending = self
             .pending
             .lock()
@@ -142,29 +324,69 @@ impl Sums {
             pending.ok_or_else(|| PyRuntimeError::new_err("these sums were waited for before"))?;
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let values = py.detach(|| pending.wait(timeout)).map_err(told)?;
-        if values.len() != length || address == 0 || !address.is_multiple_of(4) {
-            return Err(PyValueError::new_err(
-                "the sums are as many as the values were",
-            ));
-        }
-        // SAFETY: the caller says that there is room for as many values there, which nobody else touches; both types have 4
-        // bytes, and `values` is memory of our own.
+        let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
+        // SAFETY: the caller says that there is room for `length` values of this type there, which nobody else touches.
         unsafe {
-            let to = address as *mut u8;
-            let from = match &values {
-                Values::Floats(values) => values.as_ptr().cast::<u8>(),
-                Values::Integers(values) => values.as_ptr().cast::<u8>(),
-            };
-            std::ptr::copy_nonoverlapping(from, to, 4 * length);
+            match &sums.values {
+                Values::Floats(values) => put(values, address, length)?,
+                Values::Float16s(values) => put(values, address, length)?,
+                Values::Bfloat16s(values) => put(values, address, length)?,
+                Values::Integers(values) => put(values, address, length)?,
+                Values::Int8s(values) => put(values, address, length)?,
+            }
         }
-        Ok(())
+        if let Values::Floats(values) = sums.values {
+            self.spare.give(values);
+        }
+        Ok(sums.error_bound)
     }
+}
+
+fn is_aligned<T>(address: usize) -> PyResult<()> {
+    if address == 0 || !address.is_multiple_of(align_of::<T>()) {
+        return Err(PyValueError::new_err(format!(
+            "values stand at a multiple of {} bytes",
+            align_of::<T>()
+        )));
+    }
+    Ok(())
+}
+
+/// A copy of values.
+///
+/// # Safety
+/// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
+unsafe fn copied<T: Copy>(
+    address: usize,
+    length: usize,
+    mut into: Vec<T>,
+) -> PyResult<Vec<T>> {
+    is_aligned::<T>(address)?;
+    // SAFETY: said above.
+    into.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const T, length) });
+    Ok(into)
+}
+
+/// Writes values.
+///
+/// # Safety
+/// There is room for `length` values of this type at `address`, if that is aligned, and nobody else touches it meanwhile.
+unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<()> {
+    is_aligned::<T>(address)?;
+    if values.len() != length {
+        return Err(PyValueError::new_err(
+            "the sums are as many as the values were",
+        ));
+    }
+    // SAFETY: said above; `values` is memory of our own.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, length) };
+    Ok(())
 }
 
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Timeout { .. } => PyTimeoutError::new_err(error.to_string()),
+        CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
         CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
@@ -174,6 +396,9 @@ fn told(error: CollectiveError) -> PyErr {
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(address, module)?)?;
+    module.add_function(wrap_pyfunction!(open_job, module)?)?;
     module.add_class::<Member>()?;
-    module.add_class::<Sums>()
+    module.add_class::<Sums>()?;
+    module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

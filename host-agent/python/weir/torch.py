@@ -5,67 +5,38 @@
 
     dist.init_process_group("weir")
 
-Sums (and averages) of float32, float16, bfloat16 and int32 go through the switch. What a switch cannot do goes
+Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch. What a switch cannot do goes
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
-The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS and
-WEIR_WINDOW. WEIR_INTERFACE names the interface, ``eth0`` without.
+The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
+WEIR_WINDOW and WEIR_PLACE. Five more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
+system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
+WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
+WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone.
 """
 
 import os
-import queue
-import threading
+import warnings
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
-from . import Member
+from . import NonFinite, _settings
+from ._join import join
+from ._work import Kept, Waiter, Work
 
-_SUMMED = (torch.float32, torch.float16, torch.bfloat16, torch.int32)
+_SUMMED = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+    torch.int8: "int8",
+}
 _C10D = torch._C._distributed_c10d
-
-
-def _job():
-    """The job of this host, as the environment has it; None if there is none."""
-    names = ("WEIR_JOB", "WEIR_RANK", "WEIR_RANKS", "WEIR_WINDOW")
-    values = [os.environ.get(name) for name in names]
-    if all(value is None for value in values):
-        return None
-    try:
-        return dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
-    except (TypeError, ValueError):
-        told = ", ".join(f"{name}={value}" for name, value in zip(names, values))
-        raise RuntimeError(f"weir: the environment names no job: {told}") from None
-
-
-def _raised(future):
-    """What a future holds; what failed is raised. In a callback that reaches those who wait in C++, too, as DDP does:
-    what `set_exception` leaves there is no exception to them."""
-    value = future.value()
-    if isinstance(value, Exception):
-        raise value
-    return value
-
-
-class _Waiter:
-    """A thread that waits for sums, in the order in which they come: that of the operations."""
-
-    def __init__(self):
-        self._waiting = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
-        self._thread.start()
-
-    def add(self, task, future):
-        self._waiting.put((task, future))
-
-    def _run(self):
-        while True:
-            task, future = self._waiting.get()
-            try:
-                future.set_result(task())
-            except Exception as error:  # noqa: BLE001: whoever waits is told
-                future.set_result(error)
+# Torch before 1.11 has no averages.
+_AVERAGE = getattr(dist.ReduceOp, "AVG", None)
 
 
 class WeirGroup(dist.ProcessGroup):
@@ -74,68 +45,104 @@ class WeirGroup(dist.ProcessGroup):
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self._timeout = timeout
-        self._gloo = dist.ProcessGroupGloo(dist.PrefixStore("weir/gloo", store), rank, size, timeout)
+        self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
-        self._waiter = None
-        job = _job()
+        # For what is not finite: apart from the other, since the thread that waits uses it beside the user's.
+        self._wide = None
+        self._kept = Kept()
+        self._waiter = Waiter()
+        job = _settings.job()
         # A group of fewer ranks than the job has is none that the switch knows.
         if job is not None and job["ranks"] == size and not _joined:
             if job["rank"] != rank:
                 raise RuntimeError(f"weir: this host is rank {job['rank']} of its job, and rank {rank} for torch")
-            interface = os.environ.get("WEIR_INTERFACE", "eth0")
-            self._member = Member(interface, job["job"], rank, size, job["window"])
-            self._waiter = _Waiter()
-            _joined.append(self._member)
+            self._join(store, job)
+
+    def _host_to_host(self, name, store):
+        return dist.ProcessGroupGloo(dist.PrefixStore(name, store), self.rank(), self.size(), self._timeout)
+
+    def _join(self, store, job):
+        seed, non_finite = _settings.numbers(store, self.rank(), self.size())
+        if non_finite == _settings.GLOO:
+            self._wide = self._host_to_host("weir/wide", store)
+        interface = os.environ.get("WEIR_INTERFACE", "eth0")
+        self._member = join(store, job, interface, seed)
+        if self._member.refused is not None:
+            warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
+        _joined.append(self._member)
 
     def getBackendName(self):
         return "weir"
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
-        return self._by_switch(tensors, opts) or self._gloo.allreduce(tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce, tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts=None):
         opts = opts or dist.AllreduceCoalescedOptions()
-        return self._by_switch(tensors, opts) or self._gloo.allreduce_coalesced(tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce_coalesced, tensors, opts)
 
     def _by_switch(self, tensors, opts):
         """The work, if the switch can do it."""
-        op = opts.reduceOp
-        averages = hasattr(dist.ReduceOp, "AVG") and op == dist.ReduceOp.AVG
-        summed = all(
-            tensor.device.type == "cpu" and tensor.dtype in _SUMMED and not tensor.is_sparse for tensor in tensors
-        )
-        is_sum = op == dist.ReduceOp.SUM or averages
-        if self._member is None or not summed or not is_sum:
+        averages = _averages(opts)
+        is_sum = averages or opts.reduceOp == dist.ReduceOp.SUM
+        if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
             return None
-        return self._sum(tensors, averages)
-
-    def _sum(self, tensors, averages):
-        begun = []
-        for tensor in tensors:
-            if tensor.numel() == 0:
-                continue
-            integers = tensor.dtype == torch.int32
-            flat = tensor.detach().contiguous().view(-1)
-            flat = flat if integers else flat.to(torch.float32)
-            begun.append((tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), integers)))
-        seconds = self._timeout.total_seconds()
-        size = self.size()
+        begun = [self._begin(tensor, averages) for tensor in tensors if tensor.numel() > 0]
 
         def finish():
-            for tensor, sums in begun:
-                integers = tensor.dtype == torch.int32
-                result = torch.empty(tensor.numel(), dtype=torch.int32 if integers else torch.float32)
-                sums.wait(result.data_ptr(), result.numel(), seconds)
-                if averages:
-                    result = result // size if integers else result / size
-                with torch.no_grad():
-                    tensor.copy_(result.view(tensor.shape))
-            return tensors
+            bounds = [self._finish(*one, averages) for one in begun]
+            return tensors, None if None in bounds else max(bounds, default=0.0)
 
-        future = torch.futures.Future()
-        self._waiter.add(finish, future)
-        return _C10D._create_work_from_future(future.then(_raised))
+        return self._work(finish)
+
+    def _begin(self, tensor, averages):
+        # In the order of its elements, wherever they stand: ranks may have them elsewhere.
+        flat = tensor.detach().contiguous()
+        dtype = _SUMMED[tensor.dtype]
+        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages)
+
+    def _finish(self, tensor, sums, averages):
+        """Puts the sums into the tensor, and gives what they are off by at most; None if they are Gloo's."""
+        own = tensor.detach()
+        flat = own if own.is_contiguous() else torch.empty(own.shape, dtype=own.dtype)
+        try:
+            bound = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
+        except NonFinite:
+            if self._wide is None:
+                raise
+            # The tensor is what it was. All ranks were told the same, so all come here, in the same order.
+            bound, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+            self._wide.allreduce([flat], dist.AllreduceOptions()).wait()
+            if averages:
+                flat /= self.size()
+        if flat is not own:
+            own.copy_(flat)
+        if bound is not None:
+            _bounds.append(max(bound, _bounds.pop()))
+        return bound
+
+    def _by_gloo(self, reduce, tensors, opts):
+        """The work, host to host. Averages are the sums', divided: Gloo has none."""
+        if not _averages(opts):
+            return reduce(tensors, opts)
+        sum_of = type(opts)()
+        sum_of.reduceOp, sum_of.timeout = dist.ReduceOp.SUM, opts.timeout
+        begun = reduce([tensor.detach() for tensor in tensors], sum_of)
+
+        def finish():
+            begun.wait()
+            for tensor in tensors:
+                is_whole = not (tensor.is_floating_point() or tensor.is_complex())
+                tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
+            return tensors, None
+
+        return self._work(finish)
+
+    def _work(self, finish):
+        work = Work(self._kept)
+        self._waiter.add(finish, work)
+        return work
 
     # What a switch cannot do.
 
@@ -167,13 +174,48 @@ class WeirGroup(dist.ProcessGroup):
         return self._gloo.barrier(opts or dist.BarrierOptions())
 
 
+def _averages(opts):
+    return _AVERAGE is not None and opts.reduceOp == _AVERAGE
+
+
+def _is_summed(tensor):
+    """Whether a switch can sum it."""
+    is_plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.dtype in _SUMMED
+    if is_plain and any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
+        raise ValueError("weir: some elements of this tensor are one in memory, so it cannot hold sums: clone it")
+    return is_plain
+
+
+def hook(group, bucket):
+    """A communication hook of DDP: a bucket's gradients are averaged while backward goes on with the next.
+
+    ``ddp.register_comm_hook(None, weir.torch.hook)``; in place of None a process group. Without it DDP divides the
+    gradients before they are summed, and rounds them once more.
+    """
+    work = dist.all_reduce(bucket.buffer(), op=_AVERAGE, group=group, async_op=True)
+    return work.get_future().then(lambda done: done.value()[0])
+
+
 # A process is one rank of one job, whatever groups it makes.
 _joined = []
+# The largest that a sum of this process may be off by.
+_bounds = [0.0]
+
+
+def io():
+    """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
+    return _joined[0].io if _joined else None
 
 
 def counters():
     """What this process has counted as a rank of its job; empty if it is none."""
     return dict(_joined[0].counters()) if _joined else {}
+
+
+def error_bound():
+    """What no value that the switch has summed for this process is off by more than. A work of its own has its own:
+    ``work.error_bound``, once it was waited for."""
+    return _bounds[0]
 
 
 def _create(store, rank, size, timeout):

@@ -20,7 +20,7 @@ pub struct JobArgs {
     pub job: u16,
     /// How many workers there are.
     #[arg(long)]
-    pub workers: u8,
+    pub workers: u16,
     /// How many chunks a worker may have under way; a power of two.
     #[arg(long, default_value_t = 16)]
     pub window: u32,
@@ -128,7 +128,7 @@ impl LinkArgs {
 pub struct WorkerArgs {
     /// Which worker this is, from 0.
     #[arg(long)]
-    pub rank: u8,
+    pub rank: u16,
     /// The server's Ethernet address.
     #[arg(long)]
     pub server_mac: Mac,
@@ -183,7 +183,7 @@ pub struct ServerArgs {
 pub struct ReferenceArgs {
     /// How many workers are played.
     #[arg(long)]
-    pub workers: u8,
+    pub workers: u16,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub recipe: Recipe,

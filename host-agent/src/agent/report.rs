@@ -79,7 +79,7 @@ impl SentReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Which worker.
-    pub rank: u8,
+    pub rank: u16,
     /// The SHA-256 of the weights that it received last.
     pub weights_sha256: String,
     /// What it sent.

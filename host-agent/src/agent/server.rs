@@ -111,7 +111,7 @@ pub fn run(
 /// What is done with a sum: its mean moves the weights, and the new weights are the answer.
 struct Training {
     sgd: Sgd,
-    workers: u8,
+    workers: u16,
     values_per_packet: usize,
     chunks_per_round: u64,
     applied: u64,
@@ -131,8 +131,9 @@ impl Apply for Training {
             values_per_packet,
             ..
         } = *self;
-        let mean =
-            |&sum: &i32| (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32;
+        let mean = |&sum: &i32| {
+            (dequantise(sum, chunk.exponent, workers.into()) / f64::from(workers)) as f32
+        };
         let start = chunk.index as usize * values_per_packet;
         answer.fill(0);
         let moved = self.sgd.step(start, chunk.sums.iter().map(mean));

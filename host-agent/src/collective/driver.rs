@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::Destination;
-use aggregation::rank::{Event, Rank, Values};
+use aggregation::job::WorkerId;
+use aggregation::rank::{Event, Rank, Setup, Sums};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{CollectiveError, Command, Config, Shared, Standing};
-use crate::frames::{Frames, build, group, open};
+use crate::frames::{Frames, asking, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -30,7 +31,7 @@ pub struct Driver<F> {
     shared: Arc<Shared>,
     origin: Instant,
     /// Who waits for which operation.
-    waiting: HashMap<u64, Sender<Result<Values, CollectiveError>>>,
+    waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
     payload: Vec<u8>,
     frame: Vec<u8>,
     foreign: u64,
@@ -45,8 +46,8 @@ impl<F: Frames + AsFd> Driver<F> {
         shared: Arc<Shared>,
     ) -> Driver<F> {
         Driver {
+            rank: Rank::new(config.setup),
             config,
-            rank: Rank::new(config.job, config.rank, config.retransmission),
             frames,
             commands,
             wake,
@@ -61,14 +62,15 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// Until the member is dropped, or something fails; then all who wait are told.
     pub fn run(mut self) {
-        if let Err(error) = self.serve() {
+        let ended = self.serve();
+        self.tell();
+        if let Err(error) = ended {
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
                 let _ = waiting.send(Err(error.clone()));
             }
             // Those that come later are told by their closed channel.
         }
-        self.tell();
     }
 
     fn serve(&mut self) -> Result<(), CollectiveError> {
@@ -98,7 +100,11 @@ impl<F: Frames + AsFd> Driver<F> {
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(Command { values, answer }) => match self.rank.submit(values) {
+                Ok(Command {
+                    values,
+                    reduction,
+                    answer,
+                }) => match self.rank.submit_as(values, reduction) {
                     Ok(operation) => {
                         self.waiting.insert(operation, answer);
                     }
@@ -113,16 +119,21 @@ impl<F: Frames + AsFd> Driver<F> {
     }
 
     fn transmit(&mut self) -> io::Result<()> {
-        let Config { me, job, .. } = self.config;
+        let me = self.config.me;
+        let Setup { job, rank, .. } = self.config.setup;
+        let now_ns = self.now_ns();
         loop {
-            let now_ns = self.now_ns();
             let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
-                return Ok(());
+                return self.frames.flush();
             };
             let to = match to {
-                Destination::All => group(job.id().0),
-                // Whoever asks the switch has the answer sent to itself.
-                Destination::Worker(_) | Destination::Server => me,
+                Destination::All => sum(job.id().0),
+                Destination::Worker(to) if to == rank => asking(job.id().0, me),
+                Destination::Worker(to) => match self.config.peers.get(usize::from(to.0)) {
+                    Some(peer) => *peer,
+                    None => continue,
+                },
+                Destination::Server => continue,
             };
             build(&mut self.frame, me, to, &self.payload);
             self.frames.send(&self.frame)?;
@@ -131,27 +142,33 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// How many frames came.
     fn receive(&mut self) -> io::Result<usize> {
-        for received in 0..BURST {
-            let now_ns = self.now_ns();
-            let Some(frame) = self.frames.receive(Duration::ZERO)? else {
-                return Ok(received);
-            };
-            match open(frame, self.config.me) {
+        let (now_ns, me) = (self.now_ns(), self.config.me);
+        let (rank, foreign, peers) = (&mut self.rank, &mut self.foreign, &self.config.peers);
+        self.frames
+            .receive_batch(BURST, &mut |frame| match open(frame, me) {
                 Some(payload) => {
-                    self.rank.handle_packet(now_ns, payload);
+                    rank.handle_packet(now_ns, payload);
                 }
-                None => self.foreign += 1,
-            }
-        }
-        Ok(BURST)
+                None => match refused(frame, me) {
+                    Some(host) => {
+                        let mut peers = (0..).zip(peers);
+                        if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
+                            rank.peer_gone(WorkerId(gone));
+                        }
+                    }
+                    None => *foreign += 1,
+                },
+            })
     }
 
     fn take_events(&mut self) -> Result<(), CollectiveError> {
         while let Some(event) = self.rank.poll_event() {
             match event {
-                Event::Done { operation, values } => {
+                Event::Done { operation, outcome } => {
+                    // Who has its sums finds them counted.
+                    self.tell();
                     if let Some(waiting) = self.waiting.remove(&operation) {
-                        let _ = waiting.send(Ok(values));
+                        let _ = waiting.send(outcome.map_err(CollectiveError::from));
                     }
                 }
                 Event::Failed(error) => return Err(error.into()),
@@ -162,8 +179,14 @@ impl<F: Frames + AsFd> Driver<F> {
 
     fn tell(&self) {
         let mut state = self.shared.lock();
-        state.counters = self.rank.counters();
+        let counters = self.rank.counters();
+        // The switch tells only who asks.
+        let may_stand = state.stands.is_some() || counters.probes > 0;
+        state.counters = counters;
         state.foreign = self.foreign;
+        if !may_stand {
+            return;
+        }
         let stands = self.rank.waits_for();
         let known = state.stands.map(|stands| (stands.chunk, stands.misses));
         if stands != known {

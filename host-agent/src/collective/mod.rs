@@ -4,6 +4,7 @@
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
 mod driver;
+mod opening;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,25 +13,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use aggregation::job::{ChunkId, Job, WorkerId, WorkerSet};
-use aggregation::rank::{RankCounters, RankError, SubmitError, Values};
-use aggregation::rto::Retransmission;
+use aggregation::job::{ChunkId, WorkerSet};
+use aggregation::rank::{
+    NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
+};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
 use driver::Driver;
 
+pub use opening::open_job;
+
 /// What a member needs to know.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// The job, as every rank has it.
-    pub job: Job,
-    /// Which rank this is.
-    pub rank: WorkerId,
+    /// The job, and which of its ranks this is.
+    pub setup: Setup,
     /// Where it is.
     pub me: Endpoint,
-    /// When it asks again.
-    pub retransmission: Retransmission,
+    /// Where all ranks are, by number: those who miss each other ask. Empty if [`Setup::dead_after_ns`] is `None`.
+    pub peers: Vec<Endpoint>,
 }
 
 /// Why an operation has no sums.
@@ -39,9 +41,15 @@ pub enum CollectiveError {
     /// The rank gave up.
     #[error(transparent)]
     Rank(#[from] RankError),
+    /// Some rank's values are not finite. All ranks are told so of this operation, and go on with the next.
+    #[error(transparent)]
+    NonFinite(#[from] NonFinite),
     /// The operation was not taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),
+    /// The job did not begin.
+    #[error(transparent)]
+    Opening(#[from] OpeningError),
     /// The network interface failed.
     #[error("the network interface failed: {0}")]
     Io(Arc<io::Error>),
@@ -86,13 +94,13 @@ fn waiting(stands: Option<Standing>) -> String {
 /// Sums that are to come.
 #[derive(Debug)]
 pub struct Pending {
-    sums: Receiver<Result<Values, CollectiveError>>,
+    sums: Receiver<Result<Sums, CollectiveError>>,
     shared: Arc<Shared>,
 }
 
 impl Pending {
     /// Waits for the sums, but not longer than that.
-    pub fn wait(self, timeout: Duration) -> Result<Values, CollectiveError> {
+    pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         match self.sums.recv_timeout(timeout) {
             Ok(sums) => sums,
             Err(RecvTimeoutError::Timeout) => Err(CollectiveError::Timeout {
@@ -123,7 +131,8 @@ impl Shared {
 
 struct Command {
     values: Values,
-    answer: Sender<Result<Values, CollectiveError>>,
+    reduction: Reduction,
+    answer: Sender<Result<Sums, CollectiveError>>,
 }
 
 /// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
@@ -141,6 +150,7 @@ impl Member {
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
     ) -> io::Result<Member> {
+        let rank = config.setup.rank;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -152,7 +162,7 @@ impl Member {
             Arc::clone(&wake),
             Arc::clone(&shared),
         );
-        let thread = std::thread::Builder::new().name(format!("weir rank {}", config.rank.0));
+        let thread = std::thread::Builder::new().name(format!("weir rank {}", rank.0));
         Ok(Member {
             commands: Some(commands),
             wake,
@@ -163,9 +173,22 @@ impl Member {
 
     /// Gives values to be summed over all ranks.
     pub fn all_reduce(&self, values: Values) -> Result<Pending, CollectiveError> {
+        self.all_reduce_as(values, Reduction::default())
+    }
+
+    /// The same, averaged or rounded otherwise.
+    pub fn all_reduce_as(
+        &self,
+        values: Values,
+        reduction: Reduction,
+    ) -> Result<Pending, CollectiveError> {
         let (answer, sums) = mpsc::channel();
         let commands = self.commands.as_ref().ok_or(CollectiveError::Closed)?;
-        let sent = commands.send(Command { values, answer });
+        let sent = commands.send(Command {
+            values,
+            reduction,
+            answer,
+        });
         sent.map_err(|_| CollectiveError::Closed)?;
         // Full only if it was written to 2⁶⁴ times: it wakes then, too.
         let _ = self.wake.write(1);

@@ -21,8 +21,7 @@ pub struct EthernetFrames {
     receiver: Box<dyn DataLinkReceiver>,
     /// The socket that pnet owns, once more, to wait for it: pnet's own timeout is fixed when the channel is opened.
     socket: OwnedFd,
-    /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
-    _port: Option<UdpSocket>,
+    _quiet: Quiet,
 }
 
 impl EthernetFrames {
@@ -51,16 +50,11 @@ impl EthernetFrames {
         let Channel::Ethernet(sender, receiver) = datalink::channel(&interface, config)? else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        // Refused where somebody else has the port; then the kernel answers nothing either.
-        let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).ok();
-        if let Some(port) = &port {
-            let _ = setsockopt(port, sockopt::RcvBuf, &0);
-        }
         Ok(EthernetFrames {
             sender,
             receiver,
             socket: waiting,
-            _port: port,
+            _quiet: quiet(),
         })
     }
 
@@ -95,6 +89,21 @@ impl Frames for EthernetFrames {
         }
         self.take()
     }
+}
+
+/// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
+pub(super) struct Quiet {
+    _port: Option<UdpSocket>,
+}
+
+/// Makes the kernel quiet in the current network namespace.
+pub(super) fn quiet() -> Quiet {
+    // Refused where somebody else has the port; then the kernel answers nothing either.
+    let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).ok();
+    if let Some(port) = &port {
+        let _ = setsockopt(port, sockopt::RcvBuf, &0);
+    }
+    Quiet { _port: port }
 }
 
 /// Whether a later try may succeed.

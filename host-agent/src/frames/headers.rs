@@ -92,6 +92,31 @@ pub fn group(job: u16) -> Endpoint {
     }
 }
 
+/// Whom a frame is addressed to that the switches are to sum, for all workers of the job: what comes of it goes to the
+/// [`group`]. Another Ethernet address, so that switches which do not sum know up from down.
+pub fn sum(job: u16) -> Endpoint {
+    beside_group(job, 0x02)
+}
+
+/// Whom a frame of `me` is addressed to that asks the switches that sum: what comes of it goes back to `me`.
+pub fn asking(job: u16, me: Endpoint) -> Endpoint {
+    Endpoint {
+        ip: me.ip,
+        ..beside_group(job, 0x06)
+    }
+}
+
+/// The group's address with another first byte.
+fn beside_group(job: u16, first: u8) -> Endpoint {
+    let Endpoint { mac, ip } = group(job);
+    let [_, rest @ ..] = mac.0;
+    let [a, b, c, d, e] = rest;
+    Endpoint {
+        mac: Mac([first, a, b, c, d, e]),
+        ip,
+    }
+}
+
 /// Puts the headers in front of an aggregation frame. `frame`'s former content is dropped.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.clear();
@@ -183,6 +208,33 @@ fn internet_checksum(bytes: &[u8]) -> u16 {
 
 fn mac_addr(mac: Mac) -> MacAddr {
     mac.0.into()
+}
+
+/// A host that says that nobody there takes aggregation frames: the ICMP message "port unreachable" (RFC 792) about one of
+/// ours.
+pub fn refused(frame: &[u8], me: Endpoint) -> Option<Ipv4Addr> {
+    const PORT_UNREACHABLE: (u8, u8) = (3, 3);
+    /// Type, code, checksum, and four bytes that are not used.
+    const ICMP_LEN: usize = 8;
+    let ethernet = EthernetPacket::new(frame)?;
+    let ip = Ipv4Packet::new(frame.get(ETHERNET_LEN..)?)?;
+    let is_ours = ethernet.get_ethertype() == EtherTypes::Ipv4
+        && ethernet.get_destination() == mac_addr(me.mac)
+        && ip.get_destination() == me.ip
+        && ip.get_next_level_protocol() == IpNextHeaderProtocols::Icmp;
+    let header_len = usize::from(ip.get_header_length()) * 4;
+    let icmp = frame.get(ETHERNET_LEN + header_len..)?;
+    if !is_ours || (*icmp.first()?, *icmp.get(1)?) != PORT_UNREACHABLE {
+        return None;
+    }
+    let about = Ipv4Packet::new(icmp.get(ICMP_LEN..)?)?;
+    let about_len = usize::from(about.get_header_length()) * 4;
+    let udp = icmp.get(ICMP_LEN + about_len..)?;
+    let to_port = u16::from_be_bytes([*udp.get(2)?, *udp.get(3)?]);
+    let is_about_us = about.get_source() == me.ip
+        && about.get_next_level_protocol() == IpNextHeaderProtocols::Udp
+        && to_port == wire::UDP_PORT;
+    is_about_us.then(|| about.get_destination())
 }
 
 #[cfg(test)]

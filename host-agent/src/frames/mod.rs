@@ -3,25 +3,46 @@
 mod cable;
 mod ethernet;
 mod headers;
+mod interface;
+mod ring;
 
 use std::io;
 use std::time::Duration;
 
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
-pub use headers::{Endpoint, EndpointError, Mac, build, group, open};
+pub use headers::{Endpoint, EndpointError, Mac, asking, build, group, open, refused, sum};
+pub use interface::{InterfaceFrames, Io};
+pub use ring::RingFrames;
 
 /// The longest frame that is received.
 pub const FRAME_LIMIT: usize = 65_536;
 
 /// A way for frames to come and go.
 pub trait Frames {
-    /// Sends a frame. A frame that a full queue refuses is lost, as on any wire; that is no error.
+    /// Takes a frame for sending; may keep it until [`flush`](Self::flush). A frame that a full queue refuses is lost, as on any
+    /// wire; that is no error.
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
+
+    /// Sends what was kept.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Waits for a frame, but not longer than `timeout`, and gives it; `None` if none came.
     /// An interruption by a signal ends the wait early.
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>>;
+
+    /// Hands over frames that have come, up to `most`, and says how many; does not wait.
+    fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        for taken in 0..most {
+            match self.receive(Duration::ZERO)? {
+                Some(frame) => take(frame),
+                None => return Ok(taken),
+            }
+        }
+        Ok(most)
+    }
 }
 
 impl<F: Frames + ?Sized> Frames for Box<F> {
@@ -29,8 +50,16 @@ impl<F: Frames + ?Sized> Frames for Box<F> {
         (**self).send(frame)
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
+    }
+
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         (**self).receive(timeout)
+    }
+
+    fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        (**self).receive_batch(most, take)
     }
 }
 

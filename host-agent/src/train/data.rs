@@ -49,9 +49,9 @@ pub enum DataError {
     #[error("worker {rank} of {workers} has no sample")]
     EmptyShard {
         /// The worker.
-        rank: u8,
+        rank: u16,
         /// How many there are.
-        workers: u8,
+        workers: u16,
     },
     /// A batch of nothing.
     #[error("a batch needs at least one sample")]
@@ -105,8 +105,8 @@ impl Batches {
     /// The batches of one worker.
     pub fn new(
         training_samples: usize,
-        rank: u8,
-        workers: u8,
+        rank: u16,
+        workers: u16,
         size: usize,
         seed: u64,
     ) -> Result<Batches, DataError> {

@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 /// Trains in one process.
-pub fn reference_run(recipe: &Recipe, workers: u8) -> Result<Outcome, DataError> {
+pub fn reference_run(recipe: &Recipe, workers: u16) -> Result<Outcome, DataError> {
     let digits = Digits::load()?;
     let mut batches = (0..workers)
         .map(|rank| {
@@ -85,7 +85,7 @@ fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
     (0..blocks[0].len())
         .map(|index| {
             let sum: i64 = quantised.iter().map(|block| block[index]).sum();
-            (sum as f64 * bound / limit / workers) as f32
+            (sum as f64 * (bound / limit) / workers) as f32
         })
         .collect()
 }

@@ -42,10 +42,10 @@ pub use repr::Repr;
 pub const UDP_PORT: u16 = 22_341;
 
 /// The protocol version that this crate speaks, in the high four bits of the first byte.
-pub const PROTOCOL_VERSION: u8 = 1;
+pub const PROTOCOL_VERSION: u8 = 2;
 
 /// Bytes of the header, without values.
-pub const HEADER_LEN: usize = 20;
+pub const HEADER_LEN: usize = 24;
 
 /// Bytes of one value.
 pub const VALUE_LEN: usize = 4;
@@ -56,11 +56,17 @@ pub const VALUES_PER_PACKET: usize = 256;
 /// Bytes of a full packet of the shipped P4 programs, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
 
-/// Ranks that fit the contributor bitmap.
-pub const MAX_WORKERS: u8 = 32;
+/// Workers, or switches below, that one switch sums: they fit the contributor bitmap.
+pub const MAX_CHILDREN: u8 = 64;
+
+/// Workers of a job.
+pub const MAX_WORKERS: u16 = 1024;
 
 /// The addressee of a RESULT that is meant for every worker.
-pub const ALL_WORKERS: u8 = 0xFF;
+pub const ALL_WORKERS: u16 = 0x3FF;
+
+/// What a frame says that was sent so often before, or more often.
+pub const MAX_TRANSMISSION: u8 = 63;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,6 +78,10 @@ pub enum Kind {
     Sum = 2,
     /// The server's answer to a completed chunk; at once the acknowledgement.
     Result = 3,
+    /// One rank asks another: do you have the sum of this chunk?
+    Ask = 4,
+    /// The answer of a rank that has not: I am here.
+    Here = 5,
 }
 
 impl Kind {
@@ -81,6 +91,8 @@ impl Kind {
             1 => Some(Self::Update),
             2 => Some(Self::Sum),
             3 => Some(Self::Result),
+            4 => Some(Self::Ask),
+            5 => Some(Self::Here),
             _ => None,
         }
     }

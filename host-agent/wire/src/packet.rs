@@ -1,6 +1,6 @@
 //! The header as a view of bytes.
 
-use crate::{Error, Flags, HEADER_LEN, Kind, PROTOCOL_VERSION, VALUE_LEN};
+use crate::{Error, Flags, HEADER_LEN, Kind, MAX_TRANSMISSION, PROTOCOL_VERSION, VALUE_LEN};
 
 /// Where each field lies; `docs/protocol.md` is the table.
 mod field {
@@ -11,13 +11,16 @@ mod field {
     pub const JOB: Range<usize> = 2..4;
     pub const CHUNK: Range<usize> = 4..8;
     pub const SLOT: Range<usize> = 8..10;
-    pub const WORKER: usize = 10;
-    pub const TRANSMISSION: usize = 11;
-    pub const CONTRIBUTORS: Range<usize> = 12..16;
-    pub const SCALE: usize = 16;
-    pub const NEXT_SCALE: usize = 17;
-    pub const COUNT: Range<usize> = 18..20;
+    /// The worker's ten bits, and six of the transmission.
+    pub const WORKER_TRANSMISSION: Range<usize> = 10..12;
+    pub const CONTRIBUTORS: Range<usize> = 12..20;
+    pub const SCALE: usize = 20;
+    pub const NEXT_SCALE: usize = 21;
+    pub const COUNT: Range<usize> = 22..24;
 }
+
+/// Bits of the transmission, beside the worker's.
+const TRANSMISSION_BITS: u32 = 6;
 
 /// A view of a frame, from the aggregation header on.
 ///
@@ -120,19 +123,21 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u16_at(field::SLOT)
     }
 
-    /// UPDATE: the sender. SUM: who completed it or asked for it. RESULT: the addressee.
-    pub fn worker(&self) -> u8 {
-        self.u8_at(field::WORKER)
+    /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
+    /// addressee. ASK, HERE: the sender's rank.
+    pub fn worker(&self) -> u16 {
+        self.u16_at(field::WORKER_TRANSMISSION) >> TRANSMISSION_BITS
     }
 
-    /// How often this frame was sent before, saturating.
+    /// How often this frame was sent before, saturating at [`MAX_TRANSMISSION`].
     pub fn transmission(&self) -> u8 {
-        self.u8_at(field::TRANSMISSION)
+        self.u8_at(field::WORKER_TRANSMISSION.start + 1) & MAX_TRANSMISSION
     }
 
-    /// The ranks that the values include, a bitmap.
-    pub fn contributors(&self) -> u32 {
-        self.u32_at(field::CONTRIBUTORS)
+    /// Whose values are included, a bitmap.
+    pub fn contributors(&self) -> u64 {
+        let (bytes, _) = self.buffer.as_ref()[field::CONTRIBUTORS].as_chunks::<8>();
+        u64::from_be_bytes(bytes[0])
     }
 
     /// The biased exponent of the values.
@@ -205,18 +210,21 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.put(field::SLOT, &slot.to_be_bytes());
     }
 
-    /// Sets the worker.
-    pub fn set_worker(&mut self, worker: u8) {
-        self.buffer.as_mut()[field::WORKER] = worker;
+    /// Sets the worker, of which the field has ten bits.
+    pub fn set_worker(&mut self, worker: u16) {
+        let both = worker << TRANSMISSION_BITS | u16::from(self.transmission());
+        self.put(field::WORKER_TRANSMISSION, &both.to_be_bytes());
     }
 
-    /// Sets how often the frame was sent before.
+    /// Sets how often the frame was sent before; more than [`MAX_TRANSMISSION`] is that.
     pub fn set_transmission(&mut self, transmission: u8) {
-        self.buffer.as_mut()[field::TRANSMISSION] = transmission;
+        let both =
+            self.worker() << TRANSMISSION_BITS | u16::from(transmission.min(MAX_TRANSMISSION));
+        self.put(field::WORKER_TRANSMISSION, &both.to_be_bytes());
     }
 
     /// Sets the contributors.
-    pub fn set_contributors(&mut self, contributors: u32) {
+    pub fn set_contributors(&mut self, contributors: u64) {
         self.put(field::CONTRIBUTORS, &contributors.to_be_bytes());
     }
 

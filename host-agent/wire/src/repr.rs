@@ -15,12 +15,13 @@ pub struct Repr {
     pub chunk: u32,
     /// The slot.
     pub slot: u16,
-    /// UPDATE: the sender. SUM: who completed it or asked for it. RESULT: the addressee.
-    pub worker: u8,
-    /// How often this frame was sent before, saturating.
+    /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
+    /// addressee. ASK, HERE: the sender's rank.
+    pub worker: u16,
+    /// How often this frame was sent before, saturating at [`MAX_TRANSMISSION`](crate::MAX_TRANSMISSION).
     pub transmission: u8,
-    /// The ranks that the values include, a bitmap.
-    pub contributors: u32,
+    /// Whose values are included, a bitmap.
+    pub contributors: u64,
     /// The biased exponent of the values.
     pub scale: u8,
     /// The biased exponent wanted for the chunk one window later.

@@ -5,16 +5,22 @@ use wire::{Error, Flags, HEADER_LEN, Kind, Packet, Repr};
 
 fn repr() -> impl Strategy<Value = Repr> {
     let head = (
-        prop::sample::select(vec![Kind::Update, Kind::Sum, Kind::Result]),
+        prop::sample::select(vec![
+            Kind::Update,
+            Kind::Sum,
+            Kind::Result,
+            Kind::Ask,
+            Kind::Here,
+        ]),
         any::<u8>(),
         any::<u16>(),
         any::<u32>(),
         any::<u16>(),
     );
     let tail = (
-        any::<u8>(),
-        any::<u8>(),
-        any::<u32>(),
+        0..=wire::ALL_WORKERS,
+        0..=wire::MAX_TRANSMISSION,
+        any::<u64>(),
         any::<u8>(),
         any::<u8>(),
         0..=300u16,
@@ -42,17 +48,34 @@ fn repr() -> impl Strategy<Value = Repr> {
 #[test]
 fn every_field_lies_where_the_protocol_says() {
     let bytes = [
-        0x12, 0x83, // version 1, SUM; VERSION | AGAIN | NON_FINITE
-        0x01, 0x02, // job
-        0x03, 0x04, 0x05, 0x06, // chunk
-        0x07, 0x08, // slot
-        0x09, // worker
-        0x0A, // transmission
-        0x0B, 0x0C, 0x0D, 0x0E, // contributors
-        0x0F, // scale
-        0x10, // next_scale
-        0x00, 0x01, // count
-        0xFF, 0xFF, 0xFF, 0xFE, // -2
+        0x22,
+        0x83, // version 2, SUM; VERSION | AGAIN | NON_FINITE
+        0x01,
+        0x02, // job
+        0x03,
+        0x04,
+        0x05,
+        0x06, // chunk
+        0x07,
+        0x08, // slot
+        0b1000_0010,
+        0b01_001010, // worker, transmission
+        0x0B,
+        0x0C,
+        0x0D,
+        0x0E,
+        0x0F,
+        0x10,
+        0x11,
+        0x12, // contributors
+        0x13, // scale
+        0x14, // next_scale
+        0x00,
+        0x01, // count
+        0xFF,
+        0xFF,
+        0xFF,
+        0xFE, // -2
         0x00, // padding
     ];
     let packet = Packet::new_checked(&bytes[..]).unwrap();
@@ -62,11 +85,11 @@ fn every_field_lies_where_the_protocol_says() {
         job: 0x0102,
         chunk: 0x0304_0506,
         slot: 0x0708,
-        worker: 9,
+        worker: 0b10_0000_1001,
         transmission: 10,
-        contributors: 0x0B0C_0D0E,
-        scale: 15,
-        next_scale: 16,
+        contributors: 0x0B0C_0D0E_0F10_1112,
+        scale: 19,
+        next_scale: 20,
         count: 1,
     };
     assert_eq!(Repr::parse(&packet), repr);
@@ -81,35 +104,35 @@ fn every_field_lies_where_the_protocol_says() {
         1,
         "values past the count are not written"
     );
-    assert_eq!(emitted, bytes[..24]);
+    assert_eq!(emitted, bytes[..28]);
 }
 
 #[test]
 fn the_frame_sizes_are_the_documented_ones() {
     let ethernet_ip_udp = 14 + 20 + 8;
-    assert_eq!(ethernet_ip_udp + wire::FULL_LEN, 1086);
-    assert_eq!(ethernet_ip_udp + HEADER_LEN, 62);
+    assert_eq!(ethernet_ip_udp + wire::FULL_LEN, 1090);
+    assert_eq!(ethernet_ip_udp + HEADER_LEN, 66);
     assert_eq!(wire::UDP_PORT.to_be_bytes(), *b"WE");
 }
 
 #[test]
 fn bad_bytes_are_named() {
     assert_eq!(
-        Packet::new_checked([0x11; 19]).unwrap_err(),
-        Error::Truncated { have: 19, need: 20 }
+        Packet::new_checked([0x21; 23]).unwrap_err(),
+        Error::Truncated { have: 23, need: 24 }
     );
-    let mut bytes = [0; 24];
-    bytes[0] = 0x21;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Version(2));
-    bytes[0] = 0x14;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(4));
-    bytes[0] = 0x10;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
+    let mut bytes = [0; 28];
     bytes[0] = 0x11;
-    bytes[19] = 2;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Version(1));
+    bytes[0] = 0x26;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(6));
+    bytes[0] = 0x20;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
+    bytes[0] = 0x21;
+    bytes[23] = 2;
     assert_eq!(
         Packet::new_checked(bytes).unwrap_err(),
-        Error::Truncated { have: 24, need: 28 }
+        Error::Truncated { have: 28, need: 32 }
     );
 }
 
@@ -151,10 +174,10 @@ proptest! {
     fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200), steer in any::<bool>()) {
         // Pure noise rarely gets past the first byte.
         if steer && !bytes.is_empty() {
-            bytes[0] = 0x10 | (bytes[0] % 4);
+            bytes[0] = 0x20 | (bytes[0] % 6);
         }
-        if steer && bytes.len() > 19 {
-            bytes[18] = 0;
+        if steer && bytes.len() > 23 {
+            bytes[22] = 0;
         }
         if let Ok(packet) = Packet::new_checked(&bytes[..]) {
             let repr = Repr::parse(&packet);

@@ -354,6 +354,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         ring: RingOptions {
             slots: args.receive_queue,
             qdisc_bypass: args.qdisc_bypass,
+            ..RingOptions::default()
         },
     };
     let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();

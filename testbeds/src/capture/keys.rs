@@ -22,7 +22,7 @@ pub struct AggregationKey {
     /// The slot's version.
     pub version: bool,
     /// The worker that the frame is from or to.
-    pub worker: u8,
+    pub worker: u16,
     /// How often the frame was sent before.
     pub transmission: u8,
 }
@@ -159,8 +159,8 @@ pub(super) mod tests {
             transmission: 2,
         };
         assert_eq!(aggregation_key(&frame), Some(expected));
-        assert_eq!(aggregation_key(&frame[..62]), Some(expected));
-        for short in 0..62 {
+        assert_eq!(aggregation_key(&frame[..42 + HEADER_LEN]), Some(expected));
+        for short in 0..42 + HEADER_LEN {
             assert_eq!(aggregation_key(&frame[..short]), None, "{short}");
         }
     }

@@ -150,6 +150,7 @@ fn program() -> Result<Switch> {
         let key = [
             job.clone(),
             (aggregate::KEY_WORKER, Match::exact(w)),
+            (aggregate::KEY_PROBE, Match::exact(0)),
             (aggregate::KEY_PORT, Match::exact(w)),
         ];
         switch.insert_entry(&entry(
@@ -179,7 +180,7 @@ fn place(frame: &mut [u8], chunk: u32) {
 
 /// An UPDATE of chunk 0 (docs/protocol.md).
 fn update(worker: u32, numbers: &mut Numbers) -> Vec<u8> {
-    let payload = 20 + 4 * VALUES as u16;
+    let payload = 24 + 4 * VALUES as u16;
     let w = worker as u8;
     let mut f = SERVER_MAC.to_be_bytes()[2..].to_vec();
     f.extend([2, 0, 0, 0, 0, w, 0x08, 0x00, 0x45, 0]);
@@ -187,10 +188,11 @@ fn update(worker: u32, numbers: &mut Numbers) -> Vec<u8> {
     f.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, w, 10, 0, 1, 1]);
     f.extend([0x30, 0x39, 0x57, 0x45]);
     f.extend((8 + payload).to_be_bytes());
-    f.extend([0xbe, 0xef, 0x11, 0]);
+    f.extend([0xbe, 0xef, 0x21, 0]);
     f.extend(JOB.to_be_bytes());
-    f.extend([0, 0, 0, 0, 0, 0, w, 0]);
-    f.extend((1u32 << worker).to_be_bytes());
+    f.extend([0, 0, 0, 0, 0, 0]);
+    f.extend((worker as u16 * 64).to_be_bytes());
+    f.extend((1u64 << worker).to_be_bytes());
     f.extend([128, 120 + w]);
     f.extend((VALUES as u16).to_be_bytes());
     for _ in 0..VALUES {

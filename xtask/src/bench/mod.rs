@@ -1,9 +1,12 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
 //! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
+//! `quantise`: values into frames, beside memcpy.
+//! `allreduce`: sums by the switch beside Gloo's.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
 mod aggregate;
+mod allreduce;
 mod between;
 mod bmv2;
 mod clock;
@@ -16,6 +19,7 @@ mod lateness;
 mod load;
 mod lpm;
 mod qq;
+mod quantise;
 mod router;
 mod row;
 mod support;
@@ -31,7 +35,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -75,6 +79,9 @@ const BENCHES: &[Bench] = &[
     (idle::NAMES, |_| idle::run()),
 ];
 
+/// Those of `quantise`.
+const OF_NUMBERS: &[Bench] = &[(quantise::NAMES, |_| quantise::run())];
+
 /// Measures everything; `Ok(false)` if a goal was missed.
 pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "lateness" {
@@ -91,12 +98,19 @@ pub fn run(args: &Args) -> Result<bool> {
         }
         return Ok(rows.iter().all(Row::ok));
     }
+    if args.subject == "allreduce" {
+        return allreduce(args);
+    }
     if cfg!(debug_assertions) {
         return as_shipped(args);
     }
     let wanted = |name: &&str| name.contains(&args.row);
     let mut rows = Vec::new();
-    for (names, bench) in BENCHES {
+    let benches = match args.subject.as_str() {
+        "quantise" => OF_NUMBERS,
+        _ => BENCHES,
+    };
+    for (names, bench) in benches {
         if names.iter().any(wanted) {
             eprintln!("measuring {} …", names.join(", "));
             rows.extend(bench(args)?.into_iter().filter(|r| wanted(&r.name)));
@@ -123,6 +137,25 @@ fn faults(args: &Args) -> Result<bool> {
         );
     }
     let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// All-reduces, by what is built for it.
+fn allreduce(args: &Args) -> Result<bool> {
+    let wanted = |name: &str| name.contains(&args.row);
+    // In a namespace `row` is what the process is to do there.
+    if veth::role().is_none() && !allreduce::names().into_iter().any(wanted) {
+        bail!(
+            "no row is called {}; they are {}",
+            args.row,
+            allreduce::names().join(", ")
+        );
+    }
+    let rows = allreduce::run(&wanted)?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

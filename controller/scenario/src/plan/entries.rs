@@ -11,6 +11,7 @@ use super::place::{Placement, Point};
 use super::{PlannedFlow, TargetModel, Unit, engine};
 use crate::decision::{self, Draws, Words};
 use crate::effect::Duplicate;
+use crate::job::Job;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
 use crate::names::{JOB, forward, group, lease, timeline};
@@ -345,6 +346,11 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         },
     };
     let to_group = |mac, group| entry(mac, forward::MULTICAST, forward::GROUP, group);
+    let to_port_it_came_by = |mac| {
+        let mut back = entry(mac, forward::BACK, "", 0);
+        back.action.params.clear();
+        back
+    };
     let mut entries = Vec::new();
     for host in &scenario.topology.hosts {
         if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
@@ -359,6 +365,26 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     entries.push(to_group(Mac::BROADCAST, group::FLOOD));
     for (number, _) in job_ports(scenario, switch) {
         entries.push(to_group(Mac::of_job(number), group::of_job(number)));
+    }
+    for job in &scenario.jobs {
+        if ports_of(scenario, job, switch).is_none() {
+            continue;
+        }
+        // What is to be summed, and who asks of it, goes up, until a switch sums it.
+        let (sum, question) = (Mac::of_sum(job.number), Mac::of_question(job.number));
+        match (
+            job.on(switch),
+            scenario.topology.next_hop(switch, job.top()),
+        ) {
+            (Some(_), _) => {
+                entries.push(to_group(sum, group::of_job(job.number)));
+                entries.push(to_port_it_came_by(question));
+            }
+            (None, Some(up)) => entries.extend(
+                [sum, question].map(|mac| entry(mac, forward::UNICAST, forward::PORT, up.number)),
+            ),
+            (None, None) => {}
+        }
     }
     entries
 }
@@ -386,32 +412,43 @@ fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
 /// By job, the ports of a switch that its sums, or its server's results, leave by.
 fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
     let topology = &scenario.topology;
-    let sorted = |ports: &mut dyn Iterator<Item = u32>| {
-        let mut ports: Vec<u32> = ports.collect();
-        ports.sort_unstable();
-        ports.dedup();
-        ports
-    };
-    let mut all = Vec::new();
     if let Some(Workload::Training(training)) = &scenario.workload {
         let workers = training.workers.iter().filter(|worker| {
             let path = topology.path(&training.server, worker);
             path.is_some_and(|path| path.contains(&switch))
         });
         let ports = workers.filter_map(|worker| topology.next_hop(switch, worker));
-        all.push((JOB, sorted(&mut ports.map(|port| port.number))));
-    } else {
-        let here = scenario.jobs.iter().filter(|job| job.on == switch);
-        all.extend(here.map(|job| {
-            let ports = job
-                .ranks
-                .iter()
-                .filter_map(|rank| topology.next_hop(switch, rank));
-            (job.number, sorted(&mut ports.map(|port| port.number)))
-        }));
+        let ports = sorted(ports.map(|port| port.number));
+        return (!ports.is_empty())
+            .then_some((JOB, ports))
+            .into_iter()
+            .collect();
     }
-    all.retain(|(_, ports)| !ports.is_empty());
-    all
+    let jobs = scenario.jobs.iter();
+    jobs.filter_map(|job| ports_of(scenario, job, switch))
+        .collect()
+}
+
+/// The ports by which a switch leads down to ranks of a job; `None` if it does not stand between any and the topmost switch.
+fn ports_of(scenario: &Scenario, job: &Job, switch: &str) -> Option<(u16, Vec<u32>)> {
+    if let Some(Workload::Training(_)) = &scenario.workload {
+        return None;
+    }
+    let topology = &scenario.topology;
+    let below = job.ranks.iter().filter(|rank| {
+        let way = topology.way_up(rank, job.top());
+        way.is_some_and(|way| way.contains(&switch))
+    });
+    let ports = below.filter_map(|rank| topology.next_hop(switch, rank));
+    let ports = sorted(ports.map(|port| port.number));
+    (!ports.is_empty()).then_some((job.number, ports))
+}
+
+fn sorted(ports: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut ports: Vec<u32> = ports.collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
 }
 
 pub(super) fn groups(

@@ -246,13 +246,14 @@ fn switch_plan(
         }
     }
     let groups = entries::groups(scenario, name, target);
-    let sums = aggregates(scenario, name);
+    let sums = scenario.sums(name);
     let before_sum = before_sum::of_switch(scenario, name, &units, target).filter(|_| sums);
     if sums && before_sum.is_none() {
         before_sum::check(sink, scenario, name, &units, target);
     }
     if sums {
         cut::check(sink, scenario, name, &units, target);
+        check_children(sink, scenario, name, target);
     }
     let values = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
@@ -286,8 +287,19 @@ fn switch_plan(
     }
 }
 
-fn aggregates(scenario: &Scenario, switch: &str) -> bool {
-    scenario.aggregator() == Some(switch)
+/// Refuses more children than the target's bitmaps have bits.
+fn check_children(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
+    for job in &scenario.jobs {
+        let children = job.on(switch).map_or(0, |summing| summing.children.len());
+        if children > target.sum_children {
+            let message = format!(
+                "switch `{switch}` sums {children} ranks and switches of job `{}`, and this target sums at most {}",
+                job.name, target.sum_children
+            );
+            sink.error(Code::Capacity, job.span, message)
+                .hint("name switches below it in `on`, the topmost first");
+        }
+    }
 }
 
 /// Flows that a fault acts on here, then the protected ones whose packets pass here.

@@ -52,14 +52,17 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
 
 /// What an aggregating switch takes in does not come out: no reading of its frames is told from another.
 fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
-    let Some(aggregator) = scenario.aggregator() else {
-        return;
-    };
-    let planned = plan.switch(aggregator).into_iter();
-    for planned in planned.flat_map(|switch| &switch.triggers) {
+    let summing = plan
+        .switches
+        .iter()
+        .filter(|switch| scenario.sums(&switch.name));
+    for (switch, planned) in summing.flat_map(|switch| {
+        let triggers = switch.triggers.iter();
+        triggers.map(move |trigger| (switch, trigger))
+    }) {
         let message = format!(
-            "captures cannot prove trigger `{}` on switch `{aggregator}`, which aggregates: what it takes in does not come out",
-            planned.name
+            "captures cannot prove trigger `{}` on switch `{}`, which aggregates: what it takes in does not come out",
+            planned.name, switch.name
         );
         let span = scenario.triggers[planned.index].span;
         sink.error(Code::Unprovable, span, message)
@@ -111,7 +114,7 @@ impl<'a> Point<'a> {
 
     /// An aggregating switch takes frames in and sends others out.
     fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
-        if scenario.aggregator() != Some(self.switch) {
+        if !scenario.sums(self.switch) {
             return false;
         }
         let message = format!(

@@ -3,6 +3,7 @@
 use parser_gen::FrameValues;
 use serde::Serialize;
 
+use crate::job::MAX_CHILDREN;
 use crate::names;
 
 /// What the plan assumes of a switch.
@@ -28,6 +29,8 @@ pub struct TargetModel {
     pub time_bits: u32,
     /// The largest aggregation frames that it sums in one pass.
     pub frame_values: FrameValues,
+    /// So many children a switch can sum: the bits of its bitmap.
+    pub sum_children: usize,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
     /// Whether checksums over what changes can be mended.
@@ -75,6 +78,7 @@ impl TargetModel {
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V256,
+        sum_children: MAX_CHILDREN,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -101,6 +105,7 @@ impl TargetModel {
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V256,
+        sum_children: MAX_CHILDREN,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -140,6 +145,8 @@ impl TargetModel {
         draw_bits: 16,
         time_bits: 32,
         frame_values: FrameValues::V32,
+        // A word of a stateful ALU.
+        sum_children: 32,
         compares_deadlines: false,
         mends_checksums: false,
         frame_values_beside_faults: None,

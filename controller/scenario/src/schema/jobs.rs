@@ -11,11 +11,11 @@ const WINDOW: u32 = 256;
 pub(super) static JOB: Object = Object {
     what: "a job",
     keys: &[
-        needed("ranks", Shape::Names, "hosts, 1 to 32, by rank"),
+        needed("ranks", Shape::Names, "hosts, 1 to 1024, by rank"),
         may(
             "on",
-            Shape::Name,
-            "the switch that sums; the only one there is",
+            Shape::Names,
+            "switches that sum, the topmost first; the only one there is",
         ),
         may(
             "window",
@@ -30,7 +30,7 @@ pub(super) static JOB: Object = Object {
 pub(crate) struct RawJob {
     pub name: Spanned<String>,
     pub ranks: Vec<Spanned<String>>,
-    pub on: Option<Spanned<String>>,
+    pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
 }
 
@@ -56,7 +56,7 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     let ranks = fields.get("ranks");
     let ranks = ranks.and_then(|node| reader::names(sink, node, "a host"));
     let on = fields.get("on");
-    let on = on.map(|node| reader::name(sink, node, "a switch"));
+    let on = on.map(|node| reader::names(sink, node, "a switch"));
     let window = match fields.get("window") {
         Some(node) => {
             let window = reader::integer(sink, node, "`window`", 1..=u64::from(SLOTS))?;
@@ -76,9 +76,9 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         return None;
     }
     let on = match on {
-        None => None,
+        None => Vec::new(),
         // What is no name was told.
-        Some(on) => Some(on?),
+        Some(on) => on?,
     };
     is_good.then(|| RawJob {
         name: Spanned::new(entry.key.clone(), entry.key_span),

@@ -134,7 +134,7 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
         assert_table(
             forward::TABLE,
             &[forward::KEY],
-            &[forward::UNICAST, forward::MULTICAST],
+            &[forward::UNICAST, forward::MULTICAST, forward::BACK],
         );
         assert_eq!(parameters(&info, forward::UNICAST), [forward::PORT].into());
         assert_eq!(
@@ -144,7 +144,7 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
         assert_table(
             aggregate::JOBS,
             &[aggregate::KEY_JOB],
-            &[aggregate::AGGREGATE_JOB],
+            &[aggregate::AGGREGATE_JOB, aggregate::AGGREGATE_PART],
         );
         let members = [
             aggregate::KEY_JOB,
@@ -160,6 +160,13 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
             aggregate::SLOT_MASK,
         ];
         assert_eq!(parameters(&info, aggregate::AGGREGATE_JOB), of_a_job.into());
+        let of_a_part = of_a_job
+            .into_iter()
+            .chain([aggregate::UP_PORT, aggregate::UP_WORKER]);
+        assert_eq!(
+            parameters(&info, aggregate::AGGREGATE_PART),
+            of_a_part.collect()
+        );
         assert_eq!(
             parameters(&info, aggregate::MEMBER),
             [aggregate::WORKER_BIT].into()

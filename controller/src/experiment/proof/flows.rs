@@ -78,7 +78,6 @@ fn followed(scenario: &Scenario) -> Vec<&str> {
 pub fn count(
     scenario: &Scenario,
     evidence: &Evidence,
-    aggregator: Option<&str>,
     changed: &Changed,
 ) -> (BTreeMap<String, FlowCount>, Vec<(String, Throughput)>) {
     let recordings = &evidence.recordings;
@@ -91,8 +90,7 @@ pub fn count(
     for flow in &scenario.flows {
         let mut own = carried.iter_mut().find(|(declared, _)| *declared == flow.declared);
         let on_path = flow.paths.iter().map(|path| {
-            let sums = |switch: &String| Some(switch.as_str()) == aggregator;
-            if path.switches.iter().any(sums) {
+            if path.switches.iter().any(|switch| scenario.sums(switch)) {
                 return None;
             }
             let (first, last) = path.switches.first().zip(path.switches.last())?;

@@ -185,7 +185,6 @@ pub fn prove(
     scenario: &Scenario,
     plan: &Plan,
     evidence: &Evidence,
-    aggregator: Option<&str>,
 ) -> Proof {
     let mut losses = loss::of_recordings(&evidence.recordings);
     losses.extend(evidence.losses.iter().cloned());
@@ -204,7 +203,7 @@ pub fn prove(
             strays.insert(switch.name.clone(), witness.testify(&counted, &mut seen));
         }
     }
-    let (flows, throughput) = flows::count(scenario, evidence, aggregator, &seen.changed);
+    let (flows, throughput) = flows::count(scenario, evidence, &seen.changed);
     Proof {
         flows,
         throughput,

@@ -59,7 +59,8 @@ fn every_rule_is_needed() {
             | Rule::Window
             | Rule::Told
             | Rule::Repeat
-            | Rule::Admission => false,
+            | Rule::Admission
+            | Rule::Peers => false,
             Rule::None => unreachable!("it is none"),
         };
         let is_as_expected = match &wrong {

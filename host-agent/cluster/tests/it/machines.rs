@@ -12,11 +12,11 @@ use wire::{Flags, Kind, Packet, Repr};
 
 const MS: u64 = 1_000_000;
 
-fn job(workers: u8, window: u32, values: usize) -> Job {
+fn job(workers: u16, window: u32, values: usize) -> Job {
     Job::new(config(workers, window, values)).unwrap()
 }
 
-fn config(workers: u8, window: u32, values: usize) -> JobConfig {
+fn config(workers: u16, window: u32, values: usize) -> JobConfig {
     JobConfig {
         job: JobId(1),
         workers,
@@ -49,7 +49,7 @@ fn answer(update: &[u8]) -> Vec<u8> {
 #[test]
 fn settings_that_are_no_job_are_refused() {
     assert_eq!(Job::new(config(0, 1, 2)), Err(JobError::Workers(0)));
-    assert_eq!(Job::new(config(33, 1, 2)), Err(JobError::Workers(33)));
+    assert_eq!(Job::new(config(1025, 1, 2)), Err(JobError::Workers(1025)));
     assert_eq!(Job::new(config(1, 3, 2)), Err(JobError::Window(3)));
     assert_eq!(Job::new(config(1, 0, 2)), Err(JobError::Window(0)));
     assert_eq!(
@@ -375,7 +375,7 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
             job: 1,
             chunk,
             slot: 0,
-            worker,
+            worker: u16::from(worker),
             transmission: 0,
             contributors: 3,
             scale: if scale_only { 0 } else { 140 },

@@ -17,9 +17,9 @@ fn chaotic(seed: u64) -> Config {
     let pick = |what: u64, options: u64| drawn::pick(seed, 0x10B, what, options);
     let workers = match pick(1, 100) {
         0..=4 => 1,
-        5..=92 => 2 + pick(2, 7) as u8,
-        93..=97 => 9 + pick(2, 8) as u8,
-        _ => 17 + pick(2, 16) as u8,
+        5..=92 => 2 + pick(2, 7) as u16,
+        93..=97 => 9 + pick(2, 8) as u16,
+        _ => 17 + pick(2, 16) as u16,
     };
     let mode = if pick(3, 3) == 0 {
         Mode::Direct
@@ -260,7 +260,7 @@ impl<S: SwitchModel> SwitchModel for Noisy<S> {
         let mut foreign = payload.to_vec();
         Packet::new_unchecked(&mut foreign[..]).set_job(8);
 
-        let rank = (heard % u64::from(self.job.workers())) as u8;
+        let rank = (heard % u64::from(self.job.workers())) as u16;
         for (to, kind) in [
             (Node::Server, self.to_server),
             (Node::Worker(WorkerId(rank)), Kind::Result),

@@ -10,7 +10,7 @@ use aggregation::{JobId, WorkerId};
 use cluster::{Config, Faults, SlotSwitch, SwitchModel, WorkerEnd};
 use wire::{Flags, Kind, Packet, Repr};
 
-fn job(workers: u8, window: u32) -> Job {
+fn job(workers: u16, window: u32) -> Job {
     let mut config = Config::new(0, workers, Mode::Switch).job;
     config.job = JobId(7);
     config.window = window;
@@ -18,7 +18,7 @@ fn job(workers: u8, window: u32) -> Job {
     Job::new(config).unwrap()
 }
 
-fn update(job: &Job, worker: u8, chunk: u32, values: [i32; 2]) -> Vec<u8> {
+fn update(job: &Job, worker: u16, chunk: u32, values: [i32; 2]) -> Vec<u8> {
     let chunk = ChunkId(chunk);
     let repr = Repr {
         kind: Kind::Update,
@@ -30,7 +30,7 @@ fn update(job: &Job, worker: u8, chunk: u32, values: [i32; 2]) -> Vec<u8> {
         transmission: 0,
         contributors: WorkerSet::only(WorkerId(worker)).0,
         scale: 127,
-        next_scale: worker,
+        next_scale: worker as u8,
         count: 2,
     };
     let mut bytes = vec![0; repr.buffer_len()];
@@ -166,7 +166,10 @@ fn chunk_0_is_a_chunk_like_any_other() {
 fn bytes_have_one_order() {
     let job = job(1, 1);
     let frame = update(&job, 0, 0x0000_0000, [0x0102_0304, -2]);
-    assert_eq!(frame[20..], [1, 2, 3, 4, 0xFF, 0xFF, 0xFF, 0xFE]);
+    assert_eq!(
+        frame[wire::HEADER_LEN..],
+        [1, 2, 3, 4, 0xFF, 0xFF, 0xFF, 0xFE]
+    );
     let config = Config::new(4, 2, Mode::Switch);
     let mut little = Mutant::new(Job::new(config.job).unwrap(), Defect::LittleEndian);
     let report = run_with(&config, &mut little);
@@ -203,10 +206,10 @@ fn degree_1_does_not_add_to_stale_data() {
 #[test]
 fn sums_cannot_overflow() {
     let largest = [f32::MAX, -f32::MAX];
-    for workers in 1..=32u8 {
+    for workers in [1u16, 2, 3, 31, 32, 63, 64] {
         let job = job(workers, 1);
         let exponent = Exponent::of(&largest).unwrap();
-        let q: Vec<i32> = quantise(&largest, exponent, workers).collect();
+        let q: Vec<i32> = quantise(&largest, exponent, workers.into()).collect();
         let mut slots = SlotTable::new(job);
         let mut outcome = Outcome::Stale;
         for worker in 0..workers {
@@ -223,7 +226,7 @@ fn sums_cannot_overflow() {
                 .collect::<Vec<_>>(),
             [exact, -exact]
         );
-        assert!(q[0] <= limit(workers) && exact <= i64::from(i32::MAX));
+        assert!(q[0] <= limit(workers.into()) && exact <= i64::from(i32::MAX));
     }
 }
 

@@ -60,9 +60,12 @@ pub struct Lane {
     pub last_order: u64,
     /// Chunks sent after the last transmission and answered before this one.
     pub overtaken: u32,
-    pub asked_early: bool,
+    /// How often was asked for that reason, since this rank sent anything of its own: each time waits for twice as many.
+    pub asked_early: u32,
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
+    /// The switch has told that others are missing.
+    pub waits: bool,
 }
 
 impl Lane {
@@ -86,8 +89,9 @@ impl Lane {
             first_order: 0,
             last_order: 0,
             overtaken: 0,
-            asked_early: false,
+            asked_early: 0,
             misses: WorkerSet::EMPTY,
+            waits: false,
         }
     }
 
@@ -104,8 +108,9 @@ impl Lane {
         self.transmissions = 0;
         self.timeouts = 0;
         self.silences = 0;
-        self.asked_early = false;
+        self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
+        self.waits = false;
     }
 
     /// The item is done: the next one has the next number of the slot.

@@ -14,13 +14,19 @@
 //!
 //! Nobody sends values twice because of somebody else's loss: who waits for too long asks the switch by a short *probe*, which
 //! the switch sends back with whom the chunk misses. Complete: the sum is fetched. Without me: my values are sent again.
-//! Without others: I wait.
+//! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
+//! does not answer is gone.
+//!
+//! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
+//! are sent again: the answer names the child of that switch which asked.
 //!
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
 mod lane;
+mod opening;
 mod operation;
 mod outcome;
+mod peers;
 mod state;
 
 use std::collections::VecDeque;
@@ -28,14 +34,18 @@ use std::collections::VecDeque;
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::Destination;
-use crate::job::{ChunkId, Job, WorkerId, WorkerSet};
-use crate::quantise::{Exponent, dequantise, quantise};
+use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
+use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Attempt, Lane, LaneState, Send};
 use operation::{Chunk, Operation};
+use peers::{Kept, Peers, Word};
 
-pub use operation::Values;
-pub use outcome::{Event, RankCounters, RankError, Received, SubmitError};
+pub use crate::quantise::rounding::Rounding;
+pub use half::{bf16, f16};
+pub use opening::{Opening, OpeningError};
+pub use operation::{Reduction, Values};
+pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
 /// that which binary32 would keep; beyond, the chunk is sent once more.
@@ -43,12 +53,56 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// What a rank is told before it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// The job, which all ranks know alike.
+    pub job: Job,
+    /// Which rank this is.
+    pub rank: WorkerId,
+    /// Where it stands among the switches.
+    pub place: Place,
+    /// When it asks again.
+    pub retransmission: Retransmission,
+    /// After how long a rank that does not answer another is gone. `None` where ranks cannot ask each other.
+    pub dead_after_ns: Option<u64>,
+}
+
+impl Setup {
+    /// A rank of a job that one switch sums, and that asks nobody else.
+    pub fn under_one_switch(job: Job, rank: WorkerId, retransmission: Retransmission) -> Self {
+        Self {
+            job,
+            rank,
+            place: Place::under_one_switch(&job, rank),
+            retransmission,
+            dead_after_ns: None,
+        }
+    }
+}
+
+/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
+/// Transmissions that are remembered: one under way for each lane, and as many that are over.
+const SENT_PER_LANE: usize = 2;
+
+/// Whether a transmission is its lane's last, and not answered.
+fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
+    let lane = &lanes[usize::from(slot)];
+    lane.state == LaneState::InFlight && lane.last_order == order
+}
+
 /// One rank of a job.
 #[derive(Debug, Clone)]
 pub struct Rank {
     job: Job,
     rank: WorkerId,
+    place: Place,
     config: Retransmission,
+    /// `None` where they cannot be asked.
+    peers: Option<Peers>,
+    /// By lane.
+    kept: Vec<Kept>,
     rtt: RttEstimator,
     /// Those that are not done, the oldest first.
     operations: VecDeque<Operation>,
@@ -59,6 +113,9 @@ pub struct Rank {
     /// Lanes that have something to send.
     queue: VecDeque<u16>,
     next_order: u64,
+    /// Transmissions in their order, and by which lane. What is no lane's last any more, or was answered, goes when it has come
+    /// to the front: then who was overtaken is known by a look at the front.
+    sent: VecDeque<(u64, u16)>,
     /// No lane times out before.
     earliest_ns: u64,
     events: VecDeque<Event>,
@@ -67,14 +124,27 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// A rank to which nothing was given yet. `rank` must be below the job's number of workers.
-    pub fn new(job: Job, rank: WorkerId, config: Retransmission) -> Self {
+    /// A rank to which nothing was given yet. Its number must be below the job's number of workers.
+    pub fn new(setup: Setup) -> Self {
+        let Setup {
+            job,
+            rank,
+            place,
+            retransmission: config,
+            dead_after_ns,
+        } = setup;
         debug_assert!(rank.0 < job.workers());
+        let window = job.window() as usize;
         let lanes = (0..u64::from(job.window())).map(Lane::first);
+        let peers =
+            dead_after_ns.map(|after| Peers::new(rank, job.workers(), after, 4 * window + 64));
         Self {
             job,
             rank,
+            place,
             config,
+            kept: vec![Kept::default(); if peers.is_some() { window } else { 0 }],
+            peers,
             rtt: RttEstimator::new(config),
             operations: VecDeque::new(),
             submitted: 0,
@@ -82,6 +152,7 @@ impl Rank {
             lanes: lanes.collect(),
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
+            sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
             earliest_ns: u64::MAX,
             events: VecDeque::new(),
             failed: false,
@@ -97,6 +168,11 @@ impl Rank {
     /// Takes values to be summed over all ranks, and gives the operation's number. Every rank must submit operations of the same
     /// kinds and lengths in the same order.
     pub fn submit(&mut self, values: Values) -> Result<u64, SubmitError> {
+        self.submit_as(values, Reduction::default())
+    }
+
+    /// The same, averaged or rounded otherwise.
+    pub fn submit_as(&mut self, values: Values, reduction: Reduction) -> Result<u64, SubmitError> {
         if self.failed {
             return Err(SubmitError::Failed);
         }
@@ -104,7 +180,7 @@ impl Rank {
             return Err(SubmitError::Empty);
         }
         let id = self.submitted;
-        let operation = Operation::new(&self.job, id, self.items, values);
+        let operation = Operation::new(&self.job, id, self.items, values, reduction);
         self.submitted += 1;
         self.items += operation.items();
         self.operations.push_back(operation);
@@ -136,14 +212,22 @@ impl Rank {
         if lane.state != LaneState::Idle || lane.item >= self.items {
             return;
         }
-        let scale = match self.chunk_of(lane.item) {
-            Some((operation, chunk)) => match chunk {
-                Chunk::ScaleOnly => Exponent::ZERO,
-                Chunk::Values(_) if operation.is_integer() => Exponent::ZERO,
-                Chunk::Values(_) if operation.is_long() => lane.agreed,
-                Chunk::Values(_) => lane.guess(),
-            },
-            None => return,
+        let Some((at, item)) = self.locate(lane.item) else {
+            return;
+        };
+        let window = u64::from(self.job.window());
+        let operation = &mut self.operations[at];
+        let said = if operation.is_long() {
+            item + window
+        } else {
+            item
+        };
+        operation.read_exponents(&self.job, said);
+        let scale = match operation.chunk(item) {
+            Chunk::ScaleOnly => Exponent::ZERO,
+            Chunk::Values(_) if operation.is_integer() => Exponent::ZERO,
+            Chunk::Values(_) if operation.is_long() => lane.agreed,
+            Chunk::Values(_) => lane.guess(),
         };
         self.lanes[slot].start(scale);
         self.enqueue(slot, Send::Values);
@@ -204,8 +288,9 @@ impl Rank {
             }
             lane.overtaken = 0;
             lane.transmissions += 1;
-            self.next_order += 1;
             self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            self.remember_sent(slot);
+            self.next_order += 1;
             self.write(slot, what, previous, buffer);
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
@@ -214,7 +299,55 @@ impl Rank {
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
-        None
+        let (to, word) = self.peers.as_mut()?.next_word()?;
+        self.write_word(word, buffer);
+        self.counters.sent.count(buffer.len(), false);
+        self.counters.words += 1;
+        Some(Destination::Worker(to))
+    }
+
+    fn write_word(&self, word: Word, buffer: &mut Vec<u8>) {
+        let (kind, chunk, kept) = match word {
+            Word::Ask(chunk) => (Kind::Ask, chunk, None),
+            Word::Here(chunk) => (Kind::Here, chunk, None),
+            Word::Sum(lane) => {
+                let kept = &self.kept[lane];
+                (
+                    Kind::Sum,
+                    self.job.chunk(kept.sequence.unwrap_or_default()),
+                    Some(kept),
+                )
+            }
+        };
+        let near = self.lanes[self.lane_of(chunk)].sequence;
+        let sequence = self.job.sequence_near(near, chunk).unwrap_or_default();
+        let mut repr = self.job.header(kind, sequence, true);
+        repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
+        repr.worker = self.rank.0;
+        if let Some(kept) = kept {
+            repr.flags = Flags::from_bits(kept.flags) | Flags::AGAIN;
+            repr.scale = kept.scale;
+            repr.next_scale = kept.next_scale;
+            repr.contributors = self.place.complete().0;
+            repr.count = kept.values.len() as u16;
+        }
+        buffer.clear();
+        buffer.resize(repr.buffer_len(), 0);
+        let mut packet = Packet::new_unchecked(&mut buffer[..]);
+        repr.emit(&mut packet);
+        if let Some(kept) = kept {
+            packet.write_i32(kept.values.iter().copied());
+        }
+    }
+
+    /// A lane has sent. One that waits for long may hold back at the front what others sent since: then that is sorted out, so
+    /// that no more is kept than the window allows.
+    fn remember_sent(&mut self, slot: usize) {
+        if self.sent.len() == SENT_PER_LANE * self.lanes.len() {
+            let lanes = &self.lanes;
+            self.sent.retain(|sent| is_under_way(lanes, *sent));
+        }
+        self.sent.push_back((self.next_order, slot as u16));
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
@@ -235,13 +368,13 @@ impl Rank {
             .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
             .with(Flags::PROBE, is_probe);
-        repr.worker = self.rank.0;
+        repr.worker = self.place.child.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
-        repr.scale = lane.scale.bits();
         if is_probe {
             repr.count = 0;
         } else {
-            repr.contributors = WorkerSet::only(self.rank).0;
+            repr.scale = lane.scale.bits();
+            repr.contributors = WorkerSet::only(self.place.child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
         buffer.clear();
@@ -251,15 +384,10 @@ impl Rank {
         let (Some(operation), Chunk::Values(index), false) = (operation, chunk, is_probe) else {
             return;
         };
-        match operation.values(&self.job, index) {
-            operation::Slice::Integers(values) => {
-                packet.write_i32(values.iter().copied());
-            }
-            // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
-            operation::Slice::Floats(values) if wants.is_some_and(|wants| wants <= lane.scale) => {
-                packet.write_i32(quantise(values, lane.scale, self.job.workers()));
-            }
-            operation::Slice::Floats(_) => {}
+        // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
+        if wants.is_some_and(|wants| wants <= lane.scale) {
+            let draws = operation.draws(self.rank.0.into(), lane.item);
+            operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
         }
     }
 
@@ -270,7 +398,7 @@ impl Rank {
             Err(_) => Received::Malformed,
         };
         match received {
-            Received::Answer | Received::Told => {}
+            Received::Answer | Received::Told | Received::Word => {}
             Received::Duplicate => self.counters.duplicates += 1,
             Received::NotOurs => self.counters.not_ours += 1,
             Received::Malformed => self.counters.malformed += 1,
@@ -280,11 +408,19 @@ impl Rank {
 
     fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
-        if repr.kind != Kind::Sum || repr.job != self.job.id().0 {
+        // One that has given up answers nobody: those who wait for it are to know.
+        if repr.job != self.job.id().0 || self.failed {
             return Received::NotOurs;
         }
         let chunk = ChunkId(repr.chunk);
         let slot = self.lane_of(chunk);
+        match repr.kind {
+            Kind::Sum => {}
+            Kind::Ask | Kind::Here => {
+                return self.receive_word(repr.kind, WorkerId(repr.worker), slot, chunk);
+            }
+            Kind::Update | Kind::Result => return Received::NotOurs,
+        }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
             return Received::Malformed;
@@ -298,15 +434,20 @@ impl Rank {
         }
         let contributors = WorkerSet(repr.contributors);
         let is_of_chunk = repr.slot == self.job.slot(chunk).0
-            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0
-            && contributors.without(self.job.everyone()).is_empty();
+            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0;
         if !is_of_chunk {
             return Received::Malformed;
         }
-        let is_complete = contributors == self.job.everyone();
+        let is_complete = contributors == self.place.complete();
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
-        if repr.flags.contains(Flags::PROBE) && !(is_complete && scale_only) {
-            return self.told(now_ns, slot, contributors);
+        if repr.flags.contains(Flags::PROBE) {
+            if repr.scale != 0 {
+                self.fail(RankError::Superseded { chunk });
+                return Received::Told;
+            }
+            if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
+                return self.told(now_ns, slot, &repr);
+            }
         }
         let count = match scale_only {
             true => 0,
@@ -335,21 +476,95 @@ impl Rank {
         (from_first & (self.job.window() - 1)) as usize
     }
 
-    /// What the switch says to a probe.
-    fn told(&mut self, now_ns: u64, slot: usize, contributors: WorkerSet) -> Received {
+    /// What a switch says to a probe.
+    fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
+        let present = WorkerSet(repr.contributors);
+        let asked_by = WorkerId(repr.worker);
         let lane = &mut self.lanes[slot];
         lane.silences = 0;
-        lane.misses = self.job.everyone().without(contributors);
-        if lane.misses.is_empty() {
+        if repr.flags.contains(Flags::AGAIN) {
+            lane.misses = WorkerSet::EMPTY;
+            lane.asked_early = 0;
             self.enqueue(slot, Send::Fetch);
-        } else if lane.misses.contains(self.rank) {
-            self.enqueue(slot, Send::Values);
-        } else {
-            // Others are to come: one asks again, ever less often.
-            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            return Received::Told;
         }
+        // In a tree a rank does not know which switch answered, nor who is below it.
+        if self.place.is_flat(&self.job) {
+            lane.misses = self.place.complete().without(present);
+        }
+        lane.waits = true;
+        if !present.contains(asked_by) {
+            // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
+            // not help.
+            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
+            if !is_for_others || lane.timeouts > 1 {
+                lane.asked_early = 0;
+                self.enqueue(slot, Send::Values);
+                return Received::Told;
+            }
+        }
+        // Others are to come: one asks again, ever less often.
+        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+        self.ask_others(now_ns, slot);
         Received::Told
+    }
+
+    /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.
+    fn ask_others(&mut self, now_ns: u64, slot: usize) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        let lane = &self.lanes[slot];
+        let chunk = self.job.chunk(lane.sequence);
+        let is_flat = self.place.is_flat(&self.job);
+        let oldest = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.state == LaneState::InFlight && lane.waits)
+            .map(|lane| lane.first_order)
+            .min();
+        let misses = lane.misses.without(WorkerSet::only(self.rank));
+        if !is_flat {
+            for _ in 0..4.min(self.job.workers() - 1) {
+                // One that does not answer may have left, with all its sums.
+                let peer = peers.in_turn();
+                peers.say(peer, Word::Ask(chunk));
+            }
+        } else if oldest == Some(lane.first_order) {
+            for peer in misses.iter() {
+                peers.ask(now_ns, peer, chunk);
+            }
+        } else if let Some(peer) = misses
+            .iter()
+            .nth(lane.timeouts as usize % misses.len().max(1))
+        {
+            peers.ask(now_ns, peer, chunk);
+        }
+    }
+
+    /// Another rank asks, or has answered.
+    fn receive_word(
+        &mut self,
+        kind: Kind,
+        from: WorkerId,
+        slot: usize,
+        chunk: ChunkId,
+    ) -> Received {
+        let near = self.lanes[slot].sequence;
+        let asked = self.job.sequence_near(near, chunk);
+        let Some(peers) = &mut self.peers else {
+            return Received::NotOurs;
+        };
+        if kind == Kind::Here {
+            peers.heard(from);
+            return Received::Word;
+        }
+        peers.say(from, Word::Here(chunk));
+        if asked.is_some() && self.kept[slot].sequence == asked {
+            peers.say(from, Word::Sum(slot));
+        }
+        Received::Word
     }
 
     /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
@@ -364,6 +579,14 @@ impl Rank {
         let chunk = operation.chunk(index);
         let (is_integer, is_long) = (operation.is_integer(), operation.is_long());
         let window = u64::from(self.job.window());
+        if let Some(kept) = self.kept.get_mut(slot) {
+            kept.sequence = Some(lane.sequence);
+            kept.flags = repr.flags.with(Flags::PROBE, false).bits();
+            kept.scale = scale.bits();
+            kept.next_scale = repr.next_scale;
+            kept.values.clear();
+            kept.values.extend(packet.values_i32());
+        }
         let Chunk::Values(index) = chunk else {
             let lane = &mut self.lanes[slot];
             lane.agreed = told;
@@ -372,42 +595,28 @@ impl Rank {
             self.begin(slot);
             return;
         };
-        if repr.flags.contains(Flags::NON_FINITE) {
-            let chunk = ChunkId(repr.chunk);
-            let operation = self.operations[at].id;
-            self.fail(RankError::NonFinite {
-                operation,
-                index,
-                chunk,
-            });
-            return;
-        }
+        let is_finite = !repr.flags.contains(Flags::NON_FINITE);
         if !is_integer && !is_long && attempt == Attempt::Guess {
             if told != Exponent::ZERO {
                 self.lanes[slot].last = told;
             }
             let fits = told <= scale
                 && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
-            if !fits {
+            if !fits && is_finite {
                 self.counters.repeated_guesses += 1;
                 self.lanes[slot].repeat(window, told);
                 self.enqueue(slot, Send::Values);
                 return;
             }
         }
-        let workers = self.job.workers();
-        match self.operations[at].values_mut(&self.job, index) {
-            operation::SliceMut::Integers(values) => {
-                values
-                    .iter_mut()
-                    .zip(packet.values_i32())
-                    .for_each(|(value, sum)| *value = sum);
-            }
-            operation::SliceMut::Floats(values) => {
-                let sums = packet.values_i32();
-                let floats = values.iter_mut().zip(sums);
-                floats.for_each(|(value, sum)| *value = dequantise(sum, scale, workers) as f32);
-            }
+        // Of zeros alone nothing was rounded, whatever was guessed.
+        let is_zero = !is_long && attempt == Attempt::Guess && told == Exponent::ZERO;
+        let scale = if is_zero { Exponent::ZERO } else { scale };
+        let operation = &mut self.operations[at];
+        match is_finite {
+            true => operation.decode(&self.job, index, scale, packet.payload()),
+            // All ranks are told the same, so all go on without its sums.
+            false => operation.fail(index, ChunkId(repr.chunk)),
         }
         let lane = &mut self.lanes[slot];
         if is_long {
@@ -423,18 +632,16 @@ impl Rank {
 
     /// An item of an operation is done.
     fn close_item(&mut self, at: usize) {
-        self.operations[at].unanswered -= 1;
-        while self
-            .operations
-            .front()
-            .is_some_and(|operation| operation.unanswered == 0)
-        {
-            if let Some(Operation { id, values, .. }) = self.operations.pop_front() {
-                self.counters.operations += 1;
-                self.events.push_back(Event::Done {
-                    operation: id,
-                    values,
-                });
+        self.operations[at].close_item();
+        while self.operations.front().is_some_and(Operation::is_done) {
+            if let Some(done) = self.operations.pop_front() {
+                let operation = done.id;
+                let outcome = done.finish();
+                match outcome {
+                    Ok(_) => self.counters.operations += 1,
+                    Err(_) => self.counters.non_finite += 1,
+                }
+                self.events.push_back(Event::Done { operation, outcome });
             }
         }
     }
@@ -446,6 +653,15 @@ impl Rank {
         if threshold == 0 {
             return;
         }
+        while let Some(sent) = self.sent.front().copied() {
+            if is_under_way(&self.lanes, sent) {
+                break;
+            }
+            self.sent.pop_front();
+        }
+        if self.sent.front().is_none_or(|(oldest, _)| *oldest >= order) {
+            return;
+        }
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
             if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
@@ -453,8 +669,11 @@ impl Rank {
                 continue;
             }
             lane.overtaken += 1;
-            if lane.overtaken >= threshold && !lane.asked_early {
-                lane.asked_early = true;
+            // What was asked may be lost as well, and what was answered: a timeout is many windows long. Whoever waits
+            // for others asks ever less often.
+            if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
+            {
+                lane.asked_early += 1;
                 self.counters.early_probes += 1;
                 self.enqueue(slot, Send::Probe);
             }
@@ -463,11 +682,17 @@ impl Rank {
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
     pub fn poll_timeout(&self) -> Option<u64> {
-        (!self.failed && self.earliest_ns != u64::MAX).then_some(self.earliest_ns)
+        let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
+        let due_ns = self.earliest_ns.min(peers_ns.unwrap_or(u64::MAX));
+        (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.failed {
+            return;
+        }
+        self.check_peers(now_ns);
         if now_ns < self.earliest_ns || self.failed {
             return;
         }
@@ -496,6 +721,36 @@ impl Rank {
             let chunk = self.job.chunk(sequence);
             let timeouts = self.config.max_timeouts;
             self.fail(RankError::Silent { chunk, timeouts });
+        }
+    }
+
+    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer.
+    pub fn peer_gone(&mut self, rank: WorkerId) {
+        let waits = |lane: &&Lane| {
+            lane.state == LaneState::InFlight && lane.waits && lane.misses.contains(rank)
+        };
+        // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
+        if !self.place.is_flat(&self.job) || self.failed {
+            return;
+        }
+        if let Some(lane) = self.lanes.iter().find(waits) {
+            let chunk = self.job.chunk(lane.sequence);
+            self.fail(RankError::Gone { rank, chunk });
+        }
+    }
+
+    fn check_peers(&mut self, now_ns: u64) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return;
+        }
+        let waits = |lane: &Lane| lane.state == LaneState::InFlight && lane.waits;
+        if !self.lanes.iter().any(waits) {
+            peers.forget();
+        } else if let Some((rank, chunk)) = peers.check(now_ns) {
+            self.fail(RankError::Gone { rank, chunk });
         }
     }
 

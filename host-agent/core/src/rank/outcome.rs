@@ -2,20 +2,41 @@
 
 use super::Values;
 use crate::Sent;
-use crate::job::ChunkId;
+use crate::job::{ChunkId, WorkerId};
 
 /// What a rank has to say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// An operation is done.
+    /// An operation is done. All ranks have the same sums, or all have none.
     Done {
         /// Its number.
         operation: u64,
-        /// The sums.
-        values: Values,
+        /// What came of it.
+        outcome: Result<Sums, NonFinite>,
     },
     /// The rank has given up; nothing more happens.
     Failed(RankError),
+}
+
+/// What an operation gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sums {
+    /// In the type of what was summed.
+    pub values: Values,
+    /// No value is farther from the exact sum of the ranks' values, or from their mean, than this.
+    pub error_bound: f64,
+}
+
+/// Why an operation has no sums: some rank's values held NaN or infinity. The rank goes on with the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
+pub struct NonFinite {
+    /// Which operation.
+    pub operation: u64,
+    /// The first of its chunks that does.
+    pub index: usize,
+    /// Its number on the wire.
+    pub chunk: ChunkId,
 }
 
 /// Why a rank gave up.
@@ -23,8 +44,7 @@ pub enum Event {
 pub enum RankError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port, and is this the first \
-         use of the job?"
+        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port?"
     )]
     Silent {
         /// The chunk.
@@ -32,14 +52,20 @@ pub enum RankError {
         /// So many.
         timeouts: u32,
     },
-    /// Some rank's values held NaN or infinity.
-    #[error("operation {operation}, part {index} ({chunk}) holds a value that is not finite")]
-    NonFinite {
-        /// Which operation.
-        operation: u64,
-        /// Which of its chunks.
-        index: usize,
-        /// Its number on the wire.
+    /// Another use of the same job has begun since.
+    #[error(
+        "chunk {chunk} is older than what its slot holds: is another job of the same number at work?"
+    )]
+    Superseded {
+        /// The chunk.
+        chunk: ChunkId,
+    },
+    /// A rank that is waited for does not answer.
+    #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it", .rank.0)]
+    Gone {
+        /// Which rank.
+        rank: WorkerId,
+        /// What it was asked for.
         chunk: ChunkId,
     },
 }
@@ -62,6 +88,8 @@ pub enum Received {
     Answer,
     /// It told whom a chunk misses.
     Told,
+    /// Another rank asks, or has answered.
+    Word,
     /// Of a chunk that was answered before.
     Duplicate,
     /// Another job's, or no SUM.
@@ -75,10 +103,14 @@ pub enum Received {
 pub struct RankCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
-    /// Operations that are done.
+    /// Operations that have their sums.
     pub operations: u64,
+    /// Operations that have none, for a value that is not finite.
+    pub non_finite: u64,
     /// Of the frames, those that asked.
     pub probes: u64,
+    /// Frames to other ranks: questions, answers, sums that they missed.
+    pub words: u64,
     /// Of the probes, those that were sent because later chunks were answered.
     pub early_probes: u64,
     /// Chunks whose exponent was guessed wrongly, and that were sent once more.

@@ -217,7 +217,7 @@ impl<A: Apply> Server<A> {
         };
         match slots.update(packet) {
             Outcome::Refused(_) => Received::Malformed,
-            Outcome::Stale => Received::Stale,
+            Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
             Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
             Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
             Outcome::Again(cell) => {

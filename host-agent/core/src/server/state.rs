@@ -55,10 +55,10 @@ impl<A> Server<A> {
             out.put_u32(cell.0);
             out.put_u64(*sequence);
             out.put_u8(u8::from(*again));
-            out.put(&match to {
-                Destination::Server => [0, 0],
-                Destination::All => [1, 0],
-                Destination::Worker(worker) => [2, worker.0],
+            out.put_u32(match to {
+                Destination::Server => 0,
+                Destination::All => 1,
+                Destination::Worker(worker) => 2 + u32::from(worker.0),
             });
         }
         out.put_u64(*newest);

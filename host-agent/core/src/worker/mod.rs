@@ -20,7 +20,7 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::Destination;
 use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
-use crate::quantise::{Exponent, quantise};
+use crate::quantise::{Exponent, block};
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Lane, LaneState};
 
@@ -251,7 +251,14 @@ impl Worker {
             let from = index * size;
             let to = (from + size).min(self.values.len());
             // The last chunk is filled up with zeros.
-            packet.write_i32(quantise(&self.values[from..to], scale, self.job.workers()));
+            let words = packet.payload_mut();
+            block::encode(
+                &self.values[from..to],
+                scale,
+                self.job.workers().into(),
+                None,
+                words,
+            );
         }
     }
 

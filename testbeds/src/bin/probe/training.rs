@@ -100,7 +100,7 @@ fn finish_training(mut agents: Vec<Process>, rounds: u64) -> Outcome {
         learning_rate: 0.1,
         momentum: 0.9,
     };
-    let expected = reference_run(&recipe, (agents.len() - 1) as u8)?.weights_sha256;
+    let expected = reference_run(&recipe, (agents.len() - 1) as u16)?.weights_sha256;
     let mut equal = true;
     let mut worst = 0.0;
     for agent in &mut agents {

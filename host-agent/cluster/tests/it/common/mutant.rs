@@ -34,7 +34,7 @@ pub enum Defect {
 #[derive(Default, Clone)]
 struct Cell {
     owner: Option<u32>,
-    contributors: u32,
+    contributors: u64,
     arrivals: u32,
     next_scale: u8,
     values: Vec<i32>,

@@ -5,6 +5,7 @@
 
 #define NUM_SLOTS 1024
 typedef bit<48> time_ns_t;
+typedef bit<64> workers_t;
 const int TIME_SIGN = 47;
 typedef bit<32> draw_t;
 #include "../common/types.p4"

@@ -5,6 +5,7 @@
 
 #define NUM_SLOTS 1024
 typedef bit<32> time_ns_t;
+typedef bit<32> workers_t;
 const int TIME_SIGN = 31;
 typedef bit<16> draw_t;
 #include "../common/types.p4"

@@ -130,7 +130,7 @@ pub fn update(worker: u32, chunk: u32, values: &[u32]) -> Vec<u8> {
     } else {
         0
     };
-    let payload = 20 + 4 * values.len();
+    let payload = 24 + 4 * values.len();
     let mut f = SERVER_MAC.to_be_bytes()[2..].to_vec();
     f.extend([2, 0, 0, 0, 0, worker as u8, 0x08, 0x00]);
     f.extend([0x45, 0]);
@@ -156,12 +156,12 @@ pub fn update(worker: u32, chunk: u32, values: &[u32]) -> Vec<u8> {
     f.extend([0x30, 0x39, 0x57, 0x45]);
     f.extend((8 + payload as u16).to_be_bytes());
     f.extend([0xbe, 0xef]);
-    f.extend([1 << 4 | UPDATE, flags]);
+    f.extend([2 << 4 | UPDATE, flags]);
     f.extend(JOB.to_be_bytes());
     f.extend(chunk.to_be_bytes());
     f.extend((slot as u16).to_be_bytes());
-    f.extend([worker as u8, 0]);
-    f.extend((1u32 << worker).to_be_bytes());
+    f.extend((worker as u16 * 64).to_be_bytes());
+    f.extend((1u64 << worker).to_be_bytes());
     f.extend([128, 120 + worker as u8]);
     f.extend((values.len() as u16).to_be_bytes());
     for value in values {
@@ -186,7 +186,7 @@ pub struct Answer {
     pub kind: u8,
     pub flags: u8,
     pub chunk: u32,
-    pub contributors: u32,
+    pub contributors: u64,
     pub next_scale: u8,
     pub values: Vec<u32>,
 }
@@ -198,8 +198,8 @@ pub fn read(frame: &[u8]) -> Answer {
         kind: frame[agg] & 15,
         flags: frame[agg + 1],
         chunk: word(agg + 4),
-        contributors: word(agg + 12),
-        next_scale: frame[agg + 17],
-        values: (agg + 20..frame.len()).step_by(4).map(word).collect(),
+        contributors: u64::from(word(agg + 12)) << 32 | u64::from(word(agg + 16)),
+        next_scale: frame[agg + 21],
+        values: (agg + 24..frame.len()).step_by(4).map(word).collect(),
     }
 }

@@ -8,7 +8,7 @@ const UDP: u8 = 17;
 
 /// Finishes the checksum of a TCP or UDP segment whose checksum field holds the sum of its pseudo header, as Linux leaves
 /// it (CHECKSUM_PARTIAL). Other frames stay as they are; false for these.
-pub(super) fn finish_checksum(frame: &mut [u8]) -> bool {
+pub(crate) fn finish_checksum(frame: &mut [u8]) -> bool {
     finish(frame).is_some()
 }
 

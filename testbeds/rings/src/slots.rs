@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a slot: room for a frame of 1,500 bytes with Ethernet and VLAN headers. An odd number of cache lines, so that
 /// consecutive slots fall into different cache sets.
-pub(super) const SLOT: usize = 1600;
+pub(crate) const SLOT: usize = 1600;
 /// What the kernel allocates in one piece; a multiple of any page size.
-pub(super) const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 64 << 10;
 /// A slot does not cross blocks.
-pub(super) const PER_BLOCK: usize = BLOCK / SLOT;
+pub(crate) const PER_BLOCK: usize = BLOCK / SLOT;
 
 /// `struct tpacket2_hdr`, aligned to 16 bytes.
 const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
@@ -37,15 +37,15 @@ const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
 /// Where it begins as a rule: the network header is aligned to 16 bytes, room for a link header of 16 kept before it.
 const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
 /// The longest frame that a slot takes for sending.
-pub(super) const SEND_ROOM: usize = SLOT - SEND_FRAME;
+pub(crate) const SEND_ROOM: usize = SLOT - SEND_FRAME;
 /// Bytes before a received frame that may be overwritten: a VLAN tag's.
-pub(super) const HEADROOM: usize = 4;
+pub(crate) const HEADROOM: usize = 4;
 
 const _: () = assert!(SLOT.is_multiple_of(16) && SLOT.is_multiple_of(64));
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
 
 /// Maps the ring that was asked of a socket: the slots of its blocks.
-pub(super) fn map(socket: &impl AsRawFd, blocks: usize) -> io::Result<Slots> {
+pub(crate) fn map(socket: &impl AsRawFd, blocks: usize) -> io::Result<Slots> {
     let bytes = blocks * BLOCK;
     // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
     let start = unsafe {
@@ -88,7 +88,7 @@ impl Drop for Mapping {
 ///
 /// Invariant: `start` is aligned to 16 bytes; from it `count / PER_BLOCK` whole blocks are readable and writable, by this
 /// value and by the kernel only.
-pub(super) struct Slots {
+pub(crate) struct Slots {
     start: NonNull<u8>,
     count: usize,
     /// None in tests.
@@ -100,7 +100,7 @@ unsafe impl Send for Slots {}
 
 /// A frame that the kernel has given us.
 #[derive(Debug)]
-pub(super) struct Arrived<'a> {
+pub(crate) struct Arrived<'a> {
     /// `TP_STATUS_…`
     pub status: u32,
     /// The frame's length on the link, without a stripped tag.
@@ -114,7 +114,7 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Slots {
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
@@ -136,24 +136,24 @@ impl Slots {
     }
 
     /// Whose the slot is, and why.
-    pub(super) fn status(&self, index: usize) -> u32 {
+    pub(crate) fn status(&self, index: usize) -> u32 {
         self.status_word(index).load(Ordering::Acquire)
     }
 
     /// Gives a slot away, or takes one back that the kernel has not looked at.
-    pub(super) fn set_status(&mut self, index: usize, status: u32) {
+    pub(crate) fn set_status(&mut self, index: usize, status: u32) {
         self.status_word(index).store(status, Ordering::Release);
     }
 
     /// Whether the kernel has given us this slot, with a frame.
-    pub(super) fn has_arrived(&self, index: usize) -> bool {
+    pub(crate) fn has_arrived(&self, index: usize) -> bool {
         self.status(index) & libc::TP_STATUS_USER != 0
     }
 
     /// Fetches the beginning of a slot's frame into the cache: another processor has written it. The status, which has been
     /// read, lies in the cache line before.
     #[inline(always)]
-    pub(super) fn prefetch(&self, index: usize) {
+    pub(crate) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -166,7 +166,7 @@ impl Slots {
     }
 
     /// The frame in a slot that [has arrived](Self::has_arrived); none if its description makes no sense.
-    pub(super) fn arrived(&mut self, index: usize) -> Option<Arrived<'_>> {
+    pub(crate) fn arrived(&mut self, index: usize) -> Option<Arrived<'_>> {
         let status = self.status(index);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
@@ -199,7 +199,7 @@ impl Slots {
     ///
     /// # Panics
     /// If the frame is longer than [`SEND_ROOM`].
-    pub(super) fn put(&mut self, index: usize, frame: &[u8]) -> bool {
+    pub(crate) fn put(&mut self, index: usize, frame: &[u8]) -> bool {
         assert!(frame.len() <= SEND_ROOM);
         if self.status(index) != libc::TP_STATUS_AVAILABLE {
             return false;
@@ -227,7 +227,7 @@ impl Slots {
     }
 
     /// Moves a frame that the kernel has not taken to another slot that it has not taken either.
-    pub(super) fn move_frame(&mut self, from: usize, to: usize) {
+    pub(crate) fn move_frame(&mut self, from: usize, to: usize) {
         let (source, target) = (self.slot(from), self.slot(to));
         let sending = |slot| self.status(slot) & libc::TP_STATUS_SENDING != 0;
         assert!(!sending(from) && !sending(to));

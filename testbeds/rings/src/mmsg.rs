@@ -1,9 +1,9 @@
 //! A Linux interface through plain system calls, a batch each (recvmmsg(2), sendmmsg(2)): where the ring is missing.
 #![allow(unsafe_code)]
 
-use super::socket::{PacketSocket, stripped_tag};
-use crate::ports::offload::finish_checksum;
-use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
+use crate::offload::finish_checksum;
+use crate::socket::{Hears, PacketSocket, stripped_tag};
+use crate::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -32,7 +32,7 @@ impl Mmsg {
     pub fn open(interface: &str) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
         socket.set(libc::PACKET_AUXDATA, &1)?;
-        socket.bind()?;
+        socket.bind(Hears::Everything)?;
         Ok(Self {
             name: interface.to_owned(),
             socket,

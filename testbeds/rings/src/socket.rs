@@ -13,17 +13,28 @@ const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
 /// What Ethernet takes at least, without padding.
-pub(super) const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
+
+/// What is received of what an interface brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hears {
+    /// All frames: the interface is promiscuous.
+    #[default]
+    Everything,
+    /// Datagrams of IPv4 to this UDP port, whole ones, to the host or to any group, and what ICMP says of them: the kernel sorts
+    /// out the rest.
+    Udp(u16),
+}
 
 /// An AF_PACKET socket for one interface. Nothing is received before [`PacketSocket::bind`].
-pub(super) struct PacketSocket {
-    pub(super) fd: OwnedFd,
+pub(crate) struct PacketSocket {
+    pub(crate) fd: OwnedFd,
     index: libc::c_int,
 }
 
 impl PacketSocket {
     /// For an interface of this network namespace.
-    pub(super) fn open(interface: &str) -> io::Result<Self> {
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(interface)? as libc::c_int;
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers; a result that is not -1 is a descriptor that nobody else owns.
@@ -54,13 +65,13 @@ impl PacketSocket {
     }
 
     /// The index of its interface.
-    pub(super) fn interface(&self) -> u32 {
+    pub(crate) fn interface(&self) -> u32 {
         // Indices are positive (netdevice(7)).
         self.index.unsigned_abs()
     }
 
     /// The longest frame that the interface sends now, without VLAN tags.
-    pub(super) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
+    pub(crate) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut request: libc::ifreq = unsafe { zeroed() };
         let name = interface.bytes().take(libc::IFNAMSIZ - 1);
@@ -76,18 +87,35 @@ impl PacketSocket {
         Ok(ETHERNET_HEADER + usize::try_from(mtu).unwrap_or(0))
     }
 
-    /// From here on the interface is promiscuous and its frames arrive.
-    pub(super) fn bind(&self) -> io::Result<()> {
+    /// From here on frames arrive.
+    pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
+        if let Hears::Udp(port) = hears {
+            self.filter(&only_udp(port))?;
+        }
         // SAFETY: plain data, for which all zeros is a value.
         let mut membership: libc::packet_mreq = unsafe { zeroed() };
         membership.mr_ifindex = self.index;
-        membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
+        let kind = match hears {
+            Hears::Everything => libc::PACKET_MR_PROMISC,
+            Hears::Udp(_) => libc::PACKET_MR_ALLMULTI,
+        };
+        membership.mr_type = kind as libc::c_ushort;
         self.set_at(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
         self.bind_protocol(libc::ETH_P_ALL)
     }
 
+    /// Has the kernel sort frames out by a program (bpf(4)).
+    fn filter(&self, program: &[libc::sock_filter]) -> io::Result<()> {
+        let program = libc::sock_fprog {
+            len: program.len() as libc::c_ushort,
+            // The kernel only reads it, and copies it before the call returns.
+            filter: program.as_ptr().cast_mut(),
+        };
+        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
     /// For sending only.
-    pub(super) fn bind_to_send(&self) -> io::Result<()> {
+    pub(crate) fn bind_to_send(&self) -> io::Result<()> {
         self.bind_protocol(0)
     }
 
@@ -109,12 +137,12 @@ impl PacketSocket {
     }
 
     /// Sets an option of packet(7).
-    pub(super) fn set(&self, option: libc::c_int, value: &libc::c_int) -> io::Result<()> {
+    pub(crate) fn set(&self, option: libc::c_int, value: &libc::c_int) -> io::Result<()> {
         self.set_at(libc::SOL_PACKET, option, value)
     }
 
     /// Sets an option.
-    pub(super) fn set_at<T>(
+    pub(crate) fn set_at<T>(
         &self,
         level: libc::c_int,
         option: libc::c_int,
@@ -150,7 +178,7 @@ impl PacketSocket {
     }
 
     /// Frames that found no room since the last call: asking resets the kernel's count.
-    pub(super) fn overflow(&self) -> u64 {
+    pub(crate) fn overflow(&self) -> u64 {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
         self.ask(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics)
@@ -158,7 +186,7 @@ impl PacketSocket {
     }
 
     /// The error that makes the socket readable though no frame has come (the interface went down), and clears it.
-    pub(super) fn take_error(&self) -> io::Result<()> {
+    pub(crate) fn take_error(&self) -> io::Result<()> {
         let mut error: libc::c_int = 0;
         self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
         match error {
@@ -168,7 +196,7 @@ impl PacketSocket {
     }
 
     /// A frame that the kernel has queued, cut to the buffer; its whole length. None if there is none.
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         loop {
             // SAFETY: the buffer outlives the call and has the length that is passed.
@@ -194,7 +222,7 @@ impl PacketSocket {
     }
 
     /// Sends a frame, or, if there is none, what lies in the transmit ring.
-    pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         let start = if frame.is_empty() {
             std::ptr::null()
         } else {
@@ -216,6 +244,37 @@ impl PacketSocket {
     }
 }
 
+/// Takes whole IPv4 datagrams to a UDP port, and ICMP.
+fn only_udp(port: u16) -> [libc::sock_filter; 12] {
+    const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
+    const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    const LOAD_HALF_AT_X: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_IND) as u16;
+    const LOAD_HEADER_LENGTH: u16 = (libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16;
+    const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    const IPV4: u32 = 0x0800;
+    const UDP: u32 = 17;
+    const ICMP: u32 = 1;
+    /// More fragments, or not the first.
+    const FRAGMENT: u32 = 0x3fff;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    [
+        step(LOAD_HALF, 0, 0, 12),
+        step(IF_EQUAL, 0, 9, IPV4),
+        step(LOAD_BYTE, 0, 0, 14 + 9),
+        step(IF_EQUAL, 6, 0, ICMP),
+        step(IF_EQUAL, 0, 6, UDP),
+        step(LOAD_HALF, 0, 0, 14 + 6),
+        step(IF_ANY_BIT, 4, 0, FRAGMENT),
+        step(LOAD_HEADER_LENGTH, 0, 0, 14),
+        step(LOAD_HALF_AT_X, 0, 0, 14 + 2),
+        step(IF_EQUAL, 0, 1, port.into()),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ]
+}
+
 fn result(value: libc::c_int) -> io::Result<libc::c_int> {
     if value < 0 {
         Err(io::Error::last_os_error())
@@ -225,7 +284,7 @@ fn result(value: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// The VLAN tag that the kernel keeps beside a frame instead of in it, from the words that describe the frame.
-pub(super) fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
+pub(crate) fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
     if status & TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

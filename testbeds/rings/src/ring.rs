@@ -4,10 +4,10 @@
 //! TPACKET_V2, not V3: V3 hands over blocks of frames, a block that is not full only after a millisecond or more, which
 //! a capture may wait for and a switch may not (docs/decisions).
 
-use super::slots::{self, Arrived, BLOCK, HEADROOM, PER_BLOCK, SEND_ROOM, SLOT, Slots};
-use super::socket::{ETHERNET_HEADER, PacketSocket, stripped_tag};
-use crate::ports::offload::finish_checksum;
-use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
+use crate::offload::finish_checksum;
+use crate::slots::{self, Arrived, BLOCK, HEADROOM, PER_BLOCK, SEND_ROOM, SLOT, Slots};
+use crate::socket::{ETHERNET_HEADER, Hears, PacketSocket, stripped_tag};
+use crate::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,6 +28,8 @@ pub struct Options {
     /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
     /// interface do not see what the switch sends.
     pub qdisc_bypass: bool,
+    /// What is received.
+    pub hears: Hears,
 }
 
 impl Default for Options {
@@ -36,11 +38,12 @@ impl Default for Options {
             // 2 MiB, resident from the start.
             slots: 1280,
             qdisc_bypass: false,
+            hears: Hears::Everything,
         }
     }
 }
 
-/// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
+/// An interface, in promiscuous mode as long as this lives if everything is heard. Frames that the host itself sends are not received.
 pub struct Ring {
     name: String,
     /// Receives, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
@@ -114,7 +117,7 @@ impl Ring {
         let incoming = slots::map(&socket.fd, receive)?;
         let outgoing = slots::map(&sender.fd, send)?;
         sender.bind_to_send()?;
-        socket.bind()?;
+        socket.bind(options.hears)?;
         Ok(Self {
             name: interface.to_owned(),
             slot_room: socket.longest_frame(interface)?.min(SEND_ROOM),
@@ -277,8 +280,8 @@ impl Ring {
         self.queued = 0;
     }
 
-    /// Sends a frame that no slot holds.
-    fn send_large(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Sends a frame that no slot holds. What the link's queue has no room for is lost.
+    fn send_beside(&mut self, frame: &[u8]) -> io::Result<()> {
         // What was queued before goes before.
         self.transmit()?;
         loop {
@@ -339,6 +342,12 @@ fn clock_ns() -> u64 {
 /// Clocks that are read within so long a time are read at once.
 const TOGETHER_NS: u64 = 5_000;
 
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd.as_fd()
+    }
+}
+
 impl PortIo for Ring {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
@@ -365,7 +374,7 @@ impl PortIo for Ring {
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > self.slot_room {
-            return self.send_large(frame);
+            return self.send_beside(frame);
         }
         if frame.len() < ETHERNET_HEADER {
             self.lost += 1;
@@ -375,9 +384,8 @@ impl PortIo for Ring {
             self.transmit()?;
         }
         if !self.outgoing.put(self.next_out, frame) {
-            // The card has not sent the oldest yet: the ring is full.
-            self.lost += 1;
-            return Ok(());
+            // The oldest still waits for the link, in its queue: this one is copied there.
+            return self.send_beside(frame);
         }
         self.next_out = (self.next_out + 1) % self.outgoing.count();
         self.queued += 1;

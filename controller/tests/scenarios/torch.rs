@@ -1,0 +1,84 @@
+//! The torch backend `weir`: three ranks whose sums an embedded switch makes, in the ways of `host-agent/python/tests`.
+
+use super::foreign::torch;
+use super::leftovers::Watched;
+use super::support::*;
+
+/// A scenario in which each of three hosts runs a file of `host-agent/python/tests` as a rank of one job.
+fn scenario(python: &str, file: &str, environment: &str) -> String {
+    let package = repository("host-agent/python");
+    let package = package.to_str().unwrap();
+    let commands: String = ["a", "b", "c"]
+        .iter()
+        .enumerate()
+        .map(|(rank, host)| {
+            format!(
+                "    - name: rank{rank}\n      host: {host}\n      root: true\n      run: [{python}, {package}/tests/{file}]\n      \
+                 env: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: 1, MASTER_ADDR: \"{{host.a.ip}}\", MASTER_PORT: 29500, \
+                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{environment}}}\n"
+            )
+        })
+        .collect();
+    format!(
+        "weir: 1\nname: torch\nseed: 1\ntopology: {{star: {{hosts: [a, b, c], switch: sw}}}}\n\
+         jobs: {{sums: {{ranks: [a, b, c]}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
+    )
+}
+
+/// All ranks find what they look for.
+fn all_are_right(test: &str, file: &str, environment: &str) {
+    if !has_namespaces(test) {
+        return;
+    }
+    let Some(python) = torch() else {
+        skip(test, "torch");
+        return;
+    };
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let python = python.join("python3");
+    let text = scenario(python.to_str().unwrap(), file, environment);
+    std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "out"]).run();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
+    let told: Vec<String> = (0..3)
+        .map(|rank| read(&format!("rank{rank}.stderr")).unwrap_or_default())
+        .collect();
+    assert_eq!(finished.code, Some(PASSED), "{finished:?} {told:#?}");
+    for rank in 0..3 {
+        assert_eq!(
+            read(&format!("rank{rank}.stdout")).unwrap(),
+            "right\n",
+            "{rank}"
+        );
+    }
+}
+
+#[test]
+fn sums_of_all_types_and_failures_in_all_ways_to_wait() {
+    all_are_right("torch sums", "all_reduce.py", "");
+}
+
+/// What is not finite goes by Gloo; the rest is rounded by chance.
+#[test]
+fn what_is_not_finite_goes_host_to_host() {
+    let settings = ", WEIR_NON_FINITE: gloo, WEIR_ROUNDING: \"stochastic:7\"";
+    all_are_right("torch sums by Gloo", "all_reduce.py", settings);
+}
+
+#[test]
+fn settings_that_differ_are_told_to_all_ranks() {
+    all_are_right("torch settings", "settings.py", "");
+}
+
+/// Who dies is named to those who wait for it.
+#[test]
+fn a_rank_that_dies_is_named() {
+    all_are_right("torch gone", "gone.py", "");
+}
+
+/// The same hosts are ranks of the same job once more: the switch holds what the first left in its cells.
+#[test]
+fn a_job_is_begun_once_more() {
+    all_are_right("torch again", "again.py", "");
+}

@@ -1,0 +1,104 @@
+//! In the middle of an all-reduce a rank allocates nothing for a packet, whether it is lost or not.
+//!
+//! A program of its own: its allocator counts what all threads allocate.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::{Event, Rank, Received, Values, Setup};
+use aggregation::rto::Retransmission;
+use wire::{Flags, Kind, Packet};
+
+/// Counts what all threads allocate.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps to alloc's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to dealloc's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const WINDOW: u32 = 64;
+const CHUNKS: usize = 4000;
+/// More than any exponent here.
+const WANTED: u8 = 160;
+
+/// What a switch makes of a frame for which all others have come.
+fn sum(frame: &mut [u8]) {
+    let mut packet = Packet::new_unchecked(frame);
+    packet.set_kind(Kind::Sum);
+    packet.set_contributors(0b11);
+    // A question has none; the switch has kept what was wanted.
+    if packet.flags().contains(Flags::PROBE) {
+        packet.set_next_scale(WANTED);
+    }
+}
+
+#[test]
+fn a_packet_allocates_nothing() {
+    let job = Job::new(JobConfig {
+        job: JobId(1),
+        workers: 2,
+        window: WINDOW,
+        values_per_packet: 256,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    });
+    let mut rank = Rank::new(Setup {
+        dead_after_ns: Some(1_000_000_000),
+        ..Setup::under_one_switch(job.unwrap(), WorkerId(0), Retransmission::default())
+    });
+    let values = (0..256 * CHUNKS).map(|value| value as f32).collect();
+    rank.submit(Values::Floats(values)).unwrap();
+
+    let (mut now_ns, mut frames, mut answers, mut before) = (0, 0, 0, None);
+    let mut sent: Vec<Vec<u8>> = (0..=WINDOW).map(|_| Vec::with_capacity(2048)).collect();
+    while answers < CHUNKS - WINDOW as usize {
+        now_ns += 50_000;
+        rank.handle_timeout(now_ns);
+        let mut count = 0;
+        while rank.poll_transmit(now_ns, &mut sent[count]).is_some() {
+            count += 1;
+        }
+        for frame in &mut sent[..count] {
+            frames += 1;
+            // One of some is lost, on its way there or back.
+            if frames % 37 == 0 {
+                continue;
+            }
+            sum(frame);
+            let received = rank.handle_packet(now_ns, frame);
+            let flags = Packet::new_checked(&frame[..]).unwrap().flags();
+            let is_told = flags.contains(Flags::PROBE) && !flags.contains(Flags::SCALE_ONLY);
+            let expected = match is_told {
+                true => Received::Told,
+                false => Received::Answer,
+            };
+            assert_eq!(received, expected);
+            answers += usize::from(received == Received::Answer);
+        }
+        // The first windows make room.
+        if answers > CHUNKS / 4 && before.is_none() {
+            before = Some(ALLOCATIONS.load(Ordering::Relaxed));
+        }
+    }
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before.unwrap();
+    assert_eq!(allocated, 0);
+    assert!(rank.counters().probes > 20, "{:?}", rank.counters());
+    assert!(!matches!(rank.poll_event(), Some(Event::Failed(_))));
+}

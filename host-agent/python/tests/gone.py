@@ -1,0 +1,34 @@
+"""Three ranks, of which the last dies without a word: the others are told its name, soon. Exits with 0 if all is right."""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+import weir.torch  # noqa: F401: registers the backend
+
+dist.init_process_group("weir")
+rank, size = dist.get_rank(), dist.get_world_size()
+for _ in range(3):
+    dist.all_reduce(torch.ones(1000))
+if rank == size - 1:
+    print("right", flush=True)
+    os._exit(0)
+begun = time.monotonic()
+try:
+    dist.all_reduce(torch.ones(1000))
+except RuntimeError as error:
+    took = time.monotonic() - begun
+    assert f"rank {size - 1} is gone" in str(error), error
+    # Its host says that nobody listens there any more; WEIR_GONE_AFTER is for hosts that say nothing.
+    assert took < 2, took
+else:
+    raise AssertionError("a sum without one rank")
+# What comes after fails as well, and at once.
+try:
+    dist.all_reduce(torch.ones(1000))
+except RuntimeError:
+    print("right", flush=True)
+time.sleep(1 if rank == 0 else 0)
+os._exit(0)

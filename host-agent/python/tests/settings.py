@@ -1,0 +1,29 @@
+"""Three ranks whose settings are wrong, or differ: all of them are told so. Exits with 0 if all is right."""
+
+import os
+
+import torch.distributed as dist
+
+import weir.torch  # noqa: F401: registers the backend
+
+RANK = int(os.environ["RANK"])
+
+
+def refused(port, told, **settings):
+    os.environ.update(settings, MASTER_PORT=str(port))
+    try:
+        dist.init_process_group("weir")
+    except RuntimeError as error:
+        assert told in str(error), error
+    else:
+        raise AssertionError(f"{settings} were taken")
+
+
+differs = "WEIR_NON_FINITE differs between the 3 ranks: fail at 2, "
+refused(29601, differs + "gloo at 1", WEIR_NON_FINITE="gloo" if RANK == 1 else "fail")
+one = {"WEIR_NON_FINITE": "never" if RANK == 0 else "fail"}
+refused(29602, "WEIR_NON_FINITE=never: it is" if RANK == 0 else differs + "wrong at 1", **one)
+for number, rounding in enumerate(("up", "stochastic:-1", "stochastic:x", "nearest:1")):
+    told = f"WEIR_ROUNDING={rounding}: it is"
+    refused(29603 + number, told, WEIR_NON_FINITE="fail", WEIR_ROUNDING=rounding)
+print("right", flush=True)

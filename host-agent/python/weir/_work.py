@@ -1,0 +1,143 @@
+"""Operations that go on: what torch waits for, and the thread that waits for them."""
+
+import queue
+import threading
+from datetime import timedelta
+
+import torch
+
+_C10D = torch._C._distributed_c10d
+
+# So many works that are done and nobody waited for are kept.
+KEPT = 256
+
+
+class Kept:
+    """Works that somebody may still wait for.
+
+    C++, as DDP's reducer is, holds on to the C++ half of a work alone. When its Python half is gone, `wait` is C++'s own,
+    which waits for ever. So works stay here until they were waited for or have given their future away, which is whole
+    without them; of those that nobody asks for, the last few hundred.
+    """
+
+    def __init__(self):
+        self._works = {}
+        self._lock = threading.Lock()
+
+    def add(self, work):
+        with self._lock:
+            self._works[id(work)] = work
+            for old in list(self._works.values())[: max(0, len(self._works) - KEPT)]:
+                if old.is_completed():
+                    del self._works[id(old)]
+
+    def drop(self, work):
+        with self._lock:
+            self._works.pop(id(work), None)
+
+    def __len__(self):
+        return len(self._works)
+
+
+def _raised(future):
+    """What a future holds; what failed is raised. In a callback that reaches those who wait in C++, too, as DDP does: what
+    `set_exception` leaves there is no exception to them."""
+    value = future.value()
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+class Work(_C10D.Work):
+    """An operation. `wait` raises what failed, which a work made of a future does not do before torch 2."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self._kept = kept
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._result = None
+        self._error = None
+        # What the sums are off by at most; None before they are there, and if a switch did not make them.
+        self.error_bound = None
+        # The one that is set, and the one that raises.
+        self._futures = None
+        kept.add(self)
+
+    def finish(self, result=None, error_bound=None, error=None):
+        """Said once: the result, or what failed."""
+        with self._lock:
+            self._result, self.error_bound, self._error = result, error_bound, error
+            self._done.set()
+            futures = self._futures
+        if futures is not None:
+            futures[0].set_result(result if error is None else error)
+
+    def wait(self, timeout=timedelta(0)):
+        # Nothing, or less, is no limit to torch.
+        seconds = timeout.total_seconds() if timeout is not None else 0
+        if not self._done.wait(seconds if seconds > 0 else None):
+            raise TimeoutError(f"not done within {seconds} s")
+        self._kept.drop(self)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self._done.is_set()
+
+    def is_success(self):
+        return self._done.is_set() and self._error is None
+
+    def exception(self):
+        return self._error
+
+    def result(self):
+        return self._result
+
+    def get_future(self):
+        with self._lock:
+            if self._futures is None:
+                told = torch.futures.Future()
+                self._futures = (told, told.then(_raised))
+                is_late = self._done.is_set()
+            else:
+                is_late = False
+        if is_late:
+            self._futures[0].set_result(self._result if self._error is None else self._error)
+        self._kept.drop(self)
+        return self._futures[1]
+
+
+class Waiter:
+    """A thread that ends works, in the order in which they are given to it: that of the operations."""
+
+    def __init__(self):
+        self._waiting = queue.SimpleQueue()
+        self._thread = None
+        self._lock = threading.Lock()
+
+    def add(self, task, work):
+        """The task gives the work's result, and what that is off by at most."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
+                self._thread.start()
+            self._waiting.put((task, work))
+
+    def _run(self):
+        while True:
+            # In a call of its own: what is done is held by no name while the loop waits.
+            _end(*self._waiting.get())
+
+
+def _end(task, work):
+    try:
+        result, error_bound = task()
+    except Exception as error:  # noqa: BLE001: whoever waits is told
+        work.finish(error=error)
+    else:
+        work.finish(result, error_bound)

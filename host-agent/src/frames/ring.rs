@@ -1,0 +1,73 @@
+//! Frames over an Ethernet interface through rings that the kernel shares: a system call a batch to send, none to receive.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rings::{Hears, PortIo, Ring, RingOptions};
+
+use super::ethernet::{Quiet, quiet};
+use super::{FRAME_LIMIT, Frames, wait_readable};
+
+/// An Ethernet interface.
+pub struct RingFrames {
+    ring: Ring,
+    /// For one who takes frames singly.
+    buffer: Vec<u8>,
+    _quiet: Quiet,
+}
+
+impl RingFrames {
+    /// Opens an interface of the current network namespace.
+    pub fn open(interface: &str) -> io::Result<RingFrames> {
+        let options = RingOptions {
+            hears: Hears::Udp(wire::UDP_PORT),
+            ..RingOptions::default()
+        };
+        Ok(RingFrames {
+            ring: Ring::open(interface, options)?,
+            buffer: Vec::new(),
+            _quiet: quiet(),
+        })
+    }
+}
+
+impl AsFd for RingFrames {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+impl Frames for RingFrames {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.ring.send(frame)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // What the link does not take is lost, as on any wire.
+        self.ring.flush().map(drop)
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        self.flush()?;
+        for waited in [false, true] {
+            let (buffer, mut came) = (&mut self.buffer, false);
+            self.ring.receive(1, &mut |frame: &[u8]| {
+                buffer.clear();
+                buffer.extend_from_slice(&frame[..frame.len().min(FRAME_LIMIT)]);
+                came = true;
+            })?;
+            if came {
+                return Ok(Some(&self.buffer));
+            }
+            if waited || timeout.is_zero() || !wait_readable(self.ring.as_fd(), timeout)? {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn receive_batch(&mut self, most: usize, mut take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        Ok(self.ring.receive(most, &mut take)?.frames)
+    }
+}

@@ -1,0 +1,129 @@
+//! Frames over interfaces, in a user and network namespace of the test's own: through rings, through pnet, and between both.
+//!
+//! A program of its own: frames pass real links here, in real time.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, build, group, open};
+use test_support::namespace::{in_namespace, veth};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn endpoint(last: u8) -> Endpoint {
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, last]),
+        ip: Ipv4Addr::new(10, 0, 0, last),
+    }
+}
+
+fn opened(interface: &str, io: Io) -> InterfaceFrames {
+    let (frames, refused) = InterfaceFrames::open(interface, io).unwrap();
+    assert!(refused.is_none(), "{refused:?}");
+    frames
+}
+
+/// What of all that comes is an aggregation frame for an endpoint, until there are `count`.
+fn payloads(frames: &mut InterfaceFrames, me: Endpoint, count: usize) -> Vec<Vec<u8>> {
+    let (mut all, begun) = (Vec::new(), Instant::now());
+    while all.len() < count && begun.elapsed() < TIMEOUT {
+        let mut take = |frame: &[u8]| all.extend(open(frame, me).map(<[u8]>::to_vec));
+        frames.receive_batch(64, &mut take).unwrap();
+    }
+    all
+}
+
+#[test]
+fn frames_pass_by_each_way_in_their_order() {
+    if !in_namespace("frames_pass_by_each_way_in_their_order") {
+        return;
+    }
+    veth("left", "right");
+    for (one, other) in [
+        (Io::Rings, Io::Rings),
+        (Io::Rings, Io::Pnet),
+        (Io::Pnet, Io::Rings),
+    ] {
+        let (mut left, mut right) = (opened("left", one), opened("right", other));
+        assert_eq!((left.io(), right.io()), (one, other));
+        // More than the ring to send from has room for; some do not fit a slot of it.
+        let payload =
+            |number: usize| vec![number as u8; if number % 50 == 7 { 8000 } else { 1044 }];
+        let mut frame = Vec::new();
+        for number in 0..300 {
+            let to = [endpoint(2), group(5)][number % 2];
+            build(&mut frame, endpoint(1), to, &payload(number));
+            left.send(&frame).unwrap();
+        }
+        left.flush().unwrap();
+        let expected: Vec<_> = (0..300).map(payload).collect();
+        assert_eq!(
+            payloads(&mut right, endpoint(2), 300),
+            expected,
+            "{one} to {other}"
+        );
+        // Back, taken singly.
+        build(&mut frame, endpoint(2), endpoint(1), b"answer");
+        right.send(&frame).unwrap();
+        right.flush().unwrap();
+        let came = left.receive(TIMEOUT).unwrap().map(<[u8]>::to_vec);
+        assert_eq!(came.as_ref(), Some(&frame));
+        assert_eq!(left.receive(Duration::from_millis(1)).unwrap(), None);
+    }
+}
+
+/// What others say on the same interface is not even handed over: a training's other traffic costs its rank nothing.
+#[test]
+fn rings_hear_whole_datagrams_to_their_port_alone() {
+    if !in_namespace("rings_hear_whole_datagrams_to_their_port_alone") {
+        return;
+    }
+    veth("left", "right");
+    let (mut left, mut right) = (opened("left", Io::Rings), opened("right", Io::Rings));
+    let mut ours = Vec::new();
+    build(&mut ours, endpoint(1), endpoint(2), b"ours");
+    let with = |at: usize, bytes: &[u8]| {
+        let mut other = ours.clone();
+        other[at..at + bytes.len()].copy_from_slice(bytes);
+        other
+    };
+    let others = [
+        with(12, &[0x86, 0xdd]), // IPv6
+        with(23, &[6]),          // TCP
+        with(36, &[0, 53]),      // another port
+        with(20, &[0x20, 0]),    // a fragment, the first
+        with(20, &[0, 9]),       // the last
+        ours[..30].to_vec(),     // it ends before its port
+    ];
+    for other in &others {
+        left.send(other).unwrap();
+    }
+    left.send(&ours).unwrap();
+    left.flush().unwrap();
+    let (mut came, begun) = (Vec::new(), Instant::now());
+    while !came.contains(&ours) && begun.elapsed() < TIMEOUT {
+        right
+            .receive_batch(64, &mut |frame| came.push(frame.to_vec()))
+            .unwrap();
+    }
+    assert_eq!(came, [ours]);
+}
+
+#[test]
+fn an_interface_that_is_missing_is_named_by_its_reason() {
+    if !in_namespace("an_interface_that_is_missing_is_named_by_its_reason") {
+        return;
+    }
+    for io in [Io::Auto, Io::Rings, Io::Pnet] {
+        assert!(InterfaceFrames::open("nowhere", io).is_err(), "{io}");
+    }
+    for io in [Io::Auto, Io::Rings, Io::Pnet] {
+        assert_eq!(io.to_string().parse::<Io>(), Ok(io));
+    }
+    assert!(
+        "mmap"
+            .parse::<Io>()
+            .unwrap_err()
+            .contains("auto, rings, pnet")
+    );
+}

@@ -1,0 +1,225 @@
+//! Where ranks stand: a namespace each, with a cable to an embedded switch, to a bridge of the kernel, or all in one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use controller::experiment::fleet::Fleet;
+use controller::experiment::{Planned, Switches};
+use controller::target::Kind;
+use scenario::Scenario;
+use testbeds::host::{Host, Output, Process};
+use testbeds::net::{Interface, Netlink, Rate};
+
+use super::Setting;
+
+/// What may leave a shaped link at once: a thousandth of what a round sends, and more than the timer's tick.
+const BURST_BYTES: u32 = 64 << 10;
+/// What may wait for a shaped link: what a testbed's may.
+const QUEUE_BYTES: u32 = 4 << 20;
+const PREFIX: u8 = 16;
+const PATIENCE: Duration = Duration::from_secs(60);
+const SWITCH: &str = "sw";
+
+/// What ranks send through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// The embedded switch, which also sums.
+    Switch,
+    /// A bridge of the kernel.
+    Bridge,
+    /// The loopback interface of one namespace for all.
+    Loopback,
+}
+
+/// A network with hosts. It ends with this value.
+pub struct Bed {
+    pub scenario: Scenario,
+    pub hosts: Vec<Host>,
+    /// Who tells the switch: before the switch, so that it has somebody to take leave of.
+    _fleet: Option<Fleet>,
+    switch: Option<Process>,
+    _links: Vec<Netlink>,
+}
+
+impl Bed {
+    /// Brings up what a setting asks for. In a private network namespace.
+    pub fn up(setting: &Setting, weir: &Path) -> Result<Bed> {
+        let loaded = scenario::load("bench.yaml", &scenario_text(setting));
+        let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
+        let mut bed = Bed {
+            hosts: Vec::new(),
+            _fleet: None,
+            switch: None,
+            _links: Vec::new(),
+            scenario,
+        };
+        if setting.through == Through::Loopback {
+            let host = Host::new("all")?;
+            bed.hosts = vec![host; setting.ranks];
+            return Ok(bed);
+        }
+        let ports = bed.lay_cables(setting)?;
+        match setting.through {
+            Through::Switch => bed.start_switch(weir, &ports)?,
+            _ => bridge(&ports)?,
+        }
+        Ok(bed)
+    }
+
+    /// A cable for each host; the interfaces at the other ends, in order.
+    fn lay_cables(&mut self, setting: &Setting) -> Result<Vec<String>> {
+        let ours = Netlink::open()?;
+        ours.set_up("lo", true)?;
+        let topology = self.scenario.topology.clone();
+        let mut ports = Vec::new();
+        for (number, host) in topology.hosts.iter().enumerate() {
+            let port = format!("port{number}");
+            let inside = Host::new(&host.name)?;
+            let netlink = Netlink::open_in(inside.namespace())?;
+            let name = format!("host{number}");
+            ours.create_veth(&port, &name)?;
+            ours.move_to(&name, inside.namespace())?;
+            netlink.rename(&name, "eth0")?;
+            let ends = [
+                (&netlink, "eth0", host.mac.0, Some((host.ip, PREFIX))),
+                (&ours, port.as_str(), [2, 0, 0, 0, 1, number as u8], None),
+            ];
+            for (netlink, name, mac, address) in ends {
+                netlink.configure(&Interface {
+                    name: name.to_owned(),
+                    mac,
+                    mtu: setting.mtu,
+                    address,
+                    arp: false,
+                })?;
+                if let Some(rate_bps) = setting.rate_bps {
+                    netlink.limit_rate(
+                        name,
+                        Rate {
+                            rate_bps,
+                            burst_bytes: BURST_BYTES,
+                            limit_bytes: QUEUE_BYTES,
+                        },
+                    )?;
+                }
+            }
+            for other in topology
+                .hosts
+                .iter()
+                .filter(|other| other.name != host.name)
+            {
+                netlink.add_neighbour("eth0", other.ip, other.mac.0)?;
+            }
+            self.hosts.push(inside);
+            self._links.push(netlink);
+            ports.push(port);
+        }
+        self._links.push(ours);
+        Ok(ports)
+    }
+
+    /// The real binary, told what `weir run` tells it. What it loses cannot be proved, since what it takes in does not come out:
+    /// nobody captures here, and the sums are what is looked at.
+    fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
+        let mut command = Command::new(weir);
+        command.args(["switch", "--no-p4", "--device-id", "1"]);
+        command.args(["--grpc-server-addr", "127.0.0.1:0"]);
+        for (host, port) in self.scenario.topology.hosts.iter().zip(ports) {
+            let at = self.scenario.topology.next_hop(SWITCH, &host.name);
+            let number = at.context("a port")?.number;
+            command.args(["-i", &format!("{number}@{port}")]);
+        }
+        let mut switch = Process::spawn("switch", command)?;
+        let line = line_with(&mut switch, "P4Runtime at ")?;
+        let address = line.split_once("P4Runtime at ").context("an address")?.1;
+        let address = address.split(',').next().unwrap_or_default().trim();
+        let scenario = self.scenario.clone();
+        let plan = scenario::plan(&scenario, &Kind::Embedded.model())
+            .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
+        let planned = Planned { scenario, plan };
+        let addresses = BTreeMap::from([(SWITCH.to_owned(), address.to_owned())]);
+        let mut fleet = Fleet::attach(&planned, &addresses, &Switches::default(), None)?;
+        if let Some(begins) = planned.plan.timeline.first() {
+            fleet.set_epoch(begins.epoch)?;
+        }
+        self._fleet = Some(fleet);
+        self.switch = Some(switch);
+        Ok(())
+    }
+
+    /// The switch's process.
+    pub fn switch_id(&self) -> Option<u32> {
+        self.switch.as_ref().map(Process::id)
+    }
+}
+
+/// A star of ranks whose values the switch sums, and what it loses.
+fn scenario_text(setting: &Setting) -> String {
+    let names: Vec<String> = (0..setting.ranks).map(|rank| format!("r{rank}")).collect();
+    let names = names.join(", ");
+    let mut text = format!(
+        "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [{names}], switch: {SWITCH}, mtu: {}}}}}\n\
+         jobs: {{bench: {{ranks: [{names}], window: {}}}}}\n",
+        setting.mtu, setting.window
+    );
+    if let Some(loss) = setting.loss {
+        text += &format!(
+            "lease: off\nflows: {{updates: agg.kind == 1, sums: agg.kind == 2}}\nfaults:\n  \
+             - {{id: there, flows: updates, where: {{ingress: {SWITCH}}}, effect: drop, select: {{probability: {loss}}}}}\n  \
+             - {{id: back, flows: sums, where: {{egress: {SWITCH}}}, effect: drop, select: {{probability: {loss}}}}}\n"
+        );
+    }
+    text
+}
+
+fn line_with(process: &mut Process, words: &str) -> Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
+            Output::Line(line) if line.contains(words) => return Ok(line),
+            Output::Line(_) => {}
+            Output::TimedOut | Output::End => {
+                process.kill();
+                bail!("weir never said `{words}`: {}", process.stderr().trim())
+            }
+        }
+    }
+}
+
+/// Plugs the cables into a bridge.
+fn bridge(ports: &[String]) -> Result<()> {
+    ip("link add bridge0 type bridge")?;
+    for port in ports {
+        ip(&format!("link set {port} master bridge0"))?;
+    }
+    ip("link set bridge0 up")
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    let status = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .status();
+    ensure!(
+        status.context("cannot run ip")?.success(),
+        "ip {arguments} failed"
+    );
+    Ok(())
+}
+
+/// Where the script and the package for it are: copied, so that nothing is left in the sources.
+pub fn package(folder: &Path, native: &Path) -> Result<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host-agent/python");
+    let package = folder.join("weir");
+    std::fs::create_dir_all(&package)?;
+    for file in ["__init__.py", "torch.py"] {
+        std::fs::copy(sources.join("weir").join(file), package.join(file))?;
+    }
+    std::fs::copy(native, package.join("_native.abi3.so"))
+        .with_context(|| format!("cannot copy {}", native.display()))?;
+    let script = folder.join("allreduce.py");
+    std::fs::copy(sources.join("bench/allreduce.py"), &script)?;
+    Ok(script)
+}

@@ -1,0 +1,67 @@
+//! How busy the machine was with others' work meanwhile: what a figure has to be read beside.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+/// proc_stat(5) counts in these.
+const TICK_S: f64 = 0.01;
+
+/// A look at the processors' time so far.
+pub struct Look {
+    busy_s: f64,
+    stolen_s: f64,
+    all_s: f64,
+    load: String,
+}
+
+impl Look {
+    /// Now.
+    pub fn now() -> Result<Look> {
+        let stat = std::fs::read_to_string("/proc/stat")?;
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let ticks: Vec<f64> = line
+            .context("/proc/stat")?
+            .split_whitespace()
+            .take(8)
+            .map(|word| word.parse::<f64>().map(|ticks| ticks * TICK_S))
+            .collect::<Result<_, _>>()?;
+        let [.., idle, wait, _, _, stolen] = ticks[..] else {
+            anyhow::bail!("/proc/stat: {stat}");
+        };
+        let all_s: f64 = ticks.iter().sum();
+        let load = std::fs::read_to_string("/proc/loadavg")?;
+        Ok(Look {
+            busy_s: all_s - idle - wait - stolen,
+            stolen_s: stolen,
+            all_s,
+            load: load
+                .split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        })
+    }
+
+    /// Since this look: the load then, and the shares of the processors' time that were busy and that the host took.
+    pub fn until_now(&self) -> Result<Value> {
+        let now = Look::now()?;
+        let all_s = (now.all_s - self.all_s).max(TICK_S);
+        Ok(json!({
+            "load_before": self.load,
+            "busy": (now.busy_s - self.busy_s) / all_s,
+            "stolen": (now.stolen_s - self.stolen_s) / all_s,
+        }))
+    }
+}
+
+/// The same, to be read.
+pub fn told(look: &Value) -> String {
+    let percent = |name: &str| 100.0 * look[name].as_f64().unwrap_or_default();
+    format!(
+        "load before {}, processors {:.0} % busy, {:.0} % stolen",
+        look["load_before"].as_str().unwrap_or_default(),
+        percent("busy"),
+        percent("stolen")
+    )
+}

@@ -1,0 +1,308 @@
+//! Ranks that run the script, and what they say.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use testbeds::host::{Output, Process};
+
+use super::super::veth::cpu_ns;
+use super::Setting;
+use super::bed::{Bed, Through, package};
+use super::machine::{self, Look};
+
+/// Debian's, for which its PyTorch is.
+const PYTHON: &str = "/usr/bin/python3";
+/// A round of the slowest row is some 30 s on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// Between two looks at the switch's processor time.
+const SAMPLED: Duration = Duration::from_millis(20);
+/// What a sum may be off, in parts of the largest: binary32 keeps 2^-24 of it.
+const OFF: f64 = 1e-6;
+
+/// Whether there is what ranks run with.
+pub fn have_torch() -> bool {
+    let mut python = Command::new(PYTHON);
+    let output = python.args(["-c", "import torch.distributed"]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// In the namespace: brings the network up, runs the ranks, and gives what they said.
+pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
+    let folder = tempfile::tempdir()?;
+    let script = package(folder.path(), native)?;
+    let bed = Bed::up(setting, weir)?;
+    let before = Look::now()?;
+    let mut ranks = Vec::new();
+    for rank in 0..setting.ranks {
+        ranks.push(start(setting, &bed, &script, folder.path(), rank)?);
+    }
+    let ends = AtomicBool::new(false);
+    let switch = bed.switch_id();
+    let (said, samples) = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| sample(switch, &ends));
+        let said = hear_all(&mut ranks);
+        ends.store(true, Ordering::Relaxed);
+        let samples = sampler.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        anyhow::Ok((said?, samples?))
+    })?;
+    Ok(json!({
+        "ranks": said,
+        "switch": samples,
+        "machine": before.until_now()?,
+    }))
+}
+
+/// The processor time that the switch has had, now and then: the ranks know when their rounds were, and nothing of it.
+fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
+    let mut samples = Vec::new();
+    let Some(switch) = switch else {
+        return Ok(samples);
+    };
+    while !ends.load(Ordering::Relaxed) {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
+        let now_ns = Duration::from(now).as_nanos() as u64;
+        samples.push((now_ns, cpu_ns(switch)?));
+        std::thread::sleep(SAMPLED);
+    }
+    Ok(samples)
+}
+
+fn hear_all(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
+    let deadline = Instant::now() + PATIENCE;
+    let said = ranks.iter_mut().enumerate();
+    said.map(|(rank, process)| hear(process, deadline).with_context(|| format!("rank {rank}")))
+        .collect()
+}
+
+fn start(
+    setting: &Setting,
+    bed: &Bed,
+    script: &Path,
+    folder: &Path,
+    rank: usize,
+) -> Result<Process> {
+    let host = &bed.hosts[rank];
+    let mut command = Command::new(PYTHON);
+    command.arg(script).current_dir(folder);
+    command.args(["--backends", &setting.backends.join(",")]);
+    let first = &bed.scenario.topology.hosts[0];
+    let (store, interface) = match setting.through {
+        Through::Loopback => ("127.0.0.1:29500".to_owned(), "lo"),
+        _ => (format!("{}:29500", first.ip), "eth0"),
+    };
+    for (name, value) in [
+        ("--values", setting.values),
+        ("--rounds", setting.rounds),
+        ("--calls", setting.calls),
+        ("--rank", rank),
+        ("--ranks", setting.ranks),
+    ] {
+        command.args([name, &value.to_string()]);
+    }
+    command.args(["--at", &store]);
+    command.env("PYTHONPATH", folder);
+    command.env("GLOO_SOCKET_IFNAME", interface);
+    let job = bed.scenario.jobs.first().context("a job")?;
+    command.envs(job.environment(&format!("r{rank}")));
+    Ok(host.spawn(command)?)
+}
+
+/// All lines of a rank that has ended well.
+fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
+    let mut lines = Vec::new();
+    loop {
+        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
+            Output::Line(line) => lines.push(serde_json::from_str(&line).context(line)?),
+            Output::TimedOut => bail!("nothing for {PATIENCE:?}"),
+            Output::End => break,
+        }
+    }
+    let ended = process.wait(Duration::from_secs(30))?;
+    ensure!(
+        ended.is_some_and(|status| status.success()),
+        "{}",
+        process.stderr().trim()
+    );
+    Ok(lines)
+}
+
+/// What a setting came to.
+pub struct Measured {
+    rounds: Vec<Round>,
+    /// Of rank 0, as the package counts.
+    pub counters: Value,
+    /// How busy the machine was.
+    pub machine: String,
+}
+
+/// A backend's turn, all ranks together.
+#[derive(Debug, Clone)]
+pub struct Round {
+    backend: String,
+    /// From when the first rank began until the last had ended.
+    pub seconds: f64,
+    /// What each call took, by rank.
+    pub took_ns: Vec<Vec<u64>>,
+    /// Processor time of all ranks.
+    pub user_s: f64,
+    pub system_s: f64,
+    /// Of the switch.
+    pub switch_s: f64,
+    /// What came out at all of them.
+    pub digest: String,
+}
+
+impl Measured {
+    /// What [`measure`] said, if the sums are right.
+    pub fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
+        let ranks = said["ranks"].as_array().context("ranks")?;
+        let ranks: Vec<&Vec<Value>> = ranks.iter().filter_map(Value::as_array).collect();
+        let count = setting.rounds * setting.backends.len();
+        ensure!(
+            ranks.len() == setting.ranks && ranks.iter().all(|lines| lines.len() == count + 1),
+            "a rank said too little"
+        );
+        let samples = samples(&said["switch"]);
+        let round = |number: usize| {
+            let lines: Vec<&Value> = ranks.iter().map(|lines| &lines[number]).collect();
+            Round::of(&lines, &samples).with_context(|| format!("{}, round {number}", setting.name))
+        };
+        Ok(Measured {
+            rounds: (0..count).map(round).collect::<Result<_>>()?,
+            counters: ranks[0][count]["counters"].clone(),
+            machine: machine::told(&said["machine"]),
+        })
+    }
+
+    /// The rounds of a backend.
+    pub fn of<'a>(&'a self, backend: &'a str) -> impl Iterator<Item = &'a Round> {
+        let of = move |round: &&Round| round.backend == backend;
+        self.rounds.iter().filter(of)
+    }
+
+    /// The best round of a backend: what else runs on the machine only adds to it.
+    pub fn best(&self, backend: &str) -> Result<&Round> {
+        let rounds = self.rounds.iter();
+        rounds
+            .filter(|round| round.backend == backend)
+            .min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+            .with_context(|| format!("no round of {backend}"))
+    }
+
+    /// Seconds of all rounds of a backend, to be read.
+    pub fn seconds(&self, backend: &str) -> String {
+        let seconds = self
+            .of(backend)
+            .map(|round| format!("{:.2}", round.seconds));
+        seconds.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Round {
+    fn of(ranks: &[&Value], samples: &[(f64, f64)]) -> Result<Round> {
+        let first = ranks.first().context("no rank")?;
+        let backend = first["backend"].as_str().context("backend")?;
+        let digest = first["digest"].as_str().context("digest")?;
+        let number = |name: &'static str| {
+            ranks
+                .iter()
+                .map(move |rank| rank[name].as_f64().unwrap_or(f64::NAN))
+        };
+        let worst = number("off").fold(0.0, f64::max);
+        ensure!(
+            number("off").all(|off| off <= OFF),
+            "{backend}: sums are off by up to {worst:e} of the largest"
+        );
+        ensure!(
+            ranks.iter().all(|rank| rank["digest"] == first["digest"]),
+            "{backend}: ranks have different bits"
+        );
+        let begun = number("begun_ns").fold(f64::INFINITY, f64::min);
+        let ended = number("ended_ns").fold(0.0, f64::max);
+        let took = |rank: &&Value| {
+            let took = rank["took_ns"].as_array()?;
+            took.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>()
+        };
+        let took_ns = ranks.iter().map(took).collect::<Option<Vec<_>>>();
+        Ok(Round {
+            backend: backend.to_owned(),
+            seconds: (ended - begun) / 1e9,
+            took_ns: took_ns.context("took_ns")?,
+            user_s: number("user_s").sum(),
+            system_s: number("system_s").sum(),
+            switch_s: (at(samples, ended) - at(samples, begun)) / 1e9,
+            digest: digest.to_owned(),
+        })
+    }
+}
+
+fn samples(said: &Value) -> Vec<(f64, f64)> {
+    let pairs = said.as_array().into_iter().flatten();
+    pairs
+        .filter_map(|pair| Some((pair[0].as_f64()?, pair[1].as_f64()?)))
+        .collect()
+}
+
+/// What the switch had had by then, between two samples.
+fn at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
+    let next = samples.partition_point(|(at_ns, _)| *at_ns < time_ns);
+    match (samples.get(next.wrapping_sub(1)), samples.get(next)) {
+        (Some(before), Some(after)) => {
+            let share = (time_ns - before.0) / (after.0 - before.0).max(1.0);
+            before.1 + share * (after.1 - before.1)
+        }
+        (Some(only), None) | (None, Some(only)) => only.1,
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(backend: &str, off: f64, digest: &str, from_ns: u64) -> Value {
+        json!({
+            "backend": backend, "round": 0, "begun_ns": from_ns, "ended_ns": from_ns + 1_000_000_000, "took_ns": [5],
+            "user_s": 0.5, "system_s": 0.25, "off": off, "digest": digest,
+        })
+    }
+
+    fn measured(second: Value) -> Result<Measured> {
+        let setting = Setting {
+            ranks: 2,
+            rounds: 1,
+            backends: &["weir"],
+            ..Setting::BASE
+        };
+        let counters = json!({"counters": {"probes": 3}});
+        let said = json!({
+            "ranks": [[line("weir", 0.0, "a", 2_000_000_000), counters], [second, counters]],
+            "switch": [[1_000_000_000u64, 0], [5_000_000_000u64, 4_000_000_000u64]],
+            "machine": {"load_before": "1", "busy": 0.5, "stolen": 0.0},
+        });
+        Measured::parse(&setting, &said)
+    }
+
+    #[test]
+    fn a_round_is_from_the_first_begin_to_the_last_end() {
+        let measured = measured(line("weir", 1e-7, "a", 2_500_000_000)).unwrap();
+        let best = measured.best("weir").unwrap();
+        assert_eq!((best.seconds, best.user_s, best.switch_s), (1.5, 1.0, 1.5));
+        assert_eq!(measured.counters["probes"], 3);
+        assert!(measured.best("gloo").is_err());
+    }
+
+    #[test]
+    fn wrong_sums_and_bits_that_differ_are_no_figure() {
+        let off = measured(line("weir", 1e-3, "a", 0)).err().unwrap();
+        assert!(format!("{off:#}").contains("off by"), "{off:#}");
+        let nan = measured(line("weir", f64::NAN, "a", 0)).err().unwrap();
+        assert!(format!("{nan:#}").contains("off by"), "{nan:#}");
+        let other = measured(line("weir", 0.0, "b", 0)).err().unwrap();
+        assert!(format!("{other:#}").contains("different bits"), "{other:#}");
+    }
+}

@@ -1,0 +1,71 @@
+//! `allreduce/shaped`: links shaped to 200 Mbit/s both ways, 8 ranks, 64 MB of float32; against what the links allow, and
+//! against Gloo's ring.
+
+use anyhow::Result;
+
+use super::super::row::{Goal, Row};
+use super::ranks::Measured;
+use super::{Bench, Setting};
+
+pub const NAMES: &[&str] = &["allreduce/shaped", "allreduce/shaped_gloo"];
+
+const RATE_BPS: u64 = 200_000_000;
+
+pub const SETTING: Setting = Setting {
+    name: "shaped",
+    rate_bps: Some(RATE_BPS),
+    ..Setting::BASE
+};
+
+/// What the links need for the values alone, in seconds.
+pub fn bound_s(setting: &Setting) -> f64 {
+    8.0 * setting.bytes() as f64 / RATE_BPS as f64
+}
+
+pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let measured = bench.measure(&SETTING)?;
+    let bound_s = bound_s(&SETTING);
+    let (weir, gloo) = (measured.best("weir")?, measured.best("gloo")?);
+    Ok(vec![
+        Row {
+            name: NAMES[0],
+            value: Some(weir.seconds / bound_s),
+            unit: "S/R",
+            goal: Goal::AtMost(1.08),
+            // 1,086 bytes a frame for 1,024 of values: the shaper counts Ethernet's header, neither preamble, gap nor FCS.
+            floor: Some(1086.0 / 1024.0),
+            note: format!(
+                "{} ranks, {} MB, links of 200 Mbit/s as tbf counts (Ethernet's header; no preamble, gap, FCS): S/R is \
+                 {bound_s:.2} s; best of {} s; floor: framing; {}",
+                SETTING.ranks,
+                SETTING.bytes() / 1_000_000,
+                measured.seconds("weir"),
+                processors(&measured, "weir")
+            ),
+        },
+        Row {
+            name: NAMES[1],
+            value: Some(gloo.seconds / weir.seconds),
+            unit: "times",
+            goal: Goal::AtLeast(1.6),
+            floor: None,
+            note: format!(
+                "Gloo's ring over TCP through the same switch, in turn with it: best of {} s; {}; {}",
+                measured.seconds("gloo"),
+                processors(&measured, "gloo"),
+                measured.machine
+            ),
+        },
+    ])
+}
+
+/// Processor time of the ranks in the best round.
+pub fn processors(measured: &Measured, backend: &str) -> String {
+    match measured.best(backend) {
+        Ok(best) => format!(
+            "processor time: the ranks {:.2} s user and {:.2} s system, the switch {:.2} s",
+            best.user_s, best.system_s, best.switch_s
+        ),
+        Err(_) => String::new(),
+    }
+}
