@@ -46,6 +46,8 @@ pub struct Bounds {
     pub restarts: u8,
     /// Whether ranks may crash.
     pub crashes: bool,
+    /// Whether ranks that wait ask each other.
+    pub asks: bool,
     /// Whether somebody by another port speaks for the first rank.
     pub stranger: bool,
     /// Slots written anew, without this rule; none for those that run.
@@ -63,6 +65,7 @@ impl Bounds {
             first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
             restarts: 0,
             crashes: false,
+            asks: true,
             stranger: false,
             without: None,
         }
@@ -286,7 +289,7 @@ impl AllReduce {
 
     fn rank(&self, id: u8) -> Rank {
         let rank = WorkerId(u16::from(id));
-        let asks = self.bounds.without != Some(Rule::Peers);
+        let asks = self.bounds.asks && self.bounds.without != Some(Rule::Peers);
         Rank::new(Setup {
             job: self.job,
             rank,
@@ -492,17 +495,17 @@ impl Model for AllReduce {
     }
 
     /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait and ask others.
-    /// That a rank is here changes nothing.
+    /// Who is asked says that it is here, which changes nothing, and gives what the switch has sent to all.
     fn is_idle(&self, frame: &Frame) -> bool {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return false;
         };
-        let is_told = packet.kind() == Kind::Sum && packet.flags().contains(Flags::PROBE);
-        let asks = self.bounds.without != Some(Rule::Peers)
-            && packet.contributors() & 1 << frame.to != 0
-            && packet.scale() == 0;
-        packet.kind() == Kind::Here
-            || is_told && !packet.flags().contains(Flags::AGAIN) && !asks
+        let flags = packet.flags();
+        match packet.kind() {
+            Kind::Ask | Kind::Here => true,
+            Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
+            Kind::Update | Kind::Result => false,
+        }
     }
 
     fn has_more(&self) -> bool {

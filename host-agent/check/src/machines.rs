@@ -98,6 +98,9 @@ pub enum Broken {
     /// Nodes are not interchangeable that the model says are.
     #[error("the nodes are not interchangeable")]
     Symmetry,
+    /// A node passes on a frame as another's that was not sent.
+    #[error("a node passes on what nobody has sent")]
+    Borrowed,
     /// A node that works came back to where it had been, so that getting further means nothing.
     #[error("a node that works came back to where it had been")]
     Circle,

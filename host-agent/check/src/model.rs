@@ -152,7 +152,8 @@ pub trait Model {
     /// It gets a frame.
     fn deliver(&self, node: &mut Self::Node, frame: &Frame, out: &mut Outbox);
 
-    /// Takes from a frame what nobody reads, and gives other frames that nobody may tell from it: the checker tries.
+    /// A frame that its sender passes on as another has sent it to the same node may be given `from` of that one: it has to be
+    /// under way already then, and the checker makes sure of it. Takes from a frame what nobody reads, and gives other frames that nobody may tell from it: the checker tries.
     fn mask(&self, frame: &mut Frame) -> Vec<Frame>;
 
     /// Whether the frame is presumed to change nothing at whom it reaches. The checker makes sure; a wrong guess costs time.

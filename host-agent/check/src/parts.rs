@@ -24,6 +24,8 @@ struct Part {
     moves: FrameSet,
     grows: FrameSet,
     wrong: FrameSet,
+    /// What it passes on of another's, as a rank does with a sum that it has kept.
+    borrowed: FrameSet,
     /// What moves make of it, and acts; ascending.
     next: Vec<(Event, Next)>,
 }
@@ -91,6 +93,7 @@ impl<'m, M: Model> Parts<'m, M> {
                 moves: FrameSet::default(),
                 grows: FrameSet::default(),
                 wrong: FrameSet::default(),
+                borrowed: FrameSet::default(),
                 next: Vec::new(),
             });
             self.at[at].push(part);
@@ -120,11 +123,15 @@ impl<'m, M: Model> Parts<'m, M> {
         let step = self.machines.step(machine, event)?;
         let (to, wrong) = (step.to, step.wrong.is_some());
         let frames: Vec<u16> = step.sent.iter().map(|(_, frame)| *frame).collect();
+        let mut borrowed = FrameSet::default();
         for frame in frames {
-            if self.keeps(frame) {
+            if self.machines.frame(frame).from != self.machines.at(machine) {
+                borrowed.insert(frame);
+            } else if self.keeps(frame) {
                 sent.insert(frame);
             }
         }
+        self.parts[part as usize].borrowed.add(&borrowed);
         let to = self.intern(to, sent);
         let next = Next { to, wrong };
         let grows = to != part && self.machine(to) == machine;
@@ -171,6 +178,17 @@ impl<'m, M: Model> Parts<'m, M> {
             }
         }
         Ok(())
+    }
+
+    /// Whether what the nodes of a state pass on of others is under way already: then it is nothing new.
+    pub fn owes_nothing(&self, state: &[u32]) -> bool {
+        let mut sent = FrameSet::default();
+        let mut borrowed = FrameSet::default();
+        for part in state {
+            sent.add(self.sent(*part));
+            borrowed.add(&self.parts[*part as usize].borrowed);
+        }
+        borrowed.without(&sent) == FrameSet::default()
     }
 
     /// The frames on their way to a node.

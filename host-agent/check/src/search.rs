@@ -177,6 +177,7 @@ impl<'m, M: Model> Run<'m, M> {
         if self.report.complete && !self.parts.is_incomplete {
             self.symmetry.verify(&mut self.parts)?;
             self.parts.make_sure()?;
+            self.all_is_sent()?;
             self.no_way_back()?;
         }
         let report = &mut self.report;
@@ -274,6 +275,18 @@ impl<'m, M: Model> Run<'m, M> {
         }
         path.reverse();
         path
+    }
+
+    /// What nodes pass on of others was under way in every state, whenever they do it.
+    fn all_is_sent(&self) -> Result<(), Broken> {
+        let mut state = vec![0; self.parts.machines.nodes()];
+        for key in &self.states {
+            self.symmetry.state(*key, &mut state);
+            if !self.parts.owes_nothing(&state) {
+                return Err(Broken::Borrowed);
+            }
+        }
+        Ok(())
     }
 
     /// No node that works comes back to where it was: so each step of progress is one for ever, and they end.

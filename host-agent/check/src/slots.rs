@@ -265,6 +265,7 @@ fn update<T: AsRef<[u8]>>(
         // By how much.
         return is_probe.then(|| Repr {
             kind: Kind::Sum,
+            flags: repr.flags & (Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE),
             contributors: u64::from(chunk.0.wrapping_sub(cell.owner.0)),
             scale: 1,
             ..repr

@@ -200,11 +200,18 @@ fn frame_words(frame: &Frame) -> String {
             words.push_str(&format!(" {word}"));
         }
     }
-    let ranks: Vec<String> = (0..32)
+    let ranks: Vec<String> = (0..64)
         .filter(|rank| repr.contributors & 1 << rank != 0)
         .map(|rank| rank.to_string())
         .collect();
     if repr.kind == wire::Kind::Update {
+        words.push_str(&format!(" of {}", repr.worker));
+    } else if repr.flags.contains(wire::Flags::PROBE) && repr.scale == 1 {
+        words.push_str(&format!(
+            " older by {}",
+            0u32.wrapping_sub(repr.contributors as u32)
+        ));
+    } else if matches!(repr.kind, wire::Kind::Ask | wire::Kind::Here) {
         words.push_str(&format!(" of {}", repr.worker));
     } else {
         words.push_str(&format!(" with {{{}}}", ranks.join(" ")));

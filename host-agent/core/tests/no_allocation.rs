@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Event, Rank, Received, Values, Setup};
+use aggregation::rank::{Event, Rank, Received, Setup, Values};
 use aggregation::rto::Retransmission;
 use wire::{Flags, Kind, Packet};
 

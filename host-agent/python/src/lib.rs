@@ -356,11 +356,7 @@ fn is_aligned<T>(address: usize) -> PyResult<()> {
 ///
 /// # Safety
 /// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
-unsafe fn copied<T: Copy>(
-    address: usize,
-    length: usize,
-    mut into: Vec<T>,
-) -> PyResult<Vec<T>> {
+unsafe fn copied<T: Copy>(address: usize, length: usize, mut into: Vec<T>) -> PyResult<Vec<T>> {
     is_aligned::<T>(address)?;
     // SAFETY: said above.
     into.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const T, length) });

@@ -1,7 +1,7 @@
 //! A rank as bytes.
 
-use super::operation::Chunk;
 use super::lane::Lane;
+use super::operation::Chunk;
 use super::peers::{Kept, Peers, Word};
 use super::{Event, Operation, Rank, Reduction, Rounding, Values};
 use crate::quantise::Exponent;
