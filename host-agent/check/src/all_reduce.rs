@@ -8,7 +8,8 @@ use aggregation::rank::{Event, NonFinite, Rank, Received, Setup, Values};
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, permutations};
+use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
 /// What all ranks are given to sum.
@@ -36,6 +37,8 @@ impl Operation {
 pub struct Bounds {
     /// How many ranks.
     pub ranks: u8,
+    /// How many racks they stand in, each with a switch below the topmost; 1 where one switch sums all.
+    pub racks: u8,
     /// How many slots.
     pub window: u32,
     /// What they are given, one after the other.
@@ -59,6 +62,7 @@ impl Bounds {
     pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
         Self {
             ranks,
+            racks: 1,
             window,
             operations,
             // Chunk 0 comes in the middle.
@@ -77,8 +81,10 @@ impl Bounds {
 pub enum Node {
     /// A rank.
     Rank(Box<Member>),
-    /// The switch.
+    /// The switch, or the topmost.
     Switch(Switch),
+    /// One below it.
+    Rack(Rack),
     /// Somebody who is no member; whether it has spoken.
     Stranger(bool),
 }
@@ -101,6 +107,7 @@ pub struct AllReduce {
     /// The ranks' window is the switch's, but without [`Rule::Window`].
     job: Job,
     switch: Switch,
+    racks: Vec<Rack>,
     /// By operation, the first sums that any rank had, bit by bit.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
 }
@@ -136,9 +143,19 @@ impl AllReduce {
             Some(Rule::Window) => 2,
             _ => 1,
         };
+        let is_tree = bounds.racks > 1;
+        let (children, of_slots) = match is_tree {
+            true => (bounds.racks, None),
+            false => (bounds.ranks, bounds.without),
+        };
+        let in_rack = bounds.ranks / bounds.racks;
+        let answers = bounds.without == Some(Rule::Up);
+        let racks = (0..if is_tree { bounds.racks } else { 0 })
+            .map(|number| Rack::new(config(bounds.window), number, in_rack, answers));
         Ok(Self {
+            racks: racks.collect::<Result<_, _>>()?,
             job: Job::new(config(ahead * bounds.window))?,
-            switch: Switch::new(config(bounds.window), bounds.without)?,
+            switch: Switch::new(config(bounds.window), of_slots, children)?,
             bounds,
             sums: RefCell::default(),
         })
@@ -225,7 +242,7 @@ impl AllReduce {
 
     /// Sends what a rank has to send. Whom it asks of those who `may` have a sum, and whom later, is left to time: all are asked.
     fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
-        let switch = self.bounds.ranks;
+        let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();
         let mut asked = None;
         while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
@@ -278,7 +295,11 @@ impl AllReduce {
             .job
             .everyone()
             .without(WorkerSet(packet.contributors()));
-        missing.without(me)
+        match self.is_tree() {
+            // What a switch of a tree says is about its children.
+            true => self.job.everyone().without(me),
+            false => missing.without(me),
+        }
     }
 
     /// What is wrong with an operation that has no sums.
@@ -287,13 +308,36 @@ impl AllReduce {
         (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))
     }
 
+    fn is_tree(&self) -> bool {
+        !self.racks.is_empty()
+    }
+
+    fn in_rack(&self) -> u8 {
+        self.bounds.ranks / self.bounds.racks
+    }
+
+    /// The node that a rank sends its updates to: the switch, or behind it that of the rack.
+    fn switch_of(&self, rank: u8) -> u8 {
+        match self.is_tree() {
+            true => self.bounds.ranks + 1 + rank / self.in_rack(),
+            false => self.bounds.ranks,
+        }
+    }
+
     fn rank(&self, id: u8) -> Rank {
         let rank = WorkerId(u16::from(id));
         let asks = self.bounds.asks && self.bounds.without != Some(Rule::Peers);
         Rank::new(Setup {
             job: self.job,
             rank,
-            place: Place::under_one_switch(&self.job, rank),
+            place: match self.is_tree() {
+                true => Place {
+                    child: WorkerId(u16::from(id % self.in_rack())),
+                    siblings: self.in_rack(),
+                    top: self.bounds.racks,
+                },
+                false => Place::under_one_switch(&self.job, rank),
+            },
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
         })
@@ -344,7 +388,8 @@ impl Model for AllReduce {
         });
         let switch = Node::Switch(self.switch.clone());
         let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
-        ranks.chain([switch]).chain(stranger).collect()
+        let racks = self.racks.iter().cloned().map(Node::Rack);
+        ranks.chain([switch]).chain(racks).chain(stranger).collect()
     }
 
     fn interchangeable(&self) -> usize {
@@ -359,6 +404,49 @@ impl Model for AllReduce {
         }
     }
 
+    /// Ranks of a rack may change places, and racks may.
+    fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
+        let first = self.bounds.ranks + 1;
+        let is_alike = self.interchangeable() > 0;
+        if !self.is_tree() || !is_alike {
+            let interchangeable = if self.is_tree() {
+                0
+            } else {
+                self.interchangeable()
+            };
+            return orders_of_first(interchangeable as u8, nodes);
+        }
+        let size = self.in_rack();
+        // For each rack an order of its ranks.
+        let mut within = vec![Vec::new()];
+        for _ in 0..self.bounds.racks {
+            let longer = within.iter().flat_map(|orders: &Vec<Vec<u8>>| {
+                let next = permutations(size).into_iter();
+                next.map(|order| orders.iter().cloned().chain([order]).collect())
+            });
+            within = longer.collect();
+        }
+        let of_racks = permutations(self.bounds.racks).into_iter();
+        let orders = of_racks.flat_map(|racks| {
+            within
+                .iter()
+                .map(move |within| {
+                    let rank = |rank: u8| {
+                        let (rack, place) = (usize::from(rank / size), usize::from(rank % size));
+                        racks[rack] * size + within[rack][place]
+                    };
+                    let ranks = (0..first - 1).map(rank);
+                    let switches = racks.iter().map(|rack| first + rack);
+                    ranks
+                        .chain([first - 1])
+                        .chain(switches)
+                        .collect::<Vec<u8>>()
+                })
+                .collect::<Vec<Vec<u8>>>()
+        });
+        orders.collect()
+    }
+
     fn state(&self, node: &Node, out: &mut Vec<u8>) {
         match node {
             Node::Rank(member) => {
@@ -370,6 +458,7 @@ impl Model for AllReduce {
                 }
             }
             Node::Switch(switch) => switch.state(out),
+            Node::Rack(rack) => rack.state(out),
             Node::Stranger(spoken) => out.push(u8::from(*spoken)),
         }
     }
@@ -381,7 +470,7 @@ impl Model for AllReduce {
             Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
             Node::Rank(member) if member.done < member.given => Status::Works,
             Node::Rank(_) => Status::Done,
-            Node::Switch(_) | Node::Stranger(_) => Status::Serves,
+            Node::Switch(_) | Node::Rack(_) | Node::Stranger(_) => Status::Serves,
         }
     }
 
@@ -403,7 +492,8 @@ impl Model for AllReduce {
             Node::Switch(switch) if switch.restarts < self.bounds.restarts => {
                 acts.push(Act::Restart);
             }
-            Node::Switch(_) => {}
+            Node::Rack(rack) if rack.restarts < self.bounds.restarts => acts.push(Act::Restart),
+            Node::Switch(_) | Node::Rack(_) => {}
             Node::Stranger(spoken) if !spoken => acts.push(Act::Submit),
             Node::Stranger(_) => {}
         }
@@ -421,11 +511,15 @@ impl Model for AllReduce {
                 self.pump(member, WorkerSet::EMPTY, out);
             }
             (Node::Rank(member), Act::Timer) => {
-                member.machine.handle_timeout(LATE_NS);
-                self.pump(member, WorkerSet::EMPTY, out);
+                // In a tree a rank that is not the first of its rack helps others only when it has waited for longer.
+                for _ in 0..if self.is_tree() { 2 } else { 1 } {
+                    member.machine.handle_timeout(LATE_NS);
+                    self.pump(member, WorkerSet::EMPTY, out);
+                }
             }
             (Node::Rank(member), Act::Crash) => member.crashed = true,
             (Node::Switch(switch), Act::Restart) => switch.restart(),
+            (Node::Rack(rack), Act::Restart) => rack.restart(),
             (Node::Stranger(spoken), _) => {
                 *spoken = true;
                 for bytes in self.forged() {
@@ -450,7 +544,11 @@ impl Model for AllReduce {
                 self.pump(member, may, out);
             }
             Node::Switch(switch) => {
-                let Some(sum) = switch.take(frame) else {
+                let child = match self.is_tree() {
+                    true => frame.from - self.bounds.ranks - 1,
+                    false => frame.from,
+                };
+                let Some(sum) = switch.take(frame, child) else {
                     return;
                 };
                 let ranks = match frame.addressed {
@@ -459,6 +557,14 @@ impl Model for AllReduce {
                     Destination::Server => 0..0,
                 };
                 out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
+            }
+            Node::Rack(rack) => {
+                let me = self.bounds.ranks + 1 + rack.number;
+                match rack.take(frame, frame.from % self.in_rack()) {
+                    Taken::Up(bytes) => out.send(me, [self.bounds.ranks], frame.addressed, &bytes),
+                    Taken::Back(bytes) => out.send(me, [frame.from], frame.addressed, &bytes),
+                    Taken::Absorbed => {}
+                }
             }
             Node::Stranger(_) => {}
         }
@@ -470,7 +576,9 @@ impl Model for AllReduce {
         if kind == Kind::Sum {
             // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
             frame.addressed = Destination::All;
-            frame.from = self.bounds.ranks;
+            if frame.from < self.bounds.ranks {
+                frame.from = self.bounds.ranks;
+            }
         }
         let write = |frame: &mut Frame, transmission, again, worker| {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
@@ -516,6 +624,9 @@ impl Model for AllReduce {
         match node.cmp(&self.bounds.ranks) {
             std::cmp::Ordering::Less => format!("rank {node}"),
             std::cmp::Ordering::Equal => "the switch".into(),
+            std::cmp::Ordering::Greater if self.is_tree() => {
+                format!("the switch of rack {}", node - self.bounds.ranks - 1)
+            }
             std::cmp::Ordering::Greater => "a stranger".into(),
         }
     }
@@ -524,6 +635,7 @@ impl Model for AllReduce {
         match node {
             Node::Rank(member) => format!("{} of {} done", member.done, member.given),
             Node::Switch(switch) => switch.describe(),
+            Node::Rack(rack) => rack.describe(),
             Node::Stranger(_) => String::new(),
         }
     }

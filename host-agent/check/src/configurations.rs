@@ -129,6 +129,14 @@ fn apart(bounds: Bounds, exponents: &[i8]) -> Bounds {
     }
 }
 
+/// Two racks of two ranks.
+fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds {
+        racks: 2,
+        ..all_reduce::Bounds::new(4, window, operations)
+    })
+}
+
 /// Somebody by another port speaks for the first rank.
 fn stranger() -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
@@ -219,6 +227,31 @@ pub fn configurations() -> Vec<Configuration> {
             "2 workers, 1 slot, 2 rounds of 2 chunks, each worker wants another exponent",
             apart(server(Mode::Switch, 2, 1, 2, 2), &[0, 9]),
         ),
+        small(
+            "tree",
+            "2 racks of 2 ranks, 1 slot, 2 operations",
+            tree(1, integers(1, 2)),
+        ),
+        large(
+            "tree-restart",
+            "2 racks of 2 ranks, 1 slot, 2 operations, each switch restarts once",
+            tree(1, integers(1, 2)).restarted(),
+        ),
+        large(
+            "tree-crash",
+            "2 racks of 2 ranks, 1 slot, 2 operations, any may crash",
+            tree(1, integers(1, 2)).crashed(),
+        ),
+        large(
+            "tree-agreed",
+            "2 racks of 2 ranks, 1 slot, a long operation, whose exponents are agreed on",
+            tree(1, vec![floats(2, vec![0, 0, 9, 9])]),
+        ),
+        large(
+            "tree-slots",
+            "2 racks of 2 ranks, 2 slots, 2 operations of 2 chunks",
+            tree(2, integers(2, 2)),
+        ),
         large(
             "all-at-once",
             "3 ranks, 2 slots, 2 operations of 2 chunks, any may crash, the switch restarts",
@@ -289,6 +322,8 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         Rule::Scale => ranks(2, 1, vec![Operation::Floats(1, vec![0, 9])]),
         Rule::Flag => ranks(2, 1, vec![Operation::NotFinite]),
         Rule::Port => stranger(),
+        // Without values an answer to a probe is the sum, and the racks want other exponents.
+        Rule::Up => tree(1, vec![Operation::Floats(2, vec![0, 0, 9, 9])]),
         Rule::Peers => short().restarted(),
         _ => short(),
     };

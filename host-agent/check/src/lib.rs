@@ -24,6 +24,7 @@ mod parts;
 #[cfg(test)]
 mod plain;
 pub mod prototype;
+mod rack;
 mod search;
 mod settle;
 pub mod slots;

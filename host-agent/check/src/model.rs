@@ -5,7 +5,7 @@ use std::fmt;
 use aggregation::Destination;
 
 /// Of so many frames that differ, and no more, a model may be made.
-pub const MAX_FRAMES: usize = 512;
+pub const MAX_FRAMES: usize = 1024;
 /// Of so many nodes, and no more.
 pub const MAX_NODES: usize = 16;
 
@@ -137,6 +137,11 @@ pub trait Model {
     /// The first so many of the nodes are interchangeable: what one can do, each can.
     fn interchangeable(&self) -> usize;
 
+    /// Where each node goes, in all the ways in which nodes may change places; the first is the identity.
+    fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
+        orders_of_first(self.interchangeable() as u8, nodes)
+    }
+
     /// Appends all of a node that decides what it does.
     fn state(&self, node: &Self::Node, out: &mut Vec<u8>);
 
@@ -178,4 +183,24 @@ pub trait Model {
 
     /// A node in a few words: what of it changed.
     fn describe(&self, node: &Self::Node) -> String;
+}
+
+/// All orders of so many, the first as they are.
+pub(crate) fn permutations(of: u8) -> Vec<Vec<u8>> {
+    let mut orders = vec![Vec::new()];
+    for _ in 0..of {
+        let longer = orders.iter().flat_map(|order: &Vec<u8>| {
+            let free = (0..of).filter(|node| !order.contains(node));
+            free.map(|node| order.iter().copied().chain([node]).collect())
+        });
+        orders = longer.collect();
+    }
+    orders
+}
+
+/// The same of the first nodes, where the others stay.
+pub(crate) fn orders_of_first(interchangeable: u8, nodes: u8) -> Vec<Vec<u8>> {
+    let orders = permutations(interchangeable).into_iter();
+    let whole = orders.map(|order| order.into_iter().chain(interchangeable..nodes).collect());
+    whole.collect()
 }

@@ -116,7 +116,10 @@ impl<'m, M: Model> Run<'m, M> {
     ) -> Result<Self, Broken> {
         let mut parts = Parts::new(model, matters);
         parts.machines.compares = search.compares;
-        let symmetry = Symmetry::new(parts.machines.nodes(), model.interchangeable())?;
+        let symmetry = {
+            let nodes = parts.machines.nodes();
+            Symmetry::new(nodes, model.orders(nodes as u8))?
+        };
         Ok(Self {
             parts,
             symmetry,

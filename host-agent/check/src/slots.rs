@@ -47,13 +47,15 @@ pub enum Rule {
     Repeat,
     /// Before a job's first frame, its cells get an owner that is older. Without, they have what another job left.
     Admission,
+    /// A rack's switch gives a probe of what is complete there to the switch above. Without, it answers.
+    Up,
     /// Ranks that wait for others ask them. Without, they ask the switch alone.
     Peers,
 }
 
 impl Rule {
     /// All that can be removed.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Stale,
         Self::TakeOver,
         Self::Overwrite,
@@ -72,6 +74,7 @@ impl Rule {
         Self::Told,
         Self::Repeat,
         Self::Admission,
+        Self::Up,
         Self::Peers,
     ];
 }
@@ -99,13 +102,15 @@ pub struct Switch {
     /// The same job, whose cells are zero at the beginning.
     zeroed: Job,
     slots: Slots,
+    /// How many it sums: workers, or switches below it.
+    children: u8,
     /// How often it has forgotten everything.
     pub restarts: u8,
 }
 
 impl Switch {
     /// With the slots that run, or without a rule.
-    pub fn new(config: JobConfig, without: Option<Rule>) -> Result<Self, JobError> {
+    pub fn new(config: JobConfig, without: Option<Rule>, children: u8) -> Result<Self, JobError> {
         let job = Job::new(config)?;
         let zeroed = Job::new(JobConfig {
             first_chunk: ChunkId(1),
@@ -130,9 +135,10 @@ impl Switch {
             job,
             zeroed,
             slots: match without {
-                None => Slots::Real(SlotTable::new(job)),
+                None => Slots::Real(SlotTable::of(job, children)),
                 Some(rule) => Slots::Without(rule, vec![cell; job.cells()]),
             },
+            children,
             restarts: 0,
         })
     }
@@ -146,7 +152,7 @@ impl Switch {
     pub fn restart(&mut self) {
         self.restarts += 1;
         match &mut self.slots {
-            Slots::Real(slots) => *slots = SlotTable::new(self.zeroed),
+            Slots::Real(slots) => *slots = SlotTable::of(self.zeroed, self.children),
             Slots::Without(_, cells) => cells.iter_mut().for_each(|cell| {
                 *cell = Cell {
                     owner: ChunkId(0),
@@ -204,9 +210,9 @@ impl Switch {
     }
 
     /// What goes on of a frame: a sum, if there is one.
-    pub fn take(&mut self, frame: &Frame) -> Option<Vec<u8>> {
+    pub fn take(&mut self, frame: &Frame, child: u8) -> Option<Vec<u8>> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
-        let forges = packet.worker() != u16::from(frame.from) && !self.is_without(Rule::Port);
+        let forges = packet.worker() != u16::from(child) && !self.is_without(Rule::Port);
         if packet.kind() != Kind::Update || forges {
             return None;
         }

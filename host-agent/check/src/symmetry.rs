@@ -27,22 +27,13 @@ pub struct Symmetry {
 }
 
 impl Symmetry {
-    /// Of the first `interchangeable` of so many nodes.
-    pub fn new(nodes: usize, interchangeable: usize) -> Result<Self, Broken> {
+    /// Of so many nodes, which may change places in these orders.
+    pub fn new(nodes: usize, orders: Vec<Vec<u8>>) -> Result<Self, Broken> {
         if nodes > MAX_NODES {
             return Err(Broken::Nodes);
         }
-        let mut orders = vec![Vec::new()];
-        for _ in 0..interchangeable {
-            let longer = orders.iter().flat_map(|order: &Vec<u8>| {
-                let free = (0..interchangeable as u8).filter(|node| !order.contains(node));
-                free.map(|node| order.iter().copied().chain([node]).collect())
-            });
-            orders = longer.collect();
-        }
-        let rest = interchangeable as u8..nodes as u8;
-        let permutations = orders.into_iter().skip(1).map(|order| Permutation {
-            to: order.into_iter().chain(rest.clone()).collect(),
+        let permutations = orders.into_iter().skip(1).map(|to| Permutation {
+            to,
             parts: Vec::new(),
             machines: HashMap::default(),
             frames: HashMap::default(),
