@@ -5,6 +5,7 @@ mod conformance;
 mod environments;
 mod equivalence;
 mod fuzz;
+mod model_check;
 mod packages;
 mod test;
 mod tofino;
@@ -31,6 +32,8 @@ enum Command {
     Equivalence,
     /// Run the fuzz targets, which want cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
+    /// Explore all that can happen to aggregation's state machines, within bounds
+    ModelCheck(model_check::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Conformance(args) => conformance::run(&args),
         Command::Equivalence => equivalence::run(),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::ModelCheck(args) => model_check::run(&args),
         Command::Tofino(args) => tofino::run(&args),
     };
     match result {

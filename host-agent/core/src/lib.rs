@@ -19,6 +19,7 @@ pub mod rank;
 pub mod rto;
 pub mod server;
 pub mod slot;
+mod state;
 pub mod worker;
 
 pub use job::{CellIndex, ChunkId, Job, JobId, Position, SlotIndex, Version, WorkerId, WorkerSet};

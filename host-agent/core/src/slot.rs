@@ -5,6 +5,7 @@
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use crate::state::Put;
 
 /// What became of an UPDATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,28 @@ impl SlotTable {
             next_scale,
             values,
         })
+    }
+
+    /// Appends what the cells hold, whole.
+    pub fn state(&self, out: &mut Vec<u8>) {
+        let Self {
+            job: _,
+            complete: _,
+            cells,
+            values,
+        } = self;
+        for cell in cells {
+            let Cell {
+                owner,
+                contributors,
+                flags,
+                next_scale,
+            } = cell;
+            out.put_u32(owner.0);
+            out.put_u64(contributors.0);
+            out.put(&[flags.bits(), *next_scale]);
+        }
+        values.iter().for_each(|value| out.put_u32(*value as u32));
     }
 
     /// Every cell's index.

@@ -27,6 +27,7 @@ mod opening;
 mod operation;
 mod outcome;
 mod peers;
+mod state;
 
 use std::collections::VecDeque;
 

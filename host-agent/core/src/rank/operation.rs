@@ -81,7 +81,7 @@ pub struct Operation {
     /// The number of its first item.
     pub first: u64,
     pub values: Values,
-    reduction: Reduction,
+    pub reduction: Reduction,
     /// That this rank wants for each chunk, as far as they were read; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
     chunks: u64,
@@ -267,6 +267,11 @@ impl Operation {
                 chunk,
             }),
         }
+    }
+
+    /// Which of its parts is known to hold a value that is not finite.
+    pub fn non_finite(&self) -> Option<usize> {
+        self.non_finite.map(|(index, _)| index)
     }
 
     fn range(&self, job: &Job, index: usize) -> std::ops::Range<usize> {

@@ -67,6 +67,19 @@ impl Peers {
         self.words.pop_front()
     }
 
+    /// What waits to be sent, which is all that decides what is said next. Whom this rank asked, and whom next, decide *when*.
+    pub fn words(&self) -> &VecDeque<(WorkerId, Word)> {
+        let Self {
+            me: _,
+            dead_after_ns: _,
+            asked: _,
+            next: _,
+            words,
+            limit: _,
+        } = self;
+        words
+    }
+
     /// Asks a rank for a chunk.
     pub fn ask(&mut self, now_ns: u64, to: WorkerId, chunk: ChunkId) {
         let Some(asked) = self.asked.get_mut(usize::from(to.0)) else {

@@ -5,6 +5,7 @@
 //! has not been answered is not of this job, whatever its number says.
 
 mod outcome;
+mod state;
 
 use std::collections::VecDeque;
 

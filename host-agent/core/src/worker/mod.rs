@@ -12,6 +12,7 @@
 
 mod lane;
 mod outcome;
+mod state;
 
 use std::collections::VecDeque;
 

@@ -1,0 +1,642 @@
+//! An all-reduce: ranks, and the switch between them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
+use aggregation::rank::{Event, NonFinite, Rank, Received, Setup, Values};
+use aggregation::{Destination, Retransmission};
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, permutations};
+use crate::rack::{Rack, Taken};
+use crate::slots::{Rule, Switch};
+
+/// What all ranks are given to sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// So many chunks of integers.
+    Integers(u8),
+    /// So many chunks of numbers of about 2^e, for each rank its own e.
+    Floats(u8, Vec<i8>),
+    /// A chunk of numbers, of which the first rank's are none.
+    NotFinite,
+}
+
+impl Operation {
+    fn chunks(&self) -> usize {
+        match self {
+            Self::Integers(chunks) | Self::Floats(chunks, _) => usize::from(*chunks),
+            Self::NotFinite => 1,
+        }
+    }
+}
+
+/// What is explored.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// How many ranks.
+    pub ranks: u8,
+    /// How many racks they stand in, each with a switch below the topmost; 1 where one switch sums all.
+    pub racks: u8,
+    /// How many slots.
+    pub window: u32,
+    /// What they are given, one after the other.
+    pub operations: Vec<Operation>,
+    /// The number of the first chunk.
+    pub first_chunk: ChunkId,
+    /// How often the switch may forget everything.
+    pub restarts: u8,
+    /// Whether ranks may crash.
+    pub crashes: bool,
+    /// Whether ranks that wait ask each other.
+    pub asks: bool,
+    /// Whether somebody by another port speaks for the first rank.
+    pub stranger: bool,
+    /// Slots written anew, without this rule; none for those that run.
+    pub without: Option<Rule>,
+}
+
+impl Bounds {
+    /// Ranks that are given integers, through the slots that run.
+    pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
+        Self {
+            ranks,
+            racks: 1,
+            window,
+            operations,
+            // Chunk 0 comes in the middle.
+            first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
+            restarts: 0,
+            crashes: false,
+            asks: true,
+            stranger: false,
+            without: None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// A rank.
+    Rank(Box<Member>),
+    /// The switch, or the topmost.
+    Switch(Switch),
+    /// One below it.
+    Rack(Rack),
+    /// Somebody who is no member; whether it has spoken.
+    Stranger(bool),
+}
+
+/// A rank and what it was told.
+#[derive(Debug, Clone)]
+pub struct Member {
+    id: u8,
+    machine: Rank,
+    given: usize,
+    done: usize,
+    failed: bool,
+    crashed: bool,
+}
+
+/// An all-reduce as a model.
+#[derive(Debug)]
+pub struct AllReduce {
+    bounds: Bounds,
+    /// The ranks' window is the switch's, but without [`Rule::Window`].
+    job: Job,
+    switch: Switch,
+    racks: Vec<Rack>,
+    /// By operation, the first sums that any rank had, bit by bit.
+    sums: RefCell<BTreeMap<usize, Vec<u32>>>,
+}
+
+const NOW_NS: u64 = 0;
+/// All deadlines are past, but nobody is taken for gone who does not answer.
+const LATE_NS: u64 = 1 << 40;
+const DEAD_AFTER_NS: u64 = u64::MAX;
+
+/// Nobody's patience ends, and nobody is early.
+pub(crate) const PATIENT: Retransmission = Retransmission {
+    floor_ns: 1,
+    initial_ns: 1,
+    ceiling_ns: 1,
+    max_timeouts: u32::MAX,
+    max_closing_timeouts: 1,
+    fast_threshold: 0,
+};
+
+impl AllReduce {
+    /// A model within these bounds.
+    pub fn new(bounds: Bounds) -> Result<Self, JobError> {
+        let config = |window| JobConfig {
+            job: JobId(7),
+            workers: u16::from(bounds.ranks),
+            window,
+            // One for each rank, which alone gives a value there: a sum says whose values it has.
+            values_per_packet: u16::from(bounds.ranks),
+            values_per_round: 0,
+            first_chunk: bounds.first_chunk,
+        };
+        let ahead = match bounds.without {
+            Some(Rule::Window) => 2,
+            _ => 1,
+        };
+        let is_tree = bounds.racks > 1;
+        let (children, of_slots) = match is_tree {
+            true => (bounds.racks, None),
+            false => (bounds.ranks, bounds.without),
+        };
+        let in_rack = bounds.ranks / bounds.racks;
+        let answers = bounds.without == Some(Rule::Up);
+        let racks = (0..if is_tree { bounds.racks } else { 0 })
+            .map(|number| Rack::new(config(bounds.window), number, in_rack, answers));
+        Ok(Self {
+            racks: racks.collect::<Result<_, _>>()?,
+            job: Job::new(config(ahead * bounds.window))?,
+            switch: Switch::new(config(bounds.window), of_slots, children)?,
+            bounds,
+            sums: RefCell::default(),
+        })
+    }
+
+    /// An operation; beyond those that are wanted, one that uses every cell.
+    fn operation(&self, at: usize) -> Operation {
+        let all_cells = || Operation::Integers(self.job.cells() as u8);
+        self.bounds
+            .operations
+            .get(at)
+            .cloned()
+            .unwrap_or_else(all_cells)
+    }
+
+    /// The values of an operation, of one rank or as all should have them summed.
+    fn values(&self, at: usize, of: Option<u8>) -> Values {
+        let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
+        let ranks = self.bounds.ranks;
+        let is_of = |rank: u8| of.is_none_or(|of| of == rank);
+        let operation = self.operation(at);
+        let places = (chunks_before..chunks_before + operation.chunks())
+            .flat_map(|chunk| (0..ranks).map(move |rank| (chunk as u32, rank)));
+        match operation {
+            // Between a thousand and two: no sum of several is one of them.
+            Operation::Integers(_) => Values::Integers(
+                places
+                    .map(|(chunk, rank)| if is_of(rank) { 1000 + chunk as i32 } else { 0 })
+                    .collect(),
+            ),
+            // Between one and two, likewise.
+            Operation::Floats(_, exponents) => Values::Floats(
+                places
+                    .map(|(chunk, rank)| match is_of(rank) {
+                        true => {
+                            let exponent = exponents.get(usize::from(rank)).copied().unwrap_or(0);
+                            (1.0 + chunk as f32 / 256.0) * 2f32.powi(i32::from(exponent))
+                        }
+                        false => 0.0,
+                    })
+                    .collect(),
+            ),
+            Operation::NotFinite => Values::Floats(
+                places
+                    .map(|(_, rank)| match (is_of(rank), rank) {
+                        (true, 0) => f32::NAN,
+                        (true, _) => 1.0,
+                        (false, _) => 0.0,
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What is wrong with the sums of an operation.
+    fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
+        let bits: Vec<u32> = match sums {
+            Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
+            Values::Integers(sums) => sums.iter().map(|sum| *sum as u32).collect(),
+            other => {
+                let what = format!("rank {rank} has sums of another type: {other:?}");
+                return Some(Wrong::Unexpected(what));
+            }
+        };
+        let right = self.values(at, None);
+        let is_right = match (&right, sums) {
+            (Values::Floats(right), Values::Floats(sums)) => right
+                .iter()
+                .zip(sums)
+                .all(|(right, sum)| (right - sum).abs() <= right / 2048.0),
+            (right, sums) => right == sums,
+        };
+        if !is_right {
+            let what = format!("rank {rank} has {sums:?} where {right:?} is right");
+            return Some(Wrong::Sum(what));
+        }
+        let mut known = self.sums.borrow_mut();
+        if known.entry(at).or_insert_with(|| bits.clone()) == &bits {
+            return None;
+        }
+        let what = format!("rank {rank} has other bits than another rank: {sums:?}");
+        Some(Wrong::Sum(what))
+    }
+
+    /// Sends what a rank has to send. Whom it asks of those who `may` have a sum, and whom later, is left to time: all are asked.
+    fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
+        let switch = self.switch_of(member.id);
+        let mut bytes = Vec::new();
+        let mut asked = None;
+        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
+            let kind = Packet::new_unchecked(&bytes[..]).kind();
+            match to {
+                Destination::Worker(rank) if kind == Kind::Ask => {
+                    if !may.contains(rank) {
+                        let what = format!("rank {} asks {rank} in vain", member.id);
+                        out.wrong(Wrong::Unexpected(what));
+                    }
+                    asked = Some(bytes.clone());
+                }
+                Destination::Worker(rank) if kind != Kind::Update => {
+                    out.send(member.id, [rank.0 as u8], to, &bytes);
+                }
+                to => out.send(member.id, [switch], to, &bytes),
+            }
+        }
+        if let Some(ask) = asked {
+            let ranks = may.iter().map(|rank| rank.0 as u8);
+            out.send(member.id, ranks, Destination::All, &ask);
+        }
+        while let Some(event) = member.machine.poll_event() {
+            match event {
+                Event::Done { operation, outcome } => {
+                    member.done += 1;
+                    let wrong = match outcome {
+                        Ok(sums) => self.judge(operation as usize, member.id, &sums.values),
+                        Err(error) => self.judge_failure(member.id, error),
+                    };
+                    if let Some(wrong) = wrong {
+                        out.wrong(wrong);
+                    }
+                }
+                Event::Failed(error) => {
+                    member.failed = true;
+                    out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
+                }
+            }
+        }
+    }
+
+    /// Those whom a rank may ask after a frame: who is missing, if the frame says so.
+    fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
+        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return WorkerSet::EMPTY;
+        };
+        let missing = self
+            .job
+            .everyone()
+            .without(WorkerSet(packet.contributors()));
+        match self.is_tree() {
+            // What a switch of a tree says is about its children.
+            true => self.job.everyone().without(me),
+            false => missing.without(me),
+        }
+    }
+
+    /// What is wrong with an operation that has no sums.
+    fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
+        let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
+        (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))
+    }
+
+    fn is_tree(&self) -> bool {
+        !self.racks.is_empty()
+    }
+
+    fn in_rack(&self) -> u8 {
+        self.bounds.ranks / self.bounds.racks
+    }
+
+    /// The node that a rank sends its updates to: the switch, or behind it that of the rack.
+    fn switch_of(&self, rank: u8) -> u8 {
+        match self.is_tree() {
+            true => self.bounds.ranks + 1 + rank / self.in_rack(),
+            false => self.bounds.ranks,
+        }
+    }
+
+    fn rank(&self, id: u8) -> Rank {
+        let rank = WorkerId(u16::from(id));
+        let asks = self.bounds.asks && self.bounds.without != Some(Rule::Peers);
+        Rank::new(Setup {
+            job: self.job,
+            rank,
+            place: match self.is_tree() {
+                true => Place {
+                    child: WorkerId(u16::from(id % self.in_rack())),
+                    siblings: self.in_rack(),
+                    top: self.bounds.racks,
+                },
+                false => Place::under_one_switch(&self.job, rank),
+            },
+            retransmission: PATIENT,
+            dead_after_ns: asks.then_some(DEAD_AFTER_NS),
+        })
+    }
+
+    /// What a stranger says in the first rank's name.
+    fn forged(&self) -> Vec<Vec<u8>> {
+        let job = self.switch.job();
+        let first = job.first_chunk();
+        let chunks = (0..job.cells() as u32).map(|at| first.plus(at));
+        let frames = chunks.map(|chunk| {
+            let repr = Repr {
+                kind: Kind::Update,
+                flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
+                job: job.id().0,
+                chunk: chunk.0,
+                slot: job.slot(chunk).0,
+                worker: 0,
+                transmission: 0,
+                contributors: 1,
+                scale: 0,
+                next_scale: 0,
+                count: u16::from(self.bounds.ranks),
+            };
+            let mut bytes = vec![0; repr.buffer_len()];
+            let mut packet = Packet::new_unchecked(&mut bytes[..]);
+            repr.emit(&mut packet);
+            packet.write_i32((0..self.bounds.ranks).map(|_| 3));
+            bytes
+        });
+        frames.collect()
+    }
+}
+
+impl Model for AllReduce {
+    type Node = Node;
+
+    fn nodes(&self) -> Vec<Node> {
+        let ranks = (0..self.bounds.ranks).map(|id| {
+            Node::Rank(Box::new(Member {
+                id,
+                machine: self.rank(id),
+                given: 0,
+                done: 0,
+                failed: false,
+                crashed: false,
+            }))
+        });
+        let switch = Node::Switch(self.switch.clone());
+        let stranger = self.bounds.stranger.then_some(Node::Stranger(false));
+        let racks = self.racks.iter().cloned().map(Node::Rack);
+        ranks.chain([switch]).chain(racks).chain(stranger).collect()
+    }
+
+    fn interchangeable(&self) -> usize {
+        let is_alike = |operation: &Operation| match operation {
+            Operation::Integers(_) => true,
+            Operation::Floats(_, exponents) => exponents.iter().all(|e| *e == exponents[0]),
+            Operation::NotFinite => false,
+        };
+        match self.bounds.operations.iter().all(is_alike) && !self.bounds.stranger {
+            true => usize::from(self.bounds.ranks),
+            false => 0,
+        }
+    }
+
+    /// Ranks of a rack may change places, and racks may.
+    fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
+        let first = self.bounds.ranks + 1;
+        let is_alike = self.interchangeable() > 0;
+        if !self.is_tree() || !is_alike {
+            let interchangeable = if self.is_tree() {
+                0
+            } else {
+                self.interchangeable()
+            };
+            return orders_of_first(interchangeable as u8, nodes);
+        }
+        let size = self.in_rack();
+        // For each rack an order of its ranks.
+        let mut within = vec![Vec::new()];
+        for _ in 0..self.bounds.racks {
+            let longer = within.iter().flat_map(|orders: &Vec<Vec<u8>>| {
+                let next = permutations(size).into_iter();
+                next.map(|order| orders.iter().cloned().chain([order]).collect())
+            });
+            within = longer.collect();
+        }
+        let of_racks = permutations(self.bounds.racks).into_iter();
+        let orders = of_racks.flat_map(|racks| {
+            within
+                .iter()
+                .map(move |within| {
+                    let rank = |rank: u8| {
+                        let (rack, place) = (usize::from(rank / size), usize::from(rank % size));
+                        racks[rack] * size + within[rack][place]
+                    };
+                    let ranks = (0..first - 1).map(rank);
+                    let switches = racks.iter().map(|rack| first + rack);
+                    ranks
+                        .chain([first - 1])
+                        .chain(switches)
+                        .collect::<Vec<u8>>()
+                })
+                .collect::<Vec<Vec<u8>>>()
+        });
+        orders.collect()
+    }
+
+    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+        match node {
+            Node::Rank(member) => {
+                out.extend([member.given as u8, member.done as u8]);
+                out.extend([u8::from(member.failed), u8::from(member.crashed)]);
+                // One that has crashed is like any other.
+                if !member.crashed {
+                    member.machine.state(out);
+                }
+            }
+            Node::Switch(switch) => switch.state(out),
+            Node::Rack(rack) => rack.state(out),
+            Node::Stranger(spoken) => out.push(u8::from(*spoken)),
+        }
+    }
+
+    fn status(&self, node: &Node) -> Status {
+        match node {
+            Node::Rank(member) if member.crashed => Status::Broken,
+            Node::Rank(member) if member.failed => Status::Done,
+            Node::Rank(member) if member.given < self.bounds.operations.len() => Status::Wants,
+            Node::Rank(member) if member.done < member.given => Status::Works,
+            Node::Rank(_) => Status::Done,
+            Node::Switch(_) | Node::Rack(_) | Node::Stranger(_) => Status::Serves,
+        }
+    }
+
+    fn acts(&self, node: &Node) -> Vec<Act> {
+        let mut acts = Vec::new();
+        match node {
+            Node::Rank(member) if member.crashed || member.failed => {}
+            Node::Rank(member) => {
+                if member.given < self.bounds.operations.len() {
+                    acts.push(Act::Submit);
+                }
+                if member.done < member.given && self.bounds.without != Some(Rule::Repeat) {
+                    acts.push(Act::Timer);
+                }
+                if self.bounds.crashes {
+                    acts.push(Act::Crash);
+                }
+            }
+            Node::Switch(switch) if switch.restarts < self.bounds.restarts => {
+                acts.push(Act::Restart);
+            }
+            Node::Rack(rack) if rack.restarts < self.bounds.restarts => acts.push(Act::Restart),
+            Node::Switch(_) | Node::Rack(_) => {}
+            Node::Stranger(spoken) if !spoken => acts.push(Act::Submit),
+            Node::Stranger(_) => {}
+        }
+        acts
+    }
+
+    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+        match (node, act) {
+            (Node::Rank(member), Act::Submit | Act::More) => {
+                let values = self.values(member.given, Some(member.id));
+                member.given += 1;
+                if let Err(error) = member.machine.submit(values) {
+                    out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
+                }
+                self.pump(member, WorkerSet::EMPTY, out);
+            }
+            (Node::Rank(member), Act::Timer) => {
+                // In a tree a rank that is not the first of its rack helps others only when it has waited for longer.
+                for _ in 0..if self.is_tree() { 2 } else { 1 } {
+                    member.machine.handle_timeout(LATE_NS);
+                    self.pump(member, WorkerSet::EMPTY, out);
+                }
+            }
+            (Node::Rank(member), Act::Crash) => member.crashed = true,
+            (Node::Switch(switch), Act::Restart) => switch.restart(),
+            (Node::Rack(rack), Act::Restart) => rack.restart(),
+            (Node::Stranger(spoken), _) => {
+                *spoken = true;
+                for bytes in self.forged() {
+                    let ranks = self.bounds.ranks;
+                    out.send(ranks + 1, [ranks], Destination::All, &bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+        match node {
+            Node::Rank(member) if member.crashed || member.failed => {}
+            Node::Rank(member) => {
+                let received = member.machine.handle_packet(NOW_NS, &frame.bytes);
+                if received == Received::Malformed {
+                    let what = format!("rank {} calls this frame malformed", member.id);
+                    out.wrong(Wrong::Unexpected(what));
+                }
+                let may = self.may_have_the_sum(member.id, frame);
+                self.pump(member, may, out);
+            }
+            Node::Switch(switch) => {
+                let child = match self.is_tree() {
+                    true => frame.from - self.bounds.ranks - 1,
+                    false => frame.from,
+                };
+                let Some(sum) = switch.take(frame, child) else {
+                    return;
+                };
+                let ranks = match frame.addressed {
+                    Destination::All => 0..self.bounds.ranks,
+                    Destination::Worker(rank) => rank.0 as u8..rank.0 as u8 + 1,
+                    Destination::Server => 0..0,
+                };
+                out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
+            }
+            Node::Rack(rack) => {
+                let me = self.bounds.ranks + 1 + rack.number;
+                match rack.take(frame, frame.from % self.in_rack()) {
+                    Taken::Up(bytes) => out.send(me, [self.bounds.ranks], frame.addressed, &bytes),
+                    Taken::Back(bytes) => out.send(me, [frame.from], frame.addressed, &bytes),
+                    Taken::Absorbed => {}
+                }
+            }
+            Node::Stranger(_) => {}
+        }
+    }
+
+    fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
+        let packet = Packet::new_unchecked(&frame.bytes[..]);
+        let (kind, is_probe) = (packet.kind(), packet.flags().contains(Flags::PROBE));
+        if kind == Kind::Sum {
+            // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
+            frame.addressed = Destination::All;
+            if frame.from < self.bounds.ranks {
+                frame.from = self.bounds.ranks;
+            }
+        }
+        let write = |frame: &mut Frame, transmission, again, worker| {
+            let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
+            packet.set_transmission(transmission);
+            // What answers a probe says by it whether the chunk is complete, and who has asked.
+            if kind != Kind::Sum || !is_probe {
+                packet.set_flags(packet.flags().with(Flags::AGAIN, again));
+            }
+            if kind == Kind::Sum && !is_probe {
+                packet.set_worker(worker);
+            }
+        };
+        write(frame, 0, false, 0);
+        let last = u16::from(self.bounds.ranks) - 1;
+        let variants = [(63, false, 0), (0, true, 0), (1, true, last)];
+        let variants = variants.map(|(transmission, again, worker)| {
+            let mut variant = frame.clone();
+            write(&mut variant, transmission, again, worker);
+            variant
+        });
+        variants.to_vec()
+    }
+
+    /// What a switch tells a rank of a chunk that is not complete makes it send again what it has sent, or wait and ask others.
+    /// Who is asked says that it is here, which changes nothing, and gives what the switch has sent to all.
+    fn is_idle(&self, frame: &Frame) -> bool {
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return false;
+        };
+        let flags = packet.flags();
+        match packet.kind() {
+            Kind::Ask | Kind::Here => true,
+            Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
+            Kind::Update | Kind::Result => false,
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        !self.bounds.operations.contains(&Operation::NotFinite)
+    }
+
+    fn name(&self, node: u8) -> String {
+        match node.cmp(&self.bounds.ranks) {
+            std::cmp::Ordering::Less => format!("rank {node}"),
+            std::cmp::Ordering::Equal => "the switch".into(),
+            std::cmp::Ordering::Greater if self.is_tree() => {
+                format!("the switch of rack {}", node - self.bounds.ranks - 1)
+            }
+            std::cmp::Ordering::Greater => "a stranger".into(),
+        }
+    }
+
+    fn describe(&self, node: &Node) -> String {
+        match node {
+            Node::Rank(member) => format!("{} of {} done", member.done, member.given),
+            Node::Switch(switch) => switch.describe(),
+            Node::Rack(rack) => rack.describe(),
+            Node::Stranger(_) => String::new(),
+        }
+    }
+}

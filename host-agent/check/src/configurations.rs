@@ -1,0 +1,366 @@
+//! What is explored, by name: the rows of `docs/model-checking.md`.
+
+use aggregation::job::{ChunkId, JobError};
+use aggregation::server::Mode;
+
+use crate::all_reduce::{self, AllReduce, Operation};
+use crate::machines::Broken;
+use crate::parameter_server::{self, ParameterServer};
+use crate::prototype::Prototype;
+use crate::search::{Report, Search, explore};
+use crate::slots::Rule;
+
+/// A model with its bounds.
+#[derive(Debug, Clone)]
+pub enum Bounds {
+    /// Ranks and a switch.
+    AllReduce(all_reduce::Bounds),
+    /// Workers, a server, and a switch or none.
+    ParameterServer(parameter_server::Bounds),
+    /// What this project replaces.
+    Prototype(Prototype),
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// Its name.
+    pub name: &'static str,
+    /// In words.
+    pub what: &'static str,
+    /// Whether it is for `cargo xtask model-check` alone.
+    pub is_large: bool,
+    /// What it is.
+    pub bounds: Bounds,
+}
+
+/// Why a configuration was not explored.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// Its bounds are no job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The model cannot be explored.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+impl Bounds {
+    /// Explores it.
+    pub fn explore(&self, search: Search) -> Result<Report, CheckError> {
+        Ok(match self {
+            Self::AllReduce(bounds) => explore(&AllReduce::new(bounds.clone())?, search)?,
+            Self::ParameterServer(bounds) => {
+                explore(&ParameterServer::new(bounds.clone())?, search)?
+            }
+            Self::Prototype(bounds) => explore(bounds, search)?,
+        })
+    }
+
+    /// The same without a rule.
+    #[must_use]
+    pub fn without(mut self, rule: Rule) -> Self {
+        match &mut self {
+            Self::AllReduce(bounds) => bounds.without = Some(rule),
+            Self::ParameterServer(bounds) => bounds.without = Some(rule),
+            Self::Prototype(_) => {}
+        }
+        self
+    }
+
+    /// The same with ranks that do not ask each other.
+    #[must_use]
+    fn alone(mut self) -> Self {
+        if let Self::AllReduce(bounds) = &mut self {
+            bounds.asks = false;
+        }
+        self
+    }
+
+    /// The same with a switch that may forget everything once. A job begins at 0 then: to zeroed registers, that is new.
+    #[must_use]
+    fn restarted(mut self) -> Self {
+        match &mut self {
+            Self::AllReduce(bounds) => {
+                bounds.restarts = 1;
+                bounds.first_chunk = ChunkId(0);
+            }
+            Self::ParameterServer(bounds) => {
+                bounds.restarts = 1;
+                bounds.first_chunk = ChunkId(0);
+            }
+            Self::Prototype(_) => {}
+        }
+        self
+    }
+
+    /// The same with ranks that may crash.
+    #[must_use]
+    fn crashed(mut self) -> Self {
+        match &mut self {
+            Self::AllReduce(bounds) => bounds.crashes = true,
+            Self::ParameterServer(bounds) => bounds.crashes = true,
+            Self::Prototype(_) => {}
+        }
+        self
+    }
+}
+
+fn ranks(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds::new(ranks, window, operations))
+}
+
+fn integers(chunks: u8, operations: usize) -> Vec<Operation> {
+    vec![Operation::Integers(chunks); operations]
+}
+
+fn server(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Bounds {
+    let bounds = parameter_server::Bounds::new(mode, workers, window, rounds, chunks);
+    Bounds::ParameterServer(bounds)
+}
+
+fn apart(bounds: Bounds, exponents: &[i8]) -> Bounds {
+    match bounds {
+        Bounds::ParameterServer(bounds) => Bounds::ParameterServer(parameter_server::Bounds {
+            exponents: exponents.to_vec(),
+            ..bounds
+        }),
+        other => other,
+    }
+}
+
+/// Two racks of two ranks.
+fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds {
+        racks: 2,
+        ..all_reduce::Bounds::new(4, window, operations)
+    })
+}
+
+/// Somebody by another port speaks for the first rank.
+fn stranger() -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds {
+        stranger: true,
+        ..all_reduce::Bounds::new(2, 1, integers(1, 2))
+    })
+}
+
+/// All rows in which nothing may be wrong.
+pub fn configurations() -> Vec<Configuration> {
+    let floats = Operation::Floats;
+    let small = |name, what, bounds| Configuration {
+        name,
+        what,
+        is_large: false,
+        bounds,
+    };
+    let large = |name, what, bounds| Configuration {
+        is_large: true,
+        ..small(name, what, bounds)
+    };
+    let guesses = vec![floats(2, vec![9; 3]), floats(2, vec![0; 3])];
+    let agreed = vec![floats(4, vec![0, 9]), floats(1, vec![9, 0])];
+    let mixed = vec![
+        Operation::Integers(1),
+        floats(3, vec![3; 3]),
+        floats(1, vec![20; 3]),
+        Operation::Integers(2),
+    ];
+    vec![
+        small(
+            "two-ranks",
+            "2 ranks, 1 slot, 2 operations",
+            ranks(2, 1, integers(1, 2)),
+        ),
+        small(
+            "three-ranks",
+            "3 ranks, 2 slots, 2 operations of 2 chunks",
+            ranks(3, 2, integers(2, 2)),
+        ),
+        small(
+            "guesses",
+            "3 ranks, 2 slots, floats: guesses too low, then too high",
+            ranks(3, 2, guesses.clone()),
+        ),
+        small(
+            "guesses-apart",
+            "2 ranks, 1 slot, floats: each rank wants another exponent",
+            ranks(2, 1, vec![floats(1, vec![0, 9]), floats(1, vec![9, 0])]),
+        ),
+        small(
+            "agreed",
+            "2 ranks, 2 slots, a long operation, whose exponents are agreed on",
+            ranks(2, 2, agreed),
+        ),
+        small(
+            "not-finite",
+            "2 ranks, 1 slot, a value that is none",
+            ranks(2, 1, vec![Operation::Integers(1), Operation::NotFinite]),
+        ),
+        small(
+            "stranger",
+            "2 ranks, 1 slot, a stranger speaks for one",
+            stranger(),
+        ),
+        small(
+            "crash",
+            "2 ranks, 1 slot, 3 operations, any may crash",
+            ranks(2, 1, integers(1, 3)).crashed(),
+        ),
+        small(
+            "restart",
+            "2 ranks, 1 slot, 3 operations, the switch restarts",
+            ranks(2, 1, integers(1, 3)).restarted(),
+        ),
+        small(
+            "server-sums",
+            "3 workers, 2 slots, 2 rounds of 2 chunks, the server sums",
+            server(Mode::Direct, 3, 2, 2, 2),
+        ),
+        small(
+            "server",
+            "3 workers, 2 slots, 2 rounds of 1 chunk, the switch sums",
+            server(Mode::Switch, 3, 2, 2, 1),
+        ),
+        small(
+            "server-apart",
+            "2 workers, 1 slot, 2 rounds of 2 chunks, each worker wants another exponent",
+            apart(server(Mode::Switch, 2, 1, 2, 2), &[0, 9]),
+        ),
+        small(
+            "tree",
+            "2 racks of 2 ranks, 1 slot, 2 operations",
+            tree(1, integers(1, 2)),
+        ),
+        large(
+            "tree-restart",
+            "2 racks of 2 ranks, 1 slot, 2 operations, each switch restarts once",
+            tree(1, integers(1, 2)).restarted(),
+        ),
+        large(
+            "tree-crash",
+            "2 racks of 2 ranks, 1 slot, 2 operations, any may crash",
+            tree(1, integers(1, 2)).crashed(),
+        ),
+        large(
+            "tree-agreed",
+            "2 racks of 2 ranks, 1 slot, a long operation, whose exponents are agreed on",
+            tree(1, vec![floats(2, vec![0, 0, 9, 9])]),
+        ),
+        large(
+            "tree-slots",
+            "2 racks of 2 ranks, 2 slots, 2 operations of 2 chunks",
+            tree(2, integers(2, 2)),
+        ),
+        large(
+            "all-at-once",
+            "3 ranks, 2 slots, 2 operations of 2 chunks, any may crash, the switch restarts",
+            ranks(3, 2, integers(2, 2)).crashed().restarted(),
+        ),
+        large(
+            "guesses-restart",
+            "2 ranks, 2 slots, floats: guesses too low, then too high, the switch restarts",
+            ranks(2, 2, guesses).restarted(),
+        ),
+        large(
+            "mixed",
+            "3 ranks, 2 slots, integers and floats, short and long: 4 operations",
+            ranks(3, 2, mixed),
+        ),
+        large(
+            "four-ranks",
+            "4 ranks, 2 slots, 2 operations of 2 chunks, any may crash",
+            ranks(4, 2, integers(2, 2)).crashed(),
+        ),
+        large(
+            "four-ranks-restart",
+            "4 ranks, 2 slots, 2 operations of 2 chunks, the switch restarts",
+            ranks(4, 2, integers(2, 2)).restarted(),
+        ),
+        large(
+            "four-slots",
+            "3 ranks, 4 slots, 2 operations of 4 chunks",
+            ranks(3, 4, integers(4, 2)),
+        ),
+        large(
+            "long",
+            "3 ranks, 2 slots, 6 operations of 2 chunks",
+            ranks(3, 2, integers(2, 6)),
+        ),
+        large(
+            "server-restart",
+            "3 workers, 2 slots, 2 rounds of 1 chunk, the switch restarts",
+            server(Mode::Switch, 3, 2, 2, 1).restarted(),
+        ),
+        large(
+            "server-crash",
+            "3 workers, 2 slots, 2 rounds of 2 chunks, any may crash",
+            server(Mode::Switch, 3, 2, 2, 2).crashed(),
+        ),
+        large(
+            "server-all-at-once",
+            "2 workers, 2 slots, 2 rounds of 2 chunks, any may crash, the switch restarts",
+            server(Mode::Switch, 2, 2, 2, 2).crashed().restarted(),
+        ),
+        large(
+            "one-slot-all-at-once",
+            "3 workers, 1 slot, 2 rounds of 2 chunks, any may crash, the switch restarts",
+            server(Mode::Switch, 3, 1, 2, 2).crashed().restarted(),
+        ),
+        large(
+            "server-sums-crash",
+            "4 workers, 2 slots, 2 rounds of 2 chunks, the server sums, any may crash",
+            server(Mode::Direct, 4, 2, 2, 2).crashed(),
+        ),
+    ]
+}
+
+/// Each rule, and where its absence shows. Ranks do not ask each other: what stops them would be mended by that.
+pub fn rules() -> Vec<(Rule, Bounds)> {
+    let short = || ranks(2, 1, integers(1, 3));
+    let bounds = |rule| match rule {
+        Rule::Scale => ranks(2, 1, vec![Operation::Floats(1, vec![0, 9])]),
+        Rule::Flag => ranks(2, 1, vec![Operation::NotFinite]),
+        Rule::Port => stranger(),
+        // Without values an answer to a probe is the sum, and the racks want other exponents.
+        Rule::Up => tree(1, vec![Operation::Floats(2, vec![0, 0, 9, 9])]),
+        Rule::Peers => short().restarted(),
+        _ => short(),
+    };
+    Rule::ALL
+        .map(|rule| (rule, bounds(rule).without(rule).alone()))
+        .to_vec()
+}
+
+/// What is wrong with the prototype: its name, where it shows, and what to look for.
+pub fn prototype() -> [(&'static str, Bounds, Search); 3] {
+    let bounds = Bounds::Prototype(Prototype {
+        workers: 2,
+        slots: 1,
+        fragments: 1,
+        first: 1,
+    });
+    let nothing = Search {
+        wrong: false,
+        stuck: false,
+        leaks: false,
+        ..Search::ALL
+    };
+    let sums = Search {
+        wrong: true,
+        ..nothing
+    };
+    let stuck = Search {
+        stuck: true,
+        ..nothing
+    };
+    let leaks = Search {
+        leaks: true,
+        ..nothing
+    };
+    [
+        ("a duplicate is counted twice", bounds.clone(), sums),
+        ("a loss stalls for ever", bounds.clone(), stuck),
+        ("no slot is freed", bounds, leaks),
+    ]
+}

@@ -1,0 +1,340 @@
+//! All states of single nodes, and what each event makes of them: the code that is checked runs once for each, and never again.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::model::{Act, Frame, MAX_FRAMES, MAX_NODES, Model, Outbox, Wrong};
+
+/// A set of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FrameSet([u64; MAX_FRAMES / 64]);
+
+impl FrameSet {
+    pub fn insert(&mut self, frame: u16) {
+        self.0[usize::from(frame) / 64] |= 1 << (frame % 64);
+    }
+
+    pub fn contains(&self, frame: u16) -> bool {
+        self.0[usize::from(frame) / 64] & 1 << (frame % 64) != 0
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word |= other;
+        }
+    }
+
+    #[must_use]
+    pub fn without(mut self, other: &Self) -> Self {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word &= !other;
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn within(mut self, other: &Self) -> Self {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word &= other;
+        }
+        self
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = u16> {
+        self.0.into_iter().enumerate().flat_map(|(at, mut word)| {
+            std::iter::from_fn(move || {
+                let bit = word.trailing_zeros();
+                (word != 0).then(|| {
+                    word &= word - 1;
+                    at as u16 * 64 + bit as u16
+                })
+            })
+        })
+    }
+}
+
+/// Something that happens to a node: the number of a frame, or above those an act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event(pub u16);
+
+impl Event {
+    pub fn act(act: Act) -> Self {
+        Self(MAX_FRAMES as u16 + act as u16)
+    }
+
+    pub fn as_act(self) -> Option<Act> {
+        let act = usize::from(self.0).checked_sub(MAX_FRAMES)?;
+        Act::ALL.get(act).copied()
+    }
+}
+
+/// What an event makes of a node.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub to: u32,
+    /// Each with the number of the message that it is a copy of.
+    pub sent: Vec<(u8, u16)>,
+    pub wrong: Option<Wrong>,
+}
+
+/// Why a model cannot be explored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// More frames that differ than [`MAX_FRAMES`].
+    #[error("more than {MAX_FRAMES} frames that differ")]
+    Frames,
+    /// More nodes than fit a state.
+    #[error("more than {MAX_NODES} nodes")]
+    Nodes,
+    /// More states of single nodes than fit the number of a state.
+    #[error("too many states of single nodes for 128 bits in all")]
+    Parts,
+    /// A field is read that the model says nobody reads.
+    #[error("somebody tells this frame from one that should mean the same: {0}")]
+    Mask(String),
+    /// Nodes of equal states do not do the same.
+    #[error("a state does not say all that decides what a node does")]
+    State,
+    /// Nodes are not interchangeable that the model says are.
+    #[error("the nodes are not interchangeable")]
+    Symmetry,
+    /// A node passes on a frame as another's that was not sent.
+    #[error("a node passes on what nobody has sent")]
+    Borrowed,
+    /// A node that works came back to where it had been, so that getting further means nothing.
+    #[error("a node that works came back to where it had been")]
+    Circle,
+}
+
+struct Machine<N> {
+    node: N,
+    at: u8,
+    acts: Vec<Act>,
+    /// The first step that led here; none at the beginning.
+    origin: Option<(u32, Event)>,
+}
+
+struct Known {
+    frame: Frame,
+    /// The first step that sent it, and how many it sent to the same node before.
+    origin: (u32, Event, usize),
+}
+
+pub struct Machines<'m, M: Model> {
+    pub model: &'m M,
+    machines: Vec<Machine<M::Node>>,
+    by_state: HashMap<(u8, Vec<u8>), u32, FixedState>,
+    frames: Vec<Known>,
+    by_frame: HashMap<Frame, u16, FixedState>,
+    /// By node, the frames to it.
+    to: Vec<FrameSet>,
+    steps: Vec<Step>,
+    by_event: HashMap<(u32, Event), u32, FixedState>,
+    /// The states at the beginning.
+    pub first: Vec<u32>,
+    /// How often all timers had to fire at most before somebody got further.
+    pub periods: u32,
+    /// Whether nodes of equal states are compared in what they do.
+    pub compares: bool,
+}
+
+impl<'m, M: Model> Machines<'m, M> {
+    pub fn new(model: &'m M) -> Self {
+        let nodes = model.nodes();
+        let mut machines = Self {
+            model,
+            machines: Vec::new(),
+            by_state: HashMap::default(),
+            frames: Vec::new(),
+            by_frame: HashMap::default(),
+            to: vec![FrameSet::default(); nodes.len()],
+            steps: Vec::new(),
+            by_event: HashMap::default(),
+            first: Vec::new(),
+            periods: 0,
+            compares: false,
+        };
+        for (at, node) in nodes.into_iter().enumerate() {
+            let machine = machines.intern(at as u8, node, None);
+            machines.first.push(machine);
+        }
+        machines
+    }
+
+    pub fn len(&self) -> usize {
+        self.machines.len()
+    }
+
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.to.len()
+    }
+
+    pub fn node(&self, machine: u32) -> &M::Node {
+        &self.machines[machine as usize].node
+    }
+
+    pub fn at(&self, machine: u32) -> u8 {
+        self.machines[machine as usize].at
+    }
+
+    pub fn acts(&self, machine: u32) -> &[Act] {
+        &self.machines[machine as usize].acts
+    }
+
+    pub fn machine_origin(&self, machine: u32) -> Option<(u32, Event)> {
+        self.machines[machine as usize].origin
+    }
+
+    pub fn frame(&self, frame: u16) -> &Frame {
+        &self.frames[usize::from(frame)].frame
+    }
+
+    pub fn frame_origin(&self, frame: u16) -> (u32, Event, usize) {
+        self.frames[usize::from(frame)].origin
+    }
+
+    /// The frames on their way to a node, if they were sent.
+    pub fn to(&self, node: usize) -> &FrameSet {
+        &self.to[node]
+    }
+
+    /// All steps made so far: from where, by what, to where.
+    pub fn edges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.by_event
+            .iter()
+            .map(|((from, _), step)| (*from, self.steps[*step as usize].to))
+    }
+
+    /// What an event makes of a node, and its number.
+    pub fn step(&mut self, machine: u32, event: Event) -> Result<&Step, Broken> {
+        if let Some(step) = self.by_event.get(&(machine, event)) {
+            return Ok(&self.steps[*step as usize]);
+        }
+        let (node, out) = self.run(machine, event, None);
+        if event.as_act().is_none() {
+            self.try_variants(machine, event, &node, &out)?;
+        }
+        let at = self.at(machine);
+        let before = self.machines.len();
+        let double = self.compares.then(|| node.clone());
+        let to = self.intern(at, node, Some((machine, event)));
+        if let Some(double) = double.filter(|_| (to as usize) < before) {
+            self.compare(to, &double)?;
+        }
+        let mut sent: Vec<(u8, u16)> = Vec::new();
+        for (message, mut frame) in out.frames {
+            self.model.mask(&mut frame);
+            let to = frame.to;
+            let before = sent
+                .iter()
+                .filter(|(_, frame)| self.frame(*frame).to == to)
+                .count();
+            let known = self.intern_frame(frame, (machine, event, before))?;
+            sent.push((message, known));
+        }
+        let wrong = out.wrong;
+        self.by_event
+            .insert((machine, event), self.steps.len() as u32);
+        self.steps.push(Step { to, sent, wrong });
+        Ok(&self.steps[self.steps.len() - 1])
+    }
+
+    fn run(&self, machine: u32, event: Event, frame: Option<&Frame>) -> (M::Node, Outbox) {
+        self.run_node(self.node(machine).clone(), event, frame)
+    }
+
+    fn run_node(
+        &self,
+        mut node: M::Node,
+        event: Event,
+        frame: Option<&Frame>,
+    ) -> (M::Node, Outbox) {
+        let mut out = Outbox::default();
+        match event.as_act() {
+            Some(act) => self.model.act(&mut node, act, &mut out),
+            None => {
+                let frame = frame.unwrap_or_else(|| self.frame(event.0));
+                self.model.deliver(&mut node, frame, &mut out);
+            }
+        }
+        (node, out)
+    }
+
+    /// Delivers the frame with other values where nobody is to read: nothing may come of it.
+    fn try_variants(
+        &self,
+        machine: u32,
+        event: Event,
+        node: &M::Node,
+        out: &Outbox,
+    ) -> Result<(), Broken> {
+        let seen = self.seen(node, out);
+        for variant in self.model.mask(&mut self.frame(event.0).clone()) {
+            let (node, out) = self.run(machine, event, Some(&variant));
+            if self.seen(&node, &out) != seen {
+                return Err(Broken::Mask(format!("{variant:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node in a known state must do what the first one in that state did, whatever happens next.
+    fn compare(&self, known: u32, double: &M::Node) -> Result<(), Broken> {
+        let acts = self.acts(known).iter().map(|act| Event::act(*act));
+        let frames = self.to[usize::from(self.at(known))].iter().map(Event);
+        for event in acts.chain(frames) {
+            let (node, out) = self.run(known, event, None);
+            let (other, other_out) = self.run_node(double.clone(), event, None);
+            if self.seen(&node, &out) != self.seen(&other, &other_out) {
+                return Err(Broken::State);
+            }
+        }
+        Ok(())
+    }
+
+    fn seen(&self, node: &M::Node, out: &Outbox) -> (Vec<u8>, Vec<Frame>) {
+        let mut state = Vec::new();
+        self.model.state(node, &mut state);
+        let frames = out.frames.iter().map(|(_, frame)| {
+            let mut frame = frame.clone();
+            self.model.mask(&mut frame);
+            frame
+        });
+        (state, frames.collect())
+    }
+
+    fn intern(&mut self, at: u8, node: M::Node, origin: Option<(u32, Event)>) -> u32 {
+        let mut state = Vec::new();
+        self.model.state(&node, &mut state);
+        let next = self.machines.len() as u32;
+        let machine = *self.by_state.entry((at, state)).or_insert(next);
+        if machine == next {
+            let acts = self.model.acts(&node);
+            self.machines.push(Machine {
+                node,
+                at,
+                acts,
+                origin,
+            });
+        }
+        machine
+    }
+
+    fn intern_frame(&mut self, frame: Frame, origin: (u32, Event, usize)) -> Result<u16, Broken> {
+        if let Some(known) = self.by_frame.get(&frame) {
+            return Ok(*known);
+        }
+        if self.frames.len() == MAX_FRAMES {
+            return Err(Broken::Frames);
+        }
+        let number = self.frames.len() as u16;
+        self.to[usize::from(frame.to)].insert(number);
+        self.by_frame.insert(frame.clone(), number);
+        self.frames.push(Known { frame, origin });
+        Ok(number)
+    }
+}

@@ -1,0 +1,474 @@
+//! A training with a parameter server: workers, the server, and a switch that sums or one that only forwards.
+
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
+use aggregation::quantise::{Exponent, quantise};
+use aggregation::server::{self, Apply, Completed, Mode, Server};
+use aggregation::worker::{self, Worker};
+use wire::{Flags, Kind, Packet};
+
+use crate::all_reduce::PATIENT;
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
+use crate::slots::{Rule, Switch};
+
+/// What is explored.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// Who sums.
+    pub mode: Mode,
+    /// How many workers.
+    pub workers: u8,
+    /// How many slots.
+    pub window: u32,
+    /// How many rounds.
+    pub rounds: u64,
+    /// How many chunks of values a round has.
+    pub chunks: u8,
+    /// For each worker the exponent of its values; they are interchangeable if all are alike.
+    pub exponents: Vec<i8>,
+    /// The number of the first chunk.
+    pub first_chunk: ChunkId,
+    /// How often the switch may forget everything.
+    pub restarts: u8,
+    /// Whether workers may crash.
+    pub crashes: bool,
+    /// Slots of the switch written anew, without this rule; none for those that run.
+    pub without: Option<Rule>,
+}
+
+impl Bounds {
+    /// Workers with equal exponents, and the slots that run.
+    pub fn new(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Self {
+        Self {
+            mode,
+            workers,
+            window,
+            rounds,
+            chunks,
+            exponents: vec![0; usize::from(workers)],
+            // Chunk 0 comes in the middle.
+            first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
+            restarts: 0,
+            crashes: false,
+            without: None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// A worker.
+    Worker(Box<Member>),
+    /// The switch.
+    Switch(Switch),
+    /// The server.
+    Server(Box<Serving>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Running,
+    Closing,
+    Closed,
+    Crashed,
+}
+
+/// A worker and what it was told.
+#[derive(Debug, Clone)]
+pub struct Member {
+    id: u8,
+    machine: Worker,
+    phase: Phase,
+    rounds: u64,
+}
+
+/// The server and what it has applied.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    machine: Server<Judge>,
+    left: bool,
+}
+
+/// Holds what is applied against what is right.
+#[derive(Debug, Clone)]
+struct Judge {
+    /// By round and chunk.
+    right: Vec<Vec<i32>>,
+    chunks: u8,
+    wrong: Option<String>,
+}
+
+impl Apply for Judge {
+    fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]) {
+        let at = chunk.round as usize * usize::from(self.chunks) + chunk.index as usize;
+        let right = self.right.get(at).map_or(&[][..], |right| right);
+        if chunk.sums != right && self.wrong.is_none() {
+            let sums = chunk.sums;
+            self.wrong = Some(format!(
+                "the server applies {sums:?} where {right:?} is right"
+            ));
+        }
+        let words = answer.iter_mut().zip(chunk.sums);
+        words.for_each(|(word, sum)| *word = *sum as u32);
+    }
+}
+
+/// A training as a model.
+#[derive(Debug)]
+pub struct ParameterServer {
+    bounds: Bounds,
+    /// The workers' window is the switch's, but without [`Rule::Window`].
+    job: Job,
+    switch: Switch,
+    right: Vec<Vec<i32>>,
+}
+
+const NOW_NS: u64 = 0;
+/// All deadlines are past.
+const LATE_NS: u64 = u64::MAX;
+
+impl ParameterServer {
+    /// A model within these bounds.
+    pub fn new(bounds: Bounds) -> Result<Self, JobError> {
+        let config = |window| JobConfig {
+            job: JobId(7),
+            workers: u16::from(bounds.workers),
+            window,
+            // One for each worker, which alone gives a value there: a sum says whose values it has.
+            values_per_packet: u16::from(bounds.workers),
+            values_per_round: usize::from(bounds.chunks) * usize::from(bounds.workers),
+            first_chunk: bounds.first_chunk,
+        };
+        let ahead = match bounds.without {
+            Some(Rule::Window) => 2,
+            _ => 1,
+        };
+        let mut model = Self {
+            job: Job::new(config(ahead * bounds.window))?,
+            switch: Switch::new(config(bounds.window), bounds.without, bounds.workers)?,
+            bounds,
+            right: Vec::new(),
+        };
+        model.right = (0..model.bounds.rounds)
+            .flat_map(|round| model.right_of(round))
+            .collect();
+        Ok(model)
+    }
+
+    /// The values of a worker in a round: between one and two times its power of two, so that no sum of several is one of them.
+    fn values(&self, round: u64, worker: u8) -> Vec<f32> {
+        let places = (0..self.bounds.chunks)
+            .flat_map(|chunk| (0..self.bounds.workers).map(move |place| (chunk, place)));
+        let value = |(chunk, place): (u8, u8)| match place == worker {
+            true => {
+                let number = round * u64::from(self.bounds.chunks) + u64::from(chunk);
+                let exponent = self.bounds.exponents.get(usize::from(worker)).copied();
+                let scale = 2f32.powi(i32::from(exponent.unwrap_or(0)) + round as i32);
+                (1.0 + (number + 1) as f32 / 256.0) * scale
+            }
+            false => 0.0,
+        };
+        places.map(value).collect()
+    }
+
+    /// The sums of a round, by chunk.
+    fn right_of(&self, round: u64) -> Vec<Vec<i32>> {
+        let workers = self.bounds.workers;
+        let values: Vec<Vec<f32>> = (0..workers)
+            .map(|worker| self.values(round, worker))
+            .collect();
+        let size = usize::from(workers);
+        let chunks = (0..usize::from(self.bounds.chunks)).map(|chunk| {
+            let blocks = || values.iter().map(|values| &values[chunk * size..][..size]);
+            let exponent = blocks().filter_map(Exponent::of).max().unwrap_or_default();
+            let mut sums = vec![0i32; size];
+            for block in blocks() {
+                let quantised = quantise(block, exponent, u16::from(workers));
+                sums.iter_mut()
+                    .zip(quantised)
+                    .for_each(|(sum, q)| *sum += q);
+            }
+            sums
+        });
+        chunks.collect()
+    }
+
+    fn server(&self) -> u8 {
+        match self.bounds.mode {
+            Mode::Switch => self.bounds.workers + 1,
+            Mode::Direct => self.bounds.workers,
+        }
+    }
+
+    fn pump_worker(&self, member: &mut Member, out: &mut Outbox) {
+        let mut bytes = Vec::new();
+        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
+            // The switch, or the server behind it.
+            out.send(member.id, [self.bounds.workers], to, &bytes);
+        }
+        while let Some(event) = member.machine.poll_event() {
+            match event {
+                worker::Event::RoundDone { round } => {
+                    member.phase = Phase::Idle;
+                    member.rounds += 1;
+                    let sums = member.machine.results().iter().map(|word| *word as i32);
+                    let right = (0..usize::from(self.bounds.chunks)).flat_map(|chunk| {
+                        &self.right[round as usize * usize::from(self.bounds.chunks) + chunk]
+                    });
+                    if !sums.eq(right.copied()) {
+                        let (id, results) = (member.id, member.machine.results());
+                        let what = format!("worker {id} has {results:?} of round {round}");
+                        out.wrong(Wrong::Sum(what));
+                    }
+                }
+                worker::Event::Closed => member.phase = Phase::Closed,
+                worker::Event::Failed(error) => {
+                    let what = format!("worker {}: {error}", member.id);
+                    out.wrong(Wrong::Unexpected(what));
+                }
+            }
+        }
+    }
+
+    fn pump_server(&self, serving: &mut Serving, out: &mut Outbox) {
+        let mut bytes = Vec::new();
+        while let Some(to) = serving.machine.poll_transmit(NOW_NS, &mut bytes) {
+            let workers = match to {
+                Destination::All => 0..self.bounds.workers,
+                Destination::Worker(worker) => worker.0 as u8..worker.0 as u8 + 1,
+                Destination::Server => 0..0,
+            };
+            out.send(self.server(), workers, to, &bytes);
+        }
+        if let Some(wrong) = &serving.machine.application().wrong {
+            out.wrong(Wrong::Sum(wrong.clone()));
+        }
+        match serving.machine.poll_event() {
+            // It leaves: what comes now finds nobody.
+            Some(server::Event::Finished) => serving.left = true,
+            Some(server::Event::Failed(error)) => {
+                out.wrong(Wrong::Unexpected(format!("the server: {error}")));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Model for ParameterServer {
+    type Node = Node;
+
+    fn nodes(&self) -> Vec<Node> {
+        let workers = (0..self.bounds.workers).map(|id| {
+            Node::Worker(Box::new(Member {
+                id,
+                machine: Worker::new(self.job, WorkerId(u16::from(id)), PATIENT),
+                phase: Phase::Idle,
+                rounds: 0,
+            }))
+        });
+        let sums = self.bounds.mode == Mode::Switch;
+        let switch = sums.then(|| Node::Switch(self.switch.clone()));
+        let judge = Judge {
+            right: self.right.clone(),
+            chunks: self.bounds.chunks,
+            wrong: None,
+        };
+        let (mode, rounds) = (self.bounds.mode, Some(self.bounds.rounds));
+        let server = Node::Server(Box::new(Serving {
+            machine: Server::new(self.job, mode, PATIENT, rounds, judge, NOW_NS),
+            left: false,
+        }));
+        workers.chain(switch).chain([server]).collect()
+    }
+
+    fn interchangeable(&self) -> usize {
+        let exponents = &self.bounds.exponents;
+        match exponents.iter().all(|exponent| *exponent == exponents[0]) {
+            true => usize::from(self.bounds.workers),
+            false => 0,
+        }
+    }
+
+    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+        match node {
+            Node::Worker(member) => {
+                out.extend([member.phase as u8, member.rounds as u8]);
+                // One that has left or crashed does nothing any more.
+                if !matches!(member.phase, Phase::Crashed | Phase::Closed) {
+                    member.machine.state(out);
+                }
+            }
+            Node::Switch(switch) => switch.state(out),
+            Node::Server(serving) => {
+                out.push(u8::from(serving.left));
+                if !serving.left {
+                    serving.machine.state(out);
+                }
+            }
+        }
+    }
+
+    fn status(&self, node: &Node) -> Status {
+        match node {
+            Node::Worker(member) => match member.phase {
+                Phase::Idle => Status::Wants,
+                Phase::Running | Phase::Closing => Status::Works,
+                Phase::Closed => Status::Done,
+                Phase::Crashed => Status::Broken,
+            },
+            Node::Switch(switch) if switch.restarts > 0 => Status::Broken,
+            Node::Switch(_) | Node::Server(_) => Status::Serves,
+        }
+    }
+
+    fn acts(&self, node: &Node) -> Vec<Act> {
+        match node {
+            Node::Worker(member) => {
+                let mut acts = match member.phase {
+                    Phase::Idle => vec![Act::Submit],
+                    // In closing, it leaves. What it would send before was sent.
+                    Phase::Running | Phase::Closing => vec![Act::Timer],
+                    Phase::Closed | Phase::Crashed => return Vec::new(),
+                };
+                if self.bounds.without == Some(Rule::Repeat) && member.phase == Phase::Running {
+                    acts.clear();
+                }
+                if self.bounds.crashes {
+                    acts.push(Act::Crash);
+                }
+                acts
+            }
+            Node::Switch(switch) if switch.restarts < self.bounds.restarts => vec![Act::Restart],
+            Node::Switch(_) | Node::Server(_) => Vec::new(),
+        }
+    }
+
+    fn act(&self, node: &mut Node, act: Act, out: &mut Outbox) {
+        match (node, act) {
+            (Node::Worker(member), Act::Submit) => {
+                let closes = member.rounds == self.bounds.rounds;
+                let started = match closes {
+                    true => member.machine.close(),
+                    false => {
+                        let values = self.values(member.rounds, member.id);
+                        member.machine.start_round(&values)
+                    }
+                };
+                member.phase = if closes {
+                    Phase::Closing
+                } else {
+                    Phase::Running
+                };
+                if let Err(error) = started {
+                    out.wrong(Wrong::Unexpected(format!("worker {}: {error}", member.id)));
+                }
+                self.pump_worker(member, out);
+            }
+            (Node::Worker(member), Act::Timer) => {
+                member.machine.handle_timeout(LATE_NS);
+                self.pump_worker(member, out);
+            }
+            (Node::Worker(member), Act::Crash) => member.phase = Phase::Crashed,
+            (Node::Switch(switch), Act::Restart) => switch.restart(),
+            _ => {}
+        }
+    }
+
+    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+        match node {
+            Node::Worker(member) => {
+                if matches!(member.phase, Phase::Crashed | Phase::Closed) {
+                    return;
+                }
+                let received = member.machine.handle_packet(NOW_NS, &frame.bytes);
+                if received == worker::Received::Malformed {
+                    let what = format!("worker {} calls this frame malformed", member.id);
+                    out.wrong(Wrong::Unexpected(what));
+                }
+                self.pump_worker(member, out);
+            }
+            Node::Switch(switch) => {
+                if let Some(sum) = switch.take(frame, frame.from) {
+                    out.send(self.bounds.workers, [self.server()], frame.addressed, &sum);
+                }
+            }
+            Node::Server(serving) if serving.left => {}
+            Node::Server(serving) => {
+                let received = serving.machine.handle_packet(NOW_NS, &frame.bytes);
+                if received == server::Received::Malformed {
+                    let what = "the server calls this frame malformed";
+                    out.wrong(Wrong::Unexpected(what.into()));
+                }
+                self.pump_server(serving, out);
+            }
+        }
+    }
+
+    fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
+        let write = |frame: &mut Frame, transmission, again, worker| {
+            let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
+            packet.set_transmission(transmission);
+            // A sum that was asked for again says by whom, and that it was.
+            let is_first_sum = packet.kind() == Kind::Sum && !packet.flags().contains(Flags::AGAIN);
+            if packet.kind() != Kind::Sum {
+                packet.set_flags(packet.flags().with(Flags::AGAIN, again));
+            } else if is_first_sum {
+                packet.set_worker(worker);
+            }
+        };
+        write(frame, 0, false, 0);
+        let variants = [
+            (63, false, 0),
+            (0, true, 0),
+            (1, true, u16::from(self.bounds.workers) - 1),
+        ];
+        let variants = variants.map(|(transmission, again, worker)| {
+            let mut variant = frame.clone();
+            write(&mut variant, transmission, again, worker);
+            variant
+        });
+        variants.to_vec()
+    }
+
+    /// After the last round there is none.
+    fn has_more(&self) -> bool {
+        false
+    }
+
+    /// The server leaves, at the latest when it has waited for long enough.
+    fn ends(&self, nodes: &[&Node]) -> bool {
+        nodes.iter().all(|node| match node {
+            Node::Server(serving) if !serving.left => {
+                let mut machine = serving.machine.clone();
+                machine.handle_timeout(LATE_NS);
+                machine.poll_event() == Some(server::Event::Finished)
+            }
+            _ => true,
+        })
+    }
+
+    fn name(&self, node: u8) -> String {
+        if node < self.bounds.workers {
+            format!("worker {node}")
+        } else if node == self.server() {
+            "the server".into()
+        } else {
+            "the switch".into()
+        }
+    }
+
+    fn describe(&self, node: &Node) -> String {
+        match node {
+            Node::Worker(member) => {
+                format!("{:?}, {} rounds done", member.phase, member.rounds)
+            }
+            Node::Switch(switch) => switch.describe(),
+            Node::Server(serving) if serving.left => "leaves".into(),
+            Node::Server(serving) => {
+                format!("{} chunks answered", serving.machine.counters().completed)
+            }
+        }
+    }
+}

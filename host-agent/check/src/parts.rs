@@ -1,0 +1,294 @@
+//! Parts: a node's state and all that it has sent so far. A state of the whole is one part a node, and the network is what all
+//! of them have sent.
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use crate::machines::{Broken, Event, FrameSet, Machines};
+use crate::model::{Frame, MAX_NODES, Model};
+
+/// What an event makes of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    pub to: u32,
+    /// Whether something is wrong with it; the step of the machine says what.
+    pub wrong: bool,
+}
+
+struct Part {
+    machine: u32,
+    sent: FrameSet,
+    /// Frames of which is known what they make of it; of them those that make something of it; of those, those that change nothing
+    /// but what was sent, and those with which something is wrong.
+    known: FrameSet,
+    moves: FrameSet,
+    grows: FrameSet,
+    wrong: FrameSet,
+    /// What it passes on of another's, as a rank does with a sum that it has kept.
+    borrowed: FrameSet,
+    /// What moves make of it, and acts; ascending.
+    next: Vec<(Event, Next)>,
+}
+
+pub struct Parts<'m, M: Model> {
+    pub machines: Machines<'m, M>,
+    parts: Vec<Part>,
+    by_content: HashMap<(u32, FrameSet), u32, FixedState>,
+    /// By node.
+    at: Vec<Vec<u32>>,
+    /// Frames that were sent and are not kept, as no part is changed by them; made sure of for every part.
+    dropped: FrameSet,
+    unsure: Vec<(u32, u16)>,
+    /// Frames that were presumed to be idle, and are not.
+    pub matters: HashSet<Frame, FixedState>,
+    /// Whether one of them was found by now: then some states are missing.
+    pub is_incomplete: bool,
+    /// The parts at the beginning.
+    pub first: Vec<u32>,
+}
+
+impl<'m, M: Model> Parts<'m, M> {
+    pub fn new(model: &'m M, matters: HashSet<Frame, FixedState>) -> Self {
+        let machines = Machines::new(model);
+        let mut parts = Self {
+            parts: Vec::new(),
+            by_content: HashMap::default(),
+            at: vec![Vec::new(); machines.nodes()],
+            machines,
+            dropped: FrameSet::default(),
+            unsure: Vec::new(),
+            matters,
+            is_incomplete: false,
+            first: Vec::new(),
+        };
+        for machine in parts.machines.first.clone() {
+            let part = parts.intern(machine, FrameSet::default());
+            parts.first.push(part);
+        }
+        parts
+    }
+
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub fn machine(&self, part: u32) -> u32 {
+        self.parts[part as usize].machine
+    }
+
+    pub fn sent(&self, part: u32) -> &FrameSet {
+        &self.parts[part as usize].sent
+    }
+
+    /// The part of this content.
+    pub fn intern(&mut self, machine: u32, sent: FrameSet) -> u32 {
+        let next = self.parts.len() as u32;
+        let part = *self.by_content.entry((machine, sent)).or_insert(next);
+        if part == next {
+            let at = usize::from(self.machines.at(machine));
+            self.parts.push(Part {
+                machine,
+                sent,
+                known: FrameSet::default(),
+                moves: FrameSet::default(),
+                grows: FrameSet::default(),
+                wrong: FrameSet::default(),
+                borrowed: FrameSet::default(),
+                next: Vec::new(),
+            });
+            self.at[at].push(part);
+            let dropped = self.dropped.within(self.machines.to(at));
+            self.unsure
+                .extend(dropped.iter().map(|frame| (part, frame)));
+        }
+        part
+    }
+
+    /// What an event makes of a part.
+    pub fn next(&mut self, part: u32, event: Event) -> Result<Next, Broken> {
+        let here = &self.parts[part as usize];
+        let is_frame = event.as_act().is_none();
+        if is_frame && here.known.contains(event.0) && !here.moves.contains(event.0) {
+            return Ok(Next {
+                to: part,
+                wrong: false,
+            });
+        }
+        let place = here.next.binary_search_by_key(&event, |(known, _)| *known);
+        if let Ok(at) = place {
+            return Ok(here.next[at].1);
+        }
+        let machine = here.machine;
+        let mut sent = here.sent;
+        let step = self.machines.step(machine, event)?;
+        let (to, wrong) = (step.to, step.wrong.is_some());
+        let frames: Vec<u16> = step.sent.iter().map(|(_, frame)| *frame).collect();
+        let mut borrowed = FrameSet::default();
+        for frame in frames {
+            if self.machines.frame(frame).from != self.machines.at(machine) {
+                borrowed.insert(frame);
+            } else if self.keeps(frame) {
+                sent.insert(frame);
+            }
+        }
+        self.parts[part as usize].borrowed.add(&borrowed);
+        let to = self.intern(to, sent);
+        let next = Next { to, wrong };
+        let grows = to != part && self.machine(to) == machine;
+        let here = &mut self.parts[part as usize];
+        if is_frame {
+            here.known.insert(event.0);
+            if wrong {
+                here.wrong.insert(event.0);
+            }
+            if grows {
+                here.grows.insert(event.0);
+            }
+            if to == part && !wrong {
+                return Ok(next);
+            }
+            here.moves.insert(event.0);
+        }
+        if let Err(at) = here.next.binary_search_by_key(&event, |(known, _)| *known) {
+            here.next.insert(at, (event, next));
+        }
+        Ok(next)
+    }
+
+    fn keeps(&mut self, frame: u16) -> bool {
+        if self.dropped.contains(frame) {
+            return false;
+        }
+        let content = self.machines.frame(frame);
+        if !self.machines.model.is_idle(content) || self.matters.contains(content) {
+            return true;
+        }
+        self.dropped.insert(frame);
+        let parts = &self.at[usize::from(content.to)];
+        self.unsure.extend(parts.iter().map(|part| (*part, frame)));
+        false
+    }
+
+    /// Makes sure that what is not kept changes nothing.
+    pub fn make_sure(&mut self) -> Result<(), Broken> {
+        while let Some((part, frame)) = self.unsure.pop() {
+            if self.next(part, Event(frame))?.to != part {
+                self.matters.insert(self.machines.frame(frame).clone());
+                self.is_incomplete = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what the nodes of a state pass on of others is under way already: then it is nothing new.
+    pub fn owes_nothing(&self, state: &[u32]) -> bool {
+        let mut sent = FrameSet::default();
+        let mut borrowed = FrameSet::default();
+        for part in state {
+            sent.add(self.sent(*part));
+            borrowed.add(&self.parts[*part as usize].borrowed);
+        }
+        borrowed.without(&sent) == FrameSet::default()
+    }
+
+    /// The frames on their way to a node.
+    fn under_way(&self, state: &[u32], node: usize) -> FrameSet {
+        let mut sent = FrameSet::default();
+        state.iter().for_each(|part| sent.add(self.sent(*part)));
+        sent.within(self.machines.to(node))
+    }
+
+    /// Finds out what these frames make of a part.
+    fn know(&mut self, part: u32, frames: FrameSet) -> Result<(), Broken> {
+        let unknown = frames.without(&self.parts[part as usize].known);
+        for frame in unknown.iter() {
+            self.next(part, Event(frame))?;
+        }
+        Ok(())
+    }
+
+    /// All events at a node that make something of it.
+    pub fn events(&mut self, state: &[u32], node: usize) -> Result<Vec<Event>, Broken> {
+        let part = state[node];
+        let frames = self.under_way(state, node);
+        self.know(part, frames)?;
+        let here = &self.parts[part as usize];
+        let acts = self.machines.acts(here.machine).iter();
+        let frames = frames.within(&here.moves).iter().map(Event);
+        Ok(frames.chain(acts.map(|act| Event::act(*act))).collect())
+    }
+
+    /// After a step at a node, or at the beginning: does all that changes no node and only adds to what is under way. What is sent
+    /// can be lost as well, so nothing that was possible before is impossible after. Tells the event at which something is wrong.
+    pub fn saturate(
+        &mut self,
+        state: &mut [u32],
+        step: Option<(usize, u32)>,
+        mut log: impl FnMut(usize, Event),
+    ) -> Result<Option<(usize, Event)>, Broken> {
+        // What is to be looked at: all at the node that has changed, what is new at the others.
+        let mut look = [FrameSet::default(); MAX_NODES];
+        let mut acts = [step.is_none(); MAX_NODES];
+        for (node, look) in look.iter_mut().enumerate().take(state.len()) {
+            *look = match step {
+                Some((changed, before)) if changed != node => {
+                    let new = self.sent(state[changed]).without(self.sent(before));
+                    new.within(self.machines.to(node))
+                }
+                _ => self.under_way(state, node),
+            };
+        }
+        if let Some((changed, _)) = step {
+            acts[changed] = true;
+        }
+        loop {
+            let waits = |node: &usize| acts[*node] || look[*node] != FrameSet::default();
+            let Some(node) = (0..state.len()).find(waits) else {
+                return Ok(None);
+            };
+            let part = state[node];
+            self.know(part, look[node])?;
+            let here = &self.parts[part as usize];
+            if let Some(frame) = look[node].within(&here.wrong).iter().next() {
+                return Ok(Some((node, Event(frame))));
+            }
+            let growing = look[node].within(&here.grows).iter().next().map(Event);
+            let growing = match growing {
+                Some(event) => Some(event),
+                None => {
+                    look[node] = FrameSet::default();
+                    acts[node] = false;
+                    self.growing_act(part)?
+                }
+            };
+            let Some(event) = growing else {
+                continue;
+            };
+            let next = self.next(part, event)?;
+            if next.wrong {
+                return Ok(Some((node, event)));
+            }
+            log(node, event);
+            state[node] = next.to;
+            acts[node] = true;
+            let new = self.sent(next.to).without(self.sent(part));
+            for (to, look) in look.iter_mut().enumerate().take(state.len()) {
+                look.add(&new.within(self.machines.to(to)));
+            }
+            // What was of no interest to the part before may be to this one.
+            look[node] = self.under_way(state, node);
+        }
+    }
+
+    /// An act that changes nothing but what was sent.
+    fn growing_act(&mut self, part: u32) -> Result<Option<Event>, Broken> {
+        for at in 0..self.machines.acts(self.machine(part)).len() {
+            let event = Event::act(self.machines.acts(self.machine(part))[at]);
+            let next = self.next(part, event)?;
+            if next.wrong || next.to != part && self.machine(next.to) == self.machine(part) {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,235 @@
+//! The search held against a plain one: frames are under way one by one, are sent and duplicated so often and no more, and any
+//! may be lost; no step is left out, and nobody is interchangeable.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::all_reduce::{self, AllReduce, Operation};
+use crate::machines::{Event, Machines};
+use crate::model::{Act, Frame, Model, Outbox, Status};
+use crate::parameter_server::{self, ParameterServer};
+use crate::search::{Run, Search, explore};
+use aggregation::job::ChunkId;
+use aggregation::server::Mode;
+
+/// The same model, whose nodes are not interchangeable, and of whose frames none is presumed to be idle if so said.
+struct Plain<'m, M>(&'m M, bool);
+
+impl<M: Model> Model for Plain<'_, M> {
+    type Node = M::Node;
+
+    fn nodes(&self) -> Vec<M::Node> {
+        self.0.nodes()
+    }
+
+    fn interchangeable(&self) -> usize {
+        0
+    }
+
+    fn state(&self, node: &M::Node, out: &mut Vec<u8>) {
+        self.0.state(node, out);
+    }
+
+    fn status(&self, node: &M::Node) -> Status {
+        self.0.status(node)
+    }
+
+    fn acts(&self, node: &M::Node) -> Vec<Act> {
+        self.0.acts(node)
+    }
+
+    fn act(&self, node: &mut M::Node, act: Act, out: &mut Outbox) {
+        self.0.act(node, act, out);
+    }
+
+    fn deliver(&self, node: &mut M::Node, frame: &Frame, out: &mut Outbox) {
+        self.0.deliver(node, frame, out);
+    }
+
+    fn mask(&self, frame: &mut Frame) -> Vec<Frame> {
+        self.0.mask(frame)
+    }
+
+    fn is_idle(&self, frame: &Frame) -> bool {
+        self.1 && self.0.is_idle(frame)
+    }
+
+    fn has_more(&self) -> bool {
+        self.0.has_more()
+    }
+
+    fn name(&self, node: u8) -> String {
+        self.0.name(node)
+    }
+
+    fn describe(&self, node: &M::Node) -> String {
+        self.0.describe(node)
+    }
+}
+
+/// States of all nodes, as bytes.
+type States = BTreeSet<Vec<Vec<u8>>>;
+
+fn bytes<M: Model>(machines: &Machines<'_, M>, nodes: &[u32]) -> Vec<Vec<u8>> {
+    let state = |node: &u32| {
+        let mut state = Vec::new();
+        machines.model.state(machines.node(*node), &mut state);
+        state
+    };
+    nodes.iter().map(state).collect()
+}
+
+/// A frame's copies under way, and how often it was sent and duplicated.
+type Network = BTreeMap<u16, [u8; 3]>;
+
+/// No more are looked at plainly: there are very many.
+const MAX_STATES: usize = 60_000;
+
+/// What can happen when a frame is sent twice at most and duplicated once at most: what is near to the beginning, and what is far
+/// from it by turns.
+fn plainly<M: Model>(model: &M) -> States {
+    let mut machines = Machines::new(model);
+    let first = (machines.first.clone(), Network::new());
+    let mut seen = BTreeSet::from([first.clone()]);
+    let mut queue = VecDeque::from([first]);
+    let mut states = States::new();
+    let mut turn = false;
+    while let Some((nodes, network)) = match turn {
+        true => queue.pop_back(),
+        false => queue.pop_front(),
+    } {
+        turn = !turn;
+        states.insert(bytes(&machines, &nodes));
+        let mut next = Vec::new();
+        for (frame, [copies, sent, duplicated]) in &network {
+            if *copies == 0 {
+                continue;
+            }
+            if *duplicated == 0 {
+                let mut network = network.clone();
+                network.insert(*frame, [copies + 1, *sent, 1]);
+                next.push((nodes.clone(), network));
+            }
+            // A copy that never arrives is lost.
+            let mut network = network.clone();
+            network.insert(*frame, [copies - 1, *sent, *duplicated]);
+            let to = usize::from(machines.frame(*frame).to);
+            next.push(after(&mut machines, &nodes, network, to, Event(*frame)));
+        }
+        for node in 0..nodes.len() {
+            for act in machines.acts(nodes[node]).to_vec() {
+                let event = Event::act(act);
+                next.push(after(&mut machines, &nodes, network.clone(), node, event));
+            }
+        }
+        for state in next {
+            if seen.len() < MAX_STATES && seen.insert(state.clone()) {
+                queue.push_back(state);
+            }
+        }
+    }
+    states
+}
+
+fn after<M: Model>(
+    machines: &mut Machines<'_, M>,
+    nodes: &[u32],
+    mut network: Network,
+    at: usize,
+    event: Event,
+) -> (Vec<u32>, Network) {
+    let step = machines.step(nodes[at], event).expect("a sound model");
+    assert_eq!(step.wrong, None);
+    let mut nodes = nodes.to_vec();
+    nodes[at] = step.to;
+    for (_, frame) in &step.sent {
+        let [copies, sent, _] = network.entry(*frame).or_default();
+        if *sent < 2 {
+            *copies += 1;
+            *sent += 1;
+        }
+    }
+    (nodes, network)
+}
+
+/// The same by the search.
+fn searched<M: Model>(model: &M) -> States {
+    let mut run = Run::new(model, Search::ALL, Default::default()).expect("a sound model");
+    let report = run.explore().expect("a sound model");
+    assert!(report.complete && !run.parts.is_incomplete);
+    let states = run.all_states();
+    let nodes = |state: &Vec<u32>| -> Vec<u32> {
+        state.iter().map(|part| run.parts.machine(*part)).collect()
+    };
+    states
+        .iter()
+        .map(|state| bytes(&run.parts.machines, &nodes(state)))
+        .collect()
+}
+
+/// Nothing that a plain search sees is missing, and there is hardly anything that it does not see: that takes more repeats than it
+/// allows, or more states.
+fn none_is_missing<M: Model>(model: &M) {
+    let (plain, searched) = (plainly(model), searched(&Plain(model, false)));
+    assert!(plain.is_subset(&searched));
+    assert!(
+        plain.len() * 3 >= searched.len() * 2,
+        "{} of {}",
+        plain.len(),
+        searched.len()
+    );
+}
+
+fn all_reduce(ranks: u8, operations: Vec<Operation>) -> all_reduce::Bounds {
+    all_reduce::Bounds::new(ranks, 1, operations)
+}
+
+#[test]
+fn an_all_reduce_plainly() {
+    let operations = vec![Operation::Integers(1); 2];
+    let model = AllReduce::new(all_reduce(2, operations)).expect("a job");
+    none_is_missing(&model);
+}
+
+#[test]
+fn guesses_plainly() {
+    let operations = vec![Operation::Floats(1, vec![9, 0])];
+    let model = AllReduce::new(all_reduce(2, operations)).expect("a job");
+    none_is_missing(&model);
+}
+
+#[test]
+fn a_restart_plainly() {
+    let bounds = all_reduce::Bounds {
+        restarts: 1,
+        first_chunk: ChunkId(0),
+        ..all_reduce(2, vec![Operation::Integers(1)])
+    };
+    let model = AllReduce::new(bounds).expect("a job");
+    none_is_missing(&model);
+}
+
+#[test]
+fn a_server_plainly() {
+    for mode in [Mode::Direct, Mode::Switch] {
+        let bounds = parameter_server::Bounds::new(mode, 2, 1, 1, 1);
+        let model = ParameterServer::new(bounds).expect("a job");
+        none_is_missing(&model);
+    }
+}
+
+/// Of states that differ in who is who, one is kept and none is forgotten.
+#[test]
+fn who_is_who_makes_no_difference() {
+    let operations = vec![Operation::Integers(2); 2];
+    let bounds = all_reduce::Bounds::new(3, 2, operations);
+    let model = AllReduce::new(bounds).expect("a job");
+    let mut run = Run::new(&model, Search::ALL, Default::default()).expect("a sound model");
+    run.explore().expect("a sound model");
+    let orbits: usize = run
+        .all_states()
+        .iter()
+        .map(|state| run.symmetry.orbit(&mut run.parts, state).expect("parts"))
+        .sum();
+    let plain = explore(&Plain(&model, true), Search::ALL).expect("a sound model");
+    assert_eq!(orbits, plain.states);
+}

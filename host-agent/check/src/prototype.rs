@@ -1,0 +1,245 @@
+//! The protocol of the prototype that this project replaces: sums are complete when a counter says so, and nobody asks again.
+//!
+//! A fragment's slot is its number modulo the slots. The first to come makes it the slot's owner, the others are added and
+//! counted, the last one goes on to the server with the sum. Slots are freed by an acknowledgement that no sender sends; owner 0
+//! means free. The frames are ours, as far as they say the same.
+
+use aggregation::Destination;
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
+
+/// What is explored.
+#[derive(Debug, Clone)]
+pub struct Prototype {
+    /// How many workers.
+    pub workers: u8,
+    /// How many slots.
+    pub slots: u32,
+    /// How many fragments each worker sends, all at once.
+    pub fragments: u32,
+    /// The number of the first of them.
+    pub first: u32,
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// A worker.
+    Worker {
+        /// Its number.
+        id: u8,
+        /// Whether it has sent its fragments.
+        has_sent: bool,
+        /// Which of them are answered.
+        answered: Vec<bool>,
+    },
+    /// The switch.
+    Switch(Vec<Cell>),
+    /// The server, which sends sums to all workers.
+    Server,
+}
+
+/// A slot.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    owner: u32,
+    count: u8,
+    values: Vec<i32>,
+}
+
+impl Prototype {
+    fn value(fragment: u32) -> i32 {
+        1000 + fragment as i32
+    }
+
+    fn frame(&self, kind: Kind, fragment: u32, worker: u8, values: &[i32]) -> Vec<u8> {
+        let repr = Repr {
+            kind,
+            flags: Flags::NONE,
+            job: 0,
+            chunk: fragment,
+            slot: (fragment % self.slots) as u16,
+            worker: u16::from(worker),
+            transmission: 0,
+            contributors: 0,
+            scale: 0,
+            next_scale: 0,
+            count: values.len() as u16,
+        };
+        let mut bytes = vec![0; repr.buffer_len()];
+        let mut packet = Packet::new_unchecked(&mut bytes[..]);
+        repr.emit(&mut packet);
+        packet.write_i32(values.iter().copied());
+        bytes
+    }
+
+    fn update(&self, cells: &mut [Cell], fragment: u32, values: Vec<i32>) -> Option<Vec<i32>> {
+        let cell = &mut cells[(fragment % self.slots) as usize];
+        if cell.owner == 0 {
+            let owner = fragment;
+            let count = 1;
+            *cell = Cell {
+                owner,
+                count,
+                values,
+            };
+        } else if cell.owner == fragment {
+            let sums = cell.values.iter_mut().zip(values);
+            sums.for_each(|(sum, value)| *sum += value);
+            cell.count = cell.count.saturating_add(1);
+        } else {
+            return None;
+        }
+        (cell.count == self.workers).then(|| cell.values.clone())
+    }
+}
+
+impl Model for Prototype {
+    type Node = Node;
+
+    fn nodes(&self) -> Vec<Node> {
+        let workers = (0..self.workers).map(|id| Node::Worker {
+            id,
+            has_sent: false,
+            answered: vec![false; self.fragments as usize],
+        });
+        let switch = Node::Switch(vec![Cell::default(); self.slots as usize]);
+        workers.chain([switch, Node::Server]).collect()
+    }
+
+    fn interchangeable(&self) -> usize {
+        usize::from(self.workers)
+    }
+
+    fn state(&self, node: &Node, out: &mut Vec<u8>) {
+        match node {
+            Node::Worker {
+                has_sent, answered, ..
+            } => {
+                out.push(u8::from(*has_sent));
+                out.extend(answered.iter().map(|answered| u8::from(*answered)));
+            }
+            Node::Switch(cells) => {
+                for cell in cells {
+                    out.extend(cell.owner.to_le_bytes());
+                    out.extend([cell.count, cell.values.len() as u8]);
+                    let values = cell.values.iter();
+                    values.for_each(|value| out.extend(value.to_le_bytes()));
+                }
+            }
+            Node::Server => {}
+        }
+    }
+
+    fn status(&self, node: &Node) -> Status {
+        match node {
+            Node::Worker {
+                has_sent: false, ..
+            } => Status::Wants,
+            Node::Worker { answered, .. } if answered.iter().all(|answered| *answered) => {
+                Status::Done
+            }
+            Node::Worker { .. } => Status::Works,
+            Node::Switch(_) | Node::Server => Status::Serves,
+        }
+    }
+
+    fn acts(&self, node: &Node) -> Vec<Act> {
+        match node {
+            Node::Worker {
+                has_sent: false, ..
+            } => vec![Act::Submit],
+            _ => Vec::new(),
+        }
+    }
+
+    fn act(&self, node: &mut Node, _act: Act, out: &mut Outbox) {
+        let Node::Worker { id, has_sent, .. } = node else {
+            return;
+        };
+        *has_sent = true;
+        for fragment in self.first..self.first + self.fragments {
+            let values: Vec<i32> = (0..self.workers)
+                .map(|place| {
+                    if place == *id {
+                        Self::value(fragment)
+                    } else {
+                        0
+                    }
+                })
+                .collect();
+            let bytes = self.frame(Kind::Update, fragment, *id, &values);
+            out.send(*id, [self.workers], Destination::Server, &bytes);
+        }
+    }
+
+    fn deliver(&self, node: &mut Node, frame: &Frame, out: &mut Outbox) {
+        let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
+            return;
+        };
+        let fragment = packet.chunk();
+        let values: Vec<i32> = packet.values_i32().collect();
+        match node {
+            Node::Worker { id, answered, .. } => {
+                answered[(fragment - self.first) as usize] = true;
+                if values.iter().any(|value| *value != Self::value(fragment)) {
+                    out.wrong(Wrong::Sum(format!("worker {id} has {values:?}")));
+                }
+            }
+            Node::Switch(cells) => {
+                if let Some(sums) = self.update(cells, fragment, values) {
+                    let bytes = self.frame(Kind::Sum, fragment, 0, &sums);
+                    let server = self.workers + 1;
+                    out.send(self.workers, [server], Destination::Server, &bytes);
+                }
+            }
+            Node::Server => {
+                let bytes = self.frame(Kind::Result, fragment, 0, &values);
+                out.send(self.workers + 1, 0..self.workers, Destination::All, &bytes);
+            }
+        }
+    }
+
+    fn mask(&self, _frame: &mut Frame) -> Vec<Frame> {
+        Vec::new()
+    }
+
+    fn has_more(&self) -> bool {
+        false
+    }
+
+    /// No slot is held by a fragment that everybody has the sum of.
+    fn ends(&self, nodes: &[&Node]) -> bool {
+        nodes.iter().all(|node| match node {
+            Node::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),
+            _ => true,
+        })
+    }
+
+    fn name(&self, node: u8) -> String {
+        if node < self.workers {
+            format!("worker {node}")
+        } else if node == self.workers {
+            "the switch".into()
+        } else {
+            "the server".into()
+        }
+    }
+
+    fn describe(&self, node: &Node) -> String {
+        let Node::Switch(cells) = node else {
+            return String::new();
+        };
+        let taken = cells.iter().filter(|cell| cell.owner != 0);
+        let cells: Vec<String> = taken
+            .map(|cell| {
+                format!(
+                    "#{}, {} arrivals, {:?}",
+                    cell.owner, cell.count, cell.values
+                )
+            })
+            .collect();
+        cells.join("; ")
+    }
+}

@@ -1,0 +1,326 @@
+//! The search: all states, breadth first, so that what is found is found by the fewest steps.
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashSet, HashTable};
+use std::hash::BuildHasher;
+
+use crate::machines::{Broken, Event};
+use crate::model::{Frame, Model, Status, Wrong};
+use crate::parts::Parts;
+use crate::symmetry::Symmetry;
+use crate::trace::{self, Trace};
+
+/// What is looked for, and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Search {
+    /// No more states than these are kept.
+    pub max_states: usize,
+    /// Whether a sum that is none, or what is not expected, ends the search. Otherwise what follows it is not explored.
+    pub wrong: bool,
+    /// Whether a state from which nothing goes on ends it. Otherwise it is passed over.
+    pub stuck: bool,
+    /// Whether a state in which all is done, but after which nothing works, ends it. Otherwise it is passed over.
+    pub leaks: bool,
+    /// Whether nodes that are taken for one, as their states are equal, are compared in all that they can do next. It takes long.
+    pub compares: bool,
+}
+
+impl Search {
+    /// For all that must not be.
+    pub const ALL: Self = Self {
+        max_states: 1 << 28,
+        wrong: true,
+        stuck: true,
+        leaks: true,
+        compares: false,
+    };
+}
+
+/// What was found, and by which steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What must not be.
+    pub wrong: Wrong,
+    /// The steps that lead there; none of them can be left out.
+    pub trace: Trace,
+}
+
+/// What a search has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// States that differ.
+    pub states: usize,
+    /// Steps between them, those back to themselves not counted.
+    pub transitions: u64,
+    /// The most steps that a state is away from the beginning.
+    pub depth: usize,
+    /// States of single nodes.
+    pub machines: usize,
+    /// The same with what they have sent.
+    pub parts: usize,
+    /// Frames that differ in what somebody reads.
+    pub frames: usize,
+    /// States in which all is done.
+    pub ended: usize,
+    /// States in which a node has crashed or was restarted, so that no progress is promised; and those of them in which there
+    /// is none.
+    pub broken: usize,
+    /// See there.
+    pub broken_and_stuck: usize,
+    /// How often all timers had to fire at most, nothing being lost, before somebody got further.
+    pub periods: u32,
+    /// Whether all states were seen.
+    pub complete: bool,
+    /// What must not be.
+    pub found: Option<Found>,
+}
+
+/// Explores a model.
+pub fn explore<M: Model>(model: &M, search: Search) -> Result<Report, Broken> {
+    let mut matters = HashSet::default();
+    loop {
+        let mut run = Run::new(model, search, matters)?;
+        let report = run.explore()?;
+        // What was presumed to change nothing does: what was explored was too small.
+        if run.parts.is_incomplete {
+            matters = run.parts.matters;
+            continue;
+        }
+        return Ok(report);
+    }
+}
+
+pub(crate) struct Run<'m, M: Model> {
+    pub parts: Parts<'m, M>,
+    pub symmetry: Symmetry,
+    pub search: Search,
+    states: Vec<u128>,
+    parents: Vec<u32>,
+    seen: HashTable<u32>,
+    hasher: FixedState,
+    report: Report,
+}
+
+/// What comes of a state.
+pub(crate) enum Expanded {
+    Fine,
+    /// This event is wrong, or one that saturates what follows.
+    Wrong(usize, Event),
+}
+
+impl<'m, M: Model> Run<'m, M> {
+    pub fn new(
+        model: &'m M,
+        search: Search,
+        matters: HashSet<Frame, FixedState>,
+    ) -> Result<Self, Broken> {
+        let mut parts = Parts::new(model, matters);
+        parts.machines.compares = search.compares;
+        let symmetry = {
+            let nodes = parts.machines.nodes();
+            Symmetry::new(nodes, model.orders(nodes as u8))?
+        };
+        Ok(Self {
+            parts,
+            symmetry,
+            search,
+            states: Vec::new(),
+            parents: Vec::new(),
+            seen: HashTable::new(),
+            hasher: FixedState::default(),
+            report: Report::default(),
+        })
+    }
+
+    pub fn explore(&mut self) -> Result<Report, Broken> {
+        let mut state = self.parts.first.clone();
+        let nodes = state.len();
+        let wrong = self.parts.saturate(&mut state, None, |_, _| {})?.is_some();
+        let key = self.symmetry.canonical(&mut self.parts, &state)?;
+        self.insert(key, 0);
+        if wrong {
+            self.report.found = Some(trace::find(self, &[key])?);
+            return Ok(self.report.clone());
+        }
+        let mut at = 0;
+        let mut end_of_level = 1;
+        self.report.complete = true;
+        while at < self.states.len() {
+            if at == end_of_level {
+                self.report.depth += 1;
+                end_of_level = self.states.len();
+            }
+            if self.states.len() >= self.search.max_states {
+                self.report.complete = false;
+                break;
+            }
+            let mut state = vec![0; nodes];
+            self.symmetry.state(self.states[at], &mut state);
+            let mut next = Vec::new();
+            let expanded = self.expand(&state, |key| next.push(key))?;
+            self.report.transitions += next.len() as u64;
+            for key in next {
+                self.insert(key, at as u32);
+            }
+            self.parts.make_sure()?;
+            if self.parts.is_incomplete {
+                break;
+            }
+            let found = match expanded {
+                Expanded::Wrong(..) => true,
+                Expanded::Fine => self.is_stuck(&state)?,
+            };
+            if found {
+                self.report.found = Some(trace::find(self, &self.path(at))?);
+                self.report.complete = false;
+                break;
+            }
+            at += 1;
+        }
+        if self.report.complete && !self.parts.is_incomplete {
+            self.symmetry.verify(&mut self.parts)?;
+            self.parts.make_sure()?;
+            self.all_is_sent()?;
+            self.no_way_back()?;
+        }
+        let report = &mut self.report;
+        report.states = self.states.len();
+        report.machines = self.parts.machines.len();
+        report.parts = self.parts.len();
+        report.frames = self.parts.machines.frames();
+        report.periods = self.parts.machines.periods;
+        Ok(report.clone())
+    }
+
+    /// All that were seen.
+    #[cfg(test)]
+    pub fn all_states(&self) -> Vec<Vec<u32>> {
+        let mut state = vec![0; self.parts.machines.nodes()];
+        let states = self.states.iter().map(|key| {
+            self.symmetry.state(*key, &mut state);
+            state.clone()
+        });
+        states.collect()
+    }
+
+    fn insert(&mut self, key: u128, parent: u32) {
+        let hash = self.hasher.hash_one(key);
+        let states = &self.states;
+        let same = |other: &u32| states[*other as usize] == key;
+        if self.seen.find(hash, same).is_some() {
+            return;
+        }
+        let new = self.states.len() as u32;
+        self.states.push(key);
+        self.parents.push(parent);
+        let (states, hasher) = (&self.states, &self.hasher);
+        self.seen
+            .insert_unique(hash, new, |other| hasher.hash_one(states[*other as usize]));
+    }
+
+    /// Gives all that can follow a state at once.
+    pub fn expand(
+        &mut self,
+        state: &[u32],
+        mut next: impl FnMut(u128),
+    ) -> Result<Expanded, Broken> {
+        for node in 0..state.len() {
+            for event in self.parts.events(state, node)? {
+                let mut after = state.to_vec();
+                let step = self.parts.next(state[node], event)?;
+                if step.to == state[node] && !step.wrong {
+                    continue;
+                }
+                after[node] = step.to;
+                let before = Some((node, state[node]));
+                let wrong = step.wrong
+                    || self
+                        .parts
+                        .saturate(&mut after, before, |_, _| {})?
+                        .is_some();
+                if wrong && self.search.wrong {
+                    return Ok(Expanded::Wrong(node, event));
+                }
+                if !wrong {
+                    next(self.symmetry.canonical(&mut self.parts, &after)?);
+                }
+            }
+        }
+        Ok(Expanded::Fine)
+    }
+
+    /// Whether nothing goes on from here if all that is under way is lost, and nothing after that; or, where all is done, whether
+    /// what comes next does not work.
+    fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
+        let machines = &self.parts.machines;
+        let nodes: Vec<u32> = state.iter().map(|part| self.parts.machine(*part)).collect();
+        let model = machines.model;
+        let statuses = || nodes.iter().map(|node| model.status(machines.node(*node)));
+        let is_broken = statuses().any(|status| status == Status::Broken);
+        let is_done = statuses()
+            .all(|status| matches!(status, Status::Done | Status::Serves | Status::Broken));
+        self.report.broken += usize::from(is_broken);
+        self.report.ended += usize::from(is_done);
+        let stuck = self.parts.machines.stuck(&nodes)?;
+        self.report.broken_and_stuck += usize::from(is_broken && stuck.is_some());
+        let counts = match stuck {
+            Some(Wrong::Leaked) => self.search.leaks,
+            stuck => stuck.is_some() && self.search.stuck,
+        };
+        Ok(counts && !is_broken)
+    }
+
+    fn path(&self, mut at: usize) -> Vec<u128> {
+        let mut path = vec![self.states[at]];
+        while at != 0 {
+            at = self.parents[at] as usize;
+            path.push(self.states[at]);
+        }
+        path.reverse();
+        path
+    }
+
+    /// What nodes pass on of others was under way in every state, whenever they do it.
+    fn all_is_sent(&self) -> Result<(), Broken> {
+        let mut state = vec![0; self.parts.machines.nodes()];
+        for key in &self.states {
+            self.symmetry.state(*key, &mut state);
+            if !self.parts.owes_nothing(&state) {
+                return Err(Broken::Borrowed);
+            }
+        }
+        Ok(())
+    }
+
+    /// No node that works comes back to where it was: so each step of progress is one for ever, and they end.
+    fn no_way_back(&mut self) -> Result<(), Broken> {
+        let machines = &self.parts.machines;
+        let len = machines.len();
+        let serves = |machine: u32| machines.model.status(machines.node(machine)) == Status::Serves;
+        let mut edges: Vec<Vec<u32>> = vec![Vec::new(); len];
+        let mut entering = vec![0u32; len];
+        for (from, to) in machines.edges() {
+            if from != to && !serves(from) {
+                edges[from as usize].push(to);
+                entering[to as usize] += 1;
+            }
+        }
+        let mut free: Vec<u32> = (0..len as u32)
+            .filter(|machine| entering[*machine as usize] == 0)
+            .collect();
+        let mut removed = 0;
+        while let Some(machine) = free.pop() {
+            removed += 1;
+            for to in &edges[machine as usize] {
+                entering[*to as usize] -= 1;
+                if entering[*to as usize] == 0 {
+                    free.push(*to);
+                }
+            }
+        }
+        match removed == len {
+            true => Ok(()),
+            false => Err(Broken::Circle),
+        }
+    }
+}

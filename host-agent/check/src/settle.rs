@@ -1,0 +1,137 @@
+//! Whether a state goes on: all that is under way is lost, and from then on nothing.
+
+use std::collections::VecDeque;
+
+use crate::machines::{Broken, Event, Machines};
+use crate::model::{Act, Model, Status, Wrong};
+
+/// So many times all timers fire before one gives up hope.
+const ROUNDS: u32 = 8;
+
+/// In which order what can happen does. One that goes on in each is not stuck, whoever is faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    FirstFirst,
+    LastFirst,
+}
+
+impl<M: Model> Machines<'_, M> {
+    /// What is wrong with a state of the nodes, if anything is: some have work to do and none gets any further; or all have done
+    /// it, and one thing more cannot be done.
+    pub fn stuck(&mut self, nodes: &[u32]) -> Result<Option<Wrong>, Broken> {
+        let model = self.model;
+        let statuses: Vec<Status> = nodes
+            .iter()
+            .map(|node| model.status(self.node(*node)))
+            .collect();
+        let has = |status| statuses.contains(&status);
+        // Somebody will be given more to do, which is progress; or nobody is left who could wait.
+        if has(Status::Wants) {
+            return Ok(None);
+        }
+        let more = !has(Status::Works);
+        if more {
+            let all: Vec<&M::Node> = nodes.iter().map(|node| self.node(*node)).collect();
+            if !has(Status::Broken) && !model.ends(&all) {
+                return Ok(Some(Wrong::Leaked));
+            }
+            if !has(Status::Done) || !model.has_more() {
+                return Ok(None);
+            }
+        }
+        for order in [Order::FirstFirst, Order::LastFirst] {
+            match self.goes_on(nodes, more, order)? {
+                Some(periods) => self.periods = self.periods.max(periods),
+                None => return Ok(Some(if more { Wrong::Leaked } else { Wrong::Stuck })),
+            }
+        }
+        Ok(None)
+    }
+
+    /// How often all timers have to fire before somebody is further, or all are done.
+    fn goes_on(&mut self, start: &[u32], more: bool, order: Order) -> Result<Option<u32>, Broken> {
+        let mut nodes = start.to_vec();
+        let mut under_way = VecDeque::new();
+        if more {
+            self.all_do(&mut nodes, Act::More, order, &mut under_way)?;
+            self.deliver_all(&mut nodes, &mut under_way, order)?;
+        }
+        for periods in 0..ROUNDS {
+            if more && self.all_done(&nodes) {
+                return Ok(Some(periods));
+            }
+            self.all_do(&mut nodes, Act::Timer, order, &mut under_way)?;
+            self.deliver_all(&mut nodes, &mut under_way, order)?;
+            if !more && self.is_further(start, &nodes) {
+                return Ok(Some(periods + 1));
+            }
+        }
+        Ok(None)
+    }
+
+    fn all_done(&self, nodes: &[u32]) -> bool {
+        let works = |node: &u32| self.model.status(self.node(*node)) == Status::Works;
+        !nodes.iter().any(works)
+    }
+
+    fn is_further(&self, start: &[u32], nodes: &[u32]) -> bool {
+        let mut moved = start.iter().zip(nodes).filter(|(from, to)| from != to);
+        moved.any(|(from, _)| self.model.status(self.node(*from)) == Status::Works)
+    }
+
+    fn all_do(
+        &mut self,
+        nodes: &mut [u32],
+        act: Act,
+        order: Order,
+        under_way: &mut VecDeque<u16>,
+    ) -> Result<(), Broken> {
+        for at in 0..nodes.len() {
+            let at = match order {
+                Order::FirstFirst => at,
+                Order::LastFirst => nodes.len() - 1 - at,
+            };
+            let status = self.model.status(self.node(nodes[at]));
+            let can = match act {
+                Act::More => status == Status::Done,
+                act => self.acts(nodes[at]).contains(&act),
+            };
+            if can {
+                self.happens(nodes, at, Event::act(act), under_way)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver_all(
+        &mut self,
+        nodes: &mut [u32],
+        under_way: &mut VecDeque<u16>,
+        order: Order,
+    ) -> Result<(), Broken> {
+        loop {
+            let frame = match order {
+                Order::FirstFirst => under_way.pop_front(),
+                Order::LastFirst => under_way.pop_back(),
+            };
+            let Some(frame) = frame else {
+                return Ok(());
+            };
+            let to = usize::from(self.frame(frame).to);
+            self.happens(nodes, to, Event(frame), under_way)?;
+        }
+    }
+
+    fn happens(
+        &mut self,
+        nodes: &mut [u32],
+        at: usize,
+        event: Event,
+        under_way: &mut VecDeque<u16>,
+    ) -> Result<(), Broken> {
+        let step = self.step(nodes[at], event)?;
+        nodes[at] = step.to;
+        under_way.extend(step.sent.iter().map(|(_, frame)| *frame));
+        Ok(())
+    }
+}

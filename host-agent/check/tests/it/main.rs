@@ -1,0 +1,4 @@
+//! The tests of the model checker, as one program.
+
+mod right;
+mod wrong;

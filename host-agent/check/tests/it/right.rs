@@ -1,0 +1,92 @@
+//! Nothing is wrong with what runs, within small bounds. `cargo xtask model-check` has the large ones.
+
+use check::all_reduce::Bounds as AllReduce;
+use check::all_reduce::Operation;
+use check::configurations::{Bounds, configurations};
+use check::slots::Rule;
+use check::{Report, Search};
+
+/// All of it was explored, and nothing was found.
+fn expect_right(name: &str, bounds: &Bounds) -> Report {
+    let report = bounds
+        .explore(Search::ALL)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    if let Some(found) = &report.found {
+        panic!("{name}: {}\n{}", found.wrong, found.trace);
+    }
+    assert!(report.complete, "{name}");
+    report
+}
+
+#[test]
+fn small_configurations() {
+    for row in configurations().iter().filter(|row| !row.is_large) {
+        let report = expect_right(row.name, &row.bounds);
+        assert!(
+            report.states > 30 && report.ended > 0,
+            "{}: {report:?}",
+            row.name
+        );
+        // Nothing being lost, one timeout brings somebody further; after a restart, who has missed a sum sends its values first, and
+        // asks others then.
+        let periods = if row.name == "restart" { 2 } else { 1 };
+        assert_eq!(report.periods, periods, "{}", row.name);
+    }
+}
+
+#[test]
+fn slots_written_anew_are_those_that_run() {
+    let rows = configurations();
+    let rows = rows
+        .iter()
+        .filter(|row| !row.is_large && row.name != "restart");
+    for row in rows.filter(|row| row.name != "server-sums") {
+        let anew = row.bounds.clone().without(Rule::None);
+        let report = expect_right(row.name, &row.bounds);
+        let again = expect_right(row.name, &anew);
+        let counts = |report: &Report| (report.states, report.transitions, report.ended);
+        assert_eq!(counts(&report), counts(&again), "{}", row.name);
+    }
+}
+
+/// A switch that restarts stops nobody: ranks have from each other what it has forgotten.
+#[test]
+fn a_restart_stops_nobody() {
+    let rows = configurations();
+    let row = rows.iter().find(|row| row.name == "restart");
+    let report = expect_right("restart", &row.expect("a row").bounds);
+    assert_eq!((report.broken, report.broken_and_stuck), (0, 0));
+}
+
+/// What is left out of a state decides nothing.
+#[test]
+fn equal_states_do_the_same() {
+    let search = Search {
+        compares: true,
+        ..Search::ALL
+    };
+    for name in [
+        "two-ranks",
+        "guesses-apart",
+        "crash",
+        "restart",
+        "server-apart",
+    ] {
+        let rows = configurations();
+        let row = rows.iter().find(|row| row.name == name).expect("a row");
+        let report = row.bounds.explore(search);
+        let report = report.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(report.complete, "{name}");
+    }
+}
+
+#[test]
+fn a_bound_that_is_too_small_is_said() {
+    let search = Search {
+        max_states: 20,
+        ..Search::ALL
+    };
+    let bounds = Bounds::AllReduce(AllReduce::new(2, 1, vec![Operation::Integers(1); 2]));
+    let report = bounds.explore(search).expect("a sound model");
+    assert!(!report.complete && report.found.is_none());
+}

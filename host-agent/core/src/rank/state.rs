@@ -1,0 +1,187 @@
+//! A rank as bytes.
+
+use super::lane::Lane;
+use super::operation::Chunk;
+use super::peers::{Kept, Peers, Word};
+use super::{Event, Operation, Rank, Reduction, Rounding, Values};
+use crate::quantise::Exponent;
+use crate::state::Put;
+use wire::Flags;
+
+impl Rank {
+    /// Appends what decides what this rank does from now on, without time and statistics (`state.rs` of this crate).
+    pub fn state(&self, out: &mut Vec<u8>) {
+        let Self {
+            job: _,
+            rank: _,
+            place: _,
+            config: _,
+            peers,
+            kept,
+            rtt: _,
+            operations,
+            submitted,
+            items,
+            lanes,
+            queue,
+            next_order: _,
+            sent: _,
+            earliest_ns: _,
+            events,
+            failed,
+            counters: _,
+        } = self;
+        out.put_u64(*submitted);
+        out.put_u64(*items);
+        out.put_u8(u8::from(*failed));
+        out.put_len(operations.len());
+        operations.iter().for_each(|operation| put(operation, out));
+        lanes.iter().for_each(|lane| put_lane(lane, out));
+        out.put_len(queue.len());
+        queue.iter().for_each(|lane| out.put(&lane.to_le_bytes()));
+        out.put_len(events.len());
+        for event in events {
+            match event {
+                Event::Done { operation, outcome } => {
+                    out.put_u8(0);
+                    out.put_u64(*operation);
+                    match outcome {
+                        Ok(sums) => put_values(&sums.values, out),
+                        Err(not_finite) => out.put_len(not_finite.index),
+                    }
+                }
+                Event::Failed(_) => out.put_u8(1),
+            }
+        }
+        kept.iter().for_each(|kept| put_kept(kept, out));
+        if let Some(peers) = peers {
+            put_peers(peers, out);
+        }
+    }
+}
+
+fn put(operation: &Operation, out: &mut Vec<u8>) {
+    out.put_u64(operation.id);
+    out.put_u64(operation.first);
+    out.put_u64(operation.unanswered);
+    put_values(&operation.values, out);
+    let Reduction { average, rounding } = operation.reduction;
+    out.put_u8(u8::from(average));
+    match rounding {
+        Rounding::Nearest => out.put_u8(0),
+        Rounding::Stochastic { seed } => {
+            out.put_u8(1);
+            out.put_u64(seed);
+        }
+    }
+    // The bound of its error follows from what it was sent with.
+    out.put_len(operation.non_finite().map_or(usize::MAX, |index| index));
+    for item in 0..operation.items() {
+        match operation.chunk(item) {
+            Chunk::ScaleOnly => out.put_u8(0),
+            // The exponents are those of the values before they were summed.
+            Chunk::Values(index) => match operation.exponent(index) {
+                Some(exponent) => out.put(&[1, exponent.bits()]),
+                None => out.put_u8(2),
+            },
+        }
+    }
+}
+
+fn put_values(values: &Values, out: &mut Vec<u8>) {
+    out.put_len(values.len());
+    match values {
+        Values::Floats(values) => {
+            out.put_u8(0);
+            values.iter().for_each(|value| out.put_u32(value.to_bits()));
+        }
+        Values::Integers(values) => {
+            out.put_u8(1);
+            values.iter().for_each(|value| out.put_u32(*value as u32));
+        }
+        Values::Float16s(values) => {
+            out.put_u8(2);
+            let bits = values.iter().map(|value| value.to_bits());
+            bits.for_each(|bits| out.put(&bits.to_le_bytes()));
+        }
+        Values::Bfloat16s(values) => {
+            out.put_u8(3);
+            let bits = values.iter().map(|value| value.to_bits());
+            bits.for_each(|bits| out.put(&bits.to_le_bytes()));
+        }
+        Values::Int8s(values) => {
+            out.put_u8(4);
+            values.iter().for_each(|value| out.put_u8(*value as u8));
+        }
+    }
+}
+
+fn put_kept(kept: &Kept, out: &mut Vec<u8>) {
+    let Kept {
+        sequence,
+        flags,
+        scale,
+        next_scale,
+        values,
+    } = kept;
+    out.put_u64(sequence.map_or(u64::MAX, |sequence| sequence));
+    // It is given away with `AGAIN`, however it came.
+    let flags = Flags::from_bits(*flags) | Flags::AGAIN;
+    out.put(&[flags.bits(), *scale, *next_scale]);
+    out.put_len(values.len());
+    values.iter().for_each(|value| out.put_u32(*value as u32));
+}
+
+fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
+    let words = peers.words();
+    out.put_len(words.len());
+    for (to, word) in words {
+        out.put(&to.0.to_le_bytes());
+        match word {
+            Word::Ask(chunk) => {
+                out.put_u8(0);
+                out.put_u32(chunk.0);
+            }
+            Word::Here(chunk) => {
+                out.put_u8(1);
+                out.put_u32(chunk.0);
+            }
+            Word::Sum(lane) => {
+                out.put_u8(2);
+                out.put_len(*lane);
+            }
+        }
+    }
+}
+
+fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
+    let Lane {
+        state,
+        item,
+        sequence,
+        scale,
+        attempt,
+        agreed,
+        last,
+        sends,
+        // How often is said in the frame, and read by nobody.
+        transmissions: _,
+        timeouts: _,
+        silences: _,
+        sent_at_ns: _,
+        deadline_ns: _,
+        first_order: _,
+        last_order: _,
+        overtaken: _,
+        asked_early: _,
+        // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
+        // after the other: that is *when*.
+        misses: _,
+        waits: _,
+    } = lane;
+    out.put(&[*state as u8, *attempt as u8]);
+    out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));
+    out.put_u64(*item);
+    out.put_u64(*sequence);
+    out.put(&[scale, agreed, last].map(|exponent: &Exponent| exponent.bits()));
+}
