@@ -132,7 +132,7 @@ impl Apply for Training {
             ..
         } = *self;
         let mean = |&sum: &i32| {
-            (dequantise(sum, chunk.exponent, workers.into()) / f64::from(workers)) as f32
+            (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32
         };
         let start = chunk.index as usize * values_per_packet;
         answer.fill(0);

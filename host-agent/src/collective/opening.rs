@@ -43,10 +43,10 @@ pub fn open_job(
         }
         let due_ns = opening.poll_timeout().unwrap_or(0);
         let wait = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
-        if let Some(frame) = frames.receive(wait).map_err(io)? {
-            if let Some(payload) = open(frame, config.me) {
-                opening.handle_packet(payload);
-            }
+        if let Some(frame) = frames.receive(wait).map_err(io)?
+            && let Some(payload) = open(frame, config.me)
+        {
+            opening.handle_packet(payload);
         }
         opening.handle_timeout(now_ns())?;
     }

@@ -209,7 +209,7 @@ fn sums_cannot_overflow() {
     for workers in [1u16, 2, 3, 31, 32, 63, 64] {
         let job = job(workers, 1);
         let exponent = Exponent::of(&largest).unwrap();
-        let q: Vec<i32> = quantise(&largest, exponent, workers.into()).collect();
+        let q: Vec<i32> = quantise(&largest, exponent, workers).collect();
         let mut slots = SlotTable::new(job);
         let mut outcome = Outcome::Stale;
         for worker in 0..workers {
@@ -226,7 +226,7 @@ fn sums_cannot_overflow() {
                 .collect::<Vec<_>>(),
             [exact, -exact]
         );
-        assert!(q[0] <= limit(workers.into()) && exact <= i64::from(i32::MAX));
+        assert!(q[0] <= limit(workers) && exact <= i64::from(i32::MAX));
     }
 }
 
