@@ -191,7 +191,7 @@ impl P4Tree {
 
     fn is_lost(&mut self) -> bool {
         self.between += 1;
-        self.loses > 0 && self.between % self.loses == 0
+        self.loses > 0 && self.between.is_multiple_of(self.loses)
     }
 
     /// What comes out of a rack's ports goes to ranks, or up.

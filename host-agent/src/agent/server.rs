@@ -131,9 +131,8 @@ impl Apply for Training {
             values_per_packet,
             ..
         } = *self;
-        let mean = |&sum: &i32| {
-            (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32
-        };
+        let mean =
+            |&sum: &i32| (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32;
         let start = chunk.index as usize * values_per_packet;
         answer.fill(0);
         let moved = self.sgd.step(start, chunk.sums.iter().map(mean));
