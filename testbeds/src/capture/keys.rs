@@ -175,10 +175,10 @@ pub(super) mod tests {
             (20, 0x01),
             (23, 6),
             (36, 0),
-            (42, 0x21),
-            (42, 0x17),
+            (42, 0x11),
+            (42, 0x27),
         ] {
-            let mut frame = good[..62].to_vec();
+            let mut frame = good[..42 + HEADER_LEN].to_vec();
             frame[at] = value;
             assert_eq!(aggregation_key(&frame), None, "byte {at} = {value:#x}");
         }

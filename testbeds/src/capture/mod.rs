@@ -62,7 +62,7 @@ pub struct Limits {
 impl Limits {
     /// The headers of aggregation frames: Ethernet, IPv4, UDP and the aggregation header.
     pub const AGGREGATION_HEADERS: Limits = Limits {
-        frame_bytes: 62,
+        frame_bytes: 14 + 20 + 8 + wire::HEADER_LEN as u32,
         total_bytes: 256 << 20,
         frames: u64::MAX,
     };
