@@ -386,7 +386,7 @@ impl Rank {
         };
         // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
         if wants.is_some_and(|wants| wants <= lane.scale) {
-            let draws = operation.draws(self.rank.0.into(), lane.item);
+            let draws = operation.draws(self.rank.0, lane.item);
             operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
         }
     }

@@ -181,7 +181,7 @@ impl Operation {
         words: &mut [u8],
     ) {
         let range = self.range(job, index);
-        let workers = u16::from(job.workers());
+        let workers = job.workers();
         match &self.values {
             Values::Floats(values) => block::encode(&values[range], scale, workers, draws, words),
             Values::Float16s(values) => block::encode(&values[range], scale, workers, draws, words),
@@ -204,7 +204,7 @@ impl Operation {
     /// Puts a chunk's sums in the place of its values.
     pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, words: &[u8]) {
         let range = self.range(job, index);
-        let workers = u16::from(job.workers());
+        let workers = job.workers();
         let Reduction { average, rounding } = self.reduction;
         let divisor = if average { workers } else { 1 };
         let sums = words.as_chunks().0.iter().copied().map(i32::from_be_bytes);

@@ -255,7 +255,7 @@ impl Worker {
             block::encode(
                 &self.values[from..to],
                 scale,
-                self.job.workers().into(),
+                self.job.workers(),
                 None,
                 words,
             );
