@@ -7,7 +7,7 @@ use aggregation::rank::Values;
 use cluster::drawn::pick;
 use cluster::ranks::{self, Config, Racks, RankEnd, RankSwitch};
 use cluster::{Faults, Node};
-use host_agent::frames::{asking, build, open, sum};
+use host_agent::frames::{Endpoint, asking, build, open, sum};
 
 use crate::p4_switch::{
     ARCHS, Admission, FIRST_WORKER_PORT, Outcome, P4Switch, Part, UP_PORT, VALUES, compile,
@@ -16,6 +16,17 @@ use crate::p4_switch::{
 
 /// What draws the runs.
 const SALT: u64 = 0xA11;
+
+/// Whom a rank's driver addresses a frame to.
+fn addressee(job: Job, from: WorkerId, to: Destination) -> Endpoint {
+    let own = endpoint(Node::Worker(from));
+    match to {
+        Destination::All => sum(job.id().0),
+        Destination::Worker(rank) if rank == from => asking(job.id().0, own),
+        Destination::Worker(rank) => endpoint(Node::Worker(rank)),
+        Destination::Server => endpoint(Node::Server),
+    }
+}
 
 impl RankSwitch for P4Switch {
     fn handle(
@@ -26,15 +37,8 @@ impl RankSwitch for P4Switch {
         payload: &[u8],
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     ) {
+        let to = addressee(self.job(), from, to);
         let from = Node::Worker(from);
-        let to = match to {
-            Destination::All => sum(self.job().id().0),
-            Destination::Worker(rank) if Node::Worker(rank) == from => {
-                asking(self.job().id().0, endpoint(from))
-            }
-            Destination::Worker(rank) => endpoint(Node::Worker(rank)),
-            Destination::Server => endpoint(Node::Server),
-        };
         let mut frame = Vec::new();
         build(&mut frame, endpoint(from), to, payload);
         for (at, bytes) in self.send(now_ns, port(from), &frame) {
@@ -228,14 +232,7 @@ impl RankSwitch for P4Tree {
         payload: &[u8],
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     ) {
-        let to = match to {
-            Destination::All => sum(self.top.job().id().0),
-            Destination::Worker(rank) if rank == from => {
-                asking(self.top.job().id().0, endpoint(Node::Worker(from)))
-            }
-            Destination::Worker(rank) => endpoint(Node::Worker(rank)),
-            Destination::Server => endpoint(Node::Server),
-        };
+        let to = addressee(self.top.job(), from, to);
         let mut frame = Vec::new();
         build(&mut frame, endpoint(Node::Worker(from)), to, payload);
         let rack = from.0 / RACK.size;

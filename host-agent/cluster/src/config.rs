@@ -95,7 +95,7 @@ impl Config {
 
     /// The job, checked.
     pub fn checked_job(&self) -> Result<Job, JobError> {
-        Job::new(self.job)
+        Job::under_one_switch(self.job)
     }
 
     /// What a node's links do.

@@ -174,7 +174,7 @@ impl Place {
 
     /// Whether there is one switch only.
     pub fn is_flat(self, job: &Job) -> bool {
-        u16::from(self.siblings) == job.workers()
+        u16::from(self.siblings) == job.workers() && self.top == self.siblings
     }
 }
 
@@ -201,6 +201,9 @@ pub enum JobError {
     /// A tree of switches sums no more.
     #[error("{0} workers: a job has 1 to 1024")]
     Workers(u16),
+    /// The contributor bitmap has 64 bits.
+    #[error("{0} workers: one switch, or a server, sums up to 64")]
+    OneSwitch(u16),
     /// Slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
     Window(u32),
@@ -242,6 +245,15 @@ impl Job {
             config,
             chunks_per_round,
         })
+    }
+
+    /// The same of a job that one switch or a server sums.
+    pub fn under_one_switch(config: JobConfig) -> Result<Self, JobError> {
+        let job = Self::new(config)?;
+        match config.workers <= u16::from(wire::MAX_CHILDREN) {
+            true => Ok(job),
+            false => Err(JobError::OneSwitch(config.workers)),
+        }
     }
 
     /// The job's number.

@@ -96,145 +96,118 @@ fn endpoint(interface: &str) -> PyResult<Endpoint> {
     })
 }
 
-/// A rank's part of a job, from Python's words.
-#[derive(Debug)]
-struct Joining<'a> {
-    interface: &'a str,
-    job: u16,
-    rank: u16,
-    ranks: u16,
-    window: u32,
-    /// Number among the children of its switch, how many those are, and how many the topmost switch has.
-    place: Option<(u16, u8, u8)>,
-    values_per_packet: u16,
-    first_chunk: u32,
+/// A rank of a job that a switch has been told of, before it joins.
+#[pyclass(frozen)]
+struct Rank {
+    interface: String,
+    me: Endpoint,
+    job: JobConfig,
+    setup: Setup,
 }
 
-impl Joining<'_> {
-    fn config(&self) -> PyResult<Config> {
-        let wrong = |told: String| Err(PyValueError::new_err(told));
-        let Joining { rank, ranks, .. } = *self;
+fn wrong(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl Rank {
+    /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
+    /// `None` where one switch sums all.
+    #[new]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
+    fn new(
+        interface: String,
+        job: u16,
+        rank: u16,
+        ranks: u16,
+        window: u32,
+        place: Option<(u16, u8, u8)>,
+    ) -> PyResult<Rank> {
         if rank >= ranks {
-            return wrong(format!("rank {rank} of {ranks} ranks: ranks count from 0"));
+            return Err(wrong(format!(
+                "rank {rank} of {ranks} ranks: ranks count from 0"
+            )));
         }
-        let job = Job::new(JobConfig {
-            job: JobId(self.job),
+        let config = JobConfig {
+            job: JobId(job),
             workers: ranks,
-            window: self.window,
-            values_per_packet: self.values_per_packet,
+            window,
+            values_per_packet: wire::VALUES_PER_PACKET as u16,
             values_per_round: 0,
-            first_chunk: ChunkId(self.first_chunk),
-        });
-        let job = job.map_err(|error| PyValueError::new_err(error.to_string()))?;
+            first_chunk: ChunkId(0),
+        };
+        let job = match place {
+            None => Job::under_one_switch(config),
+            Some(_) => Job::new(config),
+        };
+        let job = job.map_err(wrong)?;
         let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
-        if let Some((child, siblings, top)) = self.place {
+        if let Some((child, siblings, top)) = place {
             setup.place = Place {
                 child: WorkerId(child),
                 siblings,
                 top,
             };
             if !setup.place.is_possible() {
-                return wrong(format!(
+                return Err(wrong(format!(
                     "child {child} of {siblings}, and {top} at the top: no place among switches"
-                ));
+                )));
             }
         }
-        Ok(Config {
+        Ok(Rank {
+            me: endpoint(&interface)?,
+            interface,
+            job: config,
             setup,
-            me: endpoint(self.interface)?,
-            peers: Vec::new(),
         })
     }
-}
 
-/// Where an interface is, as the other ranks are to be told: `MAC/IPv4`.
-#[pyfunction]
-fn address(interface: &str) -> PyResult<String> {
-    Ok(endpoint(interface)?.to_string())
-}
+    /// Where it is, as the other ranks are to be told: `MAC/IPv4`.
+    #[getter]
+    fn address(&self) -> String {
+        self.me.to_string()
+    }
 
-/// Asks the switch from which chunk number on its cells are free for a job. One rank does it, before any joins.
-#[pyfunction]
-#[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
-fn open_job(
-    py: Python<'_>,
-    interface: &str,
-    job: u16,
-    rank: u16,
-    ranks: u16,
-    window: u32,
-    place: Option<(u16, u8, u8)>,
-) -> PyResult<u32> {
-    let joining = Joining {
-        interface,
-        job,
-        rank,
-        ranks,
-        window,
-        place,
-        values_per_packet: 256,
-        first_chunk: 0,
-    };
-    let config = joining.config()?;
-    let (mut frames, _) = InterfaceFrames::open(interface, Io::Auto)?;
-    let first = py.detach(|| collective::open_job(&config, &mut frames));
-    Ok(first.map_err(told)?.0)
-}
+    /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
+    fn open(&self, py: Python<'_>) -> PyResult<u32> {
+        let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
+        let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
+        Ok(first.map_err(told)?.0)
+    }
 
-#[pymethods]
-impl Member {
-    /// Opens an interface, and joins a job that a switch has been told of. Values are rounded to the nearest, or by chance, of
-    /// which `stochastic` is the seed. `peers` are all ranks' addresses: a rank that does not answer the others for
-    /// `gone_after` seconds is gone.
-    #[new]
-    #[pyo3(signature = (
-        interface, job, rank, ranks, window, place = None, first_chunk = 0, peers = Vec::new(), gone_after = 5.0,
-        values_per_packet = 256, stochastic = None, io = "auto"
-    ))]
-    // They are Python's, which has names for them.
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        interface: &str,
-        job: u16,
-        rank: u16,
-        ranks: u16,
-        window: u32,
-        place: Option<(u16, u8, u8)>,
+    /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
+    /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto"))]
+    fn join(
+        &self,
         first_chunk: u32,
         peers: Vec<String>,
         gone_after: f64,
-        values_per_packet: u16,
         stochastic: Option<u64>,
         io: &str,
     ) -> PyResult<Member> {
-        let joining = Joining {
-            interface,
-            job,
-            rank,
-            ranks,
-            window,
-            place,
-            values_per_packet,
-            first_chunk,
+        let ranks = self.job.workers;
+        if peers.len() != usize::from(ranks) {
+            return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
+        }
+        let peers: Result<Vec<Endpoint>, EndpointError> =
+            peers.iter().map(|peer| peer.parse()).collect();
+        let after = Duration::try_from_secs_f64(gone_after).map_err(wrong)?;
+        let job = Job::new(JobConfig {
+            first_chunk: ChunkId(first_chunk),
+            ..self.job
+        });
+        let config = Config {
+            setup: Setup {
+                job: job.map_err(wrong)?,
+                dead_after_ns: u64::try_from(after.as_nanos()).ok(),
+                ..self.setup
+            },
+            me: self.me,
+            peers: peers.map_err(wrong)?,
         };
-        let mut config = joining.config()?;
-        let wrong = |told: String| PyValueError::new_err(told);
-        for peer in &peers {
-            let peer: Result<Endpoint, EndpointError> = peer.parse();
-            config
-                .peers
-                .push(peer.map_err(|error| wrong(error.to_string()))?);
-        }
-        if !peers.is_empty() {
-            if peers.len() != usize::from(ranks) {
-                return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
-            }
-            let after = Duration::try_from_secs_f64(gone_after)
-                .map_err(|error| wrong(error.to_string()))?;
-            config.setup.dead_after_ns = u64::try_from(after.as_nanos()).ok();
-        }
         let io: Io = io.parse().map_err(PyValueError::new_err)?;
-        let (frames, refused) = InterfaceFrames::open(interface, io)?;
+        let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
         Ok(Member {
             io: frames.io(),
             refused: refused.map(|error| error.to_string()),
@@ -243,7 +216,10 @@ impl Member {
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
+}
 
+#[pymethods]
+impl Member {
     /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
     /// returns.
     fn all_reduce(
@@ -392,8 +368,7 @@ fn told(error: CollectiveError) -> PyErr {
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(address, module)?)?;
-    module.add_function(wrap_pyfunction!(open_job, module)?)?;
+    module.add_class::<Rank>()?;
     module.add_class::<Member>()?;
     module.add_class::<Sums>()?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())

@@ -38,7 +38,7 @@ pub struct JobArgs {
 impl JobArgs {
     /// The job.
     pub fn job(&self) -> Result<Job, JobError> {
-        Job::new(JobConfig {
+        Job::under_one_switch(JobConfig {
             job: JobId(self.job),
             workers: self.workers,
             window: self.window,

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use aggregation::job::ChunkId;
 use aggregation::rank::{Opening, Setup};
 
-use super::{CollectiveError, Config};
-use crate::frames::{Frames, asking, build, open};
+use super::CollectiveError;
+use crate::frames::{Endpoint, Frames, asking, build, open};
 
-/// Asks the switch, and gives the job's first chunk, which all ranks are then to be told. It asks from the chunk on that the
-/// job has now.
+/// Asks the switch from an endpoint, and gives the job's first chunk, which all ranks are then to be told. It asks from the
+/// chunk on that the job has now.
 pub fn open_job(
-    config: &Config,
+    setup: &Setup,
+    me: Endpoint,
     frames: &mut (impl Frames + AsFd),
 ) -> Result<ChunkId, CollectiveError> {
     let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
@@ -23,19 +24,14 @@ pub fn open_job(
         place,
         retransmission,
         ..
-    } = config.setup;
+    } = *setup;
     let origin = Instant::now();
     let now_ns = || u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut opening = Opening::new(job, place, retransmission);
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
     loop {
         while opening.poll_transmit(now_ns(), &mut payload) {
-            build(
-                &mut frame,
-                config.me,
-                asking(job.id().0, config.me),
-                &payload,
-            );
+            build(&mut frame, me, asking(job.id().0, me), &payload);
             frames.send(&frame).map_err(io)?;
         }
         if let Some(first) = opening.first_chunk() {
@@ -44,7 +40,7 @@ pub fn open_job(
         let due_ns = opening.poll_timeout().unwrap_or(0);
         let wait = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
         if let Some(frame) = frames.receive(wait).map_err(io)?
-            && let Some(payload) = open(frame, config.me)
+            && let Some(payload) = open(frame, me)
         {
             opening.handle_packet(payload);
         }

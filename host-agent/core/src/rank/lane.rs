@@ -65,7 +65,7 @@ pub struct Lane {
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
     /// The switch has told that others are missing.
-    pub waits: bool,
+    pub others_missing: bool,
 }
 
 impl Lane {
@@ -91,8 +91,13 @@ impl Lane {
             overtaken: 0,
             asked_early: 0,
             misses: WorkerSet::EMPTY,
-            waits: false,
+            others_missing: false,
         }
+    }
+
+    /// Whether its chunk waits for others, as far as the switch has told.
+    pub fn waits(&self) -> bool {
+        self.state == LaneState::InFlight && self.others_missing
     }
 
     /// What a chunk is sent with of which no exponent is known.
@@ -110,7 +115,7 @@ impl Lane {
         self.silences = 0;
         self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
-        self.waits = false;
+        self.others_missing = false;
     }
 
     /// The item is done: the next one has the next number of the slot.

@@ -17,6 +17,8 @@
 //! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
 //! does not answer is gone.
 //!
+//! What it does while it waits stands in `waiting.rs`.
+//!
 //! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
 //! are sent again: the answer names the child of that switch which asked.
 //!
@@ -28,6 +30,7 @@ mod operation;
 mod outcome;
 mod peers;
 mod state;
+mod waiting;
 
 use std::collections::VecDeque;
 
@@ -39,7 +42,7 @@ use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Attempt, Lane, LaneState, Send};
 use operation::{Chunk, Operation};
-use peers::{Kept, Peers, Word};
+use peers::{Kept, Peers};
 
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
@@ -52,6 +55,17 @@ pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitErr
 const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
+
+/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
+/// Transmissions that are remembered: one under way for each lane, and as many that are over.
+const SENT_PER_LANE: usize = 2;
+
+/// Whether a transmission is its lane's last, and not answered.
+fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
+    let lane = &lanes[usize::from(slot)];
+    lane.state == LaneState::InFlight && lane.last_order == order
+}
 
 /// What a rank is told before it begins.
 #[derive(Debug, Clone, Copy)]
@@ -79,17 +93,6 @@ impl Setup {
             dead_after_ns: None,
         }
     }
-}
-
-/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
-const MOST_DOUBLINGS: u32 = 6;
-/// Transmissions that are remembered: one under way for each lane, and as many that are over.
-const SENT_PER_LANE: usize = 2;
-
-/// Whether a transmission is its lane's last, and not answered.
-fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
-    let lane = &lanes[usize::from(slot)];
-    lane.state == LaneState::InFlight && lane.last_order == order
 }
 
 /// One rank of a job.
@@ -306,40 +309,6 @@ impl Rank {
         Some(Destination::Worker(to))
     }
 
-    fn write_word(&self, word: Word, buffer: &mut Vec<u8>) {
-        let (kind, chunk, kept) = match word {
-            Word::Ask(chunk) => (Kind::Ask, chunk, None),
-            Word::Here(chunk) => (Kind::Here, chunk, None),
-            Word::Sum(lane) => {
-                let kept = &self.kept[lane];
-                (
-                    Kind::Sum,
-                    self.job.chunk(kept.sequence.unwrap_or_default()),
-                    Some(kept),
-                )
-            }
-        };
-        let near = self.lanes[self.lane_of(chunk)].sequence;
-        let sequence = self.job.sequence_near(near, chunk).unwrap_or_default();
-        let mut repr = self.job.header(kind, sequence, true);
-        repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
-        repr.worker = self.rank.0;
-        if let Some(kept) = kept {
-            repr.flags = Flags::from_bits(kept.flags) | Flags::AGAIN;
-            repr.scale = kept.scale;
-            repr.next_scale = kept.next_scale;
-            repr.contributors = self.place.complete().0;
-            repr.count = kept.values.len() as u16;
-        }
-        buffer.clear();
-        buffer.resize(repr.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        repr.emit(&mut packet);
-        if let Some(kept) = kept {
-            packet.write_i32(kept.values.iter().copied());
-        }
-    }
-
     /// A lane has sent. One that waits for long may hold back at the front what others sent since: then that is sorted out, so
     /// that no more is kept than the window allows.
     fn remember_sent(&mut self, slot: usize) {
@@ -474,97 +443,6 @@ impl Rank {
     fn lane_of(&self, chunk: ChunkId) -> usize {
         let from_first = chunk.0.wrapping_sub(self.job.first_chunk().0);
         (from_first & (self.job.window() - 1)) as usize
-    }
-
-    /// What a switch says to a probe.
-    fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
-        let present = WorkerSet(repr.contributors);
-        let asked_by = WorkerId(repr.worker);
-        let lane = &mut self.lanes[slot];
-        lane.silences = 0;
-        if repr.flags.contains(Flags::AGAIN) {
-            lane.misses = WorkerSet::EMPTY;
-            lane.asked_early = 0;
-            self.enqueue(slot, Send::Fetch);
-            return Received::Told;
-        }
-        // In a tree a rank does not know which switch answered, nor who is below it.
-        if self.place.is_flat(&self.job) {
-            lane.misses = self.place.complete().without(present);
-        }
-        lane.waits = true;
-        if !present.contains(asked_by) {
-            // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
-            // not help.
-            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
-            if !is_for_others || lane.timeouts > 1 {
-                lane.asked_early = 0;
-                self.enqueue(slot, Send::Values);
-                return Received::Told;
-            }
-        }
-        // Others are to come: one asks again, ever less often.
-        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-        self.ask_others(now_ns, slot);
-        Received::Told
-    }
-
-    /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.
-    fn ask_others(&mut self, now_ns: u64, slot: usize) {
-        let Some(peers) = &mut self.peers else {
-            return;
-        };
-        let lane = &self.lanes[slot];
-        let chunk = self.job.chunk(lane.sequence);
-        let is_flat = self.place.is_flat(&self.job);
-        let oldest = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.state == LaneState::InFlight && lane.waits)
-            .map(|lane| lane.first_order)
-            .min();
-        let misses = lane.misses.without(WorkerSet::only(self.rank));
-        if !is_flat {
-            for _ in 0..4.min(self.job.workers() - 1) {
-                // One that does not answer may have left, with all its sums.
-                let peer = peers.in_turn();
-                peers.say(peer, Word::Ask(chunk));
-            }
-        } else if oldest == Some(lane.first_order) {
-            for peer in misses.iter() {
-                peers.ask(now_ns, peer, chunk);
-            }
-        } else if let Some(peer) = misses
-            .iter()
-            .nth(lane.timeouts as usize % misses.len().max(1))
-        {
-            peers.ask(now_ns, peer, chunk);
-        }
-    }
-
-    /// Another rank asks, or has answered.
-    fn receive_word(
-        &mut self,
-        kind: Kind,
-        from: WorkerId,
-        slot: usize,
-        chunk: ChunkId,
-    ) -> Received {
-        let near = self.lanes[slot].sequence;
-        let asked = self.job.sequence_near(near, chunk);
-        let Some(peers) = &mut self.peers else {
-            return Received::NotOurs;
-        };
-        if kind == Kind::Here {
-            peers.heard(from);
-            return Received::Word;
-        }
-        peers.say(from, Word::Here(chunk));
-        if asked.is_some() && self.kept[slot].sequence == asked {
-            peers.say(from, Word::Sum(slot));
-        }
-        Received::Word
     }
 
     /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
@@ -722,47 +600,6 @@ impl Rank {
             let timeouts = self.config.max_timeouts;
             self.fail(RankError::Silent { chunk, timeouts });
         }
-    }
-
-    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer.
-    pub fn peer_gone(&mut self, rank: WorkerId) {
-        let waits = |lane: &&Lane| {
-            lane.state == LaneState::InFlight && lane.waits && lane.misses.contains(rank)
-        };
-        // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
-        if !self.place.is_flat(&self.job) || self.failed {
-            return;
-        }
-        if let Some(lane) = self.lanes.iter().find(waits) {
-            let chunk = self.job.chunk(lane.sequence);
-            self.fail(RankError::Gone { rank, chunk });
-        }
-    }
-
-    fn check_peers(&mut self, now_ns: u64) {
-        let Some(peers) = &mut self.peers else {
-            return;
-        };
-        if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
-            return;
-        }
-        let waits = |lane: &Lane| lane.state == LaneState::InFlight && lane.waits;
-        if !self.lanes.iter().any(waits) {
-            peers.forget();
-        } else if let Some((rank, chunk)) = peers.check(now_ns) {
-            self.fail(RankError::Gone { rank, chunk });
-        }
-    }
-
-    /// Whom the oldest chunk under way waits for, as far as the switch has told.
-    pub fn waits_for(&self) -> Option<(ChunkId, WorkerSet)> {
-        let waiting = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.state == LaneState::InFlight);
-        let told = waiting.filter(|lane| !lane.misses.is_empty());
-        let oldest = told.min_by_key(|lane| lane.first_order)?;
-        Some((self.job.chunk(oldest.sequence), oldest.misses))
     }
 
     fn fail(&mut self, error: RankError) {

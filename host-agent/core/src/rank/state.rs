@@ -177,7 +177,7 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
         // after the other: that is *when*.
         misses: _,
-        waits: _,
+        others_missing: _,
     } = lane;
     out.put(&[*state as u8, *attempt as u8]);
     out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));

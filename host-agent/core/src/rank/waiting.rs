@@ -1,0 +1,178 @@
+//! What a rank does while a chunk has no sum: what it makes of the switch's answers, whom it asks, and what it answers others.
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use super::lane::{Lane, LaneState, Send};
+use super::peers::Word;
+use super::{Rank, RankError, Received};
+use crate::job::{ChunkId, WorkerId, WorkerSet};
+
+/// In a tree a rank does not know who is missing: so many others are asked at a time.
+const ASKED_IN_TURN: u16 = 4;
+
+impl Rank {
+    /// What a switch says to a probe.
+    pub(super) fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
+        let present = WorkerSet(repr.contributors);
+        let asked_by = WorkerId(repr.worker);
+        let lane = &mut self.lanes[slot];
+        lane.silences = 0;
+        if repr.flags.contains(Flags::AGAIN) {
+            lane.misses = WorkerSet::EMPTY;
+            lane.asked_early = 0;
+            self.enqueue(slot, Send::Fetch);
+            return Received::Told;
+        }
+        // In a tree a rank does not know which switch answered, nor who is below it.
+        if self.place.is_flat(&self.job) {
+            lane.misses = self.place.complete().without(present);
+        }
+        lane.others_missing = true;
+        if !present.contains(asked_by) {
+            // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
+            // not help.
+            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
+            if !is_for_others || lane.timeouts > 1 {
+                lane.asked_early = 0;
+                self.enqueue(slot, Send::Values);
+                return Received::Told;
+            }
+        }
+        // Others are to come: one asks again, ever less often.
+        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+        self.ask_others(now_ns, slot);
+        Received::Told
+    }
+
+    /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.
+    fn ask_others(&mut self, now_ns: u64, slot: usize) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        let lane = &self.lanes[slot];
+        let chunk = self.job.chunk(lane.sequence);
+        let is_flat = self.place.is_flat(&self.job);
+        let oldest = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.waits())
+            .map(|lane| lane.first_order)
+            .min();
+        let misses = lane.misses.without(WorkerSet::only(self.rank));
+        if !is_flat {
+            for _ in 0..ASKED_IN_TURN.min(self.job.workers() - 1) {
+                // One that does not answer may have left, with all its sums.
+                let peer = peers.in_turn();
+                peers.say(peer, Word::Ask(chunk));
+            }
+        } else if oldest == Some(lane.first_order) {
+            for peer in misses.iter() {
+                peers.ask(now_ns, peer, chunk);
+            }
+        } else if let Some(peer) = misses
+            .iter()
+            .nth(lane.timeouts as usize % misses.len().max(1))
+        {
+            peers.ask(now_ns, peer, chunk);
+        }
+    }
+
+    /// Another rank asks, or has answered.
+    pub(super) fn receive_word(
+        &mut self,
+        kind: Kind,
+        from: WorkerId,
+        slot: usize,
+        chunk: ChunkId,
+    ) -> Received {
+        let near = self.lanes[slot].sequence;
+        let asked = self.job.sequence_near(near, chunk);
+        let Some(peers) = &mut self.peers else {
+            return Received::NotOurs;
+        };
+        if kind == Kind::Here {
+            peers.heard(from);
+            return Received::Word;
+        }
+        peers.say(from, Word::Here(chunk));
+        if asked.is_some() && self.kept[slot].sequence == asked {
+            peers.say(from, Word::Sum(slot));
+        }
+        Received::Word
+    }
+
+    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer.
+    pub fn peer_gone(&mut self, rank: WorkerId) {
+        let waits = |lane: &&Lane| lane.waits() && lane.misses.contains(rank);
+        // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
+        if !self.place.is_flat(&self.job) || self.failed {
+            return;
+        }
+        if let Some(lane) = self.lanes.iter().find(waits) {
+            let chunk = self.job.chunk(lane.sequence);
+            self.fail(RankError::Gone { rank, chunk });
+        }
+    }
+
+    /// Asks again whom a chunk waits for, and gives up if one of them is gone.
+    pub(super) fn check_peers(&mut self, now_ns: u64) {
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        if peers.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return;
+        }
+        if !self.lanes.iter().any(Lane::waits) {
+            peers.forget();
+        } else if let Some((rank, chunk)) = peers.check(now_ns) {
+            self.fail(RankError::Gone { rank, chunk });
+        }
+    }
+
+    /// Whom the oldest chunk under way waits for, as far as the switch has told.
+    pub fn waits_for(&self) -> Option<(ChunkId, WorkerSet)> {
+        let waiting = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.state == LaneState::InFlight);
+        let told = waiting.filter(|lane| !lane.misses.is_empty());
+        let oldest = told.min_by_key(|lane| lane.first_order)?;
+        Some((self.job.chunk(oldest.sequence), oldest.misses))
+    }
+
+    /// Writes what this rank says to another.
+    pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) {
+        let (kind, chunk, kept) = match word {
+            Word::Ask(chunk) => (Kind::Ask, chunk, None),
+            Word::Here(chunk) => (Kind::Here, chunk, None),
+            Word::Sum(lane) => {
+                let kept = &self.kept[lane];
+                (
+                    Kind::Sum,
+                    self.job.chunk(kept.sequence.unwrap_or_default()),
+                    Some(kept),
+                )
+            }
+        };
+        let near = self.lanes[self.lane_of(chunk)].sequence;
+        let sequence = self.job.sequence_near(near, chunk).unwrap_or_default();
+        let mut repr = self.job.header(kind, sequence, true);
+        repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
+        repr.worker = self.rank.0;
+        if let Some(kept) = kept {
+            repr.flags = Flags::from_bits(kept.flags) | Flags::AGAIN;
+            repr.scale = kept.scale;
+            repr.next_scale = kept.next_scale;
+            repr.contributors = self.place.complete().0;
+            repr.count = kept.values.len() as u16;
+        }
+        buffer.clear();
+        buffer.resize(repr.buffer_len(), 0);
+        let mut packet = Packet::new_unchecked(&mut buffer[..]);
+        repr.emit(&mut packet);
+        if let Some(kept) = kept {
+            packet.write_i32(kept.values.iter().copied());
+        }
+    }
+}
