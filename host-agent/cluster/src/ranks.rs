@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
 use aggregation::rank::{
-    Event, NonFinite, Rank, RankCounters, RankError, Reduction, Setup, Sums, Values,
+    Carry, Event, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError, Reduction,
+    Setup, Sums, Values,
 };
 use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::network::{Link, below};
+use crate::network::{Link, below, chance};
 use crate::{Faults, NetworkCounters};
 
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
@@ -36,6 +37,10 @@ pub struct Config {
     pub racks: Option<Racks>,
     /// After how long a rank that does not answer others is gone; `None` if they do not ask.
     pub dead_after_ns: Option<u64>,
+    /// What ranks do between operations, if they wait for each one's sums: [`pause_ns`](Self::pause_ns) does not count then.
+    pub steps: Option<Steps>,
+    /// When sums are made of fewer than all.
+    pub deadline: Option<Deadline>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
     /// What ranks do with all their operations.
@@ -64,10 +69,65 @@ impl Config {
             faults,
             racks: None,
             dead_after_ns: Some(100 * MS),
+            steps: None,
+            deadline: None,
             deaths: Vec::new(),
             reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
         }
+    }
+}
+
+/// A rank computes, gives its values, waits for the sums, and so on.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// It computes for so long.
+    pub compute_ns: u64,
+    /// Now and then for longer, by up to so much.
+    pub stall_ns: u64,
+    /// How often that is.
+    pub stalls: f64,
+}
+
+/// When sums are made of fewer than all.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline {
+    /// After so long.
+    pub after_ns: u64,
+    /// If so many are there.
+    pub quorum: u16,
+    /// What becomes of the rest.
+    pub carry: Carry,
+    /// So many sums of each slot are kept, if not as many as usual.
+    pub keeps: Option<u32>,
+}
+
+impl Deadline {
+    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, LatenessError> {
+        let lateness = Lateness::new(job, place, self.after_ns, self.quorum, self.carry)?;
+        self.keeps
+            .map_or(Ok(lateness), |keeps| lateness.keeping(keeps))
+    }
+}
+
+/// Why nothing was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigError {
+    /// It is no job.
+    Job(JobError),
+    /// It cannot have such a deadline.
+    Lateness(LatenessError),
+}
+
+impl From<JobError> for ConfigError {
+    fn from(error: JobError) -> Self {
+        Self::Job(error)
+    }
+}
+
+impl From<LatenessError> for ConfigError {
+    fn from(error: LatenessError) -> Self {
+        Self::Lateness(error)
     }
 }
 
@@ -91,6 +151,8 @@ pub struct Report {
     pub ends: Vec<RankEnd>,
     /// By rank and operation, what came of it.
     pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
+    /// By rank and key, what came too late and joined no operation.
+    pub residuals: Vec<Vec<(u64, Values)>>,
     /// By rank.
     pub counters: Vec<RankCounters>,
     /// What the network did.
@@ -141,26 +203,33 @@ pub fn run<S: RankSwitch>(
     switch: &mut S,
     operations: usize,
     inputs: &dyn Fn(usize, WorkerId) -> Values,
-) -> Result<Report, JobError> {
+) -> Result<Report, ConfigError> {
     let job = Job::new(config.job)?;
-    let members = (0..job.workers()).map(WorkerId).map(|rank| Member {
-        machine: Rank::new(Setup {
-            job,
-            rank,
-            place: match config.racks {
-                Some(racks) => racks.place(&job, rank),
-                None => Place::under_one_switch(&job, rank),
-            },
-            retransmission: config.retransmission,
-            dead_after_ns: config.dead_after_ns,
-        }),
-        given: 0,
-        sums: Vec::new(),
-        end: RankEnd::Hung,
-        wake_ns: None,
-        to_switch: Link::new(config.faults, config.delay_ns),
-        from_switch: Link::new(config.faults, config.delay_ns),
+    let members = (0..job.workers()).map(WorkerId).map(|rank| {
+        let place = match config.racks {
+            Some(racks) => racks.place(&job, rank),
+            None => Place::under_one_switch(&job, rank),
+        };
+        let deadline = config.deadline;
+        let lateness = deadline.map(|deadline| deadline.lateness(&job, place));
+        Ok(Member {
+            machine: Rank::new(Setup {
+                job,
+                rank,
+                place,
+                retransmission: config.retransmission,
+                dead_after_ns: config.dead_after_ns,
+                lateness: lateness.transpose()?,
+            }),
+            given: 0,
+            sums: Vec::new(),
+            end: RankEnd::Hung,
+            wake_ns: None,
+            to_switch: Link::new(config.faults, config.delay_ns),
+            from_switch: Link::new(config.faults, config.delay_ns),
+        })
     });
+    let members = members.collect::<Result<Vec<_>, ConfigError>>()?;
     let run = Run {
         config,
         switch,
@@ -170,7 +239,7 @@ pub fn run<S: RankSwitch>(
         now_ns: 0,
         happens: BinaryHeap::new(),
         scheduled: 0,
-        members: members.collect(),
+        members,
         network: NetworkCounters::default(),
     };
     Ok(run.finish())
@@ -205,6 +274,16 @@ impl<S: RankSwitch> Run<'_, S> {
                 .iter()
                 .map(|member| member.machine.counters())
                 .collect(),
+            residuals: self
+                .members
+                .iter()
+                .map(|member| {
+                    let residuals = member.machine.residuals();
+                    residuals
+                        .map(|(key, values)| (key, values.clone()))
+                        .collect()
+                })
+                .collect(),
             sums: self.members.into_iter().map(|member| member.sums).collect(),
             network: self.network,
             ended_ns: self.now_ns,
@@ -217,7 +296,13 @@ impl<S: RankSwitch> Run<'_, S> {
     }
 
     fn plan_submission(&mut self, rank: WorkerId) {
-        let pause_ns = below(&mut self.rng, self.config.pause_ns);
+        let pause_ns = match self.config.steps {
+            None => below(&mut self.rng, self.config.pause_ns),
+            Some(steps) if chance(&mut self.rng, steps.stalls) => {
+                steps.compute_ns + below(&mut self.rng, steps.stall_ns)
+            }
+            Some(steps) => steps.compute_ns,
+        };
         self.schedule(self.now_ns + pause_ns, Happens::Submit(rank));
     }
 
@@ -243,7 +328,7 @@ impl<S: RankSwitch> Run<'_, S> {
                 member.given += 1;
                 // One that has failed takes nothing.
                 let _ = member.machine.submit_as(inputs(given, rank), reduction);
-                if given + 1 < self.operations {
+                if given + 1 < self.operations && self.config.steps.is_none() {
                     self.plan_submission(rank);
                 }
                 self.pump(rank);
@@ -293,6 +378,7 @@ impl<S: RankSwitch> Run<'_, S> {
             }
         }
         let member = self.member(rank);
+        let done_before = member.sums.len();
         while let Some(event) = member.machine.poll_event() {
             match event {
                 Event::Done { outcome, .. } => member.sums.push(outcome),
@@ -302,11 +388,15 @@ impl<S: RankSwitch> Run<'_, S> {
         if member.sums.len() == operations && member.end == RankEnd::Hung {
             member.end = RankEnd::Done;
         }
+        let is_next = member.sums.len() > done_before && member.given < operations;
         let wake_ns = member.machine.poll_timeout();
         if let Some(at_ns) = wake_ns.filter(|at_ns| member.wake_ns.is_none_or(|wake| *at_ns < wake))
         {
             member.wake_ns = Some(at_ns);
             self.schedule(at_ns.max(now_ns), Happens::Wake(rank));
+        }
+        if is_next && self.config.steps.is_some() {
+            self.plan_submission(rank);
         }
     }
 }

@@ -56,6 +56,7 @@ impl Racks {
 pub struct SlotSwitch {
     job: Job,
     racks: Option<Racks>,
+    has_deadlines: bool,
     /// The topmost first; then those of the racks.
     slots: Vec<SlotTable>,
     /// When which switch restarts, the earliest first.
@@ -83,11 +84,21 @@ impl SlotSwitch {
         Self {
             job,
             racks,
+            has_deadlines: false,
             slots,
             restarts: Vec::new(),
             faults: Faults::NONE,
             rng: ChaCha8Rng::seed_from_u64(0),
         }
+    }
+
+    /// Chunks may be closed; all cells are opened.
+    #[must_use]
+    pub fn with_deadlines(mut self) -> Self {
+        self.has_deadlines = true;
+        let slots = self.slots.into_iter();
+        self.slots = slots.map(|slots| slots.with_deadlines().opened()).collect();
+        self
     }
 
     /// Frames between switches are lost and come twice, by seed.
@@ -116,7 +127,11 @@ impl SlotSwitch {
                 (Some(racks), 0) => racks.count(&self.job),
                 (Some(racks), rack) => racks.ranks(&self.job, rack as u16 - 1),
             };
-            self.slots[switch] = SlotTable::of(self.job, children as u8);
+            let forgotten = SlotTable::of(self.job, children as u8);
+            self.slots[switch] = match self.has_deadlines {
+                true => forgotten.with_deadlines(),
+                false => forgotten,
+            };
         }
     }
 
@@ -152,11 +167,21 @@ impl SlotSwitch {
     }
 
     /// At the topmost switch.
-    fn at_top(&mut self, to: Destination, payload: &[u8], out: &mut Vec<(WorkerId, Vec<u8>)>) {
+    fn at_top(
+        &mut self,
+        from: WorkerId,
+        to: Destination,
+        payload: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
         let mut sum = payload.to_vec();
         let mut packet = Packet::new_unchecked(&mut sum[..]);
         let outcome = self.slots[0].update(&packet);
         if self.slots[0].make_sum(outcome, &mut packet) {
+            let to = match outcome.is_for_sender() {
+                true => Destination::Worker(from),
+                false => to,
+            };
             self.send(to, &sum, out);
         }
     }
@@ -188,7 +213,7 @@ impl RankSwitch for SlotSwitch {
             return;
         }
         let Some(racks) = self.racks else {
-            self.at_top(to, payload, out);
+            self.at_top(from, to, payload, out);
             return;
         };
         let rack = from.0 / racks.size;
@@ -198,7 +223,7 @@ impl RankSwitch for SlotSwitch {
         let mut packet = Packet::new_unchecked(&mut frame[..]);
         if slots.make_update(outcome, WorkerId(rack), &mut packet) {
             for _ in 0..self.copies() {
-                self.at_top(to, &frame, out);
+                self.at_top(from, to, &frame, out);
             }
         } else if slots.make_sum(outcome, &mut packet) {
             // A probe of what is not complete here.

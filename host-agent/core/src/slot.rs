@@ -28,15 +28,30 @@ pub enum Outcome {
     Probed(CellIndex),
     /// Asked who is missing from a chunk that is older than the cell's owner, by so much.
     ProbedStale(u32),
+    /// Closed by this frame: the cell holds the sum of those who are there.
+    Closed(CellIndex),
+    /// Of a chunk that was closed before: nothing changes, and the sender is told the sum.
+    Late(CellIndex),
+    /// Of a chunk that may be closed, in a cell that was not opened or has been forgotten since: an update of nobody.
+    Forgotten,
 }
 
 impl Outcome {
     /// The cell of which the frame tells when it goes on.
     fn cell(self) -> Option<CellIndex> {
         match self {
-            Self::Completed(cell) | Self::Again(cell) | Self::Probed(cell) => Some(cell),
+            Self::Completed(cell)
+            | Self::Again(cell)
+            | Self::Probed(cell)
+            | Self::Closed(cell)
+            | Self::Late(cell) => Some(cell),
             _ => None,
         }
+    }
+
+    /// Whether what goes on goes back to the sender, whoever the frame was addressed to.
+    pub fn is_for_sender(self) -> bool {
+        matches!(self, Self::Late(_))
     }
 }
 
@@ -66,6 +81,10 @@ pub struct CellView<'a> {
     pub next_scale: u8,
     /// The sums. Frames without values leave them as they are.
     pub values: &'a [i32],
+    /// Whether it was opened, and not forgotten since: its chunk may be closed.
+    pub is_opened: bool,
+    /// Whether its chunk is closed.
+    pub is_closed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +93,8 @@ struct Cell {
     contributors: WorkerSet,
     flags: Flags,
     next_scale: u8,
+    is_opened: bool,
+    is_closed: bool,
 }
 
 /// The cells of one job.
@@ -81,6 +102,8 @@ struct Cell {
 pub struct SlotTable {
     job: Job,
     complete: WorkerSet,
+    /// Whether chunks of the job may be closed.
+    has_deadlines: bool,
     cells: Vec<Cell>,
     values: Vec<i32>,
 }
@@ -100,13 +123,30 @@ impl SlotTable {
             contributors: WorkerSet::EMPTY,
             flags: Flags::NONE,
             next_scale: 0,
+            is_opened: false,
+            is_closed: false,
         };
         Self {
             job,
             complete: WorkerSet::first(u16::from(children)),
+            has_deadlines: false,
             cells: vec![cell; job.cells()],
             values: vec![0; job.cells() * job.values_per_packet()],
         }
+    }
+
+    /// The same of a job whose chunks may be closed, once their cells are opened.
+    #[must_use]
+    pub fn with_deadlines(mut self) -> Self {
+        self.has_deadlines = true;
+        self
+    }
+
+    /// Every cell is opened, as by a probe with `CLOSE` for each.
+    #[must_use]
+    pub fn opened(mut self) -> Self {
+        self.cells.iter_mut().for_each(|cell| cell.is_opened = true);
+        self
     }
 
     /// What the cell holds; `None` beyond the job's cells.
@@ -116,6 +156,8 @@ impl SlotTable {
             contributors,
             flags,
             next_scale,
+            is_opened,
+            is_closed,
         } = *self.cells.get(cell.index())?;
         let values = &self.values[self.range(cell)];
         Some(CellView {
@@ -124,6 +166,8 @@ impl SlotTable {
             flags,
             next_scale,
             values,
+            is_opened,
+            is_closed,
         })
     }
 
@@ -132,6 +176,7 @@ impl SlotTable {
         let Self {
             job: _,
             complete: _,
+            has_deadlines: _,
             cells,
             values,
         } = self;
@@ -141,10 +186,13 @@ impl SlotTable {
                 contributors,
                 flags,
                 next_scale,
+                is_opened,
+                is_closed,
             } = cell;
             out.put_u32(owner.0);
             out.put_u64(contributors.0);
             out.put(&[flags.bits(), *next_scale]);
+            out.put_u8(u8::from(*is_opened) << 1 | u8::from(*is_closed));
         }
         values.iter().for_each(|value| out.put_u32(*value as u32));
     }
@@ -181,14 +229,32 @@ impl SlotTable {
         let cell = &mut self.cells[index.index()];
 
         let is_probe = packet.flags().contains(Flags::PROBE);
+        let is_timed = self.has_deadlines && packet.flags().contains(Flags::TIMED);
+        let may_mark = self.has_deadlines && packet.flags().contains(Flags::CLOSE);
+        // Whoever owns it: an opening is of the cell, not of a chunk.
+        cell.is_opened |= may_mark && is_probe;
         if chunk.is_older_than(cell.owner) {
             return match is_probe {
                 true => Outcome::ProbedStale(chunk.0.wrapping_sub(cell.owner.0)),
                 false => Outcome::Stale,
             };
         }
+        if self.has_deadlines && chunk == cell.owner && cell.is_closed {
+            return match is_probe {
+                true => Outcome::Probed(index),
+                false => Outcome::Late(index),
+            };
+        }
+        // A frame that an earlier switch might have counted does not count at one that has forgotten what it did.
+        let is_forgotten = is_timed && !cell.is_opened;
+        let closes = may_mark && is_timed && !is_probe && !is_forgotten;
         // An update of nobody: a cell that nobody has contributed to is taken over once more by who does first.
-        if !is_probe && chunk == cell.owner && cell.contributors.contains(sender) {
+        let adds = !is_probe && !is_forgotten;
+        if adds && chunk == cell.owner && cell.contributors.contains(sender) {
+            if closes {
+                cell.is_closed = true;
+                return Outcome::Closed(index);
+            }
             return if cell.contributors == self.complete {
                 Outcome::Again(index)
             } else {
@@ -196,27 +262,36 @@ impl SlotTable {
             };
         }
 
-        let non_finite = packet.flags() & Flags::NON_FINITE;
+        let (non_finite, next_scale) = match is_forgotten {
+            true => (Flags::NONE, 0),
+            false => (packet.flags() & Flags::NON_FINITE, packet.next_scale()),
+        };
         // A cell without contributors holds nothing: whatever is left in it is never added to.
         let is_first = chunk != cell.owner || cell.contributors.is_empty();
-        let added = match is_probe {
-            true => WorkerSet::EMPTY,
-            false => WorkerSet::only(sender),
+        let added = match adds {
+            true => WorkerSet::only(sender),
+            false => WorkerSet::EMPTY,
         };
         if is_first {
             *cell = Cell {
                 owner: chunk,
                 contributors: added,
                 flags: non_finite,
-                next_scale: packet.next_scale(),
+                next_scale,
+                is_opened: cell.is_opened,
+                is_closed: closes,
             };
         } else {
             cell.contributors = cell.contributors.union(added);
             cell.flags |= non_finite;
-            cell.next_scale = cell.next_scale.max(packet.next_scale());
+            cell.next_scale = cell.next_scale.max(next_scale);
+            cell.is_closed = closes;
         }
         if is_probe {
             return Outcome::Probed(index);
+        }
+        if is_forgotten {
+            return Outcome::Forgotten;
         }
         let complete = cell.contributors == self.complete;
 
@@ -228,6 +303,9 @@ impl SlotTable {
             sums.for_each(|(sum, value)| *sum = sum.wrapping_add(value));
         }
 
+        if closes {
+            return Outcome::Closed(index);
+        }
         match (complete, is_first) {
             (true, _) => Outcome::Completed(index),
             (false, true) => Outcome::TakenOver(index),
@@ -292,14 +370,18 @@ impl SlotTable {
     ) {
         let again = match outcome {
             // Whether it is complete.
-            Outcome::Probed(_) => cell.contributors == self.complete,
-            Outcome::Again(_) => true,
+            Outcome::Probed(_) => cell.contributors == self.complete || cell.is_closed,
+            Outcome::Again(_) | Outcome::Late(_) => true,
             _ => false,
         };
+        let is_opened =
+            self.has_deadlines && matches!(outcome, Outcome::Probed(_)) && cell.is_opened;
         let from_chunk = packet.flags() & Self::of_chunk();
         let repr = Repr {
             kind,
-            flags: (cell.flags | from_chunk).with(Flags::AGAIN, again),
+            flags: (cell.flags | from_chunk)
+                .with(Flags::AGAIN, again)
+                .with(Flags::TIMED, is_opened),
             contributors: cell.contributors.0,
             next_scale: cell.next_scale,
             ..Repr::parse(packet)

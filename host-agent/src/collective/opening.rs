@@ -23,17 +23,23 @@ pub fn open_job(
         job,
         place,
         retransmission,
+        lateness,
         ..
     } = *setup;
     let origin = Instant::now();
     let now_ns = || u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut opening = Opening::new(job, place, retransmission);
+    if lateness.is_some() {
+        opening = opening.with_deadlines();
+    }
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
     loop {
         while opening.poll_transmit(now_ns(), &mut payload) {
             build(&mut frame, me, asking(job.id().0, me), &payload);
             frames.send(&frame).map_err(io)?;
         }
+        // An answer may have said that nothing can begin.
+        opening.handle_timeout(now_ns())?;
         if let Some(first) = opening.first_chunk() {
             return Ok(first);
         }
@@ -44,6 +50,5 @@ pub fn open_job(
         {
             opening.handle_packet(payload);
         }
-        opening.handle_timeout(now_ns())?;
     }
 }

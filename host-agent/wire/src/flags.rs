@@ -3,8 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// The header's flag byte. Bits 4 to 6 are reserved: sent as 0, ignored on receipt, but kept by a
-/// parse and emit.
+/// The header's flag byte. Bits 4 to 6 are of jobs with a deadline; others send them as 0 and ignore them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(u8);
 
@@ -19,14 +18,24 @@ impl Flags {
     pub const SCALE_ONLY: Self = Self(1 << 2);
     /// UPDATE: adds nothing and asks whom the chunk misses. SUM: the answer, in `contributors`. Neither has values.
     pub const PROBE: Self = Self(1 << 3);
+    /// UPDATE: of a chunk that may be closed, so it counts only in a cell that was opened and not forgotten since. SUM that
+    /// answers a probe: the cell is such a one.
+    pub const TIMED: Self = Self(1 << 4);
+    /// UPDATE with values, or of a chunk that has none: nobody is waited for any longer. With `PROBE`: the cell is opened.
+    pub const CLOSE: Self = Self(1 << 5);
+    /// SUM: from a rank that took and kept it, not from the switch.
+    pub const KEPT: Self = Self(1 << 6);
     /// The slot's version.
     pub const VERSION: Self = Self(1 << 7);
 
-    const NAMES: [(Self, &'static str); 5] = [
+    const NAMES: [(Self, &'static str); 8] = [
         (Self::NON_FINITE, "NON_FINITE"),
         (Self::AGAIN, "AGAIN"),
         (Self::SCALE_ONLY, "SCALE_ONLY"),
         (Self::PROBE, "PROBE"),
+        (Self::TIMED, "TIMED"),
+        (Self::CLOSE, "CLOSE"),
+        (Self::KEPT, "KEPT"),
         (Self::VERSION, "VERSION"),
     ];
 

@@ -23,6 +23,8 @@ pub enum Send {
     Fetch,
     /// My values.
     Values,
+    /// My values, and nobody is waited for any longer.
+    Close,
 }
 
 /// How the exponent of a chunk of a short operation was come by.
@@ -66,6 +68,16 @@ pub struct Lane {
     pub misses: WorkerSet,
     /// The switch has told that others are missing.
     pub others_missing: bool,
+    /// The chunk may be closed, and its frames say so.
+    pub is_timed: bool,
+    /// From when on.
+    pub closable_ns: u64,
+    /// When it is asked whether it can be.
+    pub closing_ns: u64,
+    /// How often that was asked.
+    pub asks: u32,
+    /// The furthest chunk of this slot of which a sum has come that this rank was not there for.
+    pub seen: u64,
 }
 
 impl Lane {
@@ -92,6 +104,11 @@ impl Lane {
             asked_early: 0,
             misses: WorkerSet::EMPTY,
             others_missing: false,
+            is_timed: false,
+            closable_ns: u64::MAX,
+            closing_ns: u64::MAX,
+            asks: 0,
+            seen: 0,
         }
     }
 
@@ -116,6 +133,7 @@ impl Lane {
         self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
         self.others_missing = false;
+        self.asks = 0;
     }
 
     /// The item is done: the next one has the next number of the slot.

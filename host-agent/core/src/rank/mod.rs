@@ -25,6 +25,7 @@
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
 mod lane;
+mod late;
 mod opening;
 mod operation;
 mod outcome;
@@ -41,11 +42,13 @@ use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use lane::{Attempt, Lane, LaneState, Send};
+use late::Late;
 use operation::{Chunk, Operation};
 use peers::{Kept, Peers};
 
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
+pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
 pub use operation::{Reduction, Values};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
@@ -80,6 +83,8 @@ pub struct Setup {
     pub retransmission: Retransmission,
     /// After how long a rank that does not answer another is gone. `None` where ranks cannot ask each other.
     pub dead_after_ns: Option<u64>,
+    /// When a sum is made of fewer than all; `None`: never.
+    pub lateness: Option<Lateness>,
 }
 
 impl Setup {
@@ -91,6 +96,7 @@ impl Setup {
             place: Place::under_one_switch(&job, rank),
             retransmission,
             dead_after_ns: None,
+            lateness: None,
         }
     }
 }
@@ -104,8 +110,9 @@ pub struct Rank {
     config: Retransmission,
     /// `None` where they cannot be asked.
     peers: Option<Peers>,
-    /// By lane.
+    /// By lane; of a job with deadlines several of each, so that who is late finds what it missed.
     kept: Vec<Kept>,
+    late: Option<Late>,
     rtt: RttEstimator,
     /// Those that are not done, the oldest first.
     operations: VecDeque<Operation>,
@@ -135,7 +142,11 @@ impl Rank {
             place,
             retransmission: config,
             dead_after_ns,
+            lateness,
         } = setup;
+        // Who is late asks the others.
+        let dead_after_ns = dead_after_ns.or(lateness.map(|_| u64::MAX));
+        let keeps = lateness.map_or(1, |lateness| lateness.keeps()) as usize;
         debug_assert!(rank.0 < job.workers());
         let window = job.window() as usize;
         let lanes = (0..u64::from(job.window())).map(Lane::first);
@@ -146,7 +157,8 @@ impl Rank {
             rank,
             place,
             config,
-            kept: vec![Kept::default(); if peers.is_some() { window } else { 0 }],
+            kept: vec![Kept::default(); if peers.is_some() { keeps * window } else { 0 }],
+            late: lateness.map(|lateness| Late::new(lateness, &job)),
             peers,
             rtt: RttEstimator::new(config),
             operations: VecDeque::new(),
@@ -175,15 +187,21 @@ impl Rank {
     }
 
     /// The same, averaged or rounded otherwise.
-    pub fn submit_as(&mut self, values: Values, reduction: Reduction) -> Result<u64, SubmitError> {
+    pub fn submit_as(
+        &mut self,
+        mut values: Values,
+        reduction: Reduction,
+    ) -> Result<u64, SubmitError> {
         if self.failed {
             return Err(SubmitError::Failed);
         }
         if values.is_empty() {
             return Err(SubmitError::Empty);
         }
+        let is_carrying = self.add_residual(&mut values, reduction.key);
         let id = self.submitted;
-        let operation = Operation::new(&self.job, id, self.items, values, reduction);
+        let mut operation = Operation::new(&self.job, id, self.items, values, reduction);
+        operation.is_carrying = is_carrying;
         self.submitted += 1;
         self.items += operation.items();
         self.operations.push_back(operation);
@@ -233,7 +251,8 @@ impl Rank {
             Chunk::Values(_) => lane.guess(),
         };
         self.lanes[slot].start(scale);
-        self.enqueue(slot, Send::Values);
+        let what = self.first_send(slot);
+        self.enqueue(slot, what);
     }
 
     fn enqueue(&mut self, slot: usize, what: Send) {
@@ -294,11 +313,13 @@ impl Rank {
             self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
             self.remember_sent(slot);
             self.next_order += 1;
+            self.plan_closing(now_ns, slot, previous == 0);
             self.write(slot, what, previous, buffer);
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
+            self.counters.closes += u64::from(what == Send::Close);
             return Some(match what {
-                Send::Values => Destination::All,
+                Send::Values | Send::Close => Destination::All,
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
@@ -336,7 +357,9 @@ impl Rank {
             .flags
             .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
-            .with(Flags::PROBE, is_probe);
+            .with(Flags::PROBE, is_probe)
+            .with(Flags::TIMED, lane.is_timed)
+            .with(Flags::CLOSE, what == Send::Close);
         repr.worker = self.place.child.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
         if is_probe {
@@ -354,9 +377,11 @@ impl Rank {
             return;
         };
         // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
+        let draws = operation.draws(self.rank.0, lane.item);
         if wants.is_some_and(|wants| wants <= lane.scale) {
-            let draws = operation.draws(self.rank.0, lane.item);
             operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
+        } else if self.late.is_some() && late::clips(lane, operation, index) {
+            operation.encode_clipped(&self.job, index, lane.scale, draws, packet.payload_mut());
         }
     }
 
@@ -367,7 +392,7 @@ impl Rank {
             Err(_) => Received::Malformed,
         };
         match received {
-            Received::Answer | Received::Told | Received::Word => {}
+            Received::Answer | Received::Told | Received::Word | Received::Early => {}
             Received::Duplicate => self.counters.duplicates += 1,
             Received::NotOurs => self.counters.not_ours += 1,
             Received::Malformed => self.counters.malformed += 1,
@@ -397,9 +422,9 @@ impl Rank {
         if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
             return Received::Duplicate;
         }
-        // No chunk completes before this rank has sent it.
+        // No chunk completes before this rank has sent it, unless others have closed it.
         if sequence > lane.sequence || lane.state != LaneState::InFlight {
-            return Received::Malformed;
+            return self.see(slot, sequence);
         }
         let contributors = WorkerSet(repr.contributors);
         let is_of_chunk = repr.slot == self.job.slot(chunk).0
@@ -407,10 +432,12 @@ impl Rank {
         if !is_of_chunk {
             return Received::Malformed;
         }
-        let is_complete = contributors == self.place.complete();
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
+                if self.asks_for_kept(now_ns, slot, &repr) {
+                    return Received::Told;
+                }
                 self.fail(RankError::Superseded { chunk });
                 return Received::Told;
             }
@@ -422,11 +449,15 @@ impl Rank {
             true => 0,
             false => self.job.values_per_packet(),
         };
-        let is_answer = is_complete
+        let Some(is_sum) = self.takes(slot, &repr) else {
+            return Received::Duplicate;
+        };
+        let is_answer = is_sum
             && repr.scale == lane.scale.bits()
             && repr.flags.contains(Flags::SCALE_ONLY) == scale_only
             && usize::from(repr.count) == count
-            && Exponent::from_bits(repr.next_scale) >= self.wanted(lane);
+            && (Exponent::from_bits(repr.next_scale) >= self.wanted(lane)
+                || !self.is_in(contributors));
         if !is_answer {
             return Received::Malformed;
         }
@@ -436,6 +467,9 @@ impl Rank {
         let first_order = lane.first_order;
         self.take_answer(slot, &repr, packet);
         self.count_overtaken(first_order);
+        if self.shares(contributors) < self.job.workers() {
+            self.hurry(now_ns);
+        }
         Received::Answer
     }
 
@@ -443,6 +477,14 @@ impl Rank {
     fn lane_of(&self, chunk: ChunkId) -> usize {
         let from_first = chunk.0.wrapping_sub(self.job.first_chunk().0);
         (from_first & (self.job.window() - 1)) as usize
+    }
+
+    /// Where a chunk's sum is kept.
+    fn kept_at(&self, sequence: u64) -> usize {
+        match self.kept.len() as u64 {
+            0 => 0,
+            kept => (sequence % kept) as usize,
+        }
     }
 
     /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
@@ -457,14 +499,19 @@ impl Rank {
         let chunk = operation.chunk(index);
         let (is_integer, is_long) = (operation.is_integer(), operation.is_long());
         let window = u64::from(self.job.window());
-        if let Some(kept) = self.kept.get_mut(slot) {
+        let contributors = WorkerSet(repr.contributors);
+        let at_kept = self.kept_at(lane.sequence);
+        if let Some(kept) = self.kept.get_mut(at_kept) {
             kept.sequence = Some(lane.sequence);
-            kept.flags = repr.flags.with(Flags::PROBE, false).bits();
+            kept.contributors = repr.contributors;
+            let told = Flags::PROBE | Flags::TIMED | Flags::KEPT;
+            kept.flags = repr.flags.with(told, false).bits();
             kept.scale = scale.bits();
             kept.next_scale = repr.next_scale;
             kept.values.clear();
             kept.values.extend(packet.values_i32());
         }
+        self.note_contributors(slot, contributors);
         let Chunk::Values(index) = chunk else {
             let lane = &mut self.lanes[slot];
             lane.agreed = told;
@@ -483,16 +530,19 @@ impl Rank {
             if !fits && is_finite {
                 self.counters.repeated_guesses += 1;
                 self.lanes[slot].repeat(window, told);
-                self.enqueue(slot, Send::Values);
+                let what = self.first_send(slot);
+                self.enqueue(slot, what);
                 return;
             }
         }
         // Of zeros alone nothing was rounded, whatever was guessed.
         let is_zero = !is_long && attempt == Attempt::Guess && told == Exponent::ZERO;
         let scale = if is_zero { Exponent::ZERO } else { scale };
+        self.set_aside(slot, at, index, contributors);
+        let shares = self.shares(contributors);
         let operation = &mut self.operations[at];
         match is_finite {
-            true => operation.decode(&self.job, index, scale, packet.payload()),
+            true => operation.decode(&self.job, index, scale, shares, packet.payload()),
             // All ranks are told the same, so all go on without its sums.
             false => operation.fail(index, ChunkId(repr.chunk)),
         }
@@ -514,7 +564,7 @@ impl Rank {
         while self.operations.front().is_some_and(Operation::is_done) {
             if let Some(done) = self.operations.pop_front() {
                 let operation = done.id;
-                let outcome = done.finish();
+                let outcome = self.finish(done);
                 match outcome {
                     Ok(_) => self.counters.operations += 1,
                     Err(_) => self.counters.non_finite += 1,
@@ -575,6 +625,7 @@ impl Rank {
             return;
         }
         self.earliest_ns = u64::MAX;
+        self.check_closing(now_ns);
         let mut silent: Option<u64> = None;
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];

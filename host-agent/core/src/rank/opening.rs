@@ -15,6 +15,9 @@ pub struct Opening {
     job: Job,
     place: Place,
     config: Retransmission,
+    /// Cells are opened: their chunks may be closed.
+    has_deadlines: bool,
+    is_refused: bool,
     /// By offset from the job's first chunk: the cell has answered.
     answered: Vec<bool>,
     unanswered: usize,
@@ -34,6 +37,11 @@ pub enum OpeningError {
         "the switch did not answer within {0} timeouts: does it sum for this job, by this port?"
     )]
     Silent(u32),
+    /// The job has a deadline, and the switch knows of none.
+    #[error(
+        "the switch makes no sums of fewer than all ranks for this job: is `deadline` said there?"
+    )]
+    NoDeadlines,
 }
 
 impl Opening {
@@ -43,6 +51,8 @@ impl Opening {
             job,
             place,
             config,
+            has_deadlines: false,
+            is_refused: false,
             answered: vec![false; job.cells()],
             unanswered: job.cells(),
             used: 0,
@@ -50,6 +60,13 @@ impl Opening {
             timeouts: 0,
             due_ns: None,
         }
+    }
+
+    /// The same of a job with deadlines: each cell is opened as well. The frames of this must not outlive a restart of the switch.
+    #[must_use]
+    pub fn with_deadlines(mut self) -> Self {
+        self.has_deadlines = true;
+        self
     }
 
     /// The job's first chunk, once it is known.
@@ -76,7 +93,8 @@ impl Opening {
                 continue;
             }
             let mut repr = self.job.header(Kind::Update, offset as u64, true);
-            repr.flags = repr.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE;
+            repr.flags = (repr.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE)
+                .with(Flags::CLOSE, self.has_deadlines);
             repr.worker = self.place.child.0;
             buffer.clear();
             buffer.resize(repr.buffer_len(), 0);
@@ -104,6 +122,9 @@ impl Opening {
         if !is_answer || self.answered.get(offset) != Some(&false) {
             return;
         }
+        // Of a cell that is ahead the answer says no more than that.
+        self.is_refused |=
+            self.has_deadlines && repr.scale == 0 && !repr.flags.contains(Flags::TIMED);
         self.answered[offset] = true;
         self.unanswered -= 1;
         let used = match (repr.scale, repr.contributors) {
@@ -124,6 +145,9 @@ impl Opening {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) -> Result<(), OpeningError> {
+        if self.is_refused {
+            return Err(OpeningError::NoDeadlines);
+        }
         if self.due_ns.is_some_and(|due_ns| now_ns >= due_ns) {
             self.timeouts += 1;
             if self.timeouts >= self.config.max_timeouts {

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::{NonFinite, Sums};
+use super::{NonFinite, Partial, Sums};
 use crate::job::{ChunkId, Job};
 use crate::quantise::rounding::{Draws, Rounding};
 use crate::quantise::{Exponent, block, bound};
@@ -46,6 +46,52 @@ impl Values {
         self.len() == 0
     }
 
+    /// Adds others of the same type and number, integers modulo what their type holds. `false`: they are not, and nothing is added.
+    pub fn add(&mut self, others: &Self) -> bool {
+        if self.len() != others.len() {
+            return false;
+        }
+        match (self, others) {
+            (Values::Floats(own), Values::Floats(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += other);
+            }
+            (Values::Float16s(own), Values::Float16s(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += *other);
+            }
+            (Values::Bfloat16s(own), Values::Bfloat16s(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += *other);
+            }
+            (Values::Integers(own), Values::Integers(others)) => {
+                let pairs = own.iter_mut().zip(others);
+                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
+            }
+            (Values::Int8s(own), Values::Int8s(others)) => {
+                let pairs = own.iter_mut().zip(others);
+                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// As many zeros of the same type.
+    fn zeros(&self) -> Self {
+        let len = self.len();
+        match self {
+            Values::Floats(_) => Values::Floats(vec![0.0; len]),
+            Values::Float16s(_) => Values::Float16s(vec![f16::ZERO; len]),
+            Values::Bfloat16s(_) => Values::Bfloat16s(vec![bf16::ZERO; len]),
+            Values::Integers(_) => Values::Integers(vec![0; len]),
+            Values::Int8s(_) => Values::Int8s(vec![0; len]),
+        }
+    }
+
     /// Whether they are summed as they are.
     pub fn is_integer(&self) -> bool {
         matches!(self, Values::Integers(_) | Values::Int8s(_))
@@ -60,6 +106,8 @@ pub struct Reduction {
     pub average: bool,
     /// How this rank rounds its own.
     pub rounding: Rounding,
+    /// Which tensor this is. What of it comes too late joins the next operation of the same key ([`Carry`](super::Carry)).
+    pub key: Option<u64>,
 }
 
 /// Exponents of so many chunks are read at a time: memory is fast where it is read in a row.
@@ -92,6 +140,12 @@ pub struct Operation {
     error_bound: f64,
     /// The first chunk that is not finite, of those that were answered.
     non_finite: Option<(usize, ChunkId)>,
+    /// Chunks that were closed, ascending.
+    pub partial: Vec<Partial>,
+    /// What was late of another has joined its values.
+    pub is_carrying: bool,
+    /// What came too late, in its places; `None` if nothing did.
+    pub residual: Option<Values>,
 }
 
 impl Operation {
@@ -117,6 +171,9 @@ impl Operation {
             unanswered: prologue + chunks,
             error_bound: 0.0,
             non_finite: None,
+            partial: Vec::new(),
+            is_carrying: false,
+            residual: None,
         }
     }
 
@@ -201,12 +258,77 @@ impl Operation {
         }
     }
 
-    /// Puts a chunk's sums in the place of its values.
-    pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, words: &[u8]) {
+    /// The same of values that want a larger exponent: what is beyond its limits is cut off.
+    pub fn encode_clipped(
+        &self,
+        job: &Job,
+        index: usize,
+        scale: Exponent,
+        draws: Option<Draws>,
+        words: &mut [u8],
+    ) {
         let range = self.range(job, index);
         let workers = job.workers();
-        let Reduction { average, rounding } = self.reduction;
-        let divisor = if average { workers } else { 1 };
+        macro_rules! clipped {
+            ($values:expr, $clip:ident) => {{
+                let values: Vec<_> = $values[range]
+                    .iter()
+                    .map(|value| $clip(*value, scale))
+                    .collect();
+                block::encode(&values, scale, workers, draws, words)
+            }};
+        }
+        match &self.values {
+            Values::Floats(values) => clipped!(values, clip),
+            Values::Float16s(values) => clipped!(values, clip_f16),
+            Values::Bfloat16s(values) => clipped!(values, clip_bf16),
+            Values::Integers(_) | Values::Int8s(_) => {}
+        }
+    }
+
+    /// Remembers a chunk's values that are in no sum: all, or what was cut off beyond the limits of an exponent.
+    pub fn set_aside(&mut self, job: &Job, index: usize, clipped_at: Option<Exponent>) {
+        let range = self.range(job, index);
+        let residual = self.residual.get_or_insert_with(|| self.values.zeros());
+        macro_rules! set_aside {
+            ($residual:expr, $values:expr, $clip:ident) => {
+                for (residual, value) in $residual[range.clone()].iter_mut().zip(&$values[range]) {
+                    *residual = match clipped_at {
+                        Some(scale) => *value - $clip(*value, scale),
+                        None => *value,
+                    };
+                }
+            };
+        }
+        match (residual, &self.values) {
+            (Values::Floats(residual), Values::Floats(values)) => {
+                set_aside!(residual, values, clip)
+            }
+            (Values::Float16s(residual), Values::Float16s(values)) => {
+                set_aside!(residual, values, clip_f16);
+            }
+            (Values::Bfloat16s(residual), Values::Bfloat16s(values)) => {
+                set_aside!(residual, values, clip_bf16);
+            }
+            (Values::Integers(residual), Values::Integers(values)) => {
+                residual[range.clone()].copy_from_slice(&values[range]);
+            }
+            (Values::Int8s(residual), Values::Int8s(values)) => {
+                residual[range.clone()].copy_from_slice(&values[range]);
+            }
+            // They are of one type.
+            _ => {}
+        }
+    }
+
+    /// Puts a chunk's sums in the place of its values; so many ranks contributed.
+    pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, shares: u16, words: &[u8]) {
+        let range = self.range(job, index);
+        let workers = job.workers();
+        let Reduction {
+            average, rounding, ..
+        } = self.reduction;
+        let divisor = if average { shares.max(1) } else { 1 };
         let sums = words.as_chunks().0.iter().copied().map(i32::from_be_bytes);
         macro_rules! floats {
             ($type:ty, $values:expr) => {{
@@ -254,19 +376,23 @@ impl Operation {
         self.unanswered == 0
     }
 
-    /// Its sums, or why there are none.
-    pub fn finish(self) -> Result<Sums, NonFinite> {
-        match self.non_finite {
-            None => Ok(Sums {
-                values: self.values,
-                error_bound: self.error_bound,
-            }),
-            Some((index, chunk)) => Err(NonFinite {
+    /// Its sums, or why there are none; and what came too late. An operation without sums leaves nothing: its values are the
+    /// caller's still.
+    pub fn finish(self) -> (Result<Sums, NonFinite>, Option<Values>) {
+        if let Some((index, chunk)) = self.non_finite {
+            let error = NonFinite {
                 operation: self.id,
                 index,
                 chunk,
-            }),
+            };
+            return (Err(error), None);
         }
+        let sums = Sums {
+            values: self.values,
+            error_bound: self.error_bound,
+            partial: self.partial,
+        };
+        (Ok(sums), self.residual)
     }
 
     /// Which of its parts is known to hold a value that is not finite.
@@ -279,4 +405,18 @@ impl Operation {
         let from = index * size;
         from..(from + size).min(self.values.len())
     }
+}
+
+/// A value within what an exponent has room for.
+fn clip(value: f32, scale: Exponent) -> f32 {
+    let limit = scale.scale() as f32;
+    value.clamp(-limit, limit)
+}
+
+fn clip_f16(value: f16, scale: Exponent) -> f16 {
+    f16::from_f32(clip(value.to_f32(), scale))
+}
+
+fn clip_bf16(value: bf16, scale: Exponent) -> bf16 {
+    bf16::from_f32(clip(value.to_f32(), scale))
 }

@@ -1,6 +1,6 @@
 //! What a rank tells its driver.
 
-use super::Values;
+use super::{Partial, Values};
 use crate::Sent;
 use crate::job::{ChunkId, WorkerId};
 
@@ -25,6 +25,9 @@ pub struct Sums {
     pub values: Values,
     /// No value is farther from the exact sum of the ranks' values, or from their mean, than this.
     pub error_bound: f64,
+    /// Chunks that were closed before all ranks were there, ascending: all ranks have the same. Their sums are of what those ranks
+    /// sent, and a mean is divided by how many these are.
+    pub partial: Vec<Partial>,
 }
 
 /// Why an operation has no sums: some rank's values held NaN or infinity. The rank goes on with the next.
@@ -90,6 +93,8 @@ pub enum Received {
     Told,
     /// Another rank asks, or has answered.
     Word,
+    /// A sum of a chunk that others have closed, and that this rank has not sent yet.
+    Early,
     /// Of a chunk that was answered before.
     Duplicate,
     /// Another job's, or no SUM.
@@ -117,6 +122,26 @@ pub struct RankCounters {
     pub repeated_guesses: u64,
     /// Chunks that timed out.
     pub timeouts: u64,
+    /// Of the probes, those that asked whether a chunk can be closed, as its deadline was over.
+    pub deadlines: u64,
+    /// Frames that closed a chunk, or came second.
+    pub closes: u64,
+    /// Chunks whose sum is not that of all ranks.
+    pub partial_chunks: u64,
+    /// Of those, the ones that are without this rank's values.
+    pub late_chunks: u64,
+    /// Chunks of which this rank's largest values were cut off, for an exponent that others agreed on without it.
+    pub clipped_chunks: u64,
+    /// Of the late and clipped, those of which nothing joins a next operation.
+    pub dropped_chunks: u64,
+    /// Operations that what was late has joined.
+    pub carried: u64,
+    /// Operations whose late parts were lost: the next of the same key had another length or type, or there were too many keys.
+    pub lost_residuals: u64,
+    /// Chunks of which the switch had forgotten whether they were closed. From the first on it waits for all ranks.
+    pub forgotten: u64,
+    /// Sums that came before this rank's values were there.
+    pub early: u64,
     /// Answers to chunks that were answered before.
     pub duplicates: u64,
     /// Frames of others.

@@ -18,7 +18,7 @@ pub enum Word {
     Ask(ChunkId),
     /// I am here.
     Here(ChunkId),
-    /// This lane's kept sum.
+    /// The sum that is kept here.
     Sum(usize),
 }
 
@@ -155,11 +155,12 @@ impl Peers {
     }
 }
 
-/// The last sum of a lane, for ranks that have missed it.
+/// A sum of a lane, for ranks that have missed it.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
     /// Which chunk's; `None` before the first.
     pub sequence: Option<u64>,
+    pub contributors: u64,
     pub flags: u8,
     pub scale: u8,
     pub next_scale: u8,

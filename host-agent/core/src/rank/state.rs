@@ -1,9 +1,10 @@
 //! A rank as bytes.
 
 use super::lane::Lane;
+use super::late::{Late, TOLD_BEFORE_HELPING};
 use super::operation::Chunk;
 use super::peers::{Kept, Peers, Word};
-use super::{Event, Operation, Rank, Reduction, Rounding, Values};
+use super::{Event, Operation, Partial, Rank, Reduction, Rounding, Values};
 use crate::quantise::Exponent;
 use crate::state::Put;
 use wire::Flags;
@@ -18,6 +19,7 @@ impl Rank {
             config: _,
             peers,
             kept,
+            late,
             rtt: _,
             operations,
             submitted,
@@ -46,7 +48,10 @@ impl Rank {
                     out.put_u8(0);
                     out.put_u64(*operation);
                     match outcome {
-                        Ok(sums) => put_values(&sums.values, out),
+                        Ok(sums) => {
+                            put_values(&sums.values, out);
+                            put_partial(&sums.partial, out);
+                        }
                         Err(not_finite) => out.put_len(not_finite.index),
                     }
                 }
@@ -54,6 +59,9 @@ impl Rank {
             }
         }
         kept.iter().for_each(|kept| put_kept(kept, out));
+        if let Some(late) = late {
+            put_late(late, out);
+        }
         if let Some(peers) = peers {
             put_peers(peers, out);
         }
@@ -65,7 +73,16 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
     out.put_u64(operation.first);
     out.put_u64(operation.unanswered);
     put_values(&operation.values, out);
-    let Reduction { average, rounding } = operation.reduction;
+    let Reduction {
+        average,
+        rounding,
+        key,
+    } = operation.reduction;
+    out.put_u64(key.map_or(u64::MAX, |key| key));
+    put_partial(&operation.partial, out);
+    if let Some(residual) = &operation.residual {
+        put_values(residual, out);
+    }
     out.put_u8(u8::from(average));
     match rounding {
         Rounding::Nearest => out.put_u8(0),
@@ -116,15 +133,40 @@ fn put_values(values: &Values, out: &mut Vec<u8>) {
     }
 }
 
+fn put_partial(partial: &[Partial], out: &mut Vec<u8>) {
+    out.put_len(partial.len());
+    for Partial {
+        index,
+        contributors,
+    } in partial
+    {
+        out.put_len(*index);
+        out.put_u64(contributors.0);
+    }
+}
+
+fn put_late(late: &Late, out: &mut Vec<u8>) {
+    out.put_u8(u8::from(late.is_opened));
+    late.needs_from
+        .iter()
+        .for_each(|sequence| out.put_u64(*sequence));
+    for (key, values) in &late.residuals {
+        out.put_u64(*key);
+        put_values(values, out);
+    }
+}
+
 fn put_kept(kept: &Kept, out: &mut Vec<u8>) {
     let Kept {
         sequence,
+        contributors,
         flags,
         scale,
         next_scale,
         values,
     } = kept;
     out.put_u64(sequence.map_or(u64::MAX, |sequence| sequence));
+    out.put_u64(*contributors);
     // It is given away with `AGAIN`, however it came.
     let flags = Flags::from_bits(*flags) | Flags::AGAIN;
     out.put(&[flags.bits(), *scale, *next_scale]);
@@ -178,7 +220,17 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         // after the other: that is *when*.
         misses: _,
         others_missing: _,
+        is_timed,
+        closable_ns: _,
+        closing_ns: _,
+        asks,
+        seen,
     } = lane;
+    out.put_u8(u8::from(*is_timed));
+    // From then on this rank closes what others have not.
+    out.put_u8((*asks).min(TOLD_BEFORE_HELPING) as u8);
+    // It is of interest if it is ahead of the next chunk.
+    out.put_u64(seen.saturating_sub(*sequence));
     out.put(&[*state as u8, *attempt as u8]);
     out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));
     out.put_u64(*item);

@@ -15,8 +15,11 @@ impl Rank {
     pub(super) fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
         let present = WorkerSet(repr.contributors);
         let asked_by = WorkerId(repr.worker);
+        self.lanes[slot].silences = 0;
+        if let Some(told) = self.told_of_closable(now_ns, slot, repr) {
+            return told;
+        }
         let lane = &mut self.lanes[slot];
-        lane.silences = 0;
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
             lane.asked_early = 0;
@@ -96,8 +99,12 @@ impl Rank {
             return Received::Word;
         }
         peers.say(from, Word::Here(chunk));
-        if asked.is_some() && self.kept[slot].sequence == asked {
-            peers.say(from, Word::Sum(slot));
+        let Some(asked) = asked else {
+            return Received::Word;
+        };
+        let at = (asked % self.kept.len().max(1) as u64) as usize;
+        if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
+            peers.say(from, Word::Sum(at));
         }
         Received::Word
     }
@@ -146,8 +153,8 @@ impl Rank {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),
             Word::Here(chunk) => (Kind::Here, chunk, None),
-            Word::Sum(lane) => {
-                let kept = &self.kept[lane];
+            Word::Sum(at) => {
+                let kept = &self.kept[at];
                 (
                     Kind::Sum,
                     self.job.chunk(kept.sequence.unwrap_or_default()),
@@ -161,10 +168,11 @@ impl Rank {
         repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
         repr.worker = self.rank.0;
         if let Some(kept) = kept {
-            repr.flags = Flags::from_bits(kept.flags) | Flags::AGAIN;
+            repr.flags = (Flags::from_bits(kept.flags) | Flags::AGAIN)
+                .with(Flags::KEPT, self.late.is_some());
             repr.scale = kept.scale;
             repr.next_scale = kept.next_scale;
-            repr.contributors = self.place.complete().0;
+            repr.contributors = kept.contributors;
             repr.count = kept.values.len() as u16;
         }
         buffer.clear();

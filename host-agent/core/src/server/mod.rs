@@ -218,6 +218,8 @@ impl<A: Apply> Server<A> {
         match slots.update(packet) {
             Outcome::Refused(_) => Received::Malformed,
             Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
+            // A job with a server has no deadlines.
+            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
             Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
             Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
             Outcome::Again(cell) => {
