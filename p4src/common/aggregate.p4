@@ -4,6 +4,9 @@
 // defines in its slots.p4 and externs.p4. The same cell of all of them together is one version of one slot.
 // NUM_VALUES, the values of a frame, is what engine.p4 says: as many as one pass of the target sums.
 //
+// CLOSES is defined where a cell has room for what deadlines want: SlotMarks, another register. A chunk of such a job may be
+// closed before all have contributed.
+//
 // Acts on packets whose verdict is FORWARD, and on no others.
 //
 // Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So the
@@ -68,6 +71,9 @@ control SumBlock(inout values32_h values, in cell_t cell, in presence_t presence
 
 control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     SlotOwner() owner;
+#ifdef CLOSES
+    SlotMarks() marks;
+#endif
     WorkerBitmap() bitmap;
     SlotFlags() flags;
     SlotScale() scale;
@@ -93,6 +99,12 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     workers_t present = 0;
     bit<8> merged = 0;
     bit<8> outcome = OUTCOME_PASSED;
+#ifdef CLOSES
+    // Whether chunks of this job may be closed, and whether those of this cell: it was opened, and not forgotten since.
+    bit<1> closes = 0;
+    bit<1> opened = 0;
+    mark_t mark = MARK_NONE;
+#endif
 
     action form_is(form_t form_) {
         form = form_;
@@ -140,6 +152,18 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         up_worker = up_worker_;
         LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
+#ifdef CLOSES
+    // The same of a job with deadlines.
+    action aggregate_until(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
+        has_job = 1;
+        ascends = 0;
+        closes = 1;
+        all_workers = all_workers_;
+        slot = hdr.agg.chunk[15:0] & slot_mask_;
+        odd_window = hdr.agg.chunk & window_;
+        LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
+    }
+#endif
     // Said by an action as well: a value that is set before the table is written a stage before it.
     action no_job() {
         has_job = 0;
@@ -147,7 +171,14 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     // A job without an entry is not summed here: its frames pass, and are counted.
     FIRST_STAGE table jobs {
         key = { hdr.agg.job: exact; }
-        actions = { aggregate_job; aggregate_part; no_job; }
+        actions = {
+            aggregate_job;
+            aggregate_part;
+#ifdef CLOSES
+            aggregate_until;
+#endif
+            no_job;
+        }
         const default_action = no_job();
         size = 64;
     }
@@ -182,7 +213,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         outcome = outcome_;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
@@ -193,7 +224,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.ethernet.dst[47:40] = 0x01;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
@@ -205,7 +236,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
@@ -213,7 +244,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     action ascend(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = again;
         hdr.agg.worker = up_worker;
         hdr.udp.checksum = 0;
@@ -228,7 +259,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) present;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = 0;
         hdr.udp.checksum = 0;
     }
@@ -240,11 +271,49 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         meta.egress_port = meta.port;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) ahead;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = 0;
         hdr.agg.scale = 1;
         hdr.udp.checksum = 0;
     }
+#ifdef CLOSES
+    // Nobody is waited for any longer: the sum of those who are there goes to all.
+    action close_to_all() {
+        outcome = OUTCOME_CLOSED;
+        hdr.ethernet.dst[47:40] = 0x01;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) present;
+        hdr.agg.deadline = 0;
+        hdr.agg.again = 0;
+        hdr.udp.checksum = 0;
+    }
+    // The same sum to one who is late, or who asks.
+    action tell_closed(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        meta.way = WAY_PORT;
+        meta.egress_port = meta.port;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = (bit<64>) present;
+        hdr.agg.deadline = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
+    table when_closed {
+        key = {
+            hdr.agg.probe: exact;
+            mark: ternary;
+            meta.way: ternary;
+        }
+        actions = { close_to_all; tell_closed; }
+        const default_action = tell_closed(OUTCOME_LATE, 1);
+        const entries = {
+            (1, _, _): tell_closed(OUTCOME_PROBED, 1);
+            (0, MARK_CLOSES, WAY_GROUP): close_to_all();
+            (0, MARK_CLOSES, _): tell_closed(OUTCOME_CLOSED, 0);
+        }
+    }
+#endif
     table when_complete {
         key = {
             ascends: exact;
@@ -314,14 +383,41 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                     end(OUTCOME_FOREIGN);
                 } else {
                     owner.apply(cell, hdr.agg.chunk, ahead);
+#ifdef CLOSES
+                    if (closes == 1) {
+                        marks.apply(cell, hdr.agg.deadline, hdr.agg.probe, ahead, mark, opened);
+                        if (mark == MARK_CLOSED || mark == MARK_FORGOTTEN) {
+                            worker_bit = 0;
+                        }
+                    }
+#endif
                     bitmap.apply(cell, worker_bit, ahead, presence, present);
+#ifdef CLOSES
+                    if (mark == MARK_CLOSED) {
+                        presence = PRESENT_ITSELF;
+                    } else if (mark == MARK_FORGOTTEN && hdr.agg.probe == 0) {
+                        presence = PRESENT_UNKNOWN;
+                    }
+#endif
                     if (ahead[31:31] == 1) {
                         when_stale.apply();
+#ifdef CLOSES
+                    } else if (mark == MARK_CLOSED || mark == MARK_CLOSES) {
+                        when_closed.apply();
+                    } else if (mark == MARK_FORGOTTEN && hdr.agg.probe == 0) {
+                        end(OUTCOME_FORGOTTEN);
+#endif
                     } else if (present == all_workers) {
                         when_complete.apply();
                     } else {
                         when_incomplete.apply();
                     }
+#ifdef CLOSES
+                    // The answer to a probe tells whether the chunk may be closed.
+                    if (hdr.agg.probe == 1 && ahead[31:31] == 0) {
+                        hdr.agg.deadline = 2w0 ++ opened;
+                    }
+#endif
                     flags.apply(cell, hdr.agg.non_finite, presence, merged);
                     take_flags();
                     scale.apply(cell, presence, hdr.agg.next_scale);

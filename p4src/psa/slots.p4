@@ -22,6 +22,38 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     }
 }
 
+// Chunks may be closed here.
+#define CLOSES
+
+// Whether a cell is opened (bit 1), and whether its chunk is closed (bit 0). A probe that closes opens the cell, whoever owns it.
+control SlotMarks(in cell_t cell, in bit<3> deadline, in bit<1> probe, in ahead_t ahead,
+                  inout mark_t mark, inout bit<1> opened) {
+    Register<bit<8>, cell_t>(NUM_CELLS) marks;
+    apply {
+        @atomic {
+            bit<8> stored = marks.read(cell);
+            if (probe == 1 && deadline[1:1] == 1) {
+                stored = stored | 2;
+            }
+            if (ahead[31:31] == 0) {
+                if (ahead != 0) {
+                    stored = stored & 2;
+                }
+                if (stored[0:0] == 1) {
+                    mark = MARK_CLOSED;
+                } else if (deadline[0:0] == 1 && stored[1:1] == 0) {
+                    mark = MARK_FORGOTTEN;
+                } else if (deadline[1:0] == 3 && probe == 0) {
+                    mark = MARK_CLOSES;
+                    stored = stored | 1;
+                }
+            }
+            opened = stored[1:1];
+            marks.write(cell, stored);
+        }
+    }
+}
+
 // Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
 // job left in the cell must not be added to.
 control WorkerBitmap(in cell_t cell, in workers_t worker_bit, in ahead_t ahead,

@@ -275,6 +275,8 @@ pub mod aggregate {
     pub const SLOT_MASK: &str = "slot_mask_";
     /// The action of [`JOBS`] at a switch that is not the topmost: [`AGGREGATE_JOB`]'s parameters and these two.
     pub const AGGREGATE_PART: &str = "SwitchIngress.aggregate.aggregate_part";
+    /// The action of [`JOBS`] for one with deadlines, with [`AGGREGATE_JOB`]'s parameters; where chunks can be closed.
+    pub const AGGREGATE_UNTIL: &str = "SwitchIngress.aggregate.aggregate_until";
     /// Parameter of [`AGGREGATE_PART`]: where the switch above is.
     pub const UP_PORT: &str = "up_port_";
     /// Parameter of [`AGGREGATE_PART`]: what number this switch has among that one's children.
@@ -299,6 +301,8 @@ pub mod aggregate {
     pub const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
     /// TNA has the bitmap twice: one register tells what a packet is, the other who is present.
     pub const ARRIVALS: &str = "SwitchIngress.aggregate.bitmap.arrivals";
+    /// The register of which cells are opened, and which closed; where chunks can be closed.
+    pub const MARKS: &str = "SwitchIngress.aggregate.marks.marks";
     /// The register of the flags.
     pub const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
     /// The register of the next scales.

@@ -108,7 +108,10 @@ fn with_flags(bits: u8) -> Repr {
 fn fields_have_the_same_order_and_width_in_p4_and_in_rust() {
     let all_ones = [
         ("slot_version", with_flags(Flags::VERSION.bits())),
-        ("reserved", with_flags(0x70)),
+        (
+            "deadline",
+            with_flags((Flags::TIMED | Flags::CLOSE | Flags::KEPT).bits()),
+        ),
         ("probe", with_flags(Flags::PROBE.bits())),
         ("scale_only", with_flags(Flags::SCALE_ONLY.bits())),
         ("again", with_flags(Flags::AGAIN.bits())),

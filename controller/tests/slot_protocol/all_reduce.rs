@@ -52,7 +52,7 @@ impl RankSwitch for P4Switch {
     }
 }
 
-fn config(seed: u64) -> Config {
+pub fn config(seed: u64) -> Config {
     let pick = |what: u64, options: u64| pick(seed, SALT, what, options);
     let share = |what: u64| pick(what, 20) as f64 / 100.0;
     let job = JobConfig {
@@ -77,7 +77,7 @@ fn config(seed: u64) -> Config {
 }
 
 /// Of each operation other lengths and sizes; every fourth of integers.
-fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
+pub fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
     let salt = SALT + 1 + operation as u64;
     let length = 1 + pick(seed, salt, 1, 3 * VALUES as u64) as usize;
     let exponent = pick(seed, salt, 2, 80) as i32 - 40;

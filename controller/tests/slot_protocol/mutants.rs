@@ -40,7 +40,11 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no takeover",
-        patch: (SLOTS, "if (ahead != 0) {", "if (false) {"),
+        patch: (
+            SLOTS,
+            "if (ahead != 0) {\n                    before = 0;",
+            "if (false) {\n                    before = 0;",
+        ),
         breaks_training: true,
     },
     Mutant {
@@ -87,13 +91,13 @@ const MUTANTS: &[Mutant] = &[
         outcome = outcome_;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = again;",
             "action sum(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.agg.kind = AGG_SUM;
         hdr.agg.contributors = (bit<64>) all_workers;
-        hdr.agg.reserved = 0;
+        hdr.agg.deadline = 0;
         hdr.agg.again = 0;",
         ),
         breaks_training: true,

@@ -9,7 +9,7 @@ use host_agent::frames::{Endpoint, Mac, asking, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
-use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, OWNERS, SCALES};
+use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, MARKS, OWNERS, SCALES};
 use scenario::names::forward;
 use wire::{Flags, Kind, Packet};
 
@@ -52,11 +52,17 @@ pub enum Outcome {
     Passed,
     /// Asked whom its chunk misses.
     Probed,
+    /// Closed its chunk.
+    Closed,
+    /// Of a chunk that was closed before.
+    Late,
+    /// Of a chunk that may be closed, in a cell that was not opened.
+    Forgotten,
 }
 
 impl Outcome {
     /// All, by index.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Absorbed,
         Self::Completed,
         Self::Again,
@@ -66,7 +72,15 @@ impl Outcome {
         Self::Malformed,
         Self::Passed,
         Self::Probed,
+        Self::Closed,
+        Self::Late,
+        Self::Forgotten,
     ];
+
+    /// Whether jobs with deadlines alone have it.
+    pub fn is_of_deadlines(self) -> bool {
+        matches!(self, Self::Closed | Self::Late | Self::Forgotten)
+    }
 }
 
 /// A change of the P4 text: path, what stands there once, what stands there instead.
@@ -225,8 +239,24 @@ impl P4Switch {
         self.admit_part(job, admission, &Part::all(&job));
     }
 
+    /// The same of a job with deadlines, whose cells are opened or not.
+    pub fn admit_until(&mut self, job: Job, admission: Admission, is_opened: bool) {
+        self.admit_as(job, admission, &Part::all(&job), aggregate::AGGREGATE_UNTIL);
+        for cell in BASE..BASE + job.cells() as u64 {
+            self.write(MARKS, cell, u128::from(is_opened) << 1);
+        }
+    }
+
     /// The same of a switch that sums a part of the job.
     pub fn admit_part(&mut self, job: Job, admission: Admission, part: &Part) {
+        let action = match part.up {
+            None => aggregate::AGGREGATE_JOB,
+            Some(_) => aggregate::AGGREGATE_PART,
+        };
+        self.admit_as(job, admission, part, action);
+    }
+
+    fn admit_as(&mut self, job: Job, admission: Admission, part: &Part, action: &str) {
         assert_eq!(job.values_per_packet(), VALUES, "the P4 text has so many");
         for entry in self.entries.drain(..) {
             self.switch.delete_entry(&entry).expect("it was inserted");
@@ -274,14 +304,10 @@ impl P4Switch {
             (aggregate::WINDOW, window),
             (aggregate::SLOT_MASK, window - 1),
         ];
-        let action = match part.up {
-            None => aggregate::AGGREGATE_JOB,
-            Some(number) => {
-                params.push((aggregate::UP_PORT, u128::from(UP_PORT)));
-                params.push((aggregate::UP_WORKER, u128::from(number)));
-                aggregate::AGGREGATE_PART
-            }
-        };
+        if let Some(number) = part.up {
+            params.push((aggregate::UP_PORT, u128::from(UP_PORT)));
+            params.push((aggregate::UP_WORKER, u128::from(number)));
+        }
         self.insert(aggregate::JOBS, &[id], action, &params);
         for child in 0..part.children {
             let rank = u128::from(child);
@@ -354,6 +380,12 @@ impl P4Switch {
         self.entries.push(entry);
     }
 
+    /// Whether a cell is opened, and whether closed.
+    pub fn marks(&self, cell: CellIndex) -> (bool, bool) {
+        let marks = self.read(MARKS, BASE + u64::from(cell.0));
+        (marks & 2 != 0, marks & 1 != 0)
+    }
+
     /// The job that was admitted last.
     pub fn job(&self) -> Job {
         self.job.expect("admitted")
@@ -361,7 +393,7 @@ impl P4Switch {
 
     /// Every register of `Aggregate`.
     pub fn register_names(&self) -> Vec<String> {
-        let state = [OWNERS, BITMAPS, ARRIVALS, FLAGS, SCALES];
+        let state = [OWNERS, BITMAPS, ARRIVALS, FLAGS, SCALES, MARKS];
         let state = state.into_iter().filter(|name| self.has(name));
         let state = state.map(str::to_owned);
         state.chain(self.sums.iter().cloned()).collect()

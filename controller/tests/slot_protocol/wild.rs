@@ -111,7 +111,7 @@ fn agree(arch: Arch, jobs: u64) {
     );
     for (outcome, count) in counts {
         assert!(
-            count > 15 || outcome == Outcome::Passed,
+            count > 15 || outcome == Outcome::Passed || outcome.is_of_deadlines(),
             "{outcome:?} is hardly met"
         );
     }

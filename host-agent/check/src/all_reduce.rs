@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{Event, NonFinite, Rank, Received, Setup, Values};
+use aggregation::rank::{
+    Carry, Event, Lateness, LatenessError, NonFinite, Partial, Rank, Received, Setup, Sums, Values,
+};
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -32,6 +34,15 @@ impl Operation {
     }
 }
 
+/// When chunks are closed: at any time, as far as the rules go.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline {
+    /// So many have to be there.
+    pub quorum: u8,
+    /// So many sums are kept of each slot.
+    pub keeps: u32,
+}
+
 /// What is explored.
 #[derive(Debug, Clone)]
 pub struct Bounds {
@@ -53,6 +64,8 @@ pub struct Bounds {
     pub asks: bool,
     /// Whether somebody by another port speaks for the first rank.
     pub stranger: bool,
+    /// Whether chunks may be closed. Operations are of integers then.
+    pub deadline: Option<Deadline>,
     /// Slots written anew, without this rule; none for those that run.
     pub without: Option<Rule>,
 }
@@ -71,6 +84,7 @@ impl Bounds {
             crashes: false,
             asks: true,
             stranger: false,
+            deadline: None,
             without: None,
         }
     }
@@ -98,6 +112,8 @@ pub struct Member {
     done: usize,
     failed: bool,
     crashed: bool,
+    /// If chunks may be closed: by operation and chunk, whose values are in the sums that it took.
+    taken: Vec<Vec<u64>>,
 }
 
 /// An all-reduce as a model.
@@ -106,10 +122,22 @@ pub struct AllReduce {
     bounds: Bounds,
     /// The ranks' window is the switch's, but without [`Rule::Window`].
     job: Job,
+    lateness: Option<Lateness>,
     switch: Switch,
     racks: Vec<Rack>,
     /// By operation, the first sums that any rank had, bit by bit.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
+}
+
+/// Why bounds are no model.
+#[derive(Debug, thiserror::Error)]
+pub enum BoundsError {
+    /// They are no job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The job cannot have such a deadline.
+    #[error(transparent)]
+    Lateness(#[from] LatenessError),
 }
 
 const NOW_NS: u64 = 0;
@@ -129,7 +157,7 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
 
 impl AllReduce {
     /// A model within these bounds.
-    pub fn new(bounds: Bounds) -> Result<Self, JobError> {
+    pub fn new(bounds: Bounds) -> Result<Self, BoundsError> {
         let config = |window| JobConfig {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
@@ -152,10 +180,17 @@ impl AllReduce {
         let answers = bounds.without == Some(Rule::Up);
         let racks = (0..if is_tree { bounds.racks } else { 0 })
             .map(|number| Rack::new(config(bounds.window), number, in_rack, answers));
+        let job = Job::new(config(ahead * bounds.window))?;
+        let has_deadlines = bounds.deadline.is_some();
+        let lateness = bounds.deadline.map(|Deadline { quorum, keeps }| {
+            let place = Place::under_one_switch(&job, WorkerId(0));
+            Lateness::new(&job, place, 0, u16::from(quorum), Carry::Drop)?.keeping(keeps)
+        });
         Ok(Self {
             racks: racks.collect::<Result<_, _>>()?,
-            job: Job::new(config(ahead * bounds.window))?,
-            switch: Switch::new(config(bounds.window), of_slots, children)?,
+            job,
+            lateness: lateness.transpose()?,
+            switch: Switch::new(config(bounds.window), of_slots, children, has_deadlines)?,
             bounds,
             sums: RefCell::default(),
         })
@@ -208,6 +243,39 @@ impl AllReduce {
                     .collect(),
             ),
         }
+    }
+
+    /// What is wrong with sums of which some are not of all. That all ranks have the same is seen where all ranks are.
+    fn judge_partial(&self, at: usize, member: &mut Member, sums: &Sums) -> Option<Wrong> {
+        let everyone = self.job.everyone();
+        let contributors = |chunk: usize| {
+            let is_of = |partial: &&Partial| partial.index == chunk;
+            let partial = sums.partial.iter().find(is_of);
+            partial.map_or(everyone, |partial| partial.contributors)
+        };
+        let Values::Integers(mut right) = self.values(at, None) else {
+            let what = "deadlines are explored with integers".to_owned();
+            return Some(Wrong::Unexpected(what));
+        };
+        let ranks = usize::from(self.bounds.ranks);
+        for (place, value) in right.iter_mut().enumerate() {
+            if !contributors(place / ranks).contains(WorkerId((place % ranks) as u16)) {
+                *value = 0;
+            }
+        }
+        let chunks = 0..right.len() / ranks;
+        member.taken.resize(at, Vec::new());
+        member
+            .taken
+            .push(chunks.map(|chunk| contributors(chunk).0).collect());
+        let right = Values::Integers(right);
+        (sums.values != right).then(|| {
+            let what = format!(
+                "rank {} has {:?} where {right:?} is right",
+                member.id, sums.values
+            );
+            Wrong::Sum(what)
+        })
     }
 
     /// What is wrong with the sums of an operation.
@@ -270,6 +338,9 @@ impl AllReduce {
                 Event::Done { operation, outcome } => {
                     member.done += 1;
                     let wrong = match outcome {
+                        Ok(sums) if self.lateness.is_some() => {
+                            self.judge_partial(operation as usize, member, &sums)
+                        }
                         Ok(sums) => self.judge(operation as usize, member.id, &sums.values),
                         Err(error) => self.judge_failure(member.id, error),
                     };
@@ -295,8 +366,8 @@ impl AllReduce {
             .job
             .everyone()
             .without(WorkerSet(packet.contributors()));
-        match self.is_tree() {
-            // What a switch of a tree says is about its children.
+        // What a switch of a tree says is about its children; and of a chunk that its cell is past, any may have the sum.
+        match self.is_tree() || packet.scale() != 0 {
             true => self.job.everyone().without(me),
             false => missing.without(me),
         }
@@ -340,6 +411,7 @@ impl AllReduce {
             },
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
+            lateness: self.lateness,
         })
     }
 
@@ -384,6 +456,7 @@ impl Model for AllReduce {
                 done: 0,
                 failed: false,
                 crashed: false,
+                taken: Vec::new(),
             }))
         });
         let switch = Node::Switch(self.switch.clone());
@@ -452,6 +525,9 @@ impl Model for AllReduce {
             Node::Rank(member) => {
                 out.extend([member.given as u8, member.done as u8]);
                 out.extend([u8::from(member.failed), u8::from(member.crashed)]);
+                for contributors in member.taken.iter().flatten() {
+                    out.extend(contributors.to_le_bytes());
+                }
                 // One that has crashed is like any other.
                 if !member.crashed {
                     member.machine.state(out);
@@ -511,8 +587,10 @@ impl Model for AllReduce {
                 self.pump(member, WorkerSet::EMPTY, out);
             }
             (Node::Rank(member), Act::Timer) => {
-                // In a tree a rank that is not the first of its rack helps others only when it has waited for longer.
-                for _ in 0..if self.is_tree() { 2 } else { 1 } {
+                // In a tree a rank that is not the first of its rack helps others only when it has waited for longer; and who is
+                // not the first of those who are there closes a chunk only then.
+                let helps = self.is_tree() || self.lateness.is_some();
+                for _ in 0..if helps { 2 } else { 1 } {
                     member.machine.handle_timeout(LATE_NS);
                     self.pump(member, WorkerSet::EMPTY, out);
                 }
@@ -535,7 +613,13 @@ impl Model for AllReduce {
         match node {
             Node::Rank(member) if member.crashed || member.failed => {}
             Node::Rank(member) => {
-                let received = member.machine.handle_packet(NOW_NS, &frame.bytes);
+                let mut bytes = frame.bytes.clone();
+                if self.bounds.without == Some(Rule::Kept) {
+                    // As if a rank had kept it.
+                    let mut packet = Packet::new_unchecked(&mut bytes[..]);
+                    packet.set_flags(packet.flags() | Flags::KEPT);
+                }
+                let received = member.machine.handle_packet(NOW_NS, &bytes);
                 if received == Received::Malformed {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
@@ -548,10 +632,11 @@ impl Model for AllReduce {
                     true => frame.from - self.bounds.ranks - 1,
                     false => frame.from,
                 };
-                let Some(sum) = switch.take(frame, child) else {
+                let Some((sum, is_for_sender)) = switch.take(frame, child) else {
                     return;
                 };
                 let ranks = match frame.addressed {
+                    _ if is_for_sender => frame.from..frame.from + 1,
                     Destination::All => 0..self.bounds.ranks,
                     Destination::Worker(rank) => rank.0 as u8..rank.0 as u8 + 1,
                     Destination::Server => 0..0,
@@ -576,7 +661,7 @@ impl Model for AllReduce {
         if kind == Kind::Sum {
             // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
             frame.addressed = Destination::All;
-            if frame.from < self.bounds.ranks {
+            if frame.from < self.bounds.ranks && !packet.flags().contains(Flags::KEPT) {
                 frame.from = self.bounds.ranks;
             }
         }
@@ -609,11 +694,39 @@ impl Model for AllReduce {
             return false;
         };
         let flags = packet.flags();
+        // What a switch tells may make a rank close the chunk, and what a rank has kept only a rank gives.
+        if self.lateness.is_some() {
+            return false;
+        }
         match packet.kind() {
             Kind::Ask | Kind::Here => true,
             Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
             Kind::Update | Kind::Result => false,
         }
+    }
+
+    /// All ranks that have the sums of an operation have those of the same contributors.
+    fn disagree(&self, nodes: &[&Node]) -> Option<Wrong> {
+        let members = nodes.iter().filter_map(|node| match node {
+            Node::Rank(member) => Some(member),
+            _ => None,
+        });
+        let mut known: Vec<&[u64]> = Vec::new();
+        for member in members {
+            for (at, taken) in member.taken.iter().enumerate() {
+                if known.get(at).is_some_and(|known| known != taken) {
+                    let what = format!(
+                        "rank {} has sums of {taken:?} in operation {at}, where another has those of {:?}",
+                        member.id, known[at]
+                    );
+                    return Some(Wrong::Sum(what));
+                }
+                if at == known.len() {
+                    known.push(taken);
+                }
+            }
+        }
+        None
     }
 
     fn has_more(&self) -> bool {

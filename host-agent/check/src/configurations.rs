@@ -40,6 +40,9 @@ pub enum CheckError {
     /// Its bounds are no job.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// Or no job with deadlines.
+    #[error(transparent)]
+    Bounds(#[from] all_reduce::BoundsError),
     /// The model cannot be explored.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -90,6 +93,15 @@ impl Bounds {
                 bounds.first_chunk = ChunkId(0);
             }
             Self::Prototype(_) => {}
+        }
+        self
+    }
+
+    /// The same with chunks that may be closed when so many are there.
+    #[must_use]
+    fn until(mut self, quorum: u8, keeps: u32) -> Self {
+        if let Self::AllReduce(bounds) = &mut self {
+            bounds.deadline = Some(all_reduce::Deadline { quorum, keeps });
         }
         self
     }
@@ -232,6 +244,39 @@ pub fn configurations() -> Vec<Configuration> {
             "2 racks of 2 ranks, 1 slot, 2 operations",
             tree(1, integers(1, 2)),
         ),
+        small(
+            "deadline",
+            "2 ranks, 1 slot, 3 operations, chunks may be closed",
+            ranks(2, 1, integers(1, 3)).until(1, 2),
+        ),
+        small(
+            "deadline-restart",
+            "2 ranks, 1 slot, 2 operations, chunks may be closed, the switch restarts",
+            ranks(2, 1, integers(1, 2)).until(1, 2).restarted(),
+        ),
+        large(
+            "deadline-behind",
+            "2 ranks, 1 slot, 5 operations, chunks may be closed: a rank may be 3 behind",
+            ranks(2, 1, integers(1, 5)).until(1, 3),
+        ),
+        large(
+            "deadline-slots",
+            "2 ranks, 2 slots, 2 operations of 2 chunks, chunks may be closed, the switch restarts",
+            ranks(2, 2, integers(2, 2)).until(1, 2).restarted(),
+        ),
+        large(
+            "deadline-quorum",
+            "3 ranks, 1 slot, 2 operations, chunks may be closed when 2 are there, the switch restarts",
+            ranks(3, 1, integers(1, 2)).until(2, 2).restarted(),
+        ),
+        large(
+            "deadline-three",
+            "3 ranks, 1 slot, 2 operations, chunks may be closed, any may crash, the switch restarts",
+            ranks(3, 1, integers(1, 2))
+                .until(1, 2)
+                .crashed()
+                .restarted(),
+        ),
         large(
             "tree-restart",
             "2 racks of 2 ranks, 1 slot, 2 operations, each switch restarts once",
@@ -325,10 +370,21 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         // Without values an answer to a probe is the sum, and the racks want other exponents.
         Rule::Up => tree(1, vec![Operation::Floats(2, vec![0, 0, 9, 9])]),
         Rule::Peers => short().restarted(),
+        Rule::Closed => short().until(1, 2),
+        Rule::Opened | Rule::Forgotten | Rule::Kept => {
+            ranks(3, 1, integers(1, 1)).until(1, 2).restarted()
+        }
         _ => short(),
     };
     Rule::ALL
-        .map(|rule| (rule, bounds(rule).without(rule).alone()))
+        .map(|rule| {
+            let bounds = bounds(rule).without(rule);
+            match rule {
+                // Who is late has to ask others.
+                Rule::Closed | Rule::Opened | Rule::Forgotten | Rule::Kept => (rule, bounds),
+                _ => (rule, bounds.alone()),
+            }
+        })
         .to_vec()
 }
 

@@ -167,6 +167,12 @@ pub trait Model {
         false
     }
 
+    /// What is wrong with all nodes together.
+    fn disagree(&self, nodes: &[&Self::Node]) -> Option<Wrong> {
+        let _ = nodes;
+        None
+    }
+
     /// Whether those who are done can be given more.
     fn has_more(&self) -> bool {
         true

@@ -147,7 +147,7 @@ impl ParameterServer {
         };
         let mut model = Self {
             job: Job::new(config(ahead * bounds.window))?,
-            switch: Switch::new(config(bounds.window), bounds.without, bounds.workers)?,
+            switch: Switch::new(config(bounds.window), bounds.without, bounds.workers, false)?,
             bounds,
             right: Vec::new(),
         };
@@ -390,7 +390,7 @@ impl Model for ParameterServer {
                 self.pump_worker(member, out);
             }
             Node::Switch(switch) => {
-                if let Some(sum) = switch.take(frame, frame.from) {
+                if let Some((sum, _)) = switch.take(frame, frame.from) {
                     out.send(self.bounds.workers, [self.server()], frame.addressed, &sum);
                 }
             }

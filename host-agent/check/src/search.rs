@@ -263,6 +263,9 @@ impl<'m, M: Model> Run<'m, M> {
         self.report.ended += usize::from(is_done);
         let stuck = self.parts.machines.stuck(&nodes)?;
         self.report.broken_and_stuck += usize::from(is_broken && stuck.is_some());
+        if let Some(Wrong::Sum(_)) = stuck {
+            return Ok(self.search.wrong);
+        }
         let counts = match stuck {
             Some(Wrong::Leaked) => self.search.leaks,
             stuck => stuck.is_some() && self.search.stuck,

@@ -16,10 +16,14 @@ enum Order {
 }
 
 impl<M: Model> Machines<'_, M> {
-    /// What is wrong with a state of the nodes, if anything is: some have work to do and none gets any further; or all have done
+    /// What is wrong with a state of the nodes, if anything is: they disagree; some have work to do and none gets any further; or all have done
     /// it, and one thing more cannot be done.
     pub fn stuck(&mut self, nodes: &[u32]) -> Result<Option<Wrong>, Broken> {
         let model = self.model;
+        let all: Vec<&M::Node> = nodes.iter().map(|node| self.node(*node)).collect();
+        if let Some(wrong) = model.disagree(&all) {
+            return Ok(Some(wrong));
+        }
         let statuses: Vec<Status> = nodes
             .iter()
             .map(|node| model.status(self.node(*node)))

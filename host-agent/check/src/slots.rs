@@ -51,11 +51,20 @@ pub enum Rule {
     Up,
     /// Ranks that wait for others ask them. Without, they ask the switch alone.
     Peers,
+    /// To what is closed nothing is added. Without, a late frame is.
+    Closed,
+    /// Where a cell was forgotten, a frame that an earlier switch may have counted counts no more. Without, it does.
+    Opened,
+    /// A chunk may not be closed where its cell was forgotten. Without, it may.
+    Forgotten,
+    /// Who sends values again that do not count where they may have been closed takes a partial sum from ranks alone. Without,
+    /// from the switch as well.
+    Kept,
 }
 
 impl Rule {
     /// All that can be removed.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::Stale,
         Self::TakeOver,
         Self::Overwrite,
@@ -76,6 +85,10 @@ impl Rule {
         Self::Admission,
         Self::Up,
         Self::Peers,
+        Self::Closed,
+        Self::Opened,
+        Self::Forgotten,
+        Self::Kept,
     ];
 }
 
@@ -87,6 +100,8 @@ struct Cell {
     flags: u8,
     next_scale: u8,
     values: Vec<i32>,
+    is_opened: bool,
+    is_closed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -104,13 +119,20 @@ pub struct Switch {
     slots: Slots,
     /// How many it sums: workers, or switches below it.
     children: u8,
+    /// Whether chunks may be closed.
+    has_deadlines: bool,
     /// How often it has forgotten everything.
     pub restarts: u8,
 }
 
 impl Switch {
     /// With the slots that run, or without a rule.
-    pub fn new(config: JobConfig, without: Option<Rule>, children: u8) -> Result<Self, JobError> {
+    pub fn new(
+        config: JobConfig,
+        without: Option<Rule>,
+        children: u8,
+        has_deadlines: bool,
+    ) -> Result<Self, JobError> {
         let job = Job::new(config)?;
         let zeroed = Job::new(JobConfig {
             first_chunk: ChunkId(1),
@@ -130,15 +152,21 @@ impl Switch {
             flags: 0,
             next_scale: 0,
             values: vec![0; job.values_per_packet()],
+            is_opened: has_deadlines,
+            is_closed: false,
         };
         Ok(Self {
             job,
             zeroed,
             slots: match without {
+                None if has_deadlines => {
+                    Slots::Real(SlotTable::of(job, children).with_deadlines().opened())
+                }
                 None => Slots::Real(SlotTable::of(job, children)),
                 Some(rule) => Slots::Without(rule, vec![cell; job.cells()]),
             },
             children,
+            has_deadlines,
             restarts: 0,
         })
     }
@@ -152,7 +180,13 @@ impl Switch {
     pub fn restart(&mut self) {
         self.restarts += 1;
         match &mut self.slots {
-            Slots::Real(slots) => *slots = SlotTable::of(self.zeroed, self.children),
+            Slots::Real(slots) => {
+                let zeroed = SlotTable::of(self.zeroed, self.children);
+                *slots = match self.has_deadlines {
+                    true => zeroed.with_deadlines(),
+                    false => zeroed,
+                };
+            }
             Slots::Without(_, cells) => cells.iter_mut().for_each(|cell| {
                 *cell = Cell {
                     owner: ChunkId(0),
@@ -161,6 +195,8 @@ impl Switch {
                     flags: 0,
                     next_scale: 0,
                     values: vec![0; cell.values.len()],
+                    is_opened: false,
+                    is_closed: false,
                 };
             }),
         }
@@ -178,6 +214,7 @@ impl Switch {
                     }
                     out.extend(cell.contributors.to_le_bytes());
                     out.extend([cell.flags, cell.next_scale]);
+                    out.extend([u8::from(cell.is_opened), u8::from(cell.is_closed)]);
                     let values = cell.values.iter();
                     values.for_each(|value| out.extend(value.to_le_bytes()));
                 }
@@ -209,8 +246,8 @@ impl Switch {
         cells.join(", ")
     }
 
-    /// What goes on of a frame: a sum, if there is one.
-    pub fn take(&mut self, frame: &Frame, child: u8) -> Option<Vec<u8>> {
+    /// What goes on of a frame: a sum, if there is one, and whether it is for the sender alone.
+    pub fn take(&mut self, frame: &Frame, child: u8) -> Option<(Vec<u8>, bool)> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
         let forges = packet.worker() != u16::from(child) && !self.is_without(Rule::Port);
         if packet.kind() != Kind::Update || forges {
@@ -221,15 +258,19 @@ impl Switch {
             Slots::Real(slots) => {
                 let outcome = slots.update(&packet);
                 let mut sum = Packet::new_unchecked(&mut bytes[..]);
-                slots.make_sum(outcome, &mut sum).then_some(bytes)
+                let is_for_sender = outcome.is_for_sender();
+                slots
+                    .make_sum(outcome, &mut sum)
+                    .then_some((bytes, is_for_sender))
             }
             Slots::Without(rule, cells) => {
-                let sum = update(&self.job, *rule, cells, &packet)?;
+                let (job, closes) = (&self.job, self.has_deadlines);
+                let (sum, is_for_sender) = update(job, *rule, closes, cells, &packet)?;
                 let mut packet = Packet::new_unchecked(&mut bytes[..]);
                 sum.emit(&mut packet);
                 let cell = &cells[index(&self.job, *rule, ChunkId(sum.chunk))];
                 packet.write_i32(cell.values.iter().copied());
-                Some(bytes)
+                Some((bytes, is_for_sender))
             }
         }
     }
@@ -247,8 +288,82 @@ fn index(job: &Job, without: Rule, chunk: ChunkId) -> usize {
     }
 }
 
-/// A slot's rules, but for one. Returns the header of the sum that goes on.
+/// The rules of deadlines around those of a slot, but for one. Returns the header of the sum that goes on, and whether it is for
+/// the sender alone.
 fn update<T: AsRef<[u8]>>(
+    job: &Job,
+    without: Rule,
+    has_deadlines: bool,
+    cells: &mut [Cell],
+    packet: &Packet<T>,
+) -> Option<(Repr, bool)> {
+    let repr = Repr::parse(packet);
+    let chunk = ChunkId(repr.chunk);
+    let at = index(job, without, chunk);
+    let is_probe = repr.flags.contains(Flags::PROBE);
+    let is_timed = has_deadlines && repr.flags.contains(Flags::TIMED);
+    let cell = &mut cells[at];
+    if chunk.distance_from(cell.owner) > 0 {
+        cell.is_closed = false;
+    }
+    let told = |cell: &Cell, sum: Repr| Repr {
+        flags: sum
+            .flags
+            .with(
+                Flags::TIMED,
+                has_deadlines && is_probe && cell.is_opened && sum.scale == 0,
+            )
+            .with(Flags::CLOSE, false),
+        ..sum
+    };
+    let owns = chunk == cell.owner;
+    if owns && cell.is_closed && without != Rule::Closed {
+        let sum = Repr {
+            kind: Kind::Sum,
+            flags: (Flags::from_bits(cell.flags)
+                | repr.flags & (Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE))
+                .with(Flags::AGAIN, true),
+            contributors: cell.contributors,
+            next_scale: cell.next_scale,
+            ..repr
+        };
+        return Some((told(cell, sum), !is_probe));
+    }
+    let is_forgotten = is_timed && !cell.is_opened;
+    let counts = !is_forgotten || without == Rule::Opened;
+    let closes = is_timed
+        && !is_probe
+        && repr.flags.contains(Flags::CLOSE)
+        && (!is_forgotten || without == Rule::Forgotten && owns);
+    if is_forgotten && !is_probe && !counts && !closes {
+        // An update of nobody: it may take the cell over, as a probe does.
+        if chunk.distance_from(cell.owner) > 0 {
+            cell.owner = chunk;
+            cell.contributors = 0;
+            cell.arrivals = 0;
+        }
+        return None;
+    }
+    let sum = count(job, without, cells, packet);
+    let cell = &mut cells[at];
+    if closes && chunk == cell.owner {
+        cell.is_closed = true;
+        let sum = Repr {
+            kind: Kind::Sum,
+            flags: (Flags::from_bits(cell.flags)
+                | repr.flags & (Flags::SCALE_ONLY | Flags::VERSION))
+                .with(Flags::AGAIN, false),
+            contributors: cell.contributors,
+            next_scale: cell.next_scale,
+            ..repr
+        };
+        return Some((told(cell, sum), false));
+    }
+    sum.map(|sum| (told(cell, sum), false))
+}
+
+/// A slot's rules, but for one. Returns the header of the sum that goes on.
+fn count<T: AsRef<[u8]>>(
     job: &Job,
     without: Rule,
     cells: &mut [Cell],

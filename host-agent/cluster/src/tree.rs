@@ -1,8 +1,8 @@
 //! Switches between ranks: one, or racks of them under a spine, with the reference slots.
 
 use aggregation::Destination;
-use aggregation::job::{Job, Place, WorkerId};
-use aggregation::slot::SlotTable;
+use aggregation::job::{CellIndex, Job, Place, WorkerId};
+use aggregation::slot::{CellView, SlotTable};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use wire::{Kind, Packet};
@@ -94,11 +94,25 @@ impl SlotSwitch {
 
     /// Chunks may be closed; all cells are opened.
     #[must_use]
-    pub fn with_deadlines(mut self) -> Self {
+    pub fn with_deadlines(self) -> Self {
+        let mut switch = self.with_deadlines_unopened();
+        let slots = switch.slots.into_iter();
+        switch.slots = slots.map(SlotTable::opened).collect();
+        switch
+    }
+
+    /// Chunks may be closed, once their cells are opened.
+    #[must_use]
+    pub fn with_deadlines_unopened(mut self) -> Self {
         self.has_deadlines = true;
         let slots = self.slots.into_iter();
-        self.slots = slots.map(|slots| slots.with_deadlines().opened()).collect();
+        self.slots = slots.map(SlotTable::with_deadlines).collect();
         self
+    }
+
+    /// What a cell of the topmost switch holds.
+    pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
+        self.slots[0].cell(cell)
     }
 
     /// Frames between switches are lost and come twice, by seed.

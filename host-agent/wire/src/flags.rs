@@ -87,18 +87,13 @@ impl BitAnd for Flags {
 
 impl fmt::Debug for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
         let mut separator = "";
         f.write_str("Flags(")?;
         for (flag, name) in Self::NAMES {
             if self.contains(flag) {
                 write!(f, "{separator}{name}")?;
                 separator = " | ";
-                rest &= !flag.0;
             }
-        }
-        if rest != 0 {
-            write!(f, "{separator}{rest:#04x}")?;
         }
         f.write_str(")")
     }

@@ -28,9 +28,18 @@ fn small_configurations() {
             row.name
         );
         // Nothing being lost, one timeout brings somebody further; after a restart, who has missed a sum sends its values first, and
-        // asks others then.
-        let periods = if row.name == "restart" { 2 } else { 1 };
-        assert_eq!(report.periods, periods, "{}", row.name);
+        // asks others then. Of what was closed long ago a rank learns from the switch first that others have it.
+        let most = match row.name {
+            "restart" => 2,
+            name if name.starts_with("deadline") => 4,
+            _ => 1,
+        };
+        assert!(
+            (1..=most).contains(&report.periods),
+            "{}: {}",
+            row.name,
+            report.periods
+        );
     }
 }
 
@@ -71,6 +80,8 @@ fn equal_states_do_the_same() {
         "guesses-apart",
         "crash",
         "restart",
+        "deadline",
+        "deadline-restart",
         "server-apart",
         "tree",
     ] {

@@ -63,7 +63,11 @@ fn every_rule_is_needed() {
             | Rule::Nothing
             | Rule::Full
             | Rule::Port
-            | Rule::Probe => Shows::Sum,
+            | Rule::Probe
+            | Rule::Closed
+            | Rule::Opened
+            | Rule::Forgotten
+            | Rule::Kept => Shows::Sum,
             Rule::Versions | Rule::Window | Rule::Admission => Shows::GivesUp,
             Rule::Up => Shows::Malformed,
             Rule::Stale
