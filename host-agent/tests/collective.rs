@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aggregation::Destination;
+use aggregation::job::Place;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Reduction, Setup, Sums, Values, f16};
+use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
@@ -49,6 +50,15 @@ impl Drop for Switch {
 
 /// Members on a switch that loses every `loses`th frame that it sends.
 fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
+    network_until(workers, loses, None)
+}
+
+/// The same, and sums are of so many ranks at least if others have not come in time.
+fn network_until(
+    workers: u16,
+    loses: Option<u64>,
+    until: Option<(Duration, u16, Carry)>,
+) -> (Switch, Vec<Member>) {
     let job = job(workers);
     let mut ports = Vec::new();
     let mut members = Vec::new();
@@ -65,6 +75,11 @@ fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
         let config = Config {
             setup: Setup {
                 dead_after_ns: Some(1_000_000_000),
+                lateness: until.map(|(after, quorum, carry)| {
+                    let place = Place::under_one_switch(&job, WorkerId(rank));
+                    let after_ns = after.as_nanos() as u64;
+                    Lateness::new(&job, place, after_ns, quorum, carry).unwrap()
+                }),
                 ..Setup::under_one_switch(job, WorkerId(rank), retransmission)
             },
             me: endpoint(rank),
@@ -74,7 +89,10 @@ fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
     }
     let ends = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&ends);
-    let mut slots = SlotSwitch::new(job);
+    let mut slots = match until {
+        None => SlotSwitch::new(job),
+        Some(_) => SlotSwitch::new(job).with_deadlines(),
+    };
     let thread = std::thread::spawn(move || {
         let (mut sent, mut frame) = (0, Vec::new());
         while !over.load(Ordering::Relaxed) {
@@ -224,4 +242,46 @@ fn what_is_not_finite_fails_at_all_ranks_and_no_more() {
             assert_eq!((counters.operations, counters.non_finite), (1, 1));
         }
     }
+}
+
+/// Who does not come in time is left out, of all parts alike; what it had joins the next sum.
+#[test]
+fn a_late_rank_is_not_waited_for() {
+    let until = (Duration::from_millis(20), 2, Carry::NextRound);
+    let (_switch, members) = network_until(3, None, Some(until));
+    let reduction = Reduction {
+        key: Some(7),
+        ..Reduction::default()
+    };
+    let give = |rank: usize, value: i32| {
+        let values = Values::Integers(vec![value; 30_000]);
+        members[rank].all_reduce_as(values, reduction).unwrap()
+    };
+    let wait = Duration::from_secs(60);
+    let early: Vec<_> = [0, 1].map(|rank| give(rank, 1)).into_iter().collect();
+    let sums: Vec<Sums> = early
+        .into_iter()
+        .map(|sum| sum.wait(wait).unwrap())
+        .collect();
+    // It comes when the others have their sums.
+    let late = give(2, 100).wait(wait).unwrap();
+    for sums in sums.iter().chain([&late]) {
+        assert_eq!(sums.values, Values::Integers(vec![2; 30_000]));
+        assert_eq!(sums.partial, late.partial);
+        assert_eq!(sums.partial.len(), 30_000_usize.div_ceil(256));
+    }
+    let counters = members[2].counters().0;
+    assert_eq!(counters.late_chunks, late.partial.len() as u64);
+    assert_eq!((counters.dropped_chunks, counters.carried), (0, 0));
+    let next: Vec<_> = [(2, 100), (0, 1), (1, 1)]
+        .map(|(rank, value)| give(rank, value))
+        .into();
+    for sums in next {
+        let sums = sums.wait(wait).unwrap();
+        // On a slow machine the others may have been late for some of it.
+        if sums.partial.is_empty() {
+            assert_eq!(sums.values, Values::Integers(vec![202; 30_000]));
+        }
+    }
+    assert_eq!(members[2].counters().0.carried, 1);
 }

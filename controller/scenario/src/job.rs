@@ -3,7 +3,7 @@
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::names::JOB;
 use crate::resolve::unknown;
-use crate::schema::{Raw, RawJob};
+use crate::schema::{Raw, RawDeadline, RawJob};
 use crate::workload::{Training, Workload};
 
 /// Pairs of cells that a switch has for all its jobs (`NUM_SLOTS` in p4src).
@@ -14,6 +14,31 @@ pub const MAX_RANKS: usize = 1024;
 pub const MAX_CHILDREN: usize = 64;
 /// Jobs of one switch (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
+
+/// No sum waits longer for its deadline.
+pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
+
+/// What becomes of values that come after their sum was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// They are dropped.
+    Drop,
+    /// They join the next sum of the same values.
+    Next,
+}
+
+/// When a sum is made of fewer than all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    /// So long after a rank gave its values.
+    pub after_ns: u64,
+    /// If so many have.
+    pub quorum: u16,
+    /// What becomes of the rest.
+    pub late: Late,
+    /// Where it is declared.
+    pub span: Span,
+}
 
 /// A job: ranks that give values, and the switches that sum them and send all of them the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +55,8 @@ pub struct Job {
     pub window: u32,
     /// The first of its slots among each switch's.
     pub base: u32,
+    /// When a sum is made of fewer than all; `None`: never.
+    pub deadline: Option<Deadline>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -70,7 +97,7 @@ impl Job {
         else {
             return Vec::new();
         };
-        vec![
+        let mut environment = vec![
             ("WEIR_JOB", self.number.to_string()),
             ("WEIR_RANK", rank.to_string()),
             ("WEIR_RANKS", self.ranks.len().to_string()),
@@ -79,7 +106,20 @@ impl Job {
                 "WEIR_PLACE",
                 format!("{child}/{siblings}/{}", top.children.len()),
             ),
-        ]
+        ];
+        if let Some(deadline) = self.deadline {
+            let seconds = deadline.after_ns as f64 / 1e9;
+            let late = match deadline.late {
+                Late::Drop => "drop",
+                Late::Next => "next",
+            };
+            environment.extend([
+                ("WEIR_DEADLINE", seconds.to_string()),
+                ("WEIR_QUORUM", deadline.quorum.to_string()),
+                ("WEIR_LATE", late.to_owned()),
+            ]);
+        }
+        environment
     }
 }
 
@@ -128,6 +168,7 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         }],
         window: training.window,
         base: 0,
+        deadline: None,
         span,
     })
 }
@@ -165,6 +206,10 @@ fn job(
         }
     }
     let on = on(sink, raw, declared)?;
+    let deadline = match &declared.deadline {
+        None => None,
+        Some(raw) => Some(deadline(sink, declared, raw, &on)?),
+    };
     if !is_known {
         return None;
     }
@@ -179,7 +224,42 @@ fn job(
         tree: tree(sink, raw, declared, &on)?,
         window: declared.window.value,
         base,
+        deadline,
         span: declared.name.span,
+    })
+}
+
+/// A deadline that a switch can keep.
+fn deadline(
+    sink: &mut Sink<'_>,
+    declared: &RawJob,
+    raw: &Spanned<RawDeadline>,
+    on: &[Spanned<String>],
+) -> Option<Deadline> {
+    let ranks = declared.ranks.len();
+    if on.len() > 1 {
+        let message = "`deadline` with more than one switch that sums: none of them knows who is missing at the others";
+        sink.error(Code::Contradiction, raw.span, message)
+            .hint("let one switch sum, or leave `deadline` out");
+        return None;
+    }
+    // More than half, but of two ranks one.
+    let usual = (ranks / 2 + 1).min(ranks.saturating_sub(1));
+    let (quorum, span) = match raw.value.quorum {
+        Some(quorum) => (usize::from(quorum.value), quorum.span),
+        None => (usual, raw.span),
+    };
+    if quorum == 0 || quorum >= ranks {
+        let message = format!("a sum of {quorum} of {ranks} ranks is none of fewer than all");
+        sink.error(Code::OutOfRange, span, message)
+            .hint("`quorum` is at least 1, and less than the ranks are");
+        return None;
+    }
+    Some(Deadline {
+        after_ns: raw.value.after_ns,
+        quorum: u16::try_from(quorum).ok()?,
+        late: raw.value.late,
+        span: raw.span,
     })
 }
 

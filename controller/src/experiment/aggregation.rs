@@ -28,7 +28,10 @@ pub fn aggregation_entries(scenario: &Scenario, job: &Job, summing: &Summing) ->
         (aggregate::WINDOW, job.window.into()),
         (aggregate::SLOT_MASK, u128::from(job.window) - 1),
     ];
-    let mut action = aggregate::AGGREGATE_JOB;
+    let mut action = match job.deadline {
+        Some(_) => aggregate::AGGREGATE_UNTIL,
+        None => aggregate::AGGREGATE_JOB,
+    };
     if let Some((parent, number)) = &summing.parent
         && let Some(up) = topology.next_hop(&summing.switch, parent)
     {

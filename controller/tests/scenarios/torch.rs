@@ -5,7 +5,7 @@ use super::leftovers::Watched;
 use super::support::*;
 
 /// A scenario in which each of three hosts runs a file of `host-agent/python/tests` as a rank of one job.
-fn scenario(python: &str, file: &str, environment: &str) -> String {
+fn scenario(python: &str, file: &str, environment: &str, until: &str) -> String {
     let package = repository("host-agent/python");
     let package = package.to_str().unwrap();
     let commands: String = ["a", "b", "c"]
@@ -21,12 +21,17 @@ fn scenario(python: &str, file: &str, environment: &str) -> String {
         .collect();
     format!(
         "weir: 1\nname: torch\nseed: 1\ntopology: {{star: {{hosts: [a, b, c], switch: sw}}}}\n\
-         jobs: {{sums: {{ranks: [a, b, c]}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
+         jobs: {{sums: {{ranks: [a, b, c]{until}}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
     )
 }
 
 /// All ranks find what they look for.
 fn all_are_right(test: &str, file: &str, environment: &str) {
+    all_are_right_until(test, file, environment, "");
+}
+
+/// The same of a job that has this, too.
+fn all_are_right_until(test: &str, file: &str, environment: &str, until: &str) {
     if !has_namespaces(test) {
         return;
     }
@@ -37,7 +42,7 @@ fn all_are_right(test: &str, file: &str, environment: &str) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let python = python.join("python3");
-    let text = scenario(python.to_str().unwrap(), file, environment);
+    let text = scenario(python.to_str().unwrap(), file, environment, until);
     std::fs::write(folder.path().join("s.yaml"), text).unwrap();
     let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "out"]).run();
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
@@ -81,4 +86,11 @@ fn a_rank_that_dies_is_named() {
 #[test]
 fn a_job_is_begun_once_more() {
     all_are_right("torch again", "again.py", "");
+}
+
+/// Who is late is not waited for, and has the same sums as the others.
+#[test]
+fn a_late_rank_is_left_out() {
+    let until = ", deadline: 50ms, quorum: 2, late: next";
+    all_are_right_until("torch late", "late.py", "", until);
 }

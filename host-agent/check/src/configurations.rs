@@ -246,8 +246,8 @@ pub fn configurations() -> Vec<Configuration> {
         ),
         small(
             "deadline",
-            "2 ranks, 1 slot, 3 operations, chunks may be closed",
-            ranks(2, 1, integers(1, 3)).until(1, 2),
+            "2 ranks, 1 slot, 2 operations, chunks may be closed",
+            ranks(2, 1, integers(1, 2)).until(1, 2),
         ),
         small(
             "deadline-restart",
@@ -255,9 +255,14 @@ pub fn configurations() -> Vec<Configuration> {
             ranks(2, 1, integers(1, 2)).until(1, 2).restarted(),
         ),
         large(
+            "deadline-three-operations",
+            "2 ranks, 1 slot, 3 operations, chunks may be closed",
+            ranks(2, 1, integers(1, 3)).until(1, 2),
+        ),
+        large(
             "deadline-behind",
-            "2 ranks, 1 slot, 5 operations, chunks may be closed: a rank may be 3 behind",
-            ranks(2, 1, integers(1, 5)).until(1, 3),
+            "2 ranks, 1 slot, 4 operations, chunks may be closed: a rank may be 3 behind",
+            ranks(2, 1, integers(1, 4)).until(1, 3),
         ),
         large(
             "deadline-slots",

@@ -262,7 +262,7 @@ impl SlotTable {
             };
         }
 
-        let (non_finite, next_scale) = match is_forgotten {
+        let (non_finite, next_scale) = match is_forgotten && !is_probe {
             true => (Flags::NONE, 0),
             false => (packet.flags() & Flags::NON_FINITE, packet.next_scale()),
         };

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
-use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
+use aggregation::rank::{
+    Carry, Lateness, Reduction, Rounding, Setup, Sums as Summed, Values, bf16, f16,
+};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
@@ -28,6 +30,7 @@ pyo3::create_exception!(
 #[pyclass]
 struct Member {
     member: collective::Member,
+    ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
     /// How frames come and go.
@@ -41,6 +44,7 @@ struct Member {
 struct Sums {
     pending: Mutex<Option<Pending>>,
     spare: Arc<Spare>,
+    ranks: u16,
 }
 
 /// Bytes that are kept for values to come.
@@ -112,9 +116,11 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all.
+    /// `None` where one switch sums all. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
+    /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, deadline = None, quorum = 1, late = "drop"))]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
         interface: String,
         job: u16,
@@ -122,6 +128,9 @@ impl Rank {
         ranks: u16,
         window: u32,
         place: Option<(u16, u8, u8)>,
+        deadline: Option<f64>,
+        quorum: u16,
+        late: &str,
     ) -> PyResult<Rank> {
         if rank >= ranks {
             return Err(wrong(format!(
@@ -153,6 +162,17 @@ impl Rank {
                     "child {child} of {siblings}, and {top} at the top: no place among switches"
                 )));
             }
+        }
+        if let Some(deadline) = deadline {
+            let after = Duration::try_from_secs_f64(deadline).map_err(wrong)?;
+            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
+            let carry = match late {
+                "drop" => Carry::Drop,
+                "next" => Carry::NextRound,
+                _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
+            };
+            let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
+            setup.lateness = Some(lateness.map_err(wrong)?);
         }
         Ok(Rank {
             me: endpoint(&interface)?,
@@ -212,6 +232,7 @@ impl Rank {
             io: frames.io(),
             refused: refused.map(|error| error.to_string()),
             spare: Arc::default(),
+            ranks,
             member: collective::Member::start(config, frames)?,
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
@@ -221,13 +242,15 @@ impl Rank {
 #[pymethods]
 impl Member {
     /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
-    /// returns.
+    /// returns. What of them is late joins the next sum of the same `key`, if that is wanted.
+    #[pyo3(signature = (address, length, dtype, average, key = None))]
     fn all_reduce(
         &self,
         address: usize,
         length: usize,
         dtype: &str,
         average: bool,
+        key: Option<u64>,
     ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
         // lock is held. Any bits are a value of each of these types.
@@ -249,11 +272,13 @@ impl Member {
         let reduction = Reduction {
             average,
             rounding: self.rounding,
+            key,
         };
         let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
             spare: Arc::clone(&self.spare),
+            ranks: self.ranks,
         })
     }
 
@@ -270,8 +295,11 @@ impl Member {
     }
 
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
-    /// again, probes, chunks whose exponent was guessed wrongly, timeouts.
-    fn counters(&self) -> [(&'static str, u64); 8] {
+    /// again, probes, chunks whose exponent was guessed wrongly, timeouts. Then, of deadlines: chunks whose sum is of fewer than all;
+    /// those without this rank's values, and those with its values cut off; those of both kinds of which nothing joins another
+    /// sum; sums that what was late has joined, and those that it should have and could not; chunks that this rank closed, and
+    /// those of which the switch had forgotten whether they were.
+    fn counters(&self) -> [(&'static str, u64); 16] {
         let (counters, _) = self.member.counters();
         [
             ("operations", counters.operations),
@@ -282,6 +310,14 @@ impl Member {
             ("probes", counters.probes),
             ("guessed_again", counters.repeated_guesses),
             ("timeouts", counters.timeouts),
+            ("partial", counters.partial_chunks),
+            ("late", counters.late_chunks),
+            ("clipped", counters.clipped_chunks),
+            ("dropped", counters.dropped_chunks),
+            ("carried", counters.carried),
+            ("lost", counters.lost_residuals),
+            ("closed", counters.closes),
+            ("forgotten", counters.forgotten),
         ]
     }
 }
@@ -289,8 +325,14 @@ impl Member {
 #[pymethods]
 impl Sums {
     /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given. Gives what
-    /// they are off by at most.
-    fn wait(&self, py: Python<'_>, address: usize, length: usize, seconds: f64) -> PyResult<f64> {
+    /// they are off by at most, and of how many ranks the part is that has the fewest.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        length: usize,
+        seconds: f64,
+    ) -> PyResult<(f64, u16)> {
         let pending = self
             .pending
             .lock()
@@ -301,6 +343,7 @@ impl Sums {
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
+        let contributors = self.fewest(&sums);
         // SAFETY: the caller says that there is room for `length` values of this type there, which nobody else touches.
         unsafe {
             match &sums.values {
@@ -314,7 +357,15 @@ impl Sums {
         if let Values::Floats(values) = sums.values {
             self.spare.give(values);
         }
-        Ok(sums.error_bound)
+        Ok((sums.error_bound, contributors))
+    }
+}
+
+impl Sums {
+    fn fewest(&self, sums: &Summed) -> u16 {
+        let partial = sums.partial.iter();
+        let counts = partial.map(|partial| partial.contributors.len() as u16);
+        counts.min().unwrap_or(self.ranks)
     }
 }
 

@@ -26,4 +26,16 @@ refused(29602, "WEIR_NON_FINITE=never: it is" if RANK == 0 else differs + "wrong
 for number, rounding in enumerate(("up", "stochastic:-1", "stochastic:x", "nearest:1")):
     told = f"WEIR_ROUNDING={rounding}: it is"
     refused(29603 + number, told, WEIR_NON_FINITE="fail", WEIR_ROUNDING=rounding)
+
+# When a sum is made of fewer than all ranks is the same at all.
+os.environ["WEIR_ROUNDING"] = "nearest"
+late = (
+    ("WEIR_DEADLINE=soon: it is", {"WEIR_DEADLINE": "soon"}),
+    ("WEIR_QUORUM=3: it is", {"WEIR_DEADLINE": "0.02", "WEIR_QUORUM": "3"}),
+    ("WEIR_LATE=keep: it is", {"WEIR_QUORUM": "2", "WEIR_LATE": "keep"}),
+    # The scenario has told the switch of none.
+    ("the switch makes no sums of fewer than all ranks", {"WEIR_LATE": "drop"}),
+)
+for number, (told, settings) in enumerate(late):
+    refused(29607 + number, told, **settings)
 print("right", flush=True)

@@ -16,13 +16,20 @@ def join(store, job, interface, seed):
     number, ranks = job["rank"], job["ranks"]
 
     def found():
-        gone_after = _settings.gone_after()
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"])
-        where = f"{rank.address} {rank.open()}" if number == 0 else rank.address
-        return (rank, gone_after), where
+        gone_after, lateness = _settings.gone_after(), _settings.lateness(ranks) or {}
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], **lateness)
+        # What is done with what is late is each rank's own.
+        waits = f"{lateness['deadline']:g}s/{lateness['quorum']}" if lateness else "all"
+        where = f"{rank.address} {waits}"
+        return (rank, gone_after), f"{where} {rank.open()}" if number == 0 else where
 
     def joined():
-        first = int(told[0].split()[1])
+        waits = {where.split()[1] for where in told}
+        if len(waits) > 1:
+            # All ranks see the same.
+            differ = ", ".join(f"{where.split()[1]} at rank {at}" for at, where in enumerate(told))
+            raise RuntimeError(f"weir: WEIR_DEADLINE/WEIR_QUORUM differ between the {ranks} ranks: {differ}")
+        first = int(told[0].split()[2])
         peers = [where.split()[0] for where in told]
         io = os.environ.get("WEIR_IO", "auto")
         return rank.join(first, peers, gone_after, stochastic=seed, io=io), "yes"

@@ -51,6 +51,30 @@ def gone_after():
     return seconds
 
 
+def lateness(ranks):
+    """When a sum is made of fewer than all ranks, and what becomes of the rest; None if all are waited for."""
+    told = os.environ.get("WEIR_DEADLINE")
+    if told is None:
+        for name in ("WEIR_QUORUM", "WEIR_LATE"):
+            if name in os.environ:
+                raise RuntimeError(f"weir: {name} without WEIR_DEADLINE: all ranks are waited for; 0 is for the fastest")
+        return None
+    try:
+        deadline = float(told)
+    except ValueError:
+        deadline = -1.0
+    if not 0 <= deadline <= 60:
+        raise RuntimeError(f"weir: WEIR_DEADLINE={told}: it is a number of seconds, 0 to 60")
+    # More than half, but of two ranks one.
+    told = os.environ.get("WEIR_QUORUM", str(min(ranks // 2 + 1, ranks - 1)))
+    if not (told.isdecimal() and 1 <= int(told) < ranks):
+        raise RuntimeError(f"weir: WEIR_QUORUM={told}: it is at least 1, and less than the {ranks} ranks are")
+    late = os.environ.get("WEIR_LATE", "drop")
+    if late not in ("drop", "next"):
+        raise RuntimeError(f"weir: WEIR_LATE={late}: it is drop or next")
+    return {"deadline": deadline, "quorum": int(told), "late": late}
+
+
 def _seed():
     told = os.environ.get("WEIR_ROUNDING", "nearest")
     if told == "nearest":

@@ -60,14 +60,17 @@ class Work(_C10D.Work):
         self._error = None
         # What the sums are off by at most; None before they are there, and if a switch did not make them.
         self.error_bound = None
+        # How many ranks have given the part of the sums that has the fewest; None likewise.
+        self.contributors = None
         # The one that is set, and the one that raises.
         self._futures = None
         kept.add(self)
 
-    def finish(self, result=None, error_bound=None, error=None):
+    def finish(self, result=None, error_bound=None, contributors=None, error=None):
         """Said once: the result, or what failed."""
         with self._lock:
-            self._result, self.error_bound, self._error = result, error_bound, error
+            self._result, self._error = result, error
+            self.error_bound, self.contributors = error_bound, contributors
             self._done.set()
             futures = self._futures
         if futures is not None:
@@ -121,7 +124,7 @@ class Waiter:
         self._lock = threading.Lock()
 
     def add(self, task, work):
-        """The task gives the work's result, and what that is off by at most."""
+        """The task gives the work's result, what that is off by at most, and of how many ranks it is at least."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
@@ -136,8 +139,8 @@ class Waiter:
 
 def _end(task, work):
     try:
-        result, error_bound = task()
+        result, error_bound, contributors = task()
     except Exception as error:  # noqa: BLE001: whoever waits is told
         work.finish(error=error)
     else:
-        work.finish(result, error_bound)
+        work.finish(result, error_bound, contributors)

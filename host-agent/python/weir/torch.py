@@ -9,14 +9,18 @@ Sums and averages of float32, float16, bfloat16, int32 and int8 go through the s
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW and WEIR_PLACE. Five more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_WINDOW and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is made of
+fewer than all and what becomes of the rest. Five more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
 WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
 system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
 WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
 WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone.
 """
 
+import atexit
+import contextlib
 import os
+import threading
 import warnings
 from datetime import timedelta
 
@@ -69,7 +73,15 @@ class WeirGroup(dist.ProcessGroup):
         self._member = join(store, job, interface, seed)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
+        if "WEIR_DEADLINE" in os.environ:
+            # Who is late may have to ask the others for sums: nobody leaves before all have come to their end.
+            atexit.register(self._leave)
         _joined.append(self._member)
+
+    def _leave(self):
+        with contextlib.suppress(RuntimeError):
+            # One that has failed has left already.
+            self._gloo.barrier(dist.BarrierOptions()).wait()
 
     def getBackendName(self):
         return "weir"
@@ -91,8 +103,11 @@ class WeirGroup(dist.ProcessGroup):
         begun = [self._begin(tensor, averages) for tensor in tensors if tensor.numel() > 0]
 
         def finish():
-            bounds = [self._finish(*one, averages) for one in begun]
-            return tensors, None if None in bounds else max(bounds, default=0.0)
+            told = [self._finish(*one, averages) for one in begun]
+            if None in told:
+                return tensors, None, None
+            bound = max((bound for bound, _ in told), default=0.0)
+            return tensors, bound, min((ranks for _, ranks in told), default=self.size())
 
         return self._work(finish)
 
@@ -100,27 +115,29 @@ class WeirGroup(dist.ProcessGroup):
         # In the order of its elements, wherever they stand: ranks may have them elsewhere.
         flat = tensor.detach().contiguous()
         dtype = _SUMMED[tensor.dtype]
-        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages)
+        key = getattr(_bucket, "key", None)
+        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key)
 
     def _finish(self, tensor, sums, averages):
-        """Puts the sums into the tensor, and gives what they are off by at most; None if they are Gloo's."""
+        """Puts the sums into the tensor, and gives what they are off by at most and of how many ranks they are at least; None if
+        they are Gloo's."""
         own = tensor.detach()
         flat = own if own.is_contiguous() else torch.empty(own.shape, dtype=own.dtype)
         try:
-            bound = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
+            told = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
         except NonFinite:
             if self._wide is None:
                 raise
             # The tensor is what it was. All ranks were told the same, so all come here, in the same order.
-            bound, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+            told, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
             self._wide.allreduce([flat], dist.AllreduceOptions()).wait()
             if averages:
                 flat /= self.size()
         if flat is not own:
             own.copy_(flat)
-        if bound is not None:
-            _bounds.append(max(bound, _bounds.pop()))
-        return bound
+        if told is not None:
+            _bounds.append(max(told[0], _bounds.pop()))
+        return told
 
     def _by_gloo(self, reduce, tensors, opts):
         """The work, host to host. Averages are the sums', divided: Gloo has none."""
@@ -135,7 +152,7 @@ class WeirGroup(dist.ProcessGroup):
             for tensor in tensors:
                 is_whole = not (tensor.is_floating_point() or tensor.is_complex())
                 tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
-            return tensors, None
+            return tensors, None, None
 
         return self._work(finish)
 
@@ -190,12 +207,19 @@ def hook(group, bucket):
     """A communication hook of DDP: a bucket's gradients are averaged while backward goes on with the next.
 
     ``ddp.register_comm_hook(None, weir.torch.hook)``; in place of None a process group. Without it DDP divides the
-    gradients before they are summed, and rounds them once more.
+    gradients before they are summed, and rounds them once more; and what of a bucket comes too late for its sum does not join
+    that of the next step.
     """
-    work = dist.all_reduce(bucket.buffer(), op=_AVERAGE, group=group, async_op=True)
+    _bucket.key = bucket.index()
+    try:
+        work = dist.all_reduce(bucket.buffer(), op=_AVERAGE, group=group, async_op=True)
+    finally:
+        _bucket.key = None
     return work.get_future().then(lambda done: done.value()[0])
 
 
+# Which bucket of DDP's this thread gives away.
+_bucket = threading.local()
 # A process is one rank of one job, whatever groups it makes.
 _joined = []
 # The largest that a sum of this process may be off by.

@@ -254,6 +254,7 @@ fn switch_plan(
     if sums {
         cut::check(sink, scenario, name, &units, target);
         check_children(sink, scenario, name, target);
+        check_deadlines(sink, scenario, name, target);
     }
     let values = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
@@ -298,6 +299,20 @@ fn check_children(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target
             );
             sink.error(Code::Capacity, job.span, message)
                 .hint("name switches below it in `on`, the topmost first");
+        }
+    }
+}
+
+/// Refuses deadlines where slots have no room for what closes them.
+fn check_deadlines(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
+    let summed = scenario.jobs.iter().filter(|job| job.on(switch).is_some());
+    for deadline in summed.filter_map(|job| job.deadline) {
+        if !target.closes_chunks {
+            let message = format!(
+                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
+            );
+            sink.error(Code::Capacity, deadline.span, message)
+                .hint("the embedded switch and BMv2 have it");
         }
     }
 }

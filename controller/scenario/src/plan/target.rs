@@ -31,6 +31,8 @@ pub struct TargetModel {
     pub frame_values: FrameValues,
     /// So many children a switch can sum: the bits of its bitmap.
     pub sum_children: usize,
+    /// Whether a slot has room for what closes it before all have contributed (`CLOSES` in its slots.p4).
+    pub closes_chunks: bool,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
     /// Whether checksums over what changes can be mended.
@@ -79,6 +81,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
+        closes_chunks: true,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -106,6 +109,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
+        closes_chunks: true,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -147,6 +151,7 @@ impl TargetModel {
         frame_values: FrameValues::V32,
         // A word of a stateful ALU.
         sum_children: 32,
+        closes_chunks: false,
         compares_deadlines: false,
         mends_checksums: false,
         frame_values_beside_faults: None,

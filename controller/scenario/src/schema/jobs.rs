@@ -1,9 +1,10 @@
 //! `jobs`: whose values a switch sums.
 
-use super::reader;
-use super::shape::{Object, Shape, may, needed};
+use super::reader::{self, Fields};
+use super::shape::{DURATION, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::{MAX_JOBS, MAX_RANKS, SLOTS};
+use crate::job::{Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, SLOTS};
+use crate::units::{Dimension, show_duration};
 use crate::yaml::{Entry, Node};
 
 const WINDOW: u32 = 256;
@@ -22,6 +23,21 @@ pub(super) static JOB: Object = Object {
             Shape::Integer(1, SLOTS as u64),
             "chunks that a rank may have under way, a power of two; 256",
         ),
+        may(
+            "deadline",
+            DURATION,
+            "a sum is made of those who are there after so long, up to 1m; all are waited for",
+        ),
+        may(
+            "quorum",
+            Shape::Integer(1, MAX_RANKS as u64 - 1),
+            "if so many are, fewer than all; more than half",
+        ),
+        may(
+            "late",
+            Shape::Word(&["drop", "next"]),
+            "what becomes of values that come later: they are dropped, or join the next sum; drop",
+        ),
     ],
 };
 
@@ -32,6 +48,15 @@ pub(crate) struct RawJob {
     pub ranks: Vec<Spanned<String>>,
     pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
+    pub deadline: Option<Spanned<RawDeadline>>,
+}
+
+/// When a sum is made of fewer than all.
+#[derive(Debug)]
+pub(crate) struct RawDeadline {
+    pub after_ns: u64,
+    pub quorum: Option<Spanned<u16>>,
+    pub late: Late,
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
@@ -80,10 +105,62 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         // What is no name was told.
         Some(on) => on?,
     };
+    let deadline = deadline(sink, &fields)?;
     is_good.then(|| RawJob {
         name: Spanned::new(entry.key.clone(), entry.key_span),
         ranks,
         on,
         window,
+        deadline,
     })
+}
+
+/// `Some(None)` if there is none, `None` if it was refused.
+fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<RawDeadline>>> {
+    let Some(node) = fields.get("deadline") else {
+        for key in ["quorum", "late"] {
+            if let Some(node) = fields.get(key) {
+                let message = format!("`{key}` without `deadline`: all ranks are waited for");
+                sink.error(Code::Contradiction, node.span, message)
+                    .hint("for the fastest, `deadline: 0s`");
+                return None;
+            }
+        }
+        return Some(None);
+    };
+    let after = reader::quantity(sink, node, "`deadline`", Dimension::Duration)?;
+    if after.value > MAX_DEADLINE_NS {
+        let message = format!(
+            "`deadline` is at most {}; found {}",
+            show_duration(MAX_DEADLINE_NS),
+            show_duration(after.value)
+        );
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    let quorum = match fields.get("quorum") {
+        None => None,
+        Some(node) => {
+            let most = MAX_RANKS as u64 - 1;
+            let quorum = reader::integer(sink, node, "`quorum`", 1..=most)?;
+            Some(Spanned::new(u16::try_from(quorum).ok()?, node.span))
+        }
+    };
+    let late = match fields.get("late") {
+        None => Late::Drop,
+        Some(node) => {
+            let written = reader::variant(sink, node, "`late`", &["drop", "next"])?;
+            written.nothing(sink);
+            match written.name == "next" {
+                true => Late::Next,
+                false => Late::Drop,
+            }
+        }
+    };
+    let deadline = RawDeadline {
+        after_ns: after.value,
+        quorum,
+        late,
+    };
+    Some(Some(Spanned::new(deadline, node.span)))
 }

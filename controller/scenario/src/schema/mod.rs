@@ -37,7 +37,7 @@ use crate::workload::{Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use disruptions::RawDisruption;
-pub(crate) use jobs::RawJob;
+pub(crate) use jobs::{RawDeadline, RawJob};
 pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;

@@ -1,0 +1,65 @@
+"""Three ranks, of which the last is late, under a deadline of 50 ms and a quorum of 2. Exits with 0 if all is right."""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import weir.torch
+
+RANK = int(os.environ["RANK"])
+IS_LATE = RANK == 2
+
+if RANK == 1:
+    os.environ["WEIR_QUORUM"] = "1"
+os.environ["MASTER_PORT"] = "29601"
+try:
+    dist.init_process_group("weir")
+except RuntimeError as error:
+    differs = "WEIR_DEADLINE/WEIR_QUORUM differ between the 3 ranks: 0.05s/2 at rank 0, 0.05s/1 at rank 1, 0.05s/2 at rank 2"
+    assert differs in str(error), error
+else:
+    raise AssertionError("quorums that differ were taken")
+os.environ.update(WEIR_QUORUM="2", MASTER_PORT="29602")
+dist.init_process_group("weir")
+
+# In step: all are in.
+tensor = torch.ones(1000)
+work = dist.all_reduce(tensor, async_op=True)
+work.wait()
+assert work.contributors == 3 and bool((tensor == 3).all()), work.contributors
+
+# Out of step: who is late has the others' sum, too, and what it had is dropped: the next sum has nothing of it.
+dist.barrier()
+if IS_LATE:
+    time.sleep(1)
+tensor = torch.full((100_000,), 1.0 + RANK)
+work = dist.all_reduce(tensor, async_op=True)
+work.wait()
+assert work.contributors == 2 and torch.allclose(tensor, torch.full_like(tensor, 3.0)), (work.contributors, tensor)
+counters = weir.torch.counters()
+assert counters["partial"] > 0 and (counters["late"] > 0) == IS_LATE, counters
+assert counters["dropped"] == counters["late"], counters
+
+# DDP: late gradients join the next step's.
+torch.manual_seed(1)
+model = DistributedDataParallel(torch.nn.Linear(300, 20))
+model.register_comm_hook(None, weir.torch.hook)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(6):
+    dist.barrier()
+    if IS_LATE and step in (2, 4):
+        time.sleep(0.5)
+    optimizer.zero_grad()
+    model(torch.full((4, 300), 0.1 * (RANK + 1))).sum().backward()
+    optimizer.step()
+counters = weir.torch.counters()
+assert (counters["carried"] > 0) == IS_LATE, counters
+# All have taken the same sums.
+own = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+all_of_them = [torch.empty_like(own) for _ in range(3)]
+dist.all_gather(all_of_them, own)
+assert all(bool((other == own).all()) for other in all_of_them)
+print("right", flush=True)
