@@ -25,6 +25,9 @@ f.flags = ProtoField.uint8("weir.flags", "Flags", base.HEX)
 f.slot_version = ProtoField.bool("weir.flags.version", "Slot version", 8, { "1", "0" }, 0x80)
 f.scale_only = ProtoField.bool("weir.flags.scale_only", "Scale only", 8, nil, 0x04)
 f.probe = ProtoField.bool("weir.flags.probe", "Probe", 8, nil, 0x08)
+f.timed = ProtoField.bool("weir.flags.timed", "May be closed", 8, nil, 0x10)
+f.close = ProtoField.bool("weir.flags.close", "Close", 8, nil, 0x20)
+f.kept = ProtoField.bool("weir.flags.kept", "Kept by a rank", 8, nil, 0x40)
 f.again = ProtoField.bool("weir.flags.again", "Again", 8, nil, 0x02)
 f.non_finite = ProtoField.bool("weir.flags.non_finite", "Not finite", 8, nil, 0x01)
 f.job = ProtoField.uint16("weir.job", "Job")
@@ -76,6 +79,9 @@ end
 local function add_flags(tree, range)
   local flags = tree:add(f.flags, range)
   flags:add(f.slot_version, range)
+  flags:add(f.kept, range)
+  flags:add(f.close, range)
+  flags:add(f.timed, range)
   flags:add(f.scale_only, range)
   flags:add(f.probe, range)
   flags:add(f.again, range)
@@ -99,8 +105,10 @@ local function summary(buffer, kind, flags)
   local again = bit(flags, 1) == 1 and " again" or ""
   local scale_only = bit(flags, 2) == 1 and " scale only" or ""
   local probe = bit(flags, 3) == 1 and " probe" or ""
+  local close = bit(flags, 5) == 1 and " close" or ""
+  local kept = bit(flags, 6) == 1 and " kept" or ""
   local who = worker == ALL_WORKERS and "all" or tostring(worker)
-  return string.format("%s%s%s%s job %d chunk %d worker %s", KINDS[kind] or "kind " .. kind, again, scale_only, probe,
+  return string.format("%s%s%s%s%s%s job %d chunk %d worker %s", KINDS[kind] or "kind " .. kind, again, scale_only, probe, close, kept,
     buffer(2, 2):uint(), buffer(4, 4):uint(), who)
 end
 

@@ -103,7 +103,7 @@ fn every_field_decodes() {
         ..UPDATE
     };
     let agree = Repr {
-        flags: Flags::SCALE_ONLY,
+        flags: Flags::SCALE_ONLY | Flags::TIMED | Flags::CLOSE,
         scale: 0,
         count: 0,
         ..UPDATE
@@ -126,6 +126,9 @@ fn every_field_decodes() {
         "weir.flags.scale_only",
         "weir.flags.again",
         "weir.flags.non_finite",
+        "weir.flags.timed",
+        "weir.flags.close",
+        "weir.flags.kept",
         "weir.value",
     ];
     let frames = vec![
@@ -149,9 +152,9 @@ fn every_field_decodes() {
     assert_eq!(
         lines,
         [
-            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 120 121 2 0x00 0 0 0 0 -1,7",
-            "2 2 9 4000000001 17 3 63 0x80000000ffffffff 33 120 121 2 0x83 1 0 1 1 2147483647,-2147483647",
-            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 0 121 0 0x04 0 1 0 0",
+            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 120 121 2 0x00 0 0 0 0 0 0 0 -1,7",
+            "2 2 9 4000000001 17 3 63 0x80000000ffffffff 33 120 121 2 0x83 1 0 1 1 0 0 0 2147483647,-2147483647",
+            "2 1 9 4000000001 17 3 0 0x0000000000000008 1 0 121 0 0x34 0 1 0 0 1 1 0",
         ]
     );
 }

@@ -249,6 +249,11 @@ fn deadline(
         Some(quorum) => (usize::from(quorum.value), quorum.span),
         None => (usual, raw.span),
     };
+    if ranks < 2 {
+        let message = "`deadline` with one rank, which waits for nobody";
+        sink.error(Code::Contradiction, raw.span, message);
+        return None;
+    }
     if quorum == 0 || quorum >= ranks {
         let message = format!("a sum of {quorum} of {ranks} ranks is none of fewer than all");
         sink.error(Code::OutOfRange, span, message)

@@ -260,25 +260,20 @@ pub fn configurations() -> Vec<Configuration> {
             ranks(2, 1, integers(1, 3)).until(1, 2),
         ),
         large(
-            "deadline-behind",
-            "2 ranks, 1 slot, 4 operations, chunks may be closed: a rank may be 3 behind",
-            ranks(2, 1, integers(1, 4)).until(1, 3),
-        ),
-        large(
             "deadline-slots",
-            "2 ranks, 2 slots, 2 operations of 2 chunks, chunks may be closed, the switch restarts",
-            ranks(2, 2, integers(2, 2)).until(1, 2).restarted(),
-        ),
-        large(
-            "deadline-quorum",
-            "3 ranks, 1 slot, 2 operations, chunks may be closed when 2 are there, the switch restarts",
-            ranks(3, 1, integers(1, 2)).until(2, 2).restarted(),
+            "2 ranks, 2 slots, 1 operation of 2 chunks, chunks may be closed, the switch restarts",
+            ranks(2, 2, integers(2, 1)).until(1, 2).restarted(),
         ),
         large(
             "deadline-three",
-            "3 ranks, 1 slot, 2 operations, chunks may be closed, any may crash, the switch restarts",
-            ranks(3, 1, integers(1, 2))
-                .until(1, 2)
+            "3 ranks, 1 slot, 1 operation, chunks may be closed, the switch restarts",
+            ranks(3, 1, integers(1, 1)).until(1, 2).restarted(),
+        ),
+        large(
+            "deadline-quorum",
+            "3 ranks, 1 slot, 1 operation, chunks may be closed when 2 are there, any may crash, the switch restarts",
+            ranks(3, 1, integers(1, 1))
+                .until(2, 2)
                 .crashed()
                 .restarted(),
         ),
