@@ -55,7 +55,7 @@ fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {
     let retransmission = Retransmission {
         floor_ns: 20_000_000,
         initial_ns: 50_000_000,
-        ..Retransmission::default()
+        ..Retransmission::of_ranks()
     };
     let peers: Vec<Endpoint> = (0..workers).map(endpoint).collect();
     for rank in 0..workers {

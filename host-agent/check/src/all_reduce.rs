@@ -120,11 +120,14 @@ const DEAD_AFTER_NS: u64 = u64::MAX;
 /// Nobody's patience ends, and nobody is early.
 pub(crate) const PATIENT: Retransmission = Retransmission {
     floor_ns: 1,
+    granularity_ns: 0,
     initial_ns: 1,
     ceiling_ns: 1,
     max_timeouts: u32::MAX,
     max_closing_timeouts: 1,
     fast_threshold: 0,
+    // How often a rank was told is left out of its state: here it asks each time.
+    ask_after: 1,
 };
 
 impl AllReduce {

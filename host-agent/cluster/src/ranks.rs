@@ -12,7 +12,7 @@ use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::network::{Link, below};
+use crate::network::{Link, Rate, below};
 use crate::{Faults, NetworkCounters};
 
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
@@ -28,6 +28,8 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// A link's delay without faults, each way.
     pub delay_ns: u64,
+    /// What each rank's link carries, each way; `None` for what is sent.
+    pub rate: Option<Rate>,
     /// A rank submits each operation up to so much later than the one before.
     pub pause_ns: u64,
     /// What every link does.
@@ -53,13 +55,16 @@ impl Config {
             job,
             retransmission: Retransmission {
                 floor_ns: MS / 5,
+                granularity_ns: 0,
                 initial_ns: MS / 2,
                 ceiling_ns: 3 * MS,
                 max_timeouts: 100,
                 max_closing_timeouts: 8,
                 fast_threshold: 4,
+                ask_after: 2,
             },
             delay_ns: 10_000,
+            rate: None,
             pause_ns: 60_000,
             faults,
             racks: None,
@@ -158,8 +163,8 @@ pub fn run<S: RankSwitch>(
         sums: Vec::new(),
         end: RankEnd::Hung,
         wake_ns: None,
-        to_switch: Link::new(config.faults, config.delay_ns),
-        from_switch: Link::new(config.faults, config.delay_ns),
+        to_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
+        from_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
     });
     let run = Run {
         config,
@@ -253,7 +258,7 @@ impl<S: RankSwitch> Run<'_, S> {
                 self.switch.handle(now_ns, from, to, &frame, &mut out);
                 for (to, frame) in out {
                     let link = &mut self.members[usize::from(to.0)].from_switch;
-                    let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+                    let arrivals = link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
                     for at_ns in arrivals.into_iter().flatten() {
                         self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
                     }
@@ -279,7 +284,7 @@ impl<S: RankSwitch> Run<'_, S> {
         let mut buffer = Vec::new();
         while let Some(to) = self.member(rank).machine.poll_transmit(now_ns, &mut buffer) {
             let link = &mut self.members[usize::from(rank.0)].to_switch;
-            let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+            let arrivals = link.send(now_ns, buffer.len(), &mut self.rng, &mut self.network);
             for at_ns in arrivals.into_iter().flatten() {
                 let frame = buffer.clone();
                 self.schedule(

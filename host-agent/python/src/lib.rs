@@ -141,7 +141,7 @@ impl Rank {
             Some(_) => Job::new(config),
         };
         let job = job.map_err(wrong)?;
-        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
         if let Some((child, siblings, top)) = place {
             setup.place = Place {
                 child: WorkerId(child),

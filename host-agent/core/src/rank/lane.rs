@@ -64,8 +64,8 @@ pub struct Lane {
     pub asked_early: u32,
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
-    /// The switch has told that others are missing.
-    pub others_missing: bool,
+    /// How often the switch has told that others are missing.
+    pub others_missing: u32,
 }
 
 impl Lane {
@@ -91,13 +91,13 @@ impl Lane {
             overtaken: 0,
             asked_early: 0,
             misses: WorkerSet::EMPTY,
-            others_missing: false,
+            others_missing: 0,
         }
     }
 
     /// Whether its chunk waits for others, as far as the switch has told.
     pub fn waits(&self) -> bool {
-        self.state == LaneState::InFlight && self.others_missing
+        self.state == LaneState::InFlight && self.others_missing > 0
     }
 
     /// What a chunk is sent with of which no exponent is known.
@@ -115,7 +115,7 @@ impl Lane {
         self.silences = 0;
         self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
-        self.others_missing = false;
+        self.others_missing = 0;
     }
 
     /// The item is done: the next one has the next number of the slot.

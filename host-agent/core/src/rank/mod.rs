@@ -56,6 +56,9 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// So few chunks under way have few behind them that could overtake them, and as many that ask often are no load: they wait for no
+/// more than two timeouts.
+const FEW_IN_FLIGHT: usize = 8;
 /// So often the number of chunks is doubled that have to overtake one before it is asked for again.
 const MOST_DOUBLINGS: u32 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
@@ -113,6 +116,8 @@ pub struct Rank {
     submitted: u64,
     items: u64,
     lanes: Vec<Lane>,
+    /// How many of them were sent and not answered.
+    in_flight: usize,
     /// Lanes that have something to send.
     queue: VecDeque<u16>,
     next_order: u64,
@@ -153,6 +158,7 @@ impl Rank {
             submitted: 0,
             items: 0,
             lanes: lanes.collect(),
+            in_flight: 0,
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
             sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
@@ -281,10 +287,13 @@ impl Rank {
             if lane.state == LaneState::Idle {
                 continue; // answered meanwhile
             }
-            let previous = lane.transmissions;
+            let (previous, timeouts) = (lane.transmissions, lane.timeouts);
+            self.in_flight += usize::from(lane.state != LaneState::InFlight);
+            let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+            let lane = &mut self.lanes[slot];
             lane.state = LaneState::InFlight;
             lane.sent_at_ns = now_ns;
-            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+            lane.deadline_ns = deadline_ns;
             lane.last_order = self.next_order;
             if previous == 0 {
                 lane.first_order = self.next_order;
@@ -434,6 +443,10 @@ impl Rank {
             self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
         }
         let first_order = lane.first_order;
+        self.in_flight -= 1;
+        if self.in_flight == FEW_IN_FLIGHT {
+            self.hurry();
+        }
         self.take_answer(slot, &repr, packet);
         self.count_overtaken(first_order);
         Received::Answer
@@ -554,6 +567,26 @@ impl Rank {
                 lane.asked_early += 1;
                 self.counters.early_probes += 1;
                 self.enqueue(slot, Send::Probe);
+            }
+        }
+    }
+
+    /// How long a chunk waits that has timed out so often.
+    fn timeout_ns(&self, timeouts: u32) -> u64 {
+        match self.in_flight <= FEW_IN_FLIGHT {
+            true => self.rtt.timeout_ns(timeouts.min(1)),
+            false => self.rtt.timeout_ns(timeouts),
+        }
+    }
+
+    /// Few are left: those that have waited for others for long ask soon.
+    fn hurry(&mut self) {
+        let longest_ns = self.timeout_ns(1);
+        for lane in &mut self.lanes {
+            if lane.state == LaneState::InFlight {
+                let latest_ns = lane.sent_at_ns.saturating_add(longest_ns);
+                lane.deadline_ns = lane.deadline_ns.min(latest_ns);
+                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
             }
         }
     }

@@ -23,6 +23,8 @@ impl Rank {
             submitted,
             items,
             lanes,
+            // Decides how soon is asked.
+            in_flight: _,
             queue,
             next_order: _,
             sent: _,
@@ -177,6 +179,7 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
         // after the other: that is *when*.
         misses: _,
+        // Where the first time does not suffice to ask, this decides when.
         others_missing: _,
     } = lane;
     out.put(&[*state as u8, *attempt as u8]);

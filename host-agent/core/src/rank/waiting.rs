@@ -17,6 +17,12 @@ impl Rank {
         let asked_by = WorkerId(repr.worker);
         let lane = &mut self.lanes[slot];
         lane.silences = 0;
+        // The answer says which transmission it answers, so this round trip is known where Karn's rule would not know it.
+        if lane.transmissions <= u32::from(wire::MAX_TRANSMISSION)
+            && u32::from(repr.transmission) + 1 == lane.transmissions
+        {
+            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
+        }
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
             lane.asked_early = 0;
@@ -27,7 +33,7 @@ impl Rank {
         if self.place.is_flat(&self.job) {
             lane.misses = self.place.complete().without(present);
         }
-        lane.others_missing = true;
+        lane.others_missing = lane.others_missing.saturating_add(1);
         if !present.contains(asked_by) {
             // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
             // not help.
@@ -39,9 +45,13 @@ impl Rank {
             }
         }
         // Others are to come: one asks again, ever less often.
-        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-        self.ask_others(now_ns, slot);
+        let (timeouts, asks) = (lane.timeouts, lane.others_missing >= self.config.ask_after);
+        let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+        self.lanes[slot].deadline_ns = deadline_ns;
+        self.earliest_ns = self.earliest_ns.min(deadline_ns);
+        if asks {
+            self.ask_others(now_ns, slot);
+        }
         Received::Told
     }
 
