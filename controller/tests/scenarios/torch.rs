@@ -4,6 +4,9 @@ use super::foreign::torch;
 use super::leftovers::Watched;
 use super::support::*;
 
+/// A job of three hosts that a switch sums.
+const JOB: &str = "jobs: {sums: {ranks: [a, b, c]}}\n";
+
 /// A scenario in which each of three hosts runs a file of `host-agent/python/tests` as a rank of one job.
 fn scenario(python: &str, file: &str, environment: &str) -> String {
     let package = repository("host-agent/python");
@@ -15,18 +18,23 @@ fn scenario(python: &str, file: &str, environment: &str) -> String {
             format!(
                 "    - name: rank{rank}\n      host: {host}\n      root: true\n      run: [{python}, {package}/tests/{file}]\n      \
                  env: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: 1, MASTER_ADDR: \"{{host.a.ip}}\", MASTER_PORT: 29500, \
-                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{environment}}}\n"
+                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{}}}\n",
+                environment.replace("RANK_OF_HOST", &rank.to_string())
             )
         })
         .collect();
     format!(
         "weir: 1\nname: torch\nseed: 1\ntopology: {{star: {{hosts: [a, b, c], switch: sw}}}}\n\
-         jobs: {{sums: {{ranks: [a, b, c]}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
+         workload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
     )
 }
 
 /// All ranks find what they look for.
 fn all_are_right(test: &str, file: &str, environment: &str) {
+    all_are_right_in(JOB, test, file, environment);
+}
+
+fn all_are_right_in(job: &str, test: &str, file: &str, environment: &str) {
     if !has_namespaces(test) {
         return;
     }
@@ -37,7 +45,7 @@ fn all_are_right(test: &str, file: &str, environment: &str) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let python = python.join("python3");
-    let text = scenario(python.to_str().unwrap(), file, environment);
+    let text = scenario(python.to_str().unwrap(), file, environment) + job;
     std::fs::write(folder.path().join("s.yaml"), text).unwrap();
     let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "out"]).run();
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
@@ -69,6 +77,13 @@ fn what_is_not_finite_goes_host_to_host() {
 #[test]
 fn settings_that_differ_are_told_to_all_ranks() {
     all_are_right("torch settings", "settings.py", "");
+}
+
+/// No switch sums: the ranks do.
+#[test]
+fn without_a_switch_that_sums_the_ranks_sum() {
+    let job = ", WEIR_JOB: 7, WEIR_RANK: RANK_OF_HOST, WEIR_RANKS: 3, WEIR_WINDOW: 64";
+    all_are_right_in("", "torch by hosts", "all_reduce.py", job);
 }
 
 /// Who dies is named to those who wait for it.

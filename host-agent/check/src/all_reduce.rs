@@ -343,6 +343,7 @@ impl AllReduce {
             },
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
+            fallback: None,
         })
     }
 
@@ -615,7 +616,7 @@ impl Model for AllReduce {
         match packet.kind() {
             Kind::Ask | Kind::Here => true,
             Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
-            Kind::Update | Kind::Result => false,
+            Kind::Update | Kind::Result | Kind::Give | Kind::Given => false,
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
 use aggregation::rank::{
-    Event, NonFinite, Rank, RankCounters, RankError, Reduction, Setup, Sums, Values,
+    Event, Fallback, NonFinite, Rank, RankCounters, RankError, Reduction, Setup, Sums, Values,
 };
 use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
@@ -38,6 +38,8 @@ pub struct Config {
     pub racks: Option<Racks>,
     /// After how long a rank that does not answer others is gone; `None` if they do not ask.
     pub dead_after_ns: Option<u64>,
+    /// When they sum themselves.
+    pub fallback: Option<Fallback>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
     /// What ranks do with all their operations.
@@ -69,6 +71,7 @@ impl Config {
             faults,
             racks: None,
             dead_after_ns: Some(100 * MS),
+            fallback: None,
             deaths: Vec::new(),
             reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
@@ -158,6 +161,7 @@ pub fn run<S: RankSwitch>(
             },
             retransmission: config.retransmission,
             dead_after_ns: config.dead_after_ns,
+            fallback: config.fallback,
         }),
         given: 0,
         sums: Vec::new(),

@@ -108,24 +108,29 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout of a chunk that has timed out `timeouts` times.
-    pub fn timeout_ns(&self, timeouts: u32) -> u64 {
+    /// The timeout without any doubling.
+    pub fn base_ns(&self) -> u64 {
         let Retransmission {
             floor_ns,
             granularity_ns,
             initial_ns,
-            ceiling_ns,
             ..
         } = self.config;
-        let base = match self.smoothed {
+        let base_ns = match self.smoothed {
             None => initial_ns,
             Some((srtt, rttvar)) => {
                 srtt.saturating_add(granularity_ns.max(rttvar.saturating_mul(4)))
             }
         };
+        base_ns.max(floor_ns)
+    }
+
+    /// The timeout of a chunk that has timed out `timeouts` times.
+    pub fn timeout_ns(&self, timeouts: u32) -> u64 {
         let doublings = timeouts.max(self.backoff).min(63);
-        let doubled = u128::from(base.max(floor_ns)) << doublings;
-        u64::try_from(doubled).unwrap_or(u64::MAX).min(ceiling_ns)
+        let doubled = u128::from(self.base_ns()) << doublings;
+        let longest_ns = self.config.ceiling_ns;
+        u64::try_from(doubled).unwrap_or(u64::MAX).min(longest_ns)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
-use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
+use aggregation::rank::{Fallback, Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
@@ -22,6 +22,13 @@ pyo3::create_exception!(
     NonFinite,
     PyRuntimeError,
     "Some rank's values held NaN or infinity: the operation has no sums, at any rank."
+);
+
+pyo3::create_exception!(
+    weir,
+    Silent,
+    PyRuntimeError,
+    "No switch answers for the job."
 );
 
 /// A rank of a job, on an Ethernet interface.
@@ -177,7 +184,9 @@ impl Rank {
 
     /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
     /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto"))]
+    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn join(
         &self,
         first_chunk: u32,
@@ -185,6 +194,8 @@ impl Rank {
         gone_after: f64,
         stochastic: Option<u64>,
         io: &str,
+        fallback: bool,
+        silent: bool,
     ) -> PyResult<Member> {
         let ranks = self.job.workers;
         if peers.len() != usize::from(ranks) {
@@ -201,6 +212,10 @@ impl Rank {
             setup: Setup {
                 job: job.map_err(wrong)?,
                 dead_after_ns: u64::try_from(after.as_nanos()).ok(),
+                fallback: fallback.then_some(Fallback {
+                    at_once: silent,
+                    ..Fallback::IF_SILENT
+                }),
                 ..self.setup
             },
             me: self.me,
@@ -269,9 +284,16 @@ impl Member {
         self.refused.as_deref()
     }
 
+    /// How often the switch fell silent, so that ranks summed themselves.
+    #[getter]
+    fn fallbacks(&self) -> u64 {
+        self.member.counters().0.fallbacks
+    }
+
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
-    /// again, probes, chunks whose exponent was guessed wrongly, timeouts.
-    fn counters(&self) -> [(&'static str, u64); 8] {
+    /// again, probes, chunks whose exponent was guessed wrongly, timeouts; how often the switch fell silent, and was there again,
+    /// and chunks that hosts have summed meanwhile.
+    fn counters(&self) -> [(&'static str, u64); 11] {
         let (counters, _) = self.member.counters();
         [
             ("operations", counters.operations),
@@ -282,6 +304,9 @@ impl Member {
             ("probes", counters.probes),
             ("guessed_again", counters.repeated_guesses),
             ("timeouts", counters.timeouts),
+            ("fallbacks", counters.fallbacks),
+            ("returns", counters.returns),
+            ("chunks_by_hosts", counters.by_hosts),
         ]
     }
 }
@@ -358,6 +383,7 @@ unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<
 fn told(error: CollectiveError) -> PyErr {
     match error {
         CollectiveError::Timeout { .. } => PyTimeoutError::new_err(error.to_string()),
+        CollectiveError::Opening(_) => Silent::new_err(error.to_string()),
         CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
         CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
@@ -371,5 +397,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Rank>()?;
     module.add_class::<Member>()?;
     module.add_class::<Sums>()?;
+    module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

@@ -2,12 +2,16 @@
 cells are free."""
 
 import os
+import warnings
 
 import torch.distributed as dist
 
-from . import Rank, _settings
+from . import Rank, Silent, _settings
 
 _FAILED = "failed: "
+_SILENT = "silent"
+# So many ranks sum themselves at most.
+_MOST_HOSTS = 64
 
 
 def join(store, job, interface, seed):
@@ -16,21 +20,35 @@ def join(store, job, interface, seed):
     number, ranks = job["rank"], job["ranks"]
 
     def found():
-        gone_after = _settings.gone_after()
+        gone_after, falls_back = _settings.gone_after(), _settings.falls_back()
         rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"])
-        where = f"{rank.address} {rank.open()}" if number == 0 else rank.address
-        return (rank, gone_after), where
+        where = f"{rank.address} {_opened(rank, falls_back and ranks <= _MOST_HOSTS)}" if number == 0 else rank.address
+        return (rank, gone_after, falls_back), where
 
     def joined():
-        first = int(told[0].split()[1])
+        first = told[0].split()[1]
+        silent = first == _SILENT
+        if silent:
+            warnings.warn("weir: no switch answers: the ranks sum themselves", stacklevel=2)
         peers = [where.split()[0] for where in told]
         io = os.environ.get("WEIR_IO", "auto")
-        return rank.join(first, peers, gone_after, stochastic=seed, io=io), "yes"
+        first = 0 if silent else int(first)
+        return rank.join(first, peers, gone_after, seed, io, falls_back, silent), "yes"
 
-    (rank, gone_after), told = _together(store, "at", number, ranks, found)
+    (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
     # From here on a rank whose host says that nobody listens there is gone.
     member, _ = _together(store, "member", number, ranks, joined)
     return member
+
+
+def _opened(rank, falls_back):
+    """The job's first chunk; or that no switch answers, where ranks can sum themselves."""
+    try:
+        return rank.open()
+    except Silent:
+        if not falls_back:
+            raise
+        return _SILENT
 
 
 def _together(store, step, number, ranks, act):

@@ -5,6 +5,8 @@ import time
 
 # What becomes of a sum whose values are not finite.
 FAIL, GLOO = "fail", "gloo"
+# What ranks do while the switch is silent.
+HOSTS = "hosts"
 # What a rank says to the others that has a setting that is none.
 _WRONG = "wrong"
 # Rank 0, which holds torch's store, waits so long for those that have not read what differs.
@@ -49,6 +51,14 @@ def gone_after():
     if not 0.01 <= seconds <= 3600:
         raise RuntimeError(f"weir: WEIR_GONE_AFTER={told}: it is a number of seconds, 0.01 to 3600")
     return seconds
+
+
+def falls_back():
+    """Whether ranks sum themselves while the switch is silent."""
+    told = os.environ.get("WEIR_FALLBACK", HOSTS)
+    if told not in (HOSTS, FAIL):
+        raise RuntimeError(f"weir: WEIR_FALLBACK={told}: it is {HOSTS} or {FAIL}")
+    return told == HOSTS
 
 
 def _seed():

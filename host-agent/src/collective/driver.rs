@@ -19,6 +19,10 @@ use crate::frames::{Frames, asking, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
+/// One that leaves stays no longer than that for others.
+const LINGERING_NS: u64 = 2_000_000_000;
+/// One that leaves looks around so often.
+const LINGERING: Duration = Duration::from_millis(20);
 /// One looks around at least so often.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -35,6 +39,8 @@ pub struct Driver<F> {
     payload: Vec<u8>,
     frame: Vec<u8>,
     foreign: u64,
+    /// When nobody was there any more who could give commands.
+    left_ns: Option<u64>,
 }
 
 impl<F: Frames + AsFd> Driver<F> {
@@ -57,6 +63,7 @@ impl<F: Frames + AsFd> Driver<F> {
             payload: Vec::new(),
             frame: Vec::new(),
             foreign: 0,
+            left_ns: None,
         }
     }
 
@@ -76,7 +83,7 @@ impl<F: Frames + AsFd> Driver<F> {
     fn serve(&mut self) -> Result<(), CollectiveError> {
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
         loop {
-            if !self.take_commands() {
+            if !self.take_commands() && !self.lingers() {
                 return Ok(());
             }
             self.transmit().map_err(io)?;
@@ -90,6 +97,13 @@ impl<F: Frames + AsFd> Driver<F> {
                 self.wait().map_err(io)?;
             }
         }
+    }
+
+    /// Whether others may still want, of a rank that sums in the switch's place, what they have missed.
+    fn lingers(&mut self) -> bool {
+        let now_ns = self.now_ns();
+        let since_ns = *self.left_ns.get_or_insert(now_ns);
+        self.rank.is_wanted(now_ns) && now_ns < since_ns.saturating_add(LINGERING_NS)
     }
 
     fn now_ns(&self) -> u64 {
@@ -203,6 +217,10 @@ impl<F: Frames + AsFd> Driver<F> {
         let timeout = match self.rank.poll_timeout() {
             Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
             None => IDLE,
+        };
+        let timeout = match self.left_ns {
+            Some(_) => timeout.min(LINGERING),
+            None => timeout,
         };
         let mut sources =
             [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));

@@ -82,6 +82,10 @@ pub enum Kind {
     Ask = 4,
     /// The answer of a rank that has not: I am here.
     Here = 5,
+    /// One rank's values, or its probe, on their way to the rank that sums the chunk while no switch does.
+    Give = 6,
+    /// What that rank answers, as a switch does by SUM.
+    Given = 7,
 }
 
 impl Kind {
@@ -93,6 +97,8 @@ impl Kind {
             3 => Some(Self::Result),
             4 => Some(Self::Ask),
             5 => Some(Self::Here),
+            6 => Some(Self::Give),
+            7 => Some(Self::Given),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::quantise::{self, Exponent};
 use aggregation::rank::{
-    NonFinite, Opening, RankError, Reduction, Rounding, Sums, Values, bf16, f16,
+    Fallback, NonFinite, Opening, RankError, Reduction, Rounding, Sums, Values, bf16, f16,
 };
 use cluster::ranks::{Config, Racks, RankEnd, RankSwitch, Report, SlotSwitch, run};
 use cluster::{Faults, Rate};
@@ -394,6 +394,84 @@ fn a_switch_that_restarts_costs_time_and_nothing_else() {
         check(&config, &report, 20);
     }
     assert!(words > 0);
+}
+
+/// While the switch sums for nobody, or for all but one, ranks sum themselves; when it is there again, it sums again.
+#[test]
+fn ranks_sum_while_the_switch_does_not() {
+    const MS: u64 = 1_000_000;
+    let (mut by_hosts, mut returns, mut by_switch) = (0, 0, 0);
+    for seed in 0..40 {
+        let faults = Faults {
+            loss: [0.0, 0.05, 0.15][seed as usize % 3],
+            duplicate: 0.05,
+            reorder: 0.1,
+            reorder_ns: 100_000,
+        };
+        let workers = 2 + (seed % 4) as u16;
+        let mut config = config(seed, workers, 4, faults);
+        config.job.first_chunk = ChunkId(0);
+        config.fallback = Some(Fallback::IF_SILENT);
+        config.dead_after_ns = Some(1000 * MS);
+        config.pause_ns = 40 * MS;
+        let job = Job::new(config.job).unwrap();
+        let inputs = |operation, rank| input(seed, operation, rank);
+        let whom = (seed % 4 == 3).then_some(WorkerId(1));
+        let outages = match seed % 5 {
+            // It was never there.
+            4 => [0..u64::MAX, 0..0],
+            _ => [20 * MS..230 * MS, 400 * MS..430 * MS],
+        };
+        let mut switches = vec![(SlotSwitch::new(job), None)];
+        if workers > 2 {
+            let racks = Racks { size: 2 };
+            switches.push((SlotSwitch::tree(job, racks), Some(racks)));
+        }
+        for (mut switch, racks) in switches {
+            for when_ns in &outages {
+                switch = switch.silent(when_ns.clone(), whom);
+            }
+            // What restarts has forgotten what was complete.
+            switch = switch.restarting(230 * MS, 0);
+            config.racks = racks;
+            let report = run(&config, &mut switch, 30, &inputs).unwrap();
+            check(&config, &report, 30);
+            for counters in &report.counters {
+                by_hosts += counters.by_hosts;
+                returns += counters.returns;
+                by_switch += u64::from(seed % 5 != 4 && counters.returns > 0);
+            }
+        }
+    }
+    assert!(by_hosts > 100, "{by_hosts}");
+    assert!(returns > 20 && by_switch > 10, "{returns} {by_switch}");
+}
+
+/// A rank that dies while hosts sum is named as well, be it a chunk's host or not.
+#[test]
+fn a_host_that_dies_is_named() {
+    const MS: u64 = 1_000_000;
+    for seed in 0..20 {
+        let mut config = config(seed, 4, 4, Faults::NONE);
+        config.fallback = Some(Fallback::IF_SILENT);
+        config.pause_ns = 10 * MS;
+        config.deaths = vec![(WorkerId(2), (5 + 7 * seed) * MS)];
+        let job = Job::new(config.job).unwrap();
+        let inputs = |operation, rank| input(seed, operation, rank);
+        let mut switch = SlotSwitch::new(job).silent(0..u64::MAX, None);
+        let report = run(&config, &mut switch, 40, &inputs).unwrap();
+        let named = |end: &RankEnd| {
+            matches!(
+                end,
+                RankEnd::Failed(RankError::Gone {
+                    rank: WorkerId(2),
+                    ..
+                })
+            )
+        };
+        assert!(report.ends.iter().any(named), "{:?}", report.ends);
+        assert!(!report.ends.contains(&RankEnd::Done) && !report.ends.contains(&RankEnd::Hung));
+    }
 }
 
 /// Those who wait for a rank that died are told its name, soon.

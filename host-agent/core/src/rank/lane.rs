@@ -66,6 +66,8 @@ pub struct Lane {
     pub misses: WorkerSet,
     /// How often the switch has told that others are missing.
     pub others_missing: u32,
+    /// Its chunk goes to its host (`hosts.rs`).
+    pub by_host: bool,
 }
 
 impl Lane {
@@ -92,6 +94,7 @@ impl Lane {
             asked_early: 0,
             misses: WorkerSet::EMPTY,
             others_missing: 0,
+            by_host: false,
         }
     }
 
@@ -105,8 +108,9 @@ impl Lane {
         Exponent::from_bits(self.last.bits().saturating_add(GUESS_ABOVE))
     }
 
-    /// The item's chunk waits to be sent.
-    pub fn start(&mut self, scale: Exponent) {
+    /// The item's chunk waits to be sent: to its host, or to the switch.
+    pub fn start(&mut self, scale: Exponent, by_host: bool) {
+        self.by_host = by_host;
         self.state = LaneState::Waiting;
         self.scale = scale;
         self.sends = None;
@@ -128,9 +132,9 @@ impl Lane {
     }
 
     /// The item once more, with the exponent that all ranks know of now.
-    pub fn repeat(&mut self, window: u64, scale: Exponent) {
+    pub fn repeat(&mut self, window: u64, scale: Exponent, by_host: bool) {
         self.sequence += window;
         self.attempt = Attempt::Known;
-        self.start(scale);
+        self.start(scale, by_host);
     }
 }

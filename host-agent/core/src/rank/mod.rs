@@ -24,6 +24,7 @@
 //!
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
+mod hosts;
 mod lane;
 mod opening;
 mod operation;
@@ -40,12 +41,14 @@ use crate::Destination;
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
+use hosts::Hosts;
 use lane::{Attempt, Lane, LaneState, Send};
 use operation::{Chunk, Operation};
 use peers::{Kept, Peers};
 
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
+pub use hosts::Fallback;
 pub use opening::{Opening, OpeningError};
 pub use operation::{Reduction, Values};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
@@ -83,6 +86,8 @@ pub struct Setup {
     pub retransmission: Retransmission,
     /// After how long a rank that does not answer another is gone. `None` where ranks cannot ask each other.
     pub dead_after_ns: Option<u64>,
+    /// When ranks sum themselves, if they can ask each other and are 64 at most.
+    pub fallback: Option<Fallback>,
 }
 
 impl Setup {
@@ -94,6 +99,7 @@ impl Setup {
             place: Place::under_one_switch(&job, rank),
             retransmission,
             dead_after_ns: None,
+            fallback: None,
         }
     }
 }
@@ -107,6 +113,8 @@ pub struct Rank {
     config: Retransmission,
     /// `None` where they cannot be asked.
     peers: Option<Peers>,
+    /// `None` where they cannot sum.
+    hosts: Option<Hosts>,
     /// By lane.
     kept: Vec<Kept>,
     rtt: RttEstimator,
@@ -140,6 +148,7 @@ impl Rank {
             place,
             retransmission: config,
             dead_after_ns,
+            fallback,
         } = setup;
         debug_assert!(rank.0 < job.workers());
         let window = job.window() as usize;
@@ -152,6 +161,9 @@ impl Rank {
             place,
             config,
             kept: vec![Kept::default(); if peers.is_some() { window } else { 0 }],
+            hosts: fallback
+                .filter(|_| peers.is_some())
+                .and_then(|fallback| Hosts::new(&job, fallback)),
             peers,
             rtt: RttEstimator::new(config),
             operations: VecDeque::new(),
@@ -238,7 +250,8 @@ impl Rank {
             Chunk::Values(_) if operation.is_long() => lane.agreed,
             Chunk::Values(_) => lane.guess(),
         };
-        self.lanes[slot].start(scale);
+        let by_host = self.is_by_hosts();
+        self.lanes[slot].start(scale, by_host);
         self.enqueue(slot, Send::Values);
     }
 
@@ -278,6 +291,13 @@ impl Rank {
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
+        if let Some(slot) = self.retried() {
+            let transmissions = self.lanes[slot].transmissions;
+            self.write(slot, Send::Probe, transmissions, false, buffer);
+            self.counters.sent.count(buffer.len(), true);
+            self.counters.probes += 1;
+            return Some(Destination::Worker(self.rank));
+        }
         while let Some(slot) = self.queue.pop_front() {
             let slot = usize::from(slot);
             let lane = &mut self.lanes[slot];
@@ -303,16 +323,27 @@ impl Rank {
             self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
             self.remember_sent(slot);
             self.next_order += 1;
-            self.write(slot, what, previous, buffer);
+            let by_host = self.lanes[slot].by_host;
+            self.write(slot, what, previous, by_host, buffer);
+            let host = self.host_of(slot);
+            if by_host && host == self.rank {
+                self.sum_here(now_ns, buffer);
+                continue;
+            }
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
             return Some(match what {
+                _ if by_host => Destination::Worker(host),
                 Send::Values => Destination::All,
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
-        let (to, word) = self.peers.as_mut()?.next_word()?;
-        self.write_word(word, buffer);
+        let to = loop {
+            let (to, word) = self.peers.as_mut()?.next_word()?;
+            if self.write_word(word, buffer) {
+                break to;
+            }
+        };
         self.counters.sent.count(buffer.len(), false);
         self.counters.words += 1;
         Some(Destination::Worker(to))
@@ -328,7 +359,7 @@ impl Rank {
         self.sent.push_back((self.next_order, slot as u16));
     }
 
-    fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
+    fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {
         let lane = &self.lanes[slot];
         let (operation, chunk) = match self.chunk_of(lane.item) {
             Some((operation, chunk)) => (Some(operation), chunk),
@@ -336,7 +367,11 @@ impl Rank {
         };
         let is_probe = what == Send::Probe;
         let scale_only = chunk == Chunk::ScaleOnly;
-        let mut repr = self.job.header(Kind::Update, lane.sequence, scale_only);
+        let (kind, child) = match by_host {
+            true => (Kind::Give, self.rank),
+            false => (Kind::Update, self.place.child),
+        };
+        let mut repr = self.job.header(kind, lane.sequence, scale_only);
         let wants = match (operation, chunk) {
             (Some(operation), Chunk::Values(index)) => operation.exponent(index),
             _ => Some(Exponent::ZERO),
@@ -346,13 +381,13 @@ impl Rank {
             .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
             .with(Flags::AGAIN, previous > 0)
             .with(Flags::PROBE, is_probe);
-        repr.worker = self.place.child.0;
+        repr.worker = child.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
         if is_probe {
             repr.count = 0;
         } else {
             repr.scale = lane.scale.bits();
-            repr.contributors = WorkerSet::only(self.place.child).0;
+            repr.contributors = WorkerSet::only(child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
         buffer.clear();
@@ -393,11 +428,25 @@ impl Rank {
         let chunk = ChunkId(repr.chunk);
         let slot = self.lane_of(chunk);
         match repr.kind {
-            Kind::Sum => {}
-            Kind::Ask | Kind::Here => {
-                return self.receive_word(repr.kind, WorkerId(repr.worker), slot, chunk);
+            Kind::Sum => {
+                // What other ranks have kept has been sent before, and is no answer to a probe.
+                let from_switch =
+                    repr.flags.contains(Flags::PROBE) || !repr.flags.contains(Flags::AGAIN);
+                if from_switch
+                    && repr.flags.contains(Flags::PROBE)
+                    && repr.scale != 0
+                    && self.forgets_switch()
+                {
+                    return Received::Told;
+                }
+                if from_switch {
+                    self.heard_switch(now_ns);
+                }
             }
-            Kind::Update | Kind::Result => return Received::NotOurs,
+            Kind::Given if self.hosts.is_some() => {}
+            Kind::Give => return self.receive_give(now_ns, packet),
+            Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
+            Kind::Update | Kind::Result | Kind::Given => return Received::NotOurs,
         }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
@@ -416,7 +465,12 @@ impl Rank {
         if !is_of_chunk {
             return Received::Malformed;
         }
-        let is_complete = contributors == self.place.complete();
+        let by_host = repr.kind == Kind::Given;
+        let everyone = match &self.hosts {
+            Some(hosts) if by_host => hosts.everyone(),
+            _ => self.place.complete(),
+        };
+        let is_complete = contributors == everyone;
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
@@ -424,7 +478,7 @@ impl Rank {
                 return Received::Told;
             }
             if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
-                return self.told(now_ns, slot, &repr);
+                return self.told(now_ns, slot, &repr, everyone);
             }
         }
         let count = match scale_only {
@@ -443,6 +497,7 @@ impl Rank {
             self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
         }
         let first_order = lane.first_order;
+        self.counters.by_hosts += u64::from(by_host);
         self.in_flight -= 1;
         if self.in_flight == FEW_IN_FLIGHT {
             self.hurry();
@@ -495,7 +550,8 @@ impl Rank {
                 && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
             if !fits && is_finite {
                 self.counters.repeated_guesses += 1;
-                self.lanes[slot].repeat(window, told);
+                let by_host = self.is_by_hosts();
+                self.lanes[slot].repeat(window, told, by_host);
                 self.enqueue(slot, Send::Values);
                 return;
             }
@@ -594,7 +650,9 @@ impl Rank {
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
     pub fn poll_timeout(&self) -> Option<u64> {
         let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
-        let due_ns = self.earliest_ns.min(peers_ns.unwrap_or(u64::MAX));
+        let hosts_ns = self.hosts.as_ref().and_then(Hosts::due_ns);
+        let others_ns = peers_ns.into_iter().chain(hosts_ns).min();
+        let due_ns = self.earliest_ns.min(others_ns.unwrap_or(u64::MAX));
         (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
@@ -604,6 +662,7 @@ impl Rank {
             return;
         }
         self.check_peers(now_ns);
+        self.retry_switch(now_ns);
         if now_ns < self.earliest_ns || self.failed {
             return;
         }
@@ -622,8 +681,15 @@ impl Rank {
             lane.silences += 1;
             self.counters.timeouts += 1;
             self.rtt.timed_out(now_ns, lane.sent_at_ns);
-            if lane.silences > self.config.max_timeouts {
-                silent = Some(silent.map_or(lane.sequence, |other| other.min(lane.sequence)));
+            let (by_host, silences, sequence) = (lane.by_host, lane.silences, lane.sequence);
+            if self.falls_back(now_ns, slot) {
+                continue;
+            }
+            if by_host && silences > 1 {
+                self.doubt_host(now_ns, slot);
+            }
+            if !by_host && silences > self.config.max_timeouts {
+                silent = Some(silent.map_or(sequence, |other: u64| other.min(sequence)));
             } else {
                 self.enqueue(slot, Send::Probe);
             }

@@ -6,7 +6,7 @@ use super::peers::{Kept, Peers, Word};
 use super::{Event, Operation, Rank, Reduction, Rounding, Values};
 use crate::quantise::Exponent;
 use crate::state::Put;
-use wire::Flags;
+use wire::{Flags, HEADER_LEN, Packet};
 
 impl Rank {
     /// Appends what decides what this rank does from now on, without time and statistics (`state.rs` of this crate).
@@ -17,6 +17,7 @@ impl Rank {
             place: _,
             config: _,
             peers,
+            hosts,
             kept,
             rtt: _,
             operations,
@@ -58,6 +59,13 @@ impl Rank {
         kept.iter().for_each(|kept| put_kept(kept, out));
         if let Some(peers) = peers {
             put_peers(peers, out);
+        }
+        if let Some(hosts) = hosts {
+            // When it falls back and tries again is time.
+            out.put_u8(u8::from(hosts.active));
+            if let Some(table) = &hosts.table {
+                table.state(out);
+            }
         }
     }
 }
@@ -152,6 +160,12 @@ fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
                 out.put_u8(2);
                 out.put_len(*lane);
             }
+            Word::Given(answer, _) => {
+                out.put_u8(3);
+                let mut bytes = vec![0; HEADER_LEN];
+                answer.emit(&mut Packet::new_unchecked(&mut bytes[..]));
+                out.put(&bytes);
+            }
         }
     }
 }
@@ -181,8 +195,9 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         misses: _,
         // Where the first time does not suffice to ask, this decides when.
         others_missing: _,
+        by_host,
     } = lane;
-    out.put(&[*state as u8, *attempt as u8]);
+    out.put(&[*state as u8, *attempt as u8, u8::from(*by_host)]);
     out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));
     out.put_u64(*item);
     out.put_u64(*sequence);
