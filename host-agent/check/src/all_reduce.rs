@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{Event, NonFinite, Rank, Received, Setup, Values};
+use aggregation::rank::{Event, Fallback, NonFinite, Rank, Received, Setup, Values};
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -51,6 +51,8 @@ pub struct Bounds {
     pub crashes: bool,
     /// Whether ranks that wait ask each other.
     pub asks: bool,
+    /// Whether a rank whose timer fires may take the switch for silent, so that ranks sum.
+    pub hosts: bool,
     /// Whether somebody by another port speaks for the first rank.
     pub stranger: bool,
     /// Slots written anew, without this rule; none for those that run.
@@ -70,6 +72,7 @@ impl Bounds {
             restarts: 0,
             crashes: false,
             asks: true,
+            hosts: false,
             stranger: false,
             without: None,
         }
@@ -290,7 +293,7 @@ impl AllReduce {
 
     /// Those whom a rank may ask after a frame: who is missing, if the frame says so.
     fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
-        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        let others = self.others(rank);
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return WorkerSet::EMPTY;
         };
@@ -298,11 +301,16 @@ impl AllReduce {
             .job
             .everyone()
             .without(WorkerSet(packet.contributors()));
-        match self.is_tree() {
-            // What a switch of a tree says is about its children.
-            true => self.job.everyone().without(me),
-            false => missing.without(me),
+        match self.is_tree() || self.bounds.hosts {
+            // What a switch of a tree says is about its children, and a host tells itself as well.
+            true => others,
+            false => WorkerSet(missing.0 & others.0),
         }
+    }
+
+    fn others(&self, rank: u8) -> WorkerSet {
+        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        self.job.everyone().without(me)
     }
 
     /// What is wrong with an operation that has no sums.
@@ -343,7 +351,12 @@ impl AllReduce {
             },
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
-            fallback: None,
+            fallback: self.bounds.hosts.then_some(Fallback {
+                after: 1,
+                at_once: false,
+                retry_ns: 0,
+                doubt_after: u32::MAX,
+            }),
         })
     }
 
@@ -402,7 +415,9 @@ impl Model for AllReduce {
             Operation::Floats(_, exponents) => exponents.iter().all(|e| *e == exponents[0]),
             Operation::NotFinite => false,
         };
-        match self.bounds.operations.iter().all(is_alike) && !self.bounds.stranger {
+        // Which rank is a chunk's host follows from its number.
+        let is_special = self.bounds.stranger || self.bounds.hosts;
+        match self.bounds.operations.iter().all(is_alike) && !is_special {
             true => usize::from(self.bounds.ranks),
             false => 0,
         }
@@ -518,7 +533,12 @@ impl Model for AllReduce {
                 // In a tree a rank that is not the first of its rack helps others only when it has waited for longer.
                 for _ in 0..if self.is_tree() { 2 } else { 1 } {
                     member.machine.handle_timeout(LATE_NS);
-                    self.pump(member, WorkerSet::EMPTY, out);
+                    // A host tells itself who is missing.
+                    let may = match self.bounds.hosts {
+                        true => self.others(member.id),
+                        false => WorkerSet::EMPTY,
+                    };
+                    self.pump(member, may, out);
                 }
             }
             (Node::Rank(member), Act::Crash) => member.crashed = true,
@@ -580,7 +600,8 @@ impl Model for AllReduce {
         if kind == Kind::Sum {
             // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
             frame.addressed = Destination::All;
-            if frame.from < self.bounds.ranks {
+            // But what a host has summed the switch has not.
+            if frame.from < self.bounds.ranks && !self.bounds.hosts {
                 frame.from = self.bounds.ranks;
             }
         }
@@ -588,7 +609,8 @@ impl Model for AllReduce {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
             // What answers a probe says by it whether the chunk is complete, and who has asked.
-            if kind != Kind::Sum || !is_probe {
+            let is_answer = matches!(kind, Kind::Sum | Kind::Given);
+            if kind != Kind::Ask && (!is_answer || !is_probe) {
                 packet.set_flags(packet.flags().with(Flags::AGAIN, again));
             }
             if kind == Kind::Sum && !is_probe {
@@ -614,9 +636,11 @@ impl Model for AllReduce {
         };
         let flags = packet.flags();
         match packet.kind() {
-            Kind::Ask | Kind::Here => true,
-            Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
-            Kind::Update | Kind::Result | Kind::Give | Kind::Given => false,
+            // One that has given its values to a host makes others do so.
+            Kind::Ask => !flags.contains(Flags::AGAIN),
+            Kind::Here => true,
+            Kind::Sum | Kind::Given => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
+            Kind::Update | Kind::Result | Kind::Give => false,
         }
     }
 

@@ -22,8 +22,6 @@ use crate::slot::{Outcome, SlotTable};
 
 /// One chunk may be out of luck: nothing at all was heard of the switch for so many timeouts.
 const SILENCE: u64 = 4;
-/// While hosts sum, the switch is asked so often.
-const RETRY_NS: u64 = 100_000_000;
 /// A host that was asked so lately is wanted still, though it has all its sums.
 const WANTED_NS: u64 = 500_000_000;
 
@@ -34,6 +32,10 @@ pub struct Fallback {
     pub after: u32,
     /// No switch was found: from the first chunk on.
     pub at_once: bool,
+    /// While hosts sum, the switch is asked so often.
+    pub retry_ns: u64,
+    /// After so many timeouts without a word of a chunk's host it is asked whether it is there.
+    pub doubt_after: u32,
 }
 
 impl Fallback {
@@ -41,14 +43,15 @@ impl Fallback {
     pub const IF_SILENT: Self = Self {
         after: 3,
         at_once: false,
+        retry_ns: 100_000_000,
+        doubt_after: 2,
     };
 }
 
 /// What a rank needs to sum in the switch's place.
 #[derive(Debug, Clone)]
 pub struct Hosts {
-    /// So many timeouts without a word of the switch are too many.
-    after: u32,
+    config: Fallback,
     everyone: WorkerSet,
     /// New chunks go to hosts.
     pub active: bool,
@@ -69,7 +72,7 @@ impl Hosts {
     /// For a job that one slot's bitmap holds.
     pub fn new(job: &Job, fallback: Fallback) -> Option<Self> {
         (job.workers() <= u16::from(wire::MAX_CHILDREN)).then(|| Self {
-            after: fallback.after,
+            config: fallback,
             everyone: WorkerSet::first(job.workers()),
             active: fallback.at_once,
             heard_ns: 0,
@@ -109,11 +112,11 @@ impl Rank {
         !self.failed && wanted_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(WANTED_NS))
     }
 
-    /// A switch was heard: it is given the chunks that are to come.
-    pub(super) fn heard_switch(&mut self, now_ns: u64) {
+    /// A switch was heard. If it answers what it was asked, it is given the chunks that are to come.
+    pub(super) fn heard_switch(&mut self, now_ns: u64, answers: bool) {
         if let Some(hosts) = &mut self.hosts {
             hosts.heard_ns = now_ns;
-            if hosts.active && hosts.retry_ns != u64::MAX {
+            if answers && hosts.active && hosts.retry_ns != u64::MAX {
                 hosts.active = false;
                 self.counters.returns += 1;
             }
@@ -138,7 +141,7 @@ impl Rank {
         let Some(hosts) = &mut self.hosts else {
             return false;
         };
-        if lane.by_host || lane.silences < hosts.after {
+        if lane.by_host || lane.silences < hosts.config.after {
             return false;
         }
         if !hosts.active && now_ns.saturating_sub(hosts.heard_ns) < patience_ns {
@@ -146,7 +149,7 @@ impl Rank {
         }
         if !hosts.active {
             hosts.active = true;
-            hosts.retry_ns = now_ns.saturating_add(RETRY_NS);
+            hosts.retry_ns = now_ns.saturating_add(hosts.config.retry_ns);
             self.counters.fallbacks += 1;
         }
         for slot in 0..self.lanes.len() {
@@ -168,8 +171,12 @@ impl Rank {
         }
     }
 
-    /// A host does not answer: is it gone?
-    pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize) {
+    /// A chunk has timed out. If its host does not answer, is it gone?
+    pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
+        let config = self.hosts.as_ref().map(|hosts| hosts.config);
+        if config.is_none_or(|config| silences < config.doubt_after) {
+            return;
+        }
         let host = self.host_of(slot);
         let chunk = self.job.chunk(self.lanes[slot].sequence);
         if let Some(peers) = &mut self.peers {
@@ -185,7 +192,7 @@ impl Rank {
         if let Some(hosts) = &mut self.hosts
             && hosts.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
         {
-            hosts.retry_ns = now_ns.saturating_add(RETRY_NS);
+            hosts.retry_ns = now_ns.saturating_add(hosts.config.retry_ns);
             hosts.retries = self.in_flight > 0;
         }
     }

@@ -429,18 +429,13 @@ impl Rank {
         let slot = self.lane_of(chunk);
         match repr.kind {
             Kind::Sum => {
-                // What other ranks have kept has been sent before, and is no answer to a probe.
-                let from_switch =
-                    repr.flags.contains(Flags::PROBE) || !repr.flags.contains(Flags::AGAIN);
-                if from_switch
-                    && repr.flags.contains(Flags::PROBE)
-                    && repr.scale != 0
-                    && self.forgets_switch()
-                {
+                let is_probe = repr.flags.contains(Flags::PROBE);
+                if is_probe && repr.scale != 0 && self.forgets_switch() {
                     return Received::Told;
                 }
-                if from_switch {
-                    self.heard_switch(now_ns);
+                // Other ranks give what they have kept as well, and say that it was sent before.
+                if is_probe || !repr.flags.contains(Flags::AGAIN) {
+                    self.heard_switch(now_ns, is_probe);
                 }
             }
             Kind::Given if self.hosts.is_some() => {}
@@ -685,8 +680,8 @@ impl Rank {
             if self.falls_back(now_ns, slot) {
                 continue;
             }
-            if by_host && silences > 1 {
-                self.doubt_host(now_ns, slot);
+            if by_host {
+                self.doubt_host(now_ns, slot, silences);
             }
             if !by_host && silences > self.config.max_timeouts {
                 silent = Some(silent.map_or(sequence, |other: u64| other.min(sequence)));
