@@ -105,7 +105,7 @@ impl Bed {
     }
 
     #[track_caller]
-    fn until(&self, what: &str, holds: impl Fn() -> bool) {
+    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !holds() {
             assert!(begun.elapsed() < PATIENCE, "{what}: {}", self.list());
@@ -160,6 +160,8 @@ fn send(port: &mut dyn PortIo, frame: &[u8]) {
 struct Frames(Vec<Vec<u8>>);
 
 impl Sink for Frames {
+    fn arrived(&mut self) {}
+
     fn frame(&mut self, frame: &[u8], _: u64) {
         self.0.push(frame.to_vec());
     }
@@ -211,7 +213,7 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
         "{again:?}"
     );
 
-    let admitted = bed.done("admit a --ports 1,2 --window 64 --lease 1h --rate 1gbps --json");
+    let admitted = bed.done("admit a --ports 1,2 --window 64 --lease 3600s --rate 1Gbit/s --json");
     let admitted = admitted.json();
     assert_eq!(
         (&admitted["number"], &admitted["base"]),
@@ -323,7 +325,7 @@ fn leases_run_out_are_kept_and_two_controllers_agree() {
         send(&mut *one, &update(1, 1, 0));
         bed.listed("short")["frames"]["lapsed"].as_u64() > Some(0)
     });
-    let other = bed.done("admit other --ports 1,3 --tenant lab --window 64 --lease 1h --json");
+    let other = bed.done("admit other --ports 1,3 --tenant lab --window 64 --lease 3600s --json");
     assert_eq!(other.json()["base"], 0);
     let moved = bed.refused("setup --tenant home=128 --tenant lab=64");
     assert!(

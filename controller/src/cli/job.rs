@@ -49,7 +49,7 @@ pub struct Setup {
     /// A host and the port that it is behind, such as 1=02:00:00:00:00:01; once for each
     #[arg(long = "host", value_name = "PORT=MAC", value_parser = host)]
     pub hosts: Vec<Host>,
-    /// Who has slots that are nobody else's, such as lab=256 or lab=256,rate=1gbps,jobs=4; once for each, in the place of all
+    /// Who has slots that are nobody else's, such as lab=256 or lab=256,rate=1Gbit/s,jobs=4; once for each, in the place of all
     /// there were
     #[arg(long = "tenant", value_name = "NAME=SLOTS[,rate=RATE][,jobs=N]", value_parser = tenant)]
     pub tenants: Vec<admission::Tenant>,
@@ -76,7 +76,7 @@ pub struct Admit {
     #[arg(long, value_name = "SLOTS", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS)))]
     pub window: u32,
-    /// What all its frames together may be, such as 100mbps; what is more is dropped
+    /// What all its frames together may be, such as 100Mbit/s; what is more is dropped
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<u64>,
     /// In whose slots
@@ -97,7 +97,7 @@ pub struct Admit {
 #[derive(Debug, Args)]
 pub struct Lease {
     /// How long the job may send, from now on, unless it is renewed
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::duration)]
     pub lease: Duration,
     /// The job may send until it is released
     #[arg(long, conflicts_with = "lease")]

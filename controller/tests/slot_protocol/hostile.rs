@@ -1,7 +1,7 @@
 //! A job that forges: whatever it sends, nobody else's cells change, its frames reach nobody else's ranks in another's name,
 //! and what it tried is counted by job and port.
 
-use aggregation::{ChunkId, Job, JobConfig, JobId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use cluster::drawn::mix;
 use controller::jobs::entries::{self, Summed};
 use host_agent::frames::{Endpoint, Mac, build, group, sum};
@@ -353,7 +353,7 @@ fn nobody_is_deceived_and_what_was_tried_is_counted_by_job_and_port() {
             assert_eq!(ports, [30, 31, u64::from(OUTSIDE)], "{arch:?}");
             assert_eq!(
                 ports.into_iter().map(by_port).sum::<u64>(),
-                tried.iter().sum()
+                tried.iter().sum::<u64>()
             );
             complete(&mut p4, arch);
         }
