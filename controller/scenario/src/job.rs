@@ -194,7 +194,7 @@ fn job(
         tree: tree(sink, raw, declared, &on)?,
         window: declared.window.value,
         base,
-        rate: declared.rate.clone(),
+        rate: declared.rate,
         span: declared.name.span,
     })
 }

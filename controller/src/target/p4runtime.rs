@@ -76,7 +76,10 @@ impl P4Runtime {
             Ok(_) => Ok(target),
             // It can be given one.
             Err(ClientError::NoPipeline { .. }) => Ok(target),
-            Err(ClientError::Rpc { code, .. }) if code == Code::FailedPrecondition => Ok(target),
+            Err(ClientError::Rpc {
+                code: Code::FailedPrecondition,
+                ..
+            }) => Ok(target),
             Err(source) => Err(failure(name, source)),
         }
     }
