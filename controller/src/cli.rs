@@ -1,5 +1,6 @@
 //! The command line: arguments, and nothing else.
 
+#[cfg(feature = "testbed")]
 pub mod job;
 
 use bmv2::cache::Cache;
@@ -42,6 +43,7 @@ pub enum Command {
     Replay(Replay),
     /// Carry a scenario out on switches that are running already, and tell what fired
     Control(Control),
+    #[cfg(feature = "testbed")]
     /// Admit jobs whose values a switch sums that runs already, and take back what they have
     #[command(subcommand)]
     Job(job::Job),

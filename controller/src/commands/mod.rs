@@ -6,6 +6,7 @@ pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
 mod fmt;
+#[cfg(feature = "testbed")]
 pub mod job;
 pub mod p4;
 pub mod pages;
