@@ -1,5 +1,8 @@
 //! The command line: arguments, and nothing else.
 
+#[cfg(feature = "testbed")]
+pub mod job;
+
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -40,6 +43,10 @@ pub enum Command {
     Replay(Replay),
     /// Carry a scenario out on switches that are running already, and tell what fired
     Control(Control),
+    #[cfg(feature = "testbed")]
+    /// Admit jobs whose values a switch sums that runs already, and take back what they have
+    #[command(subcommand)]
+    Job(job::Job),
     /// Check scenario files, alone and against each other; touches no network
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network

@@ -4,6 +4,7 @@
 //! networks, runs scenarios in them and proves what their faults did.
 
 pub mod experiment;
+pub mod jobs;
 pub mod target;
 
 #[cfg(feature = "testbed")]

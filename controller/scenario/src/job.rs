@@ -15,6 +15,18 @@ pub const MAX_CHILDREN: usize = 64;
 /// Jobs of one switch (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
 
+/// The least rate that a job can be held to, in bits a second.
+pub const MIN_RATE_BPS: u64 = 1000;
+/// Of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
+const FRAME_BYTES: u64 = 1090;
+
+/// The bytes that a job held to a rate may send at once, where so many children of a switch have such a window: two windows of
+/// each, so that nothing is lost of what ranks have under way when they begin.
+#[must_use]
+pub fn burst_bytes(window: u32, children: usize) -> u64 {
+    2 * u64::from(window) * children as u64 * FRAME_BYTES
+}
+
 /// A job: ranks that give values, and the switches that sum them and send all of them the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -30,6 +42,8 @@ pub struct Job {
     pub window: u32,
     /// The first of its slots among each switch's.
     pub base: u32,
+    /// What the frames that come to a switch of its tree may be together, in bits a second.
+    pub rate: Option<Spanned<u64>>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -128,6 +142,7 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         }],
         window: training.window,
         base: 0,
+        rate: None,
         span,
     })
 }
@@ -179,6 +194,7 @@ fn job(
         tree: tree(sink, raw, declared, &on)?,
         window: declared.window.value,
         base,
+        rate: declared.rate,
         span: declared.name.span,
     })
 }

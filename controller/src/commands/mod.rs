@@ -6,6 +6,8 @@ pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
 mod fmt;
+#[cfg(feature = "testbed")]
+pub mod job;
 pub mod p4;
 pub mod pages;
 pub mod plan;

@@ -4,6 +4,7 @@
 
 mod agreement;
 mod all_reduce;
+mod hostile;
 mod measure;
 mod mutants;
 mod p4_switch;

@@ -74,8 +74,16 @@ pub type Patch = (&'static str, &'static str, &'static str);
 
 /// Compiles a program of p4src with these changes.
 pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
-    let options = parser_gen::Options::aggregating(true);
-    let generated = generate(&Library::builtin(), &[], &options).expect("generates");
+    compile_with(arch, &parser_gen::Options::aggregating(true), patches)
+}
+
+/// The same of one that may do more.
+pub fn compile_with(
+    arch: Arch,
+    options: &parser_gen::Options,
+    patches: &[Patch],
+) -> Arc<p4lang::ir::Program> {
+    let generated = generate(&Library::builtin(), &[], options).expect("generates");
     let mut files = p4lang::Files::new();
     let mut changed = 0;
     for (path, mut text) in program(arch, &generated) {

@@ -50,6 +50,8 @@ pub struct Options {
     pub wire: bool,
     /// Packets wait for others: a header says for how many.
     pub waits: bool,
+    /// Before frames are summed it is asked who may speak for their job, until when, and how much. Tofino has no text of it.
+    pub guards_jobs: bool,
 }
 
 impl Options {
@@ -60,6 +62,7 @@ impl Options {
             aggregate: aggregate.then(FrameValues::default),
             wire: false,
             waits: false,
+            guards_jobs: false,
         }
     }
 }

@@ -27,8 +27,9 @@ use parser_gen::EngineSpec;
 use serde::Serialize;
 
 use crate::blast_radius::{self, Reach};
-use crate::diagnostic::{Code, Diagnostics, Sink};
+use crate::diagnostic::{Code, Diagnostics, Sink, Spanned};
 use crate::disruption;
+use crate::job::Job;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::{names, units};
@@ -254,6 +255,7 @@ fn switch_plan(
     if sums {
         cut::check(sink, scenario, name, &units, target);
         check_children(sink, scenario, name, target);
+        check_rates(sink, scenario, name, target);
     }
     let values = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
@@ -278,6 +280,7 @@ fn switch_plan(
         triggers,
         engine,
         aggregates,
+        guards_jobs: rated(scenario, name).next().is_some(),
         wire: scenario.topology.wire,
         before_sum,
         entries,
@@ -299,6 +302,33 @@ fn check_children(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target
             sink.error(Code::Capacity, job.span, message)
                 .hint("name switches below it in `on`, the topmost first");
         }
+    }
+}
+
+/// The jobs that a switch sums, and holds to a rate.
+fn rated<'s>(
+    scenario: &'s Scenario,
+    switch: &str,
+) -> impl Iterator<Item = (&'s Job, &'s Spanned<u64>)> {
+    let here = scenario
+        .jobs
+        .iter()
+        .filter(move |job| job.on(switch).is_some());
+    here.filter_map(|job| Some((job, job.rate.as_ref()?)))
+}
+
+/// Refuses rates where nothing measures them before the sum.
+fn check_rates(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
+    if target.guards_jobs {
+        return;
+    }
+    for (job, rate) in rated(scenario, switch) {
+        let message = format!(
+            "this target cannot hold job `{}` to a rate: it has no meter before its sums",
+            job.name
+        );
+        sink.error(Code::Capacity, rate.span, message)
+            .hint("the embedded switch and simple_switch_grpc can; or shape the ranks' links: `rate` of a link");
     }
 }
 

@@ -31,6 +31,9 @@ pub struct TargetModel {
     pub frame_values: FrameValues,
     /// So many children a switch can sum: the bits of its bitmap.
     pub sum_children: usize,
+    /// Whether its program asks before a sum who may speak for a job, and how much: Tofino has no stage left for it, and the
+    /// Thrift of `psa_switch` is not spoken to of meters.
+    pub guards_jobs: bool,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
     /// Whether checksums over what changes can be mended.
@@ -79,6 +82,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
+        guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -106,6 +110,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
+        guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -123,6 +128,7 @@ impl TargetModel {
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
+        guards_jobs: false,
         truncates: None,
         tells_time: true,
         ..TargetModel::SIMPLE_SWITCH_GRPC
@@ -147,6 +153,7 @@ impl TargetModel {
         frame_values: FrameValues::V32,
         // A word of a stateful ALU.
         sum_children: 32,
+        guards_jobs: false,
         compares_deadlines: false,
         mends_checksums: false,
         frame_values_beside_faults: None,

@@ -1,9 +1,10 @@
 //! `jobs`: whose values a switch sums.
 
 use super::reader;
-use super::shape::{Object, Shape, may, needed};
+use super::shape::{Object, RATE, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::{MAX_JOBS, MAX_RANKS, SLOTS};
+use crate::job::{MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS};
+use crate::units::{Dimension, show_rate};
 use crate::yaml::{Entry, Node};
 
 const WINDOW: u32 = 256;
@@ -22,6 +23,11 @@ pub(super) static JOB: Object = Object {
             Shape::Integer(1, SLOTS as u64),
             "chunks that a rank may have under way, a power of two; 256",
         ),
+        may(
+            "rate",
+            RATE,
+            "what all frames of its ranks together may be; what is more is dropped",
+        ),
     ],
 };
 
@@ -32,6 +38,7 @@ pub(crate) struct RawJob {
     pub ranks: Vec<Spanned<String>>,
     pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
+    pub rate: Option<Spanned<u64>>,
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
@@ -68,6 +75,19 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         }
         None => Spanned::new(WINDOW, entry.key_span),
     };
+    let rate = match fields.get("rate") {
+        Some(node) => {
+            let rate = reader::quantity(sink, node, "`rate`", Dimension::Rate)?;
+            if rate.value < MIN_RATE_BPS {
+                let least = show_rate(MIN_RATE_BPS);
+                let message = format!("`rate` is at least {least}: less lets no frame pass");
+                sink.error(Code::OutOfRange, node.span, message);
+                return None;
+            }
+            Some(rate)
+        }
+        None => None,
+    };
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -85,5 +105,6 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         ranks,
         on,
         window,
+        rate,
     })
 }
