@@ -17,7 +17,7 @@ def join(store, job, interface, seed):
 
     def found():
         gone_after = _settings.gone_after()
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"])
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"])
         where = f"{rank.address} {rank.open()}" if number == 0 else rank.address
         return (rank, gone_after), where
 

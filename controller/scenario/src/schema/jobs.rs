@@ -1,5 +1,7 @@
 //! `jobs`: whose values a switch sums.
 
+use parser_gen::FrameValues;
+
 use super::reader;
 use super::shape::{Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
@@ -22,6 +24,11 @@ pub(super) static JOB: Object = Object {
             Shape::Integer(1, SLOTS as u64),
             "chunks that a rank may have under way, a power of two; 256",
         ),
+        may(
+            "values",
+            Shape::Integer(32, 2048),
+            "of a frame: 32, 64, 256 or 2048; as many as the links' MTU has room for, at least 64",
+        ),
     ],
 };
 
@@ -32,6 +39,7 @@ pub(crate) struct RawJob {
     pub ranks: Vec<Spanned<String>>,
     pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
+    pub values: Option<Spanned<FrameValues>>,
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
@@ -68,6 +76,10 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         }
         None => Spanned::new(WINDOW, entry.key_span),
     };
+    let values = match fields.get("values") {
+        Some(node) => Some(Spanned::new(frame_values(sink, node)?, node.span)),
+        None => None,
+    };
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -85,5 +97,17 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         ranks,
         on,
         window,
+        values,
     })
+}
+
+fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
+    let said = reader::integer(sink, node, "`values`", 32..=2048)?;
+    let mut all = FrameValues::ALL.into_iter();
+    let found = all.find(|values| u64::from(values.count()) == said);
+    if found.is_none() {
+        let message = "`values` is 32, 64, 256 or 2048";
+        sink.error(Code::OutOfRange, node.span, message);
+    }
+    found
 }
