@@ -135,7 +135,9 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
         .collect();
     let silent = jobs.iter().zip(&narrowest);
     let silent = silent.filter(|(job, _)| job.values_span.is_none());
-    let mtu = silent.filter_map(|(_, link)| Some(link.as_ref()?.mtu)).min();
+    let mtu = silent
+        .filter_map(|(_, link)| Some(link.as_ref()?.mtu))
+        .min();
     let most = mtu.map_or(FrameValues::default(), largest_within);
     for (job, narrowest) in jobs.iter_mut().zip(narrowest) {
         let Some(span) = job.values_span else {
@@ -150,8 +152,10 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
                 job.values.count(),
                 link.mtu
             );
-            sink.error(Code::Capacity, span, message)
-                .hint(format!("`mtu: 9000` there, or `values: {}` here", largest_within(link.mtu).count()));
+            sink.error(Code::Capacity, span, message).hint(format!(
+                "`mtu: 9000` there, or `values: {}` here",
+                largest_within(link.mtu).count()
+            ));
         }
     }
     for (index, job) in jobs.iter().enumerate() {
@@ -167,8 +171,12 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
                 other.values.count(),
                 job.values.count()
             );
-            sink.error(Code::Contradiction, job.values_span.unwrap_or(job.span), message)
-                .hint("say the same `values` of both");
+            sink.error(
+                Code::Contradiction,
+                job.values_span.unwrap_or(job.span),
+                message,
+            )
+            .hint("say the same `values` of both");
         }
     }
 }
@@ -192,7 +200,9 @@ fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
         let way = topology.way_up(rank, job.top()).unwrap_or_default();
         let nodes = std::iter::once(rank.as_str()).chain(way);
         let nodes: Vec<&str> = nodes.collect();
-        let pairs = nodes.windows(2).filter_map(|pair| topology.link(pair[0], pair[1]));
+        let pairs = nodes
+            .windows(2)
+            .filter_map(|pair| topology.link(pair[0], pair[1]));
         pairs.collect::<Vec<&'t Link>>()
     });
     links.min_by_key(|link| link.mtu)
@@ -265,7 +275,11 @@ fn job(
         tree: tree(sink, raw, declared, &on)?,
         window: declared.window.value,
         base,
-        values: declared.values.as_ref().map(|v| v.value).unwrap_or_default(),
+        values: declared
+            .values
+            .as_ref()
+            .map(|v| v.value)
+            .unwrap_or_default(),
         values_span: declared.values.as_ref().map(|v| v.span),
         span: declared.name.span,
     })

@@ -79,11 +79,7 @@ pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
 }
 
 /// The same of one that sums frames of so many values.
-pub fn compile_of(
-    arch: Arch,
-    values: FrameValues,
-    patches: &[Patch],
-) -> Arc<p4lang::ir::Program> {
+pub fn compile_of(arch: Arch, values: FrameValues, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
     let options = parser_gen::Options {
         aggregate: Some(values),
         ..Default::default()

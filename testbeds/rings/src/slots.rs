@@ -352,7 +352,10 @@ mod tests {
         let sizes = [590, 1514, 9014, 9230, 65_549].map(SlotSize::of_frames);
         assert_eq!(sizes.map(SlotSize::bytes), [1600, 1600, 9152, 9408, 9408]);
         assert_eq!(sizes.map(SlotSize::per_block), [40, 40, 7, 6, 6]);
-        for (size, frame) in sizes.into_iter().zip([598, 1522, 9022, MAX_FRAME, MAX_FRAME]) {
+        for (size, frame) in sizes
+            .into_iter()
+            .zip([598, 1522, 9022, MAX_FRAME, MAX_FRAME])
+        {
             assert!(frame <= size.send_room() && USUAL_FRAME + frame <= size.bytes());
         }
     }

@@ -81,7 +81,11 @@ pub fn run() -> Result<Vec<Row>> {
 }
 
 fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> {
-    let Size { slots, round: chunks, .. } = size;
+    let Size {
+        slots,
+        round: chunks,
+        ..
+    } = size;
     let mut switch = program(size)?;
     let mut numbers = Numbers(2);
     let mut frames: Vec<(u32, Vec<u8>)> = (0..chunks * WORKERS)
@@ -135,22 +139,18 @@ fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
     let (cells, chunks) = (2 * size.slots as usize, size.round);
     let mut rows = vec![0u32; cells * size.values()];
     let mut at = 0usize;
-    median_ns(
-        3 * cells / chunks as usize,
-        frames.len() as u64,
-        || {
-            for (n, (_, frame)) in (0..).zip(frames) {
-                let row = (at + order.packet(n, chunks).1 as usize) % cells * size.values();
-                let values = frame[HEADERS..].chunks_exact(4);
-                for (sum, value) in rows[row..row + size.values()].iter_mut().zip(values) {
-                    *sum = sum
-                        .wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
-                }
+    median_ns(3 * cells / chunks as usize, frames.len() as u64, || {
+        for (n, (_, frame)) in (0..).zip(frames) {
+            let row = (at + order.packet(n, chunks).1 as usize) % cells * size.values();
+            let values = frame[HEADERS..].chunks_exact(4);
+            for (sum, value) in rows[row..row + size.values()].iter_mut().zip(values) {
+                *sum =
+                    sum.wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
             }
-            at += chunks as usize;
-            std::hint::black_box(&rows);
-        },
-    )
+        }
+        at += chunks as usize;
+        std::hint::black_box(&rows);
+    })
 }
 
 fn program(Size { values, slots, .. }: Size) -> Result<Switch> {

@@ -49,10 +49,7 @@ fn frames_have_as_many_values_as_links_have_room_for() {
 #[test]
 fn targets_that_sum_fewer_refuse_what_is_counted_on() {
     let (silent, said) = (star(9000, ""), star(9000, ", values: 2048"));
-    assert_eq!(
-        planned(&silent, &TargetModel::TOFINO),
-        Ok(FrameValues::V32)
-    );
+    assert_eq!(planned(&silent, &TargetModel::TOFINO), Ok(FrameValues::V32));
     assert_eq!(
         planned(&silent, &TargetModel::TOFINO2),
         Ok(FrameValues::V64)
@@ -64,7 +61,8 @@ fn targets_that_sum_fewer_refuse_what_is_counted_on() {
         (TargetModel::PSA_SWITCH, 256),
     ] {
         let refused = planned(&said, &target).unwrap_err();
-        let told = format!("frames of 2048 values for job `sums`, and this target sums at most {most}");
+        let told =
+            format!("frames of 2048 values for job `sums`, and this target sums at most {most}");
         assert!(refused.contains(&told), "{refused}");
     }
     // Ranks are told a number here, and it would be another one.
