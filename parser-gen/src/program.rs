@@ -46,6 +46,7 @@ const COMMON: &[(&str, &str)] = p4src![
     "common/values32.p4",
     "common/values64.p4",
     "common/values256.p4",
+    "common/values2048.p4",
     "common/aggregate.p4",
     "common/job_guard.p4",
     "common/forward.p4",

@@ -119,9 +119,9 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all.
+    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, place = None))]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256))]
     fn new(
         interface: String,
         job: u16,
@@ -129,6 +129,7 @@ impl Rank {
         ranks: u16,
         window: u32,
         place: Option<(u16, u8, u8)>,
+        values: u16,
     ) -> PyResult<Rank> {
         if rank >= ranks {
             return Err(wrong(format!(
@@ -139,7 +140,7 @@ impl Rank {
             job: JobId(job),
             workers: ranks,
             window,
-            values_per_packet: wire::VALUES_PER_PACKET as u16,
+            values_per_packet: values,
             values_per_round: 0,
             first_chunk: ChunkId(0),
         };

@@ -21,7 +21,7 @@ def join(store, job, interface, seed):
 
     def found():
         gone_after, falls_back = _settings.gone_after(), _settings.falls_back()
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"])
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"])
         where = f"{rank.address} {_opened(rank, falls_back and ranks <= _MOST_HOSTS)}" if number == 0 else rank.address
         return (rank, gone_after, falls_back), where
 

@@ -17,15 +17,17 @@ def job():
     """The job of this host; None if there is none."""
     names = ("WEIR_JOB", "WEIR_RANK", "WEIR_RANKS", "WEIR_WINDOW")
     values = [os.environ.get(name) for name in names]
-    place = os.environ.get("WEIR_PLACE")
+    # Those that are newer than the others have a value for who does not say them.
+    place, count = os.environ.get("WEIR_PLACE"), os.environ.get("WEIR_VALUES", "256")
     if all(value is None for value in values):
         return None
     try:
         of_job = dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
         of_job["place"] = tuple(map(int, place.split("/"))) if place else None
+        of_job["values"] = int(count)
         return of_job
     except (TypeError, ValueError):
-        told = ", ".join(f"{name}={value}" for name, value in zip(names, values))
+        told = ", ".join(f"{name}={value}" for name, value in zip((*names, "WEIR_VALUES"), (*values, count)))
         raise RuntimeError(f"weir: the environment names no job: {told}") from None
 
 

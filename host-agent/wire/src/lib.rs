@@ -50,10 +50,10 @@ pub const HEADER_LEN: usize = 24;
 /// Bytes of one value.
 pub const VALUE_LEN: usize = 4;
 
-/// Values in a packet of the shipped P4 programs. A job on software alone may choose another number.
+/// Values in a packet, where a job says no other number: the P4 programs sum 32, 64, 256 or 2,048.
 pub const VALUES_PER_PACKET: usize = 256;
 
-/// Bytes of a full packet of the shipped P4 programs, from the aggregation header on.
+/// Bytes of a full packet of so many values, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
 
 /// Workers, or switches below, that one switch sums: they fit the contributor bitmap.

@@ -68,7 +68,7 @@ impl Options {
 }
 
 /// How many values an aggregation frame has that is summed; frames of another size are malformed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u16")]
 pub enum FrameValues {
     /// As many as one pass of a Tofino sums.
@@ -78,6 +78,8 @@ pub enum FrameValues {
     /// As many as a frame of 1,500 bytes has room for, as a power of two.
     #[default]
     V256,
+    /// As many as a frame of 9,000 bytes has room for, as a power of two.
+    V2048,
 }
 
 impl From<FrameValues> for u16 {
@@ -87,6 +89,14 @@ impl From<FrameValues> for u16 {
 }
 
 impl FrameValues {
+    /// All, from the smallest on.
+    pub const ALL: [FrameValues; 4] = [
+        FrameValues::V32,
+        FrameValues::V64,
+        FrameValues::V256,
+        FrameValues::V2048,
+    ];
+
     /// The number.
     #[must_use]
     pub fn count(self) -> u16 {
@@ -94,6 +104,7 @@ impl FrameValues {
             FrameValues::V32 => 32,
             FrameValues::V64 => 64,
             FrameValues::V256 => 256,
+            FrameValues::V2048 => 2048,
         }
     }
 

@@ -23,7 +23,7 @@ mod wait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parser_gen::EngineSpec;
+use parser_gen::{EngineSpec, FrameValues};
 use serde::Serialize;
 
 use crate::blast_radius::{self, Reach};
@@ -257,13 +257,13 @@ fn switch_plan(
         check_children(sink, scenario, name, target);
         check_rates(sink, scenario, name, target);
     }
-    let values = match units.is_empty() && triggers.is_empty() {
+    let most = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
         false => target
             .frame_values_beside_faults
             .unwrap_or(target.frame_values),
     };
-    let aggregates = sums.then_some(values);
+    let aggregates = frame_values(sink, scenario, name, most, target);
     let engine = EngineSpec {
         early: before_sum.as_ref().map(|before| before.early),
         triggers: triggered::specs(scenario, &triggers, &units, &entries),
@@ -288,6 +288,30 @@ fn switch_plan(
         sessions,
         resources: Resources::default(),
     }
+}
+
+/// How many values the frames have that a switch sums, if it does: what its jobs say, of which a chip takes no more than `most`.
+/// Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
+fn frame_values(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    most: FrameValues,
+    target: &TargetModel,
+) -> Option<FrameValues> {
+    let mut jobs = scenario.jobs.iter();
+    let job = jobs.find(|job| job.on(switch).is_some())?;
+    if job.values > most && (job.values_span.is_some() || target.runs_hosts) {
+        let message = format!(
+            "switch `{switch}` sums frames of {} values for job `{}`, and this target sums at most {}",
+            job.values.count(),
+            job.name,
+            most.count()
+        );
+        sink.error(Code::Capacity, job.values_span.unwrap_or(job.span), message)
+            .hint(format!("`values: {}`", most.count()));
+    }
+    Some(job.values.min(most))
 }
 
 /// Refuses more children than the target's bitmaps have bits.

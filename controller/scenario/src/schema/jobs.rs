@@ -1,5 +1,7 @@
 //! `jobs`: whose values a switch sums.
 
+use parser_gen::FrameValues;
+
 use super::reader;
 use super::shape::{Object, RATE, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
@@ -28,6 +30,11 @@ pub(super) static JOB: Object = Object {
             RATE,
             "what all frames of its ranks together may be; what is more is dropped",
         ),
+        may(
+            "values",
+            Shape::Integer(32, 2048),
+            "of a frame: 32, 64, 256 or 2048; as many as the links' MTU has room for, at least 64",
+        ),
     ],
 };
 
@@ -39,6 +46,7 @@ pub(crate) struct RawJob {
     pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
     pub rate: Option<Spanned<u64>>,
+    pub values: Option<Spanned<FrameValues>>,
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
@@ -88,6 +96,10 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         }
         None => None,
     };
+    let values = match fields.get("values") {
+        Some(node) => Some(Spanned::new(frame_values(sink, node)?, node.span)),
+        None => None,
+    };
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -106,5 +118,17 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         on,
         window,
         rate,
+        values,
     })
+}
+
+fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
+    let said = reader::integer(sink, node, "`values`", 32..=2048)?;
+    let mut all = FrameValues::ALL.into_iter();
+    let found = all.find(|values| u64::from(values.count()) == said);
+    if found.is_none() {
+        let message = "`values` is 32, 64, 256 or 2048";
+        sink.error(Code::OutOfRange, node.span, message);
+    }
+    found
 }
