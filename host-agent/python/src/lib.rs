@@ -12,6 +12,7 @@ use aggregation::rank::{Reduction, Rounding, Setup, Values, bf16, f16};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
+use host_agent::metrics::{Address, Exporter};
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
@@ -34,6 +35,8 @@ struct Member {
     io: Io,
     /// Why not by rings.
     refused: Option<String>,
+    /// Shows what it counts.
+    exporter: Option<Exporter>,
 }
 
 /// Sums that are to come.
@@ -103,6 +106,22 @@ struct Rank {
     me: Endpoint,
     job: JobConfig,
     setup: Setup,
+}
+
+impl Rank {
+    /// Shows a member of this rank at an address.
+    fn show(&self, member: &collective::Member, io: Io, address: &Address) -> PyResult<Exporter> {
+        let (observer, interface) = (member.observer(), self.interface.clone());
+        let show = move || {
+            let mut status = observer.status();
+            status.interface = Some(interface.clone());
+            status.io = Some(io.to_string());
+            status
+        };
+        Exporter::start(address, show).map_err(|error| {
+            PyOSError::new_err(format!("cannot show metrics at {address}: {error}"))
+        })
+    }
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -177,7 +196,8 @@ impl Rank {
 
     /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
     /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto"))]
+    /// What the rank counts, and what it waits for, is shown at the address `metrics`.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", metrics = None))]
     fn join(
         &self,
         first_chunk: u32,
@@ -185,6 +205,7 @@ impl Rank {
         gone_after: f64,
         stochastic: Option<u64>,
         io: &str,
+        metrics: Option<&str>,
     ) -> PyResult<Member> {
         let ranks = self.job.workers;
         if peers.len() != usize::from(ranks) {
@@ -207,12 +228,17 @@ impl Rank {
             peers: peers.map_err(wrong)?,
         };
         let io: Io = io.parse().map_err(PyValueError::new_err)?;
+        let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
         let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+        let io = frames.io();
+        let member = collective::Member::start(config, frames)?;
+        let exporter = metrics.map(|address| self.show(&member, io, &address));
         Ok(Member {
-            io: frames.io(),
+            io,
+            exporter: exporter.transpose()?,
             refused: refused.map(|error| error.to_string()),
             spare: Arc::default(),
-            member: collective::Member::start(config, frames)?,
+            member,
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
@@ -267,6 +293,13 @@ impl Member {
     #[getter]
     fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
+    }
+
+    /// Where it shows what it counts.
+    #[getter]
+    fn metrics(&self) -> Option<String> {
+        let exporter = self.exporter.as_ref();
+        exporter.map(|exporter| exporter.address().to_string())
     }
 
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent

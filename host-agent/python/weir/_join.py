@@ -25,7 +25,8 @@ def join(store, job, interface, seed):
         first = int(told[0].split()[1])
         peers = [where.split()[0] for where in told]
         io = os.environ.get("WEIR_IO", "auto")
-        return rank.join(first, peers, gone_after, stochastic=seed, io=io), "yes"
+        metrics = os.environ.get("WEIR_METRICS") or None
+        return rank.join(first, peers, gone_after, stochastic=seed, io=io, metrics=metrics), "yes"
 
     (rank, gone_after), told = _together(store, "at", number, ranks, found)
     # From here on a rank whose host says that nobody listens there is gone.

@@ -7,6 +7,7 @@
 mod args;
 mod report;
 mod server;
+mod watch;
 mod worker;
 
 use std::io::{self, Write};

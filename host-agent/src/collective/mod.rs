@@ -4,6 +4,7 @@
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
 mod driver;
+mod observer;
 mod opening;
 
 use std::io;
@@ -20,8 +21,11 @@ use aggregation::rank::{
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
+use crate::metrics::Board;
 use driver::Driver;
+use observer::Seen;
 
+pub use observer::Observer;
 pub use opening::open_job;
 
 /// What a member needs to know.
@@ -114,7 +118,11 @@ impl Pending {
 
 /// What the thread tells of itself.
 #[derive(Debug, Default)]
-struct Shared(Mutex<State>);
+struct Shared {
+    state: Mutex<State>,
+    /// For those who look at it from outside.
+    board: Board<Seen>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -125,7 +133,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,6 +146,8 @@ struct Command {
 /// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
 #[derive(Debug)]
 pub struct Member {
+    setup: Setup,
+    me: Endpoint,
     commands: Option<Sender<Command>>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -150,7 +160,7 @@ impl Member {
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
     ) -> io::Result<Member> {
-        let rank = config.setup.rank;
+        let (setup, me) = (config.setup, config.me);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -162,8 +172,10 @@ impl Member {
             Arc::clone(&wake),
             Arc::clone(&shared),
         );
-        let thread = std::thread::Builder::new().name(format!("weir rank {}", rank.0));
+        let thread = std::thread::Builder::new().name(format!("weir rank {}", setup.rank.0));
         Ok(Member {
+            setup,
+            me,
             commands: Some(commands),
             wake,
             shared,
@@ -202,6 +214,16 @@ impl Member {
     pub fn counters(&self) -> (RankCounters, u64) {
         let state = self.shared.lock();
         (state.counters, state.foreign)
+    }
+
+    /// One who looks at this member from another thread, also when it is gone.
+    pub fn observer(&self) -> Observer {
+        Observer::new(
+            self.setup,
+            self.me,
+            Arc::clone(&self.shared),
+            Arc::clone(&self.wake),
+        )
     }
 }
 
