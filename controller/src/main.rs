@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "testbed")]
         Command::Keeper => commands::between::keeper(),
         Command::Control(args) => commands::control::main(&args),
+        Command::Doctor(args) => commands::doctor::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),
         #[cfg(feature = "testbed")]

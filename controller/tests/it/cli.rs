@@ -10,7 +10,7 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "schema",
     "replay",
     "",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 20] = [
     "run",
     "between",
     "control",
+    "doctor",
     "validate",
     "plan",
     "switch",

@@ -213,6 +213,11 @@ def counters():
     return dict(_joined[0].counters()) if _joined else {}
 
 
+def metrics():
+    """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
+    return _joined[0].metrics if _joined else None
+
+
 def error_bound():
     """What no value that the switch has summed for this process is off by more than. A work of its own has its own:
     ``work.error_bound``, once it was waited for."""

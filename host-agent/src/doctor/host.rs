@@ -42,7 +42,11 @@ impl FromStr for Peer {
         if let Ok(ip) = text.parse() {
             return Ok(Peer { ip, mac: None });
         }
-        let told = || format!("`{text}` is neither IPv4 nor MAC/IPv4: 10.0.0.2 is, and 02:00:00:00:00:02/10.0.0.2");
+        let told = || {
+            format!(
+                "`{text}` is neither IPv4 nor MAC/IPv4: 10.0.0.2 is, and 02:00:00:00:00:02/10.0.0.2"
+            )
+        };
         let Endpoint { mac, ip } = text.parse().map_err(|_| told())?;
         let mac = Some(mac);
         Ok(Peer { ip, mac })
@@ -129,7 +133,10 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
                 "its MTU is {mtu}, and a frame with {} values takes {needed} bytes",
                 wanted.values
             );
-            let hint = format!("ip link set {name} mtu {}, and the switch's port as much", needed.max(1500));
+            let hint = format!(
+                "ip link set {name} mtu {}, and the switch's port as much",
+                needed.max(1500)
+            );
             found.push(Finding::wrong(about, text).hint(hint));
         }
         Some(mtu) => {
@@ -193,14 +200,18 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
             let text = format!("the route to {ip} goes through {gateway}: {within}");
             found.push(Finding::wrong(about, text));
         }
-        Some(_) => found.push(Finding::fine(about, format!("the route to {ip} leaves by it"))),
+        Some(_) => found.push(Finding::fine(
+            about,
+            format!("the route to {ip} leaves by it"),
+        )),
     }
     let known = facts.neighbours.iter();
     let known = known.filter(|known| known.ip == ip && known.interface == *name);
     for neighbour in known {
         match (neighbour.mac, mac) {
             (None, _) => {
-                let text = format!("{ip} does not answer: nobody says what its Ethernet address is");
+                let text =
+                    format!("{ip} does not answer: nobody says what its Ethernet address is");
                 let hint = "is that host up, and does the switch forward between the two?";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
@@ -225,7 +236,9 @@ fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             Some(process) => format!("process {process}, {}", holder.name),
             None => format!("a process of {} user", "another"),
         };
-        let is_rank = holder.process.is_some_and(|process| wanted.ranks.contains(&process));
+        let is_rank = holder
+            .process
+            .is_some_and(|process| wanted.ranks.contains(&process));
         if is_rank || holder.hears_frames {
             return Finding::fine(&about, format!("a rank is at work: {who}"));
         }
@@ -233,7 +246,8 @@ fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             let text = format!("{who} has it: a rank, or not");
             return Finding::note(&about, text).hint("look as root");
         }
-        let text = format!("{who} has it, and is no rank: what it sends from there is taken for a job's");
+        let text =
+            format!("{who} has it, and is no rank: what it sends from there is taken for a job's");
         Finding::wrong(&about, text).hint("end it, or give it another port")
     });
     each.collect()

@@ -29,7 +29,11 @@ pub fn holders(port: u16) -> Vec<Holder> {
         .collect();
     let mut holders = Vec::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(number) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let Some(number) = process
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
             continue;
         };
         let own = open_sockets(number);
