@@ -35,7 +35,8 @@ impl Cells {
     pub fn of<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = Cell> + 'a {
         let first = 2 * job.base as usize;
         let last = first + 2 * job.window as usize;
-        (first..last).filter_map(|index| self.at(job, index))
+        // A job may have been told of more than there are.
+        (first..last.min(self.owners.len())).filter_map(|index| self.at(job, index))
     }
 
     /// That of a chunk, whoever owns it.

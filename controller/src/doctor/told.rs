@@ -55,8 +55,8 @@ impl Job {
     /// The cell of a chunk.
     pub fn cell(&self, chunk: u32) -> usize {
         let slot = chunk & self.window.wrapping_sub(1);
-        let version = u32::from(chunk & self.window != 0);
-        (2 * (self.base + slot) + version) as usize
+        let version = usize::from(chunk & self.window != 0);
+        2 * (self.base as usize + slot as usize) + version
     }
 }
 

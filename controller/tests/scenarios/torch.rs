@@ -82,3 +82,10 @@ fn a_rank_that_dies_is_named() {
 fn a_job_is_begun_once_more() {
     all_are_right("torch again", "again.py", "");
 }
+
+/// What a rank counts and waits for is there for Prometheus.
+#[test]
+fn ranks_show_metrics() {
+    let settings = ", WEIR_METRICS: \"127.0.0.1:9477\"";
+    all_are_right("torch metrics", "metrics.py", settings);
+}
