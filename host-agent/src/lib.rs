@@ -7,6 +7,7 @@
 //! | [`collective`] | a rank of an all-reduce: a thread that sums over the network what it is given |
 //! | [`metrics`] | what a member of a job shows of itself, for Prometheus and for `weir doctor` |
 //! | [`doctor`] | what keeps a host from being a rank, for `weir doctor` |
+//! | [`serve`] | a daemon by which processes without capabilities are ranks |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! What is computed depends on the seed alone, never on time or on the order in which
@@ -17,4 +18,5 @@ pub mod collective;
 pub mod doctor;
 pub mod frames;
 pub mod metrics;
+pub mod serve;
 pub mod train;

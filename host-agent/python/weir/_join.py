@@ -17,7 +17,8 @@ def join(store, job, interface, seed):
 
     def found():
         gone_after = _settings.gone_after()
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"])
+        agent = os.environ.get("WEIR_AGENT") or None
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], agent)
         where = f"{rank.address} {rank.open()}" if number == 0 else rank.address
         return (rank, gone_after), where
 

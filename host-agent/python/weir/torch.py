@@ -9,12 +9,13 @@ Sums and averages of float32, float16, bfloat16, int32 and int8 go through the s
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW and WEIR_PLACE. Six more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_WINDOW and WEIR_PLACE. Seven more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
 WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
 system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
 WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
 WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone. WEIR_METRICS is the address at
-which the rank shows its metrics, and what it waits for.
+which the rank shows its metrics, and what it waits for. WEIR_AGENT is the socket of a daemon that owns the interface,
+``weir-agent serve``: with it a rank needs no capability, and WEIR_IO is the daemon's.
 """
 
 import os

@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use aggregation::job::{ChunkId, WorkerSet};
+use aggregation::job::{ChunkId, WorkerId, WorkerSet};
 use aggregation::rank::{
     NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
 };
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
-use crate::metrics::Board;
+use crate::metrics::{Board, Waits};
 use driver::Driver;
 use observer::Seen;
 
@@ -65,6 +65,22 @@ pub enum CollectiveError {
         /// What the oldest chunk waits for, as far as the switch has told.
         stands: Option<Standing>,
     },
+    /// The same, by a daemon.
+    #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting_there(.waits.as_ref()))]
+    Late {
+        /// How long they were waited for.
+        waited: Duration,
+        /// What the oldest chunk waits for, as far as the daemon has told.
+        waits: Option<Waits>,
+    },
+    /// What a daemon says.
+    #[error("{text}")]
+    Agent {
+        /// For programs.
+        kind: crate::serve::Kind,
+        /// For people.
+        text: String,
+    },
     /// The member was closed.
     #[error("the rank was closed")]
     Closed,
@@ -92,6 +108,21 @@ fn waiting(stands: Option<Standing>) -> String {
             ": chunk {chunk} waits for {misses}, as the switch said {:.1} s ago",
             told.elapsed().as_secs_f64()
         ),
+    }
+}
+
+fn waiting_there(waits: Option<&Waits>) -> String {
+    let Some(waits) = waits else {
+        return String::new();
+    };
+    let misses = waits.misses.iter().map(|worker| WorkerId(*worker));
+    let misses = misses.fold(WorkerSet::EMPTY, |all, one| {
+        WorkerSet(all.0 | WorkerSet::only(one).0)
+    });
+    let chunk = ChunkId(waits.chunk);
+    match misses.is_empty() {
+        true => format!(": chunk {chunk} is not answered"),
+        false => format!(": chunk {chunk} waits for {misses}"),
     }
 }
 
