@@ -32,7 +32,7 @@ fn doctor(arguments: &[&str]) -> Finished {
     let folder = tempfile::tempdir().unwrap();
     let mut command = weir(folder.path(), &["doctor"]);
     command.args(arguments);
-    for name in ["WEIR_INTERFACE", "WEIR_IO"] {
+    for name in ["WEIR_INTERFACE", "WEIR_IO", "WEIR_AGENT"] {
         command.env_remove(name);
     }
     Finished::of(command.output().unwrap())
@@ -163,6 +163,21 @@ fn what_keeps_a_host_from_being_a_rank() {
     host_is_wrong(&[], "interface eth0: it is down");
 }
 
+/// `weir doctor` of one who may neither send frames nor change the network.
+fn without_capabilities() -> Command {
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--bounding-set=-net_raw,-net_admin",
+        "--inh-caps=-net_raw,-net_admin",
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_weir"));
+    command.args(["doctor", "--interface", "eth0"]);
+    for name in ["WEIR_INTERFACE", "WEIR_IO", "WEIR_AGENT"] {
+        command.env_remove(name);
+    }
+    command
+}
+
 #[test]
 fn a_capability_that_is_missing() {
     let test = "a_capability_that_is_missing";
@@ -171,14 +186,34 @@ fn a_capability_that_is_missing() {
     }
     veth("eth0", "far");
     ip("addr add 10.0.0.1/24 dev eth0");
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--bounding-set=-net_raw,-net_admin",
-        "--inh-caps=-net_raw,-net_admin",
+    // A daemon that may is a way out, if it is there.
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("weir.sock");
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_weir"));
+    daemon.args([
+        "agent",
+        "serve",
+        "--iface",
+        "eth0",
+        "--socket",
+        socket.to_str().unwrap(),
     ]);
-    command.arg(env!("CARGO_BIN_EXE_weir"));
-    command.args(["doctor", "--interface", "eth0"]);
-    let finished = Finished::of(command.output().unwrap());
+    let mut daemon = Running(daemon.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("ready"));
+    let mut command = without_capabilities();
+    let by_it = Finished::of(command.env("WEIR_AGENT", &socket).output().unwrap());
+    let address = " sends as ";
+    assert!(
+        by_it.expect_code(PASSED).stdout.contains(address),
+        "{by_it:?}"
+    );
+    drop(daemon);
+    let mut command = without_capabilities();
+    let gone = Finished::of(command.env("WEIR_AGENT", &socket).output().unwrap());
+    let told = "no daemon at ";
+    assert!(gone.expect_code(FAILED).stdout.contains(told), "{gone:?}");
+    let finished = Finished::of(without_capabilities().output().unwrap());
     finished.expect_code(FAILED);
     for expected in [
         "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, which this user may not\n",

@@ -2,6 +2,7 @@
 //!
 //! Exit code 0 if nothing is wrong, 1 if something is, 2 if it cannot look at all.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use controller::doctor::{Asked, Look, Seen, Session, judge};
 use host_agent::doctor::{self, Finding, Level, Wanted};
 use host_agent::frames::Io;
 use host_agent::metrics::{self, Status};
+use host_agent::serve::Client;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
@@ -146,11 +148,17 @@ fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
             .map_err(|wrong| fail(format_args!("WEIR_IO: {wrong}")))?,
         (None, None) => Io::Auto,
     };
+    let agent = variable("WEIR_AGENT").map(|path| {
+        let client = Client::connect(Path::new(&path));
+        let told = client.and_then(|client| client.whereabouts(Some(&interface)));
+        (path, told.map_err(|error| error.to_string()))
+    });
     let facts = doctor::facts(&interface);
     Ok(doctor::judge(
         &facts,
         &Wanted {
             interface,
+            agent,
             io,
             values: args.values,
             peers: args.peers.clone(),

@@ -5,28 +5,56 @@ use super::leftovers::Watched;
 use super::support::*;
 
 /// A scenario in which each of three hosts runs a file of `host-agent/python/tests` as a rank of one job.
-fn scenario(python: &str, file: &str, environment: &str) -> String {
+fn scenario(python: &str, file: &str, environment: &str, by: By) -> String {
     let package = repository("host-agent/python");
     let package = package.to_str().unwrap();
-    let commands: String = ["a", "b", "c"]
+    let hosts = ["a", "b", "c"];
+    // Commands that are no root's have no capability.
+    let (is_root, agent) = match by {
+        By::Itself => ("root: true", ""),
+        By::Daemon => ("root: false", ", WEIR_AGENT: \"{dir.agent@}/weir.sock\""),
+    };
+    let daemons = hosts.iter().enumerate().map(|(rank, host)| {
+        format!(
+            "    - name: agent{rank}\n      host: {host}\n      root: true\n      run: [{}, agent, serve, --socket, \"{{dir}}/weir.sock\", \
+             --mode, \"666\", --iface, eth0]\n      ready: {{log: '\"ready\"'}}\n",
+            env!("CARGO_BIN_EXE_weir")
+        )
+    });
+    let daemons: String = daemons.filter(|_| by == By::Daemon).collect();
+    let commands: String = hosts
         .iter()
         .enumerate()
         .map(|(rank, host)| {
+            let agent = agent.replace('@', &rank.to_string());
             format!(
-                "    - name: rank{rank}\n      host: {host}\n      root: true\n      run: [{python}, {package}/tests/{file}]\n      \
+                "    - name: rank{rank}\n      host: {host}\n      {is_root}\n      run: [{python}, {package}/tests/{file}]\n      \
                  env: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: 1, MASTER_ADDR: \"{{host.a.ip}}\", MASTER_PORT: 29500, \
-                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{environment}}}\n"
+                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{environment}{agent}}}\n"
             )
         })
         .collect();
     format!(
         "weir: 1\nname: torch\nseed: 1\ntopology: {{star: {{hosts: [a, b, c], switch: sw}}}}\n\
-         jobs: {{sums: {{ranks: [a, b, c]}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
+         jobs: {{sums: {{ranks: [a, b, c]}}}}\nworkload:\n  commands:\n{daemons}{commands}limits: {{time: 120s}}\n"
     )
+}
+
+/// How ranks send frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// As root.
+    Itself,
+    /// By `weir agent serve`, without any capability.
+    Daemon,
 }
 
 /// All ranks find what they look for.
 fn all_are_right(test: &str, file: &str, environment: &str) {
+    all_are_right_by(By::Itself, test, file, environment);
+}
+
+fn all_are_right_by(by: By, test: &str, file: &str, environment: &str) {
     if !has_namespaces(test) {
         return;
     }
@@ -37,7 +65,7 @@ fn all_are_right(test: &str, file: &str, environment: &str) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let python = python.join("python3");
-    let text = scenario(python.to_str().unwrap(), file, environment);
+    let text = scenario(python.to_str().unwrap(), file, environment, by);
     std::fs::write(folder.path().join("s.yaml"), text).unwrap();
     let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "out"]).run();
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
@@ -88,4 +116,17 @@ fn a_job_is_begun_once_more() {
 fn ranks_show_metrics() {
     let settings = ", WEIR_METRICS: \"127.0.0.1:9477\"";
     all_are_right("torch metrics", "metrics.py", settings);
+}
+
+/// The same sums and failures, of processes that may not send frames.
+#[test]
+fn a_daemon_sends_for_those_who_may_not() {
+    let settings = ", WEIR_METRICS: \"127.0.0.1:9477\"";
+    all_are_right_by(By::Daemon, "torch by a daemon", "all_reduce.py", "");
+    all_are_right_by(
+        By::Daemon,
+        "torch metrics by a daemon",
+        "metrics.py",
+        settings,
+    );
 }

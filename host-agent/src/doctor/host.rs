@@ -25,6 +25,8 @@ pub struct Wanted {
     pub peers: Vec<Peer>,
     /// Processes that are known to be ranks.
     pub ranks: Vec<u32>,
+    /// The daemon by which ranks send here, if not by themselves: its socket, and what it says.
+    pub agent: Option<(String, Result<Endpoint, String>)>,
 }
 
 /// Another rank: where it is, or only its IPv4 address.
@@ -55,7 +57,20 @@ impl FromStr for Peer {
 
 /// All that can be said.
 pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    let mut found = capabilities(facts);
+    let mut found = match &wanted.agent {
+        None => capabilities(facts),
+        Some((path, Ok(at))) => vec![Finding::fine(
+            "host",
+            format!("the daemon at {path} sends as {at}"),
+        )],
+        Some((path, Err(why))) => {
+            let hint = format!(
+                "weir-agent serve --socket {path} --iface {}",
+                wanted.interface
+            );
+            vec![Finding::wrong("host", format!("WEIR_AGENT={path}: {why}")).hint(hint)]
+        }
+    };
     let about = format!("interface {}", wanted.interface);
     match &facts.interface {
         None => {
@@ -66,7 +81,9 @@ pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         }
         Some(interface) => {
             found.extend(state(&about, interface, wanted));
-            found.extend(opened(&about, facts, wanted));
+            if wanted.agent.is_none() {
+                found.extend(opened(&about, facts, wanted));
+            }
             for peer in &wanted.peers {
                 found.extend(reached(&about, facts, interface, peer));
             }
@@ -81,8 +98,8 @@ fn capabilities(facts: &Facts) -> Vec<Finding> {
     if !facts.net_raw {
         found.push(
             Finding::wrong("host", "CAP_NET_RAW is missing: a rank sends raw frames, which this user may not").hint(
-                "run it as root, or give the program the capability, the interpreter itself if it is Python: setcap \
-                 cap_net_raw+ep PROGRAM",
+                "run it as root, or by `weir-agent serve` (WEIR_AGENT), or give the program the capability, the \
+                 interpreter itself if it is Python: setcap cap_net_raw+ep PROGRAM",
             ),
         );
     } else {
@@ -266,6 +283,7 @@ mod tests {
             values: 256,
             peers: Vec::new(),
             ranks: Vec::new(),
+            agent: None,
         }
     }
 
@@ -326,6 +344,28 @@ mod tests {
         let (level, told) = said(&poor, &wanted());
         assert_eq!(level, Level::Note);
         assert!(told.contains("212992 bytes"), "{told}");
+    }
+
+    /// Who sends by a daemon needs nothing itself.
+    #[test]
+    fn a_daemon_sends_instead() {
+        let mut facts = healthy();
+        facts.net_raw = false;
+        facts.pnet = Some(Err("not permitted".to_owned()));
+        facts.rings = facts.pnet.clone();
+        assert_eq!(said(&facts, &wanted()).0, Level::Wrong);
+        let by = |told: Result<Endpoint, String>| Wanted {
+            agent: Some(("/run/weir.sock".to_owned(), told)),
+            ..wanted()
+        };
+        let at = "02:00:00:00:00:01/10.0.0.1".parse().unwrap();
+        assert_eq!(said(&facts, &by(Ok(at))).0, Level::Fine);
+        let (level, told) = said(&facts, &by(Err("no daemon".to_owned())));
+        assert_eq!(level, Level::Wrong);
+        assert!(
+            told.contains("WEIR_AGENT=/run/weir.sock: no daemon"),
+            "{told}"
+        );
     }
 
     #[test]
