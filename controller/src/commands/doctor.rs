@@ -101,9 +101,11 @@ fn names_differ(switches: &[Device]) -> Result<(), ExitCode> {
     Ok(())
 }
 
+type Sessions<'a> = Vec<(&'a Device, Session)>;
+
 /// A session with each switch that answers, and what is to be said of the others.
-fn sessions(devices: &[Device]) -> Result<(Vec<(&Device, Session)>, Vec<Finding>), ExitCode> {
-    let (mut open, mut findings) = (Vec::new(), Vec::new());
+fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode> {
+    let (mut open, mut findings): (Sessions<'_>, _) = (Vec::new(), Vec::new());
     if devices.is_empty() {
         return Ok((open, findings));
     }

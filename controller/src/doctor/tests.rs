@@ -1,6 +1,7 @@
 //! Each thing that can be wrong with a switch, as its entries and cells would show it, and its sentence.
 
 use std::collections::BTreeMap;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, JobConfig, JobId};
@@ -305,7 +306,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     let seen = switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], [10, 10]);
     let waiting = [rank(0, Some((6, 40.0))), rank(1, Some((6, 38.0)))];
     assert_eq!(
-        wrong(&[seen.clone()], &waiting),
+        wrong(from_ref(&seen), &waiting),
         [
             "slot 2 of job 3 waits for worker 2 since 40 ms, last seen on port 3 with chunk #5, by which nothing came within \
           1.0 s (chunk #6, and one more slot the same)"
@@ -314,14 +315,14 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     // It says itself what it does.
     let [one, two] = waiting.clone();
     let all = [one, two, rank(2, None)];
-    let told = wrong(&[seen.clone()], &all);
+    let told = wrong(from_ref(&seen), &all);
     assert!(
         told[0].ends_with(". Rank 2 is there (process 72), and has given nothing to sum"),
         "{told:?}"
     );
     let mut dead = all.clone();
     dead[2].after.as_mut().unwrap().failed = Some("it is tired".to_owned());
-    let told = wrong(&[seen.clone()], &dead);
+    let told = wrong(from_ref(&seen), &dead);
     assert_eq!(told[0], "it has given up: it is tired");
     assert!(
         told[1].ends_with("Rank 2 has given up: it is tired"),
@@ -339,7 +340,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         "{told:?}"
     );
     // Nobody was asked: the looks say how long at least.
-    let found = judge(&[seen.clone()], &[], APART);
+    let found = judge(from_ref(&seen), &[], APART);
     let told = found
         .iter()
         .find(|finding| finding.level == Level::Wrong)
@@ -366,7 +367,7 @@ fn what_moves_does_not_hang() {
     seen.before = switch(&[(6, 1)], [1, 1]).before;
     let mut ranks = [rank(0, Some((6, 900.0)))];
     assert_eq!(
-        wrong(&[seen.clone()], &ranks).len(),
+        wrong(from_ref(&seen), &ranks).len(),
         1,
         "the rank waits for the same"
     );
