@@ -311,6 +311,8 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     );
     let nobody = RankOf { rank: 2, ..rank(0) };
     no(join(&nobody, &peers), "rank 2 of 2 ranks");
+    let at_once = other.join(&rank(0), 0, &peers, Duration::ZERO);
+    no(at_once.map(drop), "a rank is gone after 10 ms to an hour");
     no(other.status().map(drop), "nobody has joined");
     let values = Values::Int8s(vec![1; 10]);
     let pending = other.all_reduce_as(&values, Reduction::default()).unwrap();

@@ -19,6 +19,8 @@ use crate::frames::{Endpoint, InterfaceFrames};
 
 /// So many operations may be under way.
 const OPERATIONS: u64 = 4_096;
+/// After so long without an answer a rank may be gone: sooner, all that is sent would be questions.
+const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
 /// The member says itself when it gives up; who asked waits as long as it likes.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
@@ -204,6 +206,9 @@ fn join(
 ) -> Result<(Answer, Joined), Refusal> {
     let interface = interface(grounds, rank.interface.as_deref())?;
     let mut setup = rank.setup(first_chunk).map_err(refused)?;
+    if !GONE_AFTER_NS.contains(&gone_after_ns) {
+        return Err(refused("a rank is gone after 10 ms to an hour"));
+    }
     setup.dead_after_ns = Some(gone_after_ns);
     if peers.len() != usize::from(rank.ranks) {
         return Err(refused(format!(
