@@ -2,12 +2,20 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
+use host_agent::agent::{
+    JobArgs, LinkArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs, run_server,
+    run_worker,
+};
+use host_agent::frames::{CableFrames, Endpoint, Mac};
 use host_agent::metrics::{ALL, Address, Exporter, Kind, Role, Status, Waits, fetch, page};
+use host_agent::train::Recipe;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -142,6 +150,119 @@ fn who_speaks_otherwise_is_a_stranger() {
     for wrong in ["", "eth0", "127.0.0.1", "unix:", "127.0.0.1:99999"] {
         assert!(wrong.parse::<Address>().is_err(), "{wrong}");
     }
+}
+
+/// A server that sums itself, and one of its two workers: both say what they wait for, and the server for whom.
+#[test]
+fn agents_show_what_they_wait_for() {
+    let folder = std::env::temp_dir().join(format!("weir-agents-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let at = |name: &str| -> Address {
+        let path = folder.join(name);
+        format!("unix:{}", path.display()).parse().unwrap()
+    };
+    let (server_at, worker_at) = (at("server.sock"), at("worker.sock"));
+    let endpoint = |last: u8| Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, last]),
+        ip: [10, 0, 0, last].into(),
+    };
+    let link = |last: u8, metrics: &Address| LinkArgs {
+        iface: None,
+        link_fd: None,
+        mac: endpoint(last).mac,
+        ip: endpoint(last).ip,
+        wait: false,
+        metrics: Some(metrics.clone()),
+    };
+    let job = JobArgs {
+        job: 3,
+        workers: 2,
+        window: 16,
+        first_chunk: 0,
+        recipe: Recipe {
+            seed: 5,
+            rounds: 1,
+            batch: 8,
+            learning_rate: 0.1,
+            momentum: 0.9,
+        },
+        retransmission: RetransmissionArgs {
+            timeout_floor_ms: 20,
+            timeout_initial_ms: 50,
+            timeout_ceiling_ms: 100,
+            max_timeouts: 10_000,
+        },
+    };
+    let kind = SockType::SeqPacket;
+    let (one, other) = socketpair(AddressFamily::Unix, kind, None, SockFlag::SOCK_CLOEXEC).unwrap();
+    let plug = one.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        let (of_server, of_worker) = (link(9, &server_at), link(1, &worker_at));
+        let servers = job.clone();
+        let server = scope.spawn(move || {
+            let args = ServerArgs {
+                mode: ServerMode::Direct,
+                peers: vec![endpoint(1), endpoint(2)],
+                job: servers,
+                link: of_server,
+            };
+            run_server(&args, &mut CableFrames::new(other), |_| Ok(())).map(drop)
+        });
+        let worker = scope.spawn(move || {
+            let args = WorkerArgs {
+                rank: 0,
+                server_mac: endpoint(9).mac,
+                server_ip: endpoint(9).ip,
+                job,
+                link: of_worker,
+            };
+            run_worker(&args, &mut CableFrames::new(one)).map(drop)
+        });
+        let begun = std::time::Instant::now();
+        let until = |address: &Address, holds: &dyn Fn(&Status) -> bool| loop {
+            match fetch(address, PATIENCE) {
+                Ok(status) if holds(&status) => break status,
+                told => assert!(begun.elapsed() < PATIENCE, "{told:?}"),
+            }
+        };
+        let waits = |status: &Status| {
+            status
+                .waits
+                .as_ref()
+                .is_some_and(|waits| waits.misses == [1])
+        };
+        let told = until(&server_at, &waits);
+        assert_eq!(
+            (told.role, told.rank, told.job, told.ranks),
+            (Role::Server, None, 3, 2)
+        );
+        assert_eq!(told.counters["weir_rounds_total"], 0);
+        assert!(
+            page(&told).contains("weir_waits_for_worker{job=\"3\",rank=\"server\",worker=\"1\"} 1")
+        );
+        let again = |status: &Status| {
+            status
+                .counters
+                .get("weir_timeouts_total")
+                .is_some_and(|times| *times > 0)
+        };
+        let told = until(&worker_at, &again);
+        assert_eq!((told.role, told.rank), (Role::Worker, Some(0)));
+        let waits = told.waits.unwrap();
+        assert!(
+            waits.chunk == 0 && waits.slot == 0 && waits.since_ms >= 20.0,
+            "{waits:?}"
+        );
+        assert!(told.counters["weir_resent_frames_total"] > 0);
+        nix::sys::socket::shutdown(plug.as_raw_fd(), nix::sys::socket::Shutdown::Both).unwrap();
+        assert!(worker.join().unwrap().is_err() && server.join().unwrap().is_err());
+    });
+    assert_eq!(
+        std::fs::read_dir(&folder).unwrap().count(),
+        0,
+        "their sockets are gone"
+    );
+    std::fs::remove_dir(&folder).unwrap();
 }
 
 #[test]
