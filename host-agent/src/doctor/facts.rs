@@ -110,7 +110,8 @@ pub fn facts(interface: &str) -> Facts {
         interface: found.map(|found| Interface {
             name: found.name.clone(),
             is_up: found.is_up(),
-            has_carrier: found.is_running(),
+            // What IFF_RUNNING says comes up to a second later.
+            has_carrier: found.is_lower_up(),
             mac: found
                 .mac
                 .filter(|mac| !mac.is_zero())
