@@ -5,6 +5,7 @@ pub mod between;
 pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
+pub mod doctor;
 mod fmt;
 #[cfg(feature = "testbed")]
 pub mod job;

@@ -10,7 +10,7 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 29] = [
     "schema",
     "replay",
     "",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 28] = [
     "job release",
     "job env",
     "job list",
+    "doctor",
     "validate",
     "plan",
     "switch",

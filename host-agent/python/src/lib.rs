@@ -3,17 +3,19 @@
 //! Values come and go by address: the Python half owns the tensors, and keeps them until it has waited.
 #![allow(unsafe_code)]
 
-use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
-use aggregation::rank::{Fallback, Reduction, Rounding, Setup, Values, bf16, f16};
+use aggregation::rank::{
+    Fallback, RankCounters, Reduction, Rounding, Setup, Sums as RankSums, Values, bf16, f16,
+};
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
-use pnet::datalink;
-use pnet::ipnetwork::IpNetwork;
+use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
+use host_agent::metrics::{Address, Exporter, Role, Status};
+use host_agent::serve::{Client, Kind, RankOf, RemotePending};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
@@ -34,21 +36,60 @@ pyo3::create_exception!(
 /// A rank of a job, on an Ethernet interface.
 #[pyclass]
 struct Member {
-    member: collective::Member,
+    member: Link,
     rounding: Rounding,
     spare: Arc<Spare>,
     /// How frames come and go.
     io: Io,
     /// Why not by rings.
     refused: Option<String>,
+    /// Shows what it counts.
+    exporter: Option<Exporter>,
 }
 
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
-    pending: Mutex<Option<Pending>>,
+    pending: Mutex<Option<Awaited>>,
     spare: Arc<Spare>,
 }
+
+/// How a rank is attached: by itself, or by a daemon.
+enum Link {
+    Own(collective::Member),
+    Agent(Client),
+}
+
+/// Sums that are to come by either.
+enum Awaited {
+    Own(Pending),
+    Agent(RemotePending),
+}
+
+impl Link {
+    fn all_reduce_as(
+        &self,
+        values: Values,
+        reduction: Reduction,
+    ) -> Result<Awaited, CollectiveError> {
+        Ok(match self {
+            Link::Own(member) => Awaited::Own(member.all_reduce_as(values, reduction)?),
+            Link::Agent(client) => Awaited::Agent(client.all_reduce_as(&values, reduction)?),
+        })
+    }
+}
+
+impl Awaited {
+    fn wait(self, timeout: Duration) -> Result<RankSums, CollectiveError> {
+        match self {
+            Awaited::Own(pending) => pending.wait(timeout),
+            Awaited::Agent(pending) => pending.wait(timeout),
+        }
+    }
+}
+
+/// Ethernet, IPv4 and UDP.
+const EMPTY_FRAME: u64 = 42;
 
 /// Bytes that are kept for values to come.
 const SPARE_LIMIT: usize = 256 << 20;
@@ -81,28 +122,6 @@ impl Spare {
     }
 }
 
-/// Where an interface is.
-fn endpoint(interface: &str) -> PyResult<Endpoint> {
-    let mut all = datalink::interfaces().into_iter();
-    let found = all.find(|found| found.name == interface);
-    let found =
-        found.ok_or_else(|| PyOSError::new_err(format!("there is no interface {interface}")))?;
-    let mac = found.mac.filter(|mac| !mac.is_zero());
-    let mac = mac.ok_or_else(|| {
-        PyOSError::new_err(format!("interface {interface} has no Ethernet address"))
-    })?;
-    let ip: Option<Ipv4Addr> = found.ips.iter().find_map(|ip| match ip {
-        IpNetwork::V4(ip) => Some(ip.ip()),
-        IpNetwork::V6(_) => None,
-    });
-    Ok(Endpoint {
-        mac: Mac(mac.octets()),
-        ip: ip.ok_or_else(|| {
-            PyOSError::new_err(format!("interface {interface} has no IPv4 address"))
-        })?,
-    })
-}
-
 /// A rank of a job that a switch has been told of, before it joins.
 #[pyclass(frozen)]
 struct Rank {
@@ -110,6 +129,59 @@ struct Rank {
     me: Endpoint,
     job: JobConfig,
     setup: Setup,
+    /// The daemon by which it is a rank, if not by itself.
+    agent: Option<Client>,
+}
+
+impl Rank {
+    /// As a daemon is told of it.
+    fn described(&self) -> RankOf {
+        RankOf::new(Some(self.interface.clone()), &self.job, &self.setup)
+    }
+
+    /// Shows a member of this rank at an address.
+    fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
+        let interface = self.interface.clone();
+        let started = match member {
+            Link::Own(member) => {
+                let observer = member.observer();
+                Exporter::start(address, move || Status {
+                    interface: Some(interface.clone()),
+                    io: Some(io.to_string()),
+                    ..observer.status()
+                })
+            }
+            Link::Agent(client) => {
+                let (client, blank) = (client.clone(), self.blank());
+                Exporter::start(address, move || status_of(&client, &blank))
+            }
+        };
+        started.map_err(|error| {
+            PyOSError::new_err(format!("cannot show metrics at {address}: {error}"))
+        })
+    }
+
+    /// What is known of this rank without asking.
+    fn blank(&self) -> Status {
+        let rank = self.setup.rank.0;
+        let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
+        status.interface = Some(self.interface.clone());
+        status.address = Some(self.me.to_string());
+        status
+    }
+}
+
+/// What a daemon says of a rank; of one whose daemon has gone, why there is nothing.
+fn status_of(client: &Client, blank: &Status) -> Status {
+    // Its process is this one, whoever sends its frames.
+    let process = blank.process;
+    match client.status() {
+        Ok(status) => Status { process, ..status },
+        Err(error) => Status {
+            failed: Some(error.to_string()),
+            ..blank.clone()
+        },
+    }
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -119,9 +191,11 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says.
+    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says. `agent` is the socket of
+    /// a daemon that owns the interface.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256))]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         interface: String,
         job: u16,
@@ -130,6 +204,7 @@ impl Rank {
         window: u32,
         place: Option<(u16, u8, u8)>,
         values: u16,
+        agent: Option<&str>,
     ) -> PyResult<Rank> {
         if rank >= ranks {
             return Err(wrong(format!(
@@ -162,8 +237,15 @@ impl Rank {
                 )));
             }
         }
+        let agent = agent.map(|path| Client::connect(Path::new(path)));
+        let agent = agent.transpose().map_err(told)?;
+        let me = match &agent {
+            None => Endpoint::of(&interface)?,
+            Some(agent) => agent.whereabouts(Some(&interface)).map_err(told)?,
+        };
         Ok(Rank {
-            me: endpoint(&interface)?,
+            me,
+            agent,
             interface,
             job: config,
             setup,
@@ -178,6 +260,9 @@ impl Rank {
 
     /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
     fn open(&self, py: Python<'_>) -> PyResult<u32> {
+        if let Some(agent) = &self.agent {
+            return py.detach(|| agent.open(&self.described())).map_err(told);
+        }
         let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
         let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
         Ok(first.map_err(told)?.0)
@@ -185,8 +270,10 @@ impl Rank {
 
     /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
     /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found.
-    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false))]
+    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found. What the rank
+    /// counts, and what it waits for, is shown at the address `metrics`.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
+        metrics = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn join(
         &self,
@@ -197,6 +284,7 @@ impl Rank {
         io: &str,
         fallback: bool,
         silent: bool,
+        metrics: Option<&str>,
     ) -> PyResult<Member> {
         let ranks = self.job.workers;
         if peers.len() != usize::from(ranks) {
@@ -223,12 +311,38 @@ impl Rank {
             peers: peers.map_err(wrong)?,
         };
         let io: Io = io.parse().map_err(PyValueError::new_err)?;
-        let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+        let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
+        let (member, io, refused) = match &self.agent {
+            None => {
+                let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+                let io = frames.io();
+                let member = collective::Member::start(config, frames)?;
+                (
+                    Link::Own(member),
+                    io,
+                    refused.map(|error| error.to_string()),
+                )
+            }
+            // How frames come and go is the daemon's to say.
+            Some(agent) => {
+                let joined = agent.join(
+                    &self.described(),
+                    first_chunk,
+                    &config.peers,
+                    after,
+                    fallback.then_some(silent),
+                );
+                let (io, refused) = joined.map_err(told)?;
+                (Link::Agent(agent.clone()), io, refused)
+            }
+        };
+        let exporter = metrics.map(|address| self.show(&member, io, &address));
         Ok(Member {
-            io: frames.io(),
-            refused: refused.map(|error| error.to_string()),
+            io,
+            exporter: exporter.transpose()?,
+            refused,
             spare: Arc::default(),
-            member: collective::Member::start(config, frames)?,
+            member,
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
@@ -285,18 +399,31 @@ impl Member {
         self.refused.as_deref()
     }
 
-    /// How often the switch fell silent, so that ranks summed themselves.
+    /// How often the switch fell silent, so that ranks summed themselves. A daemon tells in its counters.
     #[getter]
     fn fallbacks(&self) -> u64 {
-        self.member.counters().0.fallbacks
+        match &self.member {
+            Link::Own(member) => member.counters().0.fallbacks,
+            Link::Agent(_) => 0,
+        }
+    }
+
+    /// Where it shows what it counts.
+    #[getter]
+    fn metrics(&self) -> Option<String> {
+        let exporter = self.exporter.as_ref();
+        exporter.map(|exporter| exporter.address().to_string())
     }
 
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
     /// again, probes, chunks whose exponent was guessed wrongly, timeouts; how often the switch fell silent, and was there again,
     /// and chunks that hosts have summed meanwhile.
-    fn counters(&self) -> [(&'static str, u64); 11] {
-        let (counters, _) = self.member.counters();
-        [
+    fn counters(&self) -> PyResult<[(&'static str, u64); 11]> {
+        let counters = match &self.member {
+            Link::Own(member) => member.counters().0,
+            Link::Agent(client) => counted(&client.status().map_err(told)?),
+        };
+        Ok([
             ("operations", counters.operations),
             ("non_finite", counters.non_finite),
             ("frames", counters.sent.frames),
@@ -308,7 +435,7 @@ impl Member {
             ("fallbacks", counters.fallbacks),
             ("returns", counters.returns),
             ("chunks_by_hosts", counters.by_hosts),
-        ]
+        ])
     }
 }
 
@@ -381,9 +508,39 @@ unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<
     Ok(())
 }
 
+/// What a status says that a rank has counted.
+fn counted(status: &Status) -> RankCounters {
+    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let mut counters = RankCounters {
+        fallbacks: count("weir_fallbacks_total"),
+        returns: count("weir_returns_total"),
+        by_hosts: count("weir_chunks_by_hosts_total"),
+        operations: count("weir_operations_total"),
+        non_finite: count("weir_non_finite_operations_total"),
+        probes: count("weir_probes_total"),
+        repeated_guesses: count("weir_repeated_guesses_total"),
+        timeouts: count("weir_timeouts_total"),
+        ..RankCounters::default()
+    };
+    counters.sent.frames = count("weir_sent_frames_total");
+    counters.sent.retransmitted_frames = count("weir_resent_frames_total");
+    // Metrics count whole frames.
+    let headers = (EMPTY_FRAME * counters.sent.frames).min(count("weir_sent_bytes_total"));
+    counters.sent.bytes = count("weir_sent_bytes_total") - headers;
+    counters
+}
+
 fn told(error: CollectiveError) -> PyErr {
     match error {
-        CollectiveError::Timeout { .. } => PyTimeoutError::new_err(error.to_string()),
+        CollectiveError::Agent { kind, ref text } => match kind {
+            Kind::NonFinite => NonFinite::new_err(text.clone()),
+            Kind::Silent => Silent::new_err(text.clone()),
+            Kind::Io => PyOSError::new_err(text.clone()),
+            Kind::Refused | Kind::Failed => PyRuntimeError::new_err(text.clone()),
+        },
+        CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
+            PyTimeoutError::new_err(error.to_string())
+        }
         CollectiveError::Opening(_) => Silent::new_err(error.to_string()),
         CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
         CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),

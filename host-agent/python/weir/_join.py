@@ -21,7 +21,8 @@ def join(store, job, interface, seed):
 
     def found():
         gone_after, falls_back = _settings.gone_after(), _settings.falls_back()
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"])
+        agent = os.environ.get("WEIR_AGENT") or None
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"], agent)
         where = f"{rank.address} {_opened(rank, falls_back and ranks <= _MOST_HOSTS)}" if number == 0 else rank.address
         return (rank, gone_after, falls_back), where
 
@@ -33,7 +34,8 @@ def join(store, job, interface, seed):
         peers = [where.split()[0] for where in told]
         io = os.environ.get("WEIR_IO", "auto")
         first = 0 if silent else int(first)
-        return rank.join(first, peers, gone_after, seed, io, falls_back, silent), "yes"
+        metrics = os.environ.get("WEIR_METRICS") or None
+        return rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics), "yes"
 
     (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
     # From here on a rank whose host says that nobody listens there is gone.

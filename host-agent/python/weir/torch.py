@@ -9,13 +9,14 @@ Sums and averages of float32, float16, bfloat16, int32 and int8 go through the s
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW and WEIR_PLACE. Six more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_WINDOW and WEIR_PLACE. Eight more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
 WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
 system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
 WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
-WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone.
-WEIR_FALLBACK says what ranks do while the switch is silent: they sum themselves (``hosts``), or fail (``fail``). It is the
-same at all of them.
+WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone. WEIR_FALLBACK says what ranks do
+while the switch is silent: they sum themselves (``hosts``), or fail (``fail``); it is the same at all of them. WEIR_METRICS
+is the address at which the rank shows its metrics, and what it waits for. WEIR_AGENT is the socket of a daemon that owns the
+interface, ``weir-agent serve``: with it a rank needs no capability, and WEIR_IO is the daemon's.
 """
 
 import os
@@ -216,6 +217,11 @@ def io():
 def counters():
     """What this process has counted as a rank of its job; empty if it is none."""
     return dict(_joined[0].counters()) if _joined else {}
+
+
+def metrics():
+    """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
+    return _joined[0].metrics if _joined else None
 
 
 def error_bound():

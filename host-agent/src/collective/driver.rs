@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
-use super::{CollectiveError, Command, Config, Shared, Standing};
+use super::{CollectiveError, Command, Config, Seen, Shared, Standing};
 use crate::frames::{Frames, asking, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
@@ -41,6 +41,9 @@ pub struct Driver<F> {
     foreign: u64,
     /// When nobody was there any more who could give commands.
     left_ns: Option<u64>,
+    received: u64,
+    /// Frames that the kernel dropped; `None` if it does not tell.
+    lost: Option<u64>,
 }
 
 impl<F: Frames + AsFd> Driver<F> {
@@ -64,6 +67,8 @@ impl<F: Frames + AsFd> Driver<F> {
             frame: Vec::new(),
             foreign: 0,
             left_ns: None,
+            received: 0,
+            lost: None,
         }
     }
 
@@ -71,6 +76,8 @@ impl<F: Frames + AsFd> Driver<F> {
     pub fn run(mut self) {
         let ended = self.serve();
         self.tell();
+        self.show(ended.as_ref().err().map(ToString::to_string));
+        self.shared.board.close();
         if let Err(error) = ended {
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
@@ -86,9 +93,13 @@ impl<F: Frames + AsFd> Driver<F> {
             if !self.take_commands() && !self.lingers() {
                 return Ok(());
             }
+            if self.shared.board.is_asked() {
+                self.show(None);
+            }
             self.transmit().map_err(io)?;
             self.take_events()?;
             let received = self.receive().map_err(io)?;
+            self.received += received as u64;
             self.rank.handle_timeout(self.now_ns());
             self.take_events()?;
             if received == 0 {
@@ -210,6 +221,25 @@ impl<F: Frames + AsFd> Driver<F> {
                 told: Instant::now(),
             });
         }
+    }
+
+    /// Writes down what somebody asks for.
+    fn show(&mut self, failed: Option<String>) {
+        if let Some(lost) = self.frames.overflow() {
+            self.lost = Some(self.lost.unwrap_or(0) + lost);
+        }
+        let under_way = self.rank.under_way().filter(|_| failed.is_none());
+        self.shared.board.write(Seen {
+            counters: self.rank.counters(),
+            foreign: self.foreign,
+            received: self.received,
+            lost: self.lost,
+            under_way: under_way.map(|found| {
+                let since = self.origin + Duration::from_nanos(found.since_ns);
+                (found, since)
+            }),
+            failed,
+        });
     }
 
     /// Until there is a frame, a command, or something is due.

@@ -54,6 +54,8 @@ pub struct Lane {
     /// Timeouts since the switch was last heard of this chunk.
     pub silences: u32,
     pub sent_at_ns: u64,
+    /// When the item's chunk was sent for the first time.
+    pub first_sent_ns: u64,
     pub deadline_ns: u64,
     /// Positions of the first and the last transmission among all of this rank's.
     pub first_order: u64,
@@ -87,6 +89,7 @@ impl Lane {
             timeouts: 0,
             silences: 0,
             sent_at_ns: 0,
+            first_sent_ns: 0,
             deadline_ns: u64::MAX,
             first_order: 0,
             last_order: 0,

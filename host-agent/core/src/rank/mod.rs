@@ -30,6 +30,7 @@ mod opening;
 mod operation;
 mod outcome;
 mod peers;
+mod standing;
 mod state;
 mod waiting;
 
@@ -317,6 +318,7 @@ impl Rank {
             lane.last_order = self.next_order;
             if previous == 0 {
                 lane.first_order = self.next_order;
+                lane.first_sent_ns = now_ns;
             }
             lane.overtaken = 0;
             lane.transmissions += 1;
