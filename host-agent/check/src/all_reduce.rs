@@ -639,7 +639,9 @@ impl Model for AllReduce {
             // One that has given its values to a host makes others do so.
             Kind::Ask => !flags.contains(Flags::AGAIN),
             Kind::Here => true,
-            Kind::Sum | Kind::Given => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
+            Kind::Sum | Kind::Given => {
+                flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN)
+            }
             Kind::Update | Kind::Result | Kind::Give => false,
         }
     }

@@ -105,13 +105,13 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
             } => {
                 let patience = (gone_after_ns, fallback);
                 join(grounds, &socket, &rank, first_chunk, &peers, patience).map(|new| {
-                told(&format!(
-                    "is rank {} of job {} on {}",
-                    rank.rank, rank.job, new.1.interface
-                ));
-                joined = Some(new.1);
-                new.0
-            })
+                    told(&format!(
+                        "is rank {} of job {} on {}",
+                        rank.rank, rank.job, new.1.interface
+                    ));
+                    joined = Some(new.1);
+                    new.0
+                })
             }
             Ask::Sum {
                 operation,
