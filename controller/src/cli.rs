@@ -1,5 +1,8 @@
 //! The command line: arguments, and nothing else.
 
+#[cfg(feature = "testbed")]
+pub mod job;
+
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -40,6 +43,12 @@ pub enum Command {
     Replay(Replay),
     /// Carry a scenario out on switches that are running already, and tell what fired
     Control(Control),
+    #[cfg(feature = "testbed")]
+    /// Admit jobs whose values a switch sums that runs already, and take back what they have
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Say what hangs where, and why: this host, switches, ranks. Changes nothing
+    Doctor(Doctor),
     /// Check scenario files, alone and against each other; touches no network
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network
@@ -209,7 +218,6 @@ pub struct Between {
     pub p4src: Option<PathBuf>,
 }
 
-#[cfg(feature = "testbed")]
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     let ns = scenario::units::parse(text, scenario::units::Dimension::Duration);
     match ns.map_err(|error| error.to_string())? {
@@ -252,6 +260,60 @@ pub struct Control {
     /// Protocols of one's own
     #[command(flatten)]
     pub protocols: Protocols,
+}
+
+/// `weir doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Look at this host too, for a rank on this interface. Without --switch and --rank it is looked at anyway: WEIR_INTERFACE,
+    /// or eth0
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// How frames are to come and go there: auto, rings or pnet; WEIR_IO without
+    #[arg(long, value_name = "WAY")]
+    pub io: Option<host_agent::frames::Io>,
+    /// How many values a frame of the job has
+    #[arg(long, default_value_t = wire::VALUES_PER_PACKET as u32, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub values: u32,
+    /// Another rank that this host has to reach, may be repeated
+    #[arg(long = "peer", value_name = "IP|MAC/IP")]
+    pub peers: Vec<host_agent::doctor::Peer>,
+    /// A switch that sums, by P4Runtime, may be repeated. Device ids count from 1 where none is said
+    #[arg(long = "switch", value_name = "NAME=IP:PORT[/ID]", value_parser = device)]
+    pub switches: Vec<Device>,
+    /// Where a rank, worker or server shows its metrics (WEIR_METRICS, --metrics), may be repeated
+    #[arg(long = "rank", value_name = "IP:PORT|unix:PATH")]
+    pub ranks: Vec<host_agent::metrics::Address>,
+    /// What has not moved for so long hangs
+    #[arg(long = "for", default_value = "1s", value_name = "TIME", value_parser = duration)]
+    pub apart: std::time::Duration,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A switch, where it is, and which of those there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// `host:port`.
+    pub address: String,
+    /// Its id, if it was said.
+    pub id: Option<u64>,
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    let (at, id) = match text.rsplit_once('/') {
+        Some((at, id)) => {
+            let wrong = || format!("`{id}` is no device id: ids are numbers");
+            (at, Some(id.parse().map_err(|_| wrong())?))
+        }
+        None => (text, None),
+    };
+    let (name, address) = switch_address(at)?;
+    Ok(Device { name, address, id })
 }
 
 fn switch_address(text: &str) -> Result<(String, String), String> {

@@ -25,6 +25,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "testbed")]
         Command::Keeper => commands::between::keeper(),
         Command::Control(args) => commands::control::main(&args),
+        #[cfg(feature = "testbed")]
+        Command::Job(job) => commands::job::main(&job),
+        Command::Doctor(args) => commands::doctor::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),
         #[cfg(feature = "testbed")]

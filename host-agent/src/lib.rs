@@ -5,12 +5,18 @@
 //! | [`frames`] | raw frames over AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
 //! | [`train`] | the data set, the model, its gradient and its update; the run without any network |
 //! | [`collective`] | a rank of an all-reduce: a thread that sums over the network what it is given |
+//! | [`metrics`] | what a member of a job shows of itself, for Prometheus and for `weir doctor` |
+//! | [`doctor`] | what keeps a host from being a rank, for `weir doctor` |
+//! | [`serve`] | a daemon by which processes without capabilities are ranks |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
-//! The clock is read in [`agent`] only. What is computed depends on the seed alone, never on time or on the order in which
+//! What is computed depends on the seed alone, never on time or on the order in which
 //! frames arrive, so that runs can be compared bit by bit.
 
 pub mod agent;
 pub mod collective;
+pub mod doctor;
 pub mod frames;
+pub mod metrics;
+pub mod serve;
 pub mod train;

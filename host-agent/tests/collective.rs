@@ -65,7 +65,7 @@ fn network_until(
     let retransmission = Retransmission {
         floor_ns: 20_000_000,
         initial_ns: 50_000_000,
-        ..Retransmission::default()
+        ..Retransmission::of_ranks()
     };
     let peers: Vec<Endpoint> = (0..workers).map(endpoint).collect();
     for rank in 0..workers {
@@ -284,4 +284,62 @@ fn a_late_rank_is_not_waited_for() {
         }
     }
     assert_eq!(members[2].counters().0.carried, 1);
+}
+
+/// Who looks at a rank from outside sees what it counts and whom it waits for; also when it has given up, and is gone.
+#[test]
+fn a_rank_shows_what_it_waits_for() {
+    let (_switch, members) = network(3, None);
+    let observer = members[0].observer();
+    let idle = observer.status();
+    assert_eq!(
+        (idle.job, idle.rank, idle.child),
+        (3, Some(0), Some((0, 3)))
+    );
+    assert_eq!((&idle.waits, &idle.failed), (&None, &None));
+    let first = members[0].all_reduce(values(0, 0, 10)).unwrap();
+    let second = members[2].all_reduce(values(2, 0, 10)).unwrap();
+    let waits = loop {
+        match observer.status().waits {
+            Some(waits) if !waits.misses.is_empty() => break waits,
+            // The switch is asked after a timeout.
+            _ => std::thread::yield_now(),
+        }
+    };
+    // Rank 0 waits for rank 1 alone once rank 2's values are there.
+    assert!(
+        waits.misses.contains(&1) && !waits.misses.contains(&0),
+        "{waits:?}"
+    );
+    assert_eq!((waits.chunk, waits.slot), (0, 0));
+    assert!(waits.since_ms > 1.0, "{waits:?}");
+    let third = members[1].all_reduce(values(1, 0, 10)).unwrap();
+    for pending in [first, second, third] {
+        pending.wait(Duration::from_secs(10)).unwrap();
+    }
+    let done = observer.status();
+    assert_eq!(done.waits, None);
+    assert_eq!(done.counters["weir_operations_total"], 1);
+    let sent = done.counters["weir_sent_frames_total"];
+    assert!(sent > done.counters["weir_probes_total"] && done.counters["weir_probes_total"] > 0);
+    // A whole frame has 42 bytes in front, a probe 24 behind them.
+    assert!(done.counters["weir_sent_bytes_total"] >= 66 * sent);
+    assert!(done.counters["weir_received_frames_total"] > 0);
+
+    // Rank 1 leaves in the middle: after a second without a word the others end, and go on showing why.
+    let mut members = members;
+    let waiting = members[0].all_reduce(values(0, 1, 10)).unwrap();
+    members.remove(1);
+    assert!(waiting.wait(Duration::from_secs(20)).is_err());
+    let failed = observer.status();
+    assert!(
+        failed
+            .failed
+            .as_ref()
+            .is_some_and(|why| why.contains("rank 1 is gone")),
+        "{failed:?}"
+    );
+    assert_eq!(failed.waits, None);
+    drop(members);
+    assert_eq!(observer.status().failed, failed.failed);
 }

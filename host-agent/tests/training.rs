@@ -92,6 +92,7 @@ fn train(setting: Setting) -> Ended {
         mac: endpoint(last).mac,
         ip: endpoint(last).ip,
         wait: false,
+        metrics: None,
     };
     let (mut outer, mut inner) = (Vec::new(), Vec::new());
     for _ in 0..=setting.workers {
@@ -398,6 +399,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         mac: endpoint(1).mac,
         ip: endpoint(1).ip,
         wait: false,
+        metrics: None,
     };
     let worker = WorkerArgs {
         rank: 2,

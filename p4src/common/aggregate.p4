@@ -2,7 +2,7 @@
 //
 // cell_t, LOCATE, FIRST_STAGE, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture
 // defines in its slots.p4 and externs.p4. The same cell of all of them together is one version of one slot.
-// NUM_VALUES, the values of a frame, is what engine.p4 says: as many as one pass of the target sums.
+// NUM_VALUES, the values of a frame, is what engine.p4 says: no more than one pass of the target sums.
 //
 // CLOSES is defined where a cell has room for what deadlines want: SlotMarks, another register. A chunk of such a job may be
 // closed before all have contributed.
@@ -19,8 +19,10 @@
 #include "values64.p4"
 #elif NUM_VALUES == 256
 #include "values256.p4"
+#elif NUM_VALUES == 2048
+#include "values2048.p4"
 #else
-#error NUM_VALUES is 32, 64 or 256
+#error NUM_VALUES is 32, 64, 256 or 2048
 #endif
 
 // 32 values of one packet against 32 values of one cell.

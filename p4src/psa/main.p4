@@ -34,6 +34,10 @@ typedef bit<64> workers_t;
 #include "slots.p4"
 #include "../common/aggregate.p4"
 #endif
+#ifdef GUARDS_JOBS
+#include "guard.p4"
+#include "../common/job_guard.p4"
+#endif
 #include "../common/forward.p4"
 
 struct empty_t { }
@@ -92,6 +96,9 @@ control SwitchIngress(
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
+#ifdef GUARDS_JOBS
+    JobGuard() guard;
+#endif
 #ifdef AGGREGATES
     Aggregate() aggregate;
 #endif
@@ -151,6 +158,9 @@ control SwitchIngress(
 #endif
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
+#ifdef GUARDS_JOBS
+            guard.apply(hdr, meta, (TimestampUint_t) istd.ingress_timestamp);
+#endif
 #ifdef AGGREGATES
             // After it: what ascends goes another way.
             aggregate.apply(hdr, meta);

@@ -34,6 +34,10 @@ typedef bit<64> workers_t;
 #include "slots.p4"
 #include "../common/aggregate.p4"
 #endif
+#ifdef GUARDS_JOBS
+#include "guard.p4"
+#include "../common/job_guard.p4"
+#endif
 #include "../common/forward.p4"
 
 // simple_switch's instance_type of a packet that came back (BMv2, simple_switch.h).
@@ -88,6 +92,9 @@ control SwitchIngress(
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
+#ifdef GUARDS_JOBS
+    JobGuard() guard;
+#endif
 #ifdef AGGREGATES
     Aggregate() aggregate;
 #endif
@@ -150,6 +157,9 @@ control SwitchIngress(
 #endif
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
+#ifdef GUARDS_JOBS
+            guard.apply(hdr, meta, standard_metadata.ingress_global_timestamp);
+#endif
 #ifdef AGGREGATES
             // After it: what ascends goes another way.
             aggregate.apply(hdr, meta);

@@ -46,12 +46,23 @@ const COMMON: &[(&str, &str)] = p4src![
     "common/values32.p4",
     "common/values64.p4",
     "common/values256.p4",
+    "common/values2048.p4",
     "common/aggregate.p4",
+    "common/job_guard.p4",
     "common/forward.p4",
 ];
-const PSA: &[(&str, &str)] = p4src!["psa/externs.p4", "psa/slots.p4", "psa/main.p4"];
-const V1MODEL: &[(&str, &str)] =
-    p4src!["v1model/externs.p4", "v1model/slots.p4", "v1model/main.p4"];
+const PSA: &[(&str, &str)] = p4src![
+    "psa/externs.p4",
+    "psa/slots.p4",
+    "psa/guard.p4",
+    "psa/main.p4"
+];
+const V1MODEL: &[(&str, &str)] = p4src![
+    "v1model/externs.p4",
+    "v1model/slots.p4",
+    "v1model/guard.p4",
+    "v1model/main.p4"
+];
 const TNA: &[(&str, &str)] = p4src!["tna/externs.p4", "tna/slots.p4", "tna/main.p4"];
 
 /// Path and text of every file of the program but the architecture's own declarations (`<core.p4>`, `<psa.p4>` …).

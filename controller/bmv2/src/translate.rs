@@ -226,6 +226,7 @@ pub fn calls(program: &Program, update: UpdateType, item: &Item) -> Result<Vec<C
         Item::IndirectEntry { .. } | Item::Member { .. } | Item::Group { .. } => {
             unsupported("action profiles")
         }
+        Item::NotedEntry { .. } => unsupported("entries with notes"),
         Item::Meter { .. } | Item::DirectMeter { .. } => unsupported("meters"),
         Item::DirectCounter { .. } => unsupported("direct counters"),
         Item::ValueSet { .. } => unsupported("value sets"),

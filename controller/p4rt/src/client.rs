@@ -20,7 +20,7 @@ use crate::translate::{Item, Part, TranslateError, packet_metadata};
 use crate::v1;
 use crate::v1::p4_runtime_client::P4RuntimeClient;
 use p4lang::p4info::{ControllerPacketMetadata, Digest};
-use p4lang::runtime::Value;
+use p4lang::runtime::{TableEntry, Value};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -240,6 +240,32 @@ impl Client {
     /// Reads what the queries ask for, in the switch's order.
     pub async fn read(&self, queries: &[Query]) -> Result<Vec<Item>> {
         let index = self.index()?;
+        let entities = self.entities(queries).await?;
+        let items = entities
+            .iter()
+            .map(|entity| Item::from_entity(entity, index, Part::Whole));
+        Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
+    }
+
+    /// The entries of a table, each with the note that was written beside it ([`Item::NotedEntry`]); none is empty.
+    pub async fn read_noted(&self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>> {
+        let index = self.index()?;
+        let table = Some(table.to_owned());
+        let mut noted = Vec::new();
+        for entity in self.entities(&[Query::Entries { table }]).await? {
+            let note = match &entity.entity {
+                Some(v1::entity::Entity::TableEntry(entry)) => entry.metadata.clone(),
+                _ => Vec::new(),
+            };
+            if let Item::TableEntry(entry) = Item::from_entity(&entity, index, Part::Whole)? {
+                noted.push((entry, note));
+            }
+        }
+        Ok(noted)
+    }
+
+    async fn entities(&self, queries: &[Query]) -> Result<Vec<v1::Entity>> {
+        let index = self.index()?;
         let request = v1::ReadRequest {
             device_id: self.device_id,
             entities: queries
@@ -250,13 +276,11 @@ impl Client {
         };
         let mut grpc = self.grpc.clone();
         let mut responses = self.answer(grpc.read(request)).await?.into_inner();
-        let mut items = Vec::new();
+        let mut entities = Vec::new();
         while let Some(response) = self.answer(responses.message()).await? {
-            for entity in &response.entities {
-                items.push(Item::from_entity(entity, index, Part::Whole)?);
-            }
+            entities.extend(response.entities);
         }
-        Ok(items)
+        Ok(entities)
     }
 
     /// Hands the switch a packet on its CPU port, under a `packet_out` header with these values (none if the program

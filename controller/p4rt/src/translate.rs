@@ -31,6 +31,14 @@ use v1::packet_replication_engine_entry::Type as Replication;
 pub enum Item {
     /// A match entry.
     TableEntry(TableEntry),
+    /// The same with a note of the controller's, which means nothing to the switch (`TableEntry.metadata`). It is written so;
+    /// [`crate::client::Client::read_noted`] reads it.
+    NotedEntry {
+        /// The entry.
+        entry: TableEntry,
+        /// What stands beside it.
+        note: Vec<u8>,
+    },
     /// The default action of a table.
     DefaultAction {
         /// Fully qualified name.
@@ -149,6 +157,10 @@ impl Item {
     pub fn to_entity(&self, index: &Index) -> Result<v1::Entity, TranslateError> {
         let entity = match self {
             Item::TableEntry(entry) => Kind::TableEntry(table::entry_to_proto(entry, index)?),
+            Item::NotedEntry { entry, note } => Kind::TableEntry(v1::TableEntry {
+                metadata: note.clone(),
+                ..table::entry_to_proto(entry, index)?
+            }),
             Item::DefaultAction { table, action } => {
                 Kind::TableEntry(table::default_to_proto(table, action.as_ref(), index)?)
             }

@@ -1,9 +1,12 @@
 //! Jobs whose values a switch sums.
 
+use parser_gen::FrameValues;
+
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::names::JOB;
 use crate::resolve::unknown;
 use crate::schema::{Raw, RawDeadline, RawJob};
+use crate::topology::{Link, Topology};
 use crate::workload::{Training, Workload};
 
 /// Pairs of cells that a switch has for all its jobs (`NUM_SLOTS` in p4src).
@@ -14,6 +17,20 @@ pub const MAX_RANKS: usize = 1024;
 pub const MAX_CHILDREN: usize = 64;
 /// Jobs of one switch (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
+/// What of an IP packet stands before a frame's values: headers of IPv4, UDP and aggregation (docs/protocol.md).
+pub const HEADERS: u32 = 20 + 8 + 24;
+
+/// The least rate that a job can be held to, in bits a second.
+pub const MIN_RATE_BPS: u64 = 1000;
+/// Of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
+const FRAME_BYTES: u64 = 1090;
+
+/// The bytes that a job held to a rate may send at once, where so many children of a switch have such a window: two windows of
+/// each, so that nothing is lost of what ranks have under way when they begin.
+#[must_use]
+pub fn burst_bytes(window: u32, children: usize) -> u64 {
+    2 * u64::from(window) * children as u64 * FRAME_BYTES
+}
 
 /// No sum waits longer for its deadline.
 pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
@@ -57,6 +74,12 @@ pub struct Job {
     pub base: u32,
     /// When a sum is made of fewer than all; `None`: never.
     pub deadline: Option<Deadline>,
+    /// What the frames that come to a switch of its tree may be together, in bits a second.
+    pub rate: Option<Spanned<u64>>,
+    /// Values of a frame.
+    pub values: FrameValues,
+    /// Where their number is declared. `None` if it follows from the links.
+    pub values_span: Option<Span>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -102,6 +125,7 @@ impl Job {
             ("WEIR_RANK", rank.to_string()),
             ("WEIR_RANKS", self.ranks.len().to_string()),
             ("WEIR_WINDOW", self.window.to_string()),
+            ("WEIR_VALUES", self.values.count().to_string()),
             (
                 "WEIR_PLACE",
                 format!("{child}/{siblings}/{}", top.children.len()),
@@ -152,7 +176,90 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
         }
         jobs.push(job);
     }
+    frame_values(sink, raw, &mut jobs);
     jobs
+}
+
+/// Says how many values the frames of each job have: as many as declared, or, of all jobs that declare nothing, as many as
+/// the narrowest of their links has room for. A switch's program sums frames of one size.
+fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
+    let narrowest: Vec<Option<&Link>> = jobs
+        .iter()
+        .map(|job| narrowest(&raw.topology, job))
+        .collect();
+    let silent = jobs.iter().zip(&narrowest);
+    let silent = silent.filter(|(job, _)| job.values_span.is_none());
+    let mtu = silent
+        .filter_map(|(_, link)| Some(link.as_ref()?.mtu))
+        .min();
+    let most = mtu.map_or(FrameValues::default(), largest_within);
+    for (job, narrowest) in jobs.iter_mut().zip(narrowest) {
+        let Some(span) = job.values_span else {
+            job.values = most;
+            continue;
+        };
+        let bytes = packet_bytes(job.values);
+        if let Some(link) = narrowest.filter(|link| link.mtu < bytes) {
+            let [a, b] = &link.ends;
+            let message = format!(
+                "a packet of {} values has {bytes} bytes, and the link between `{a}` and `{b}` takes {} (its MTU)",
+                job.values.count(),
+                link.mtu
+            );
+            sink.error(Code::Capacity, span, message).hint(format!(
+                "`mtu: 9000` there, or `values: {}` here",
+                largest_within(link.mtu).count()
+            ));
+        }
+    }
+    for (index, job) in jobs.iter().enumerate() {
+        let meets = |other: &&Job| {
+            let mut here = other.tree.iter();
+            other.values != job.values && here.any(|summing| job.on(&summing.switch).is_some())
+        };
+        if let Some(other) = jobs[..index].iter().find(meets) {
+            let message = format!(
+                "jobs `{}` and `{}` meet at a switch, which sums frames of one size: {} values, or {}",
+                other.name,
+                job.name,
+                other.values.count(),
+                job.values.count()
+            );
+            sink.error(
+                Code::Contradiction,
+                job.values_span.unwrap_or(job.span),
+                message,
+            )
+            .hint("say the same `values` of both");
+        }
+    }
+}
+
+/// Bytes of an IP packet of so many values.
+fn packet_bytes(values: FrameValues) -> u32 {
+    HEADERS + 4 * u32::from(values.count())
+}
+
+/// The most values that a packet of so many bytes has room for.
+fn largest_within(mtu: u32) -> FrameValues {
+    let mut all = FrameValues::ALL.into_iter().rev();
+    // A link's MTU is at least 576.
+    all.find(|values| packet_bytes(*values) <= mtu)
+        .unwrap_or(FrameValues::V32)
+}
+
+/// The link with the smallest MTU between a job's ranks and its topmost switch.
+fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
+    let links = job.ranks.iter().flat_map(|rank| {
+        let way = topology.way_up(rank, job.top()).unwrap_or_default();
+        let nodes = std::iter::once(rank.as_str()).chain(way);
+        let nodes: Vec<&str> = nodes.collect();
+        let pairs = nodes
+            .windows(2)
+            .filter_map(|pair| topology.link(pair[0], pair[1]));
+        pairs.collect::<Vec<&'t Link>>()
+    });
+    links.min_by_key(|link| link.mtu)
 }
 
 /// That of a training whose values a switch sums for its server.
@@ -169,6 +276,10 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         window: training.window,
         base: 0,
         deadline: None,
+        rate: None,
+        // As many as `weir-agent` sends.
+        values: FrameValues::default(),
+        values_span: None,
         span,
     })
 }
@@ -225,6 +336,13 @@ fn job(
         window: declared.window.value,
         base,
         deadline,
+        rate: declared.rate,
+        values: declared
+            .values
+            .as_ref()
+            .map(|v| v.value)
+            .unwrap_or_default(),
+        values_span: declared.values.as_ref().map(|v| v.span),
         span: declared.name.span,
     })
 }

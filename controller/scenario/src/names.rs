@@ -321,6 +321,57 @@ pub mod aggregate {
     }
 }
 
+/// `JobGuard` in p4src/common/job_guard.p4.
+pub mod guard {
+    /// Until when a job may send.
+    pub const LEASES: &str = "SwitchIngress.guard.leases";
+    /// Of a job without a lease.
+    pub const UNLIMITED: &str = "SwitchIngress.guard.unlimited";
+    /// Of one with a lease.
+    pub const UNTIL: &str = "SwitchIngress.guard.until";
+    /// Parameter of [`UNTIL`]: on the switch's clock.
+    pub const DEADLINE: &str = "deadline";
+    /// The ports by which frames of a job come.
+    pub const SENDERS: &str = "SwitchIngress.guard.senders";
+    /// The action of [`SENDERS`].
+    pub const SENDER: &str = "SwitchIngress.guard.sender";
+    /// Key of both tables.
+    pub const KEY_JOB: &str = super::aggregate::KEY_JOB;
+    /// Key of [`SENDERS`].
+    pub const KEY_PORT: &str = super::aggregate::KEY_PORT;
+    /// The meter of each job's frames, in bytes, by [`cell`].
+    pub const METERS: &str = "SwitchIngress.guard.rate.meters";
+    /// Counts frames by job and what became of them, by [`outcome_cell`].
+    pub const OUTCOMES: &str = "SwitchIngress.guard.outcomes.cells";
+    /// Counts frames that spoke for a job of others, by port.
+    pub const STRANGERS: &str = "SwitchIngress.guard.strangers.ports";
+
+    /// What becomes of a frame (`guarded_t` in p4src/common/aggregate_types.p4).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Guarded {
+        /// It goes on.
+        Passed,
+        /// It came by a port that nobody of the job is behind.
+        Stranger,
+        /// The job's lease has run out.
+        Lapsed,
+        /// More than the job's rate.
+        OverRate,
+    }
+
+    /// A job's cell of [`METERS`].
+    #[must_use]
+    pub fn cell(job: u16) -> u64 {
+        u64::from(job % 256)
+    }
+
+    /// Its cell of [`OUTCOMES`].
+    #[must_use]
+    pub fn outcome_cell(job: u16, outcome: Guarded) -> u64 {
+        4 * cell(job) + outcome as u64
+    }
+}
+
 /// Multicast groups.
 pub mod group {
     /// Both members are the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).

@@ -322,6 +322,12 @@ impl Topology {
             .map(|((link, peer), number)| Port { number, peer, link })
     }
 
+    /// The link between two nodes.
+    #[must_use]
+    pub fn link(&self, a: &str, b: &str) -> Option<&Link> {
+        self.links.iter().find(|link| link.peer(a) == Some(b))
+    }
+
     /// The port of a switch that a packet for a host leaves through: on a shortest path, the lowest number first.
     #[must_use]
     pub fn next_hop(&self, switch: &str, host: &str) -> Option<Port<'_>> {

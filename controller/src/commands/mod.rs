@@ -5,7 +5,10 @@ pub mod between;
 pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
+pub mod doctor;
 mod fmt;
+#[cfg(feature = "testbed")]
+pub mod job;
 pub mod p4;
 pub mod pages;
 pub mod plan;

@@ -1,70 +1,62 @@
 //! What a switch is told so that it sums a job's updates.
 
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use p4lang::runtime::TableEntry;
 use scenario::job::{Job, Summing};
 use scenario::model::Scenario;
-use scenario::names::aggregate;
+use scenario::plan::SwitchPlan;
 
-/// Entries that make a switch sum updates of a job: the job, and those whose updates they are by the port that leads to them.
-pub fn aggregation_entries(scenario: &Scenario, job: &Job, summing: &Summing) -> Vec<TableEntry> {
-    let exact = |field: &str, value: u128| FieldMatch {
-        field: field.to_owned(),
-        value: Match::exact(value),
+use crate::jobs::entries::{self, Summed};
+use crate::target::Item;
+
+/// Entries that make a switch sum updates of a job: the job, and those whose updates they are by the port that leads to them;
+/// where its program asks for that, who may speak for the job.
+pub fn aggregation_entries(
+    scenario: &Scenario,
+    switch: &SwitchPlan,
+    job: &Job,
+    summing: &Summing,
+) -> Vec<TableEntry> {
+    let Some(summed) = summed(scenario, job, summing) else {
+        return Vec::new();
     };
-    let call = |name: &str, params: &[(&str, u128)]| ActionCall {
-        name: name.to_owned(),
-        params: params
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).into()))
-            .collect(),
-    };
-    let topology = &scenario.topology;
-    let mut params = vec![
-        (
-            aggregate::ALL_WORKERS,
-            (1_u128 << summing.children.len()) - 1,
-        ),
-        (aggregate::BASE, job.base.into()),
-        (aggregate::WINDOW, job.window.into()),
-        (aggregate::SLOT_MASK, u128::from(job.window) - 1),
-    ];
-    let mut action = match job.deadline {
-        Some(_) => aggregate::AGGREGATE_UNTIL,
-        None => aggregate::AGGREGATE_JOB,
-    };
-    if let Some((parent, number)) = &summing.parent
-        && let Some(up) = topology.next_hop(&summing.switch, parent)
-    {
-        action = aggregate::AGGREGATE_PART;
-        params.push((aggregate::UP_PORT, up.number.into()));
-        params.push((aggregate::UP_WORKER, (*number).into()));
+    let mut told = summed.entries();
+    if switch.guards_jobs {
+        told.push(entries::lease(job.number, None));
+        told.extend(summed.senders());
     }
-    let admission = TableEntry {
-        table: aggregate::JOBS.to_owned(),
-        key: vec![exact(aggregate::KEY_JOB, job.number.into())],
-        priority: 0,
-        action: call(action, &params),
+    told
+}
+
+/// What holds the jobs of a switch to their rates, where some have one.
+pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
+    if !switch.guards_jobs {
+        return Vec::new();
+    }
+    let here = scenario.jobs.iter().filter_map(|job| {
+        let summed = summed(scenario, job, job.on(&switch.name)?)?;
+        Some(summed.rate(job.rate.as_ref().map(|rate| rate.value)))
+    });
+    here.collect()
+}
+
+fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
+    let port_to = |node: &String| Some(scenario.topology.next_hop(&summing.switch, node)?.number);
+    let up = match &summing.parent {
+        Some((parent, number)) => Some((port_to(parent)?, *number)),
+        None => None,
     };
-    let members = summing
-        .children
-        .iter()
-        .enumerate()
-        .filter_map(|(rank, worker)| {
-            let port = topology.next_hop(&summing.switch, worker)?.number;
-            Some([(0, 1 << rank), (1, 0)].map(|(probe, bit)| TableEntry {
-                table: aggregate::MEMBERS.to_owned(),
-                key: vec![
-                    exact(aggregate::KEY_JOB, job.number.into()),
-                    exact(aggregate::KEY_WORKER, rank as u128),
-                    exact(aggregate::KEY_PROBE, probe),
-                    exact(aggregate::KEY_PORT, port.into()),
-                ],
-                priority: 0,
-                action: call(aggregate::MEMBER, &[(aggregate::WORKER_BIT, bit)]),
-            }))
-        })
-        .flatten();
-    std::iter::once(admission).chain(members).collect()
+    Some(Summed {
+        number: job.number,
+        base: job.base,
+        window: job.window,
+        ports: summing
+            .children
+            .iter()
+            .map(port_to)
+            .collect::<Option<_>>()?,
+        up,
+        closes: job.deadline.is_some(),
+    })
 }
 
 /// Chunks of one iteration that carry values.

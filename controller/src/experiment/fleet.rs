@@ -15,7 +15,7 @@ use scenario::plan::SwitchPlan;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use super::aggregation::aggregation_entries;
+use super::aggregation::{aggregation_entries, rates};
 use super::program::{Program, ProgramError, build};
 use super::{Planned, Switches};
 #[cfg(feature = "testbed")]
@@ -73,6 +73,8 @@ pub(super) struct Device {
     pub(super) planned: SwitchPlan,
     /// What its tables hold, but for default actions.
     pub(super) entries: Vec<TableEntry>,
+    /// What holds jobs to their rates.
+    pub(super) rates: Vec<Item>,
     /// A fault has ended its process: nobody answers.
     is_down: bool,
 }
@@ -96,7 +98,7 @@ pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec
     entries.extend(switch.entries.iter().cloned());
     for job in &planned.scenario.jobs {
         if let Some(summing) = job.on(&switch.name) {
-            entries.extend(aggregation_entries(&planned.scenario, job, summing));
+            entries.extend(aggregation_entries(&planned.scenario, switch, job, summing));
         }
     }
     entries
@@ -109,6 +111,12 @@ fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> 
     let entries = held.iter().cloned().map(Item::TableEntry);
     let all = groups.chain(sessions).chain(entries);
     all.map(|item| (UpdateType::Insert, item)).collect()
+}
+
+/// Cells that are there in any case.
+pub(super) fn set(cells: &[Item]) -> Vec<(UpdateType, Item)> {
+    let cells = cells.iter().cloned();
+    cells.map(|cell| (UpdateType::Modify, cell)).collect()
 }
 
 /// Does something with all switches that run, each from a thread of its own, and waits for all.
@@ -202,6 +210,8 @@ impl Fleet {
             let held = entries(planned, switch, &program);
             let updates = updates(switch, &held);
             target.write(&updates).map_err(FleetError::Target)?;
+            let rates = rates(&planned.scenario, switch);
+            target.write(&set(&rates)).map_err(FleetError::Target)?;
             tracing::info!(
                 switch = switch.name,
                 updates = updates.len(),
@@ -212,6 +222,7 @@ impl Fleet {
                 program: Arc::new(program),
                 planned: switch.clone(),
                 entries: held,
+                rates,
                 is_down: false,
             });
         }
@@ -361,6 +372,7 @@ impl Fleet {
         target.load(&program.p4info, &program.device_config)?;
         let updates = updates(&device.planned, &device.entries);
         target.write(&updates)?;
+        target.write(&set(&device.rates))?;
         device.target = Box::new(target);
         device.is_down = false;
         if let Some(lease) = lease.filter(|_| epoch != 0 && !device.planned.faulting().is_empty()) {

@@ -136,7 +136,7 @@ fn generate(planned: &SwitchPlan) -> Result<Generated, ProgramError> {
     })
 }
 
-fn compile(
+pub(crate) fn compile(
     arch: Arch,
     switch: &str,
     sources: &BTreeMap<String, String>,

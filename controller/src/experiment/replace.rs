@@ -7,8 +7,9 @@ use std::time::Duration;
 use scenario::plan::Over;
 
 use super::Planned;
+use super::aggregation::rates;
 use super::change::{Carried, Change, Version, cleared_counters};
-use super::fleet::{Device, Fleet, FleetError, entries};
+use super::fleet::{Device, Fleet, FleetError, entries, set};
 use super::program::{Program, build};
 use crate::target::{Item, Kind};
 
@@ -151,7 +152,10 @@ impl Device {
         let mut updates = change.after().to_vec();
         updates.extend(carried.writes(&cells));
         updates.extend(cleared_counters(&program.p4info));
+        let rates = rates(&planned.scenario, switch);
+        updates.extend(set(&rates));
         self.target.write(&updates)?;
+        self.rates = rates;
         self.program = Arc::new(program.clone());
         self.planned = switch.clone();
         self.entries = held;

@@ -5,7 +5,7 @@
 
 pub mod bmv2;
 #[cfg(feature = "testbed")]
-mod extension;
+pub(crate) mod extension;
 mod kind;
 mod p4runtime;
 mod psa_switch;

@@ -2,12 +2,18 @@
 
 use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
+use p4lang::runtime::TableEntry;
 use p4rt::client::{Client, ClientError, Events, PipelineAction};
+use p4rt::rpc::Code;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// There is one controller, so any id that is not 0 makes it primary.
 const ELECTION_ID: u128 = 1;
+
+/// How soon a switch that another controller is primary of is asked again.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// A connection to a switch.
 pub struct P4Runtime {
@@ -46,6 +52,38 @@ impl P4Runtime {
         })
     }
 
+    /// The same for a switch that has a program, whose names are asked for. While another controller is primary it is tried
+    /// again, for as long as `patience`.
+    pub fn attach(
+        runtime: Arc<Runtime>,
+        name: &str,
+        address: &str,
+        device_id: u64,
+        patience: Duration,
+    ) -> Result<Self, TargetError> {
+        let begun = Instant::now();
+        let mut target = loop {
+            match Self::connect(Arc::clone(&runtime), name, address, device_id) {
+                Err(TargetError::P4Runtime { source, .. })
+                    if is_taken(&source) && begun.elapsed() < patience =>
+                {
+                    std::thread::sleep(TRY_AGAIN);
+                }
+                connected => break connected?,
+            }
+        };
+        match runtime.block_on(target.client.fetch_pipeline()) {
+            Ok(_) => Ok(target),
+            // It can be given one.
+            Err(ClientError::NoPipeline { .. }) => Ok(target),
+            Err(ClientError::Rpc {
+                code: Code::FailedPrecondition,
+                ..
+            }) => Ok(target),
+            Err(source) => Err(failure(name, source)),
+        }
+    }
+
     /// The same for a switch that keeps a program ready beside the one that runs, such as the embedded one.
     #[must_use]
     pub fn swapping(self) -> Self {
@@ -53,6 +91,26 @@ impl P4Runtime {
             swaps: true,
             ..self
         }
+    }
+
+    /// Whether its program has such a table.
+    #[must_use]
+    pub fn has_table(&self, table: &str) -> bool {
+        let index = self.client.index();
+        index.is_ok_and(|index| index.tables.named(table).is_some())
+    }
+
+    /// Whether it has a program, of which the names are known.
+    #[must_use]
+    pub fn has_program(&self) -> bool {
+        self.client.index().is_ok()
+    }
+
+    /// The entries of a table, each with what the controller noted beside it.
+    pub fn read_noted(&mut self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>, TargetError> {
+        self.runtime
+            .block_on(self.client.read_noted(table))
+            .map_err(|source| failure(&self.name, source))
     }
 
     fn set_pipeline(
@@ -149,6 +207,15 @@ impl Target for P4Runtime {
     #[cfg(feature = "testbed")]
     fn priority(&mut self) -> Option<String> {
         super::extension::priority(&self.runtime, self.client.address()).ok()
+    }
+}
+
+/// Whether another client is primary: of the same election id, or of a higher one.
+fn is_taken(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotPrimary { .. } => true,
+        ClientError::Rpc { code, .. } => *code == Code::InvalidArgument,
+        _ => false,
     }
 }
 

@@ -10,7 +10,7 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 29] = [
     "schema",
     "replay",
     "",
@@ -18,6 +18,15 @@ const COMMANDS: [&str; 20] = [
     "run",
     "between",
     "control",
+    "job",
+    "job setup",
+    "job admit",
+    "job renew",
+    "job keep",
+    "job release",
+    "job env",
+    "job list",
+    "doctor",
     "validate",
     "plan",
     "switch",

@@ -249,6 +249,8 @@ fn eight_blocks_of_values_make_a_packet() {
             .all(|(_, width)| *width as usize == wire::VALUE_LEN * 8)
     );
     assert_eq!(block.len() * 8, wire::VALUES_PER_PACKET);
+    // What a frame's values have before them, of an IP packet.
+    assert_eq!(scenario::job::HEADERS as usize, 20 + 8 + wire::HEADER_LEN);
 }
 
 #[test]
@@ -267,11 +269,12 @@ fn the_dissector_has_the_same_numbers() {
         wire::PROTOCOL_VERSION.to_string()
     );
     assert_eq!(number("ALL_WORKERS"), format!("{:#x}", wire::ALL_WORKERS));
-    let kinds = [Kind::Update, Kind::Sum, Kind::Result, Kind::Ask, Kind::Here]
+    let kinds: Vec<String> = (1..)
+        .map_while(Kind::from_bits)
         .map(|kind| (kind as u8).to_string())
-        .join(", ");
-    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE";
-    assert_eq!(number(names), kinds);
+        .collect();
+    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE, KIND_GIVE, KIND_GIVEN";
+    assert_eq!(number(names), kinds.join(", "));
     for (field, flag) in [
         ("slot_version", Flags::VERSION),
         ("probe", Flags::PROBE),

@@ -27,6 +27,8 @@ scenarios! {
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
     a_switch_sums_the_gradients_of_ddp: "ddp-all-reduce.yaml", ["torch"];
     ddp_learns_under_burst_loss: "ddp-lossy.yaml", ["torch"];
+    ddp_goes_on_while_the_switch_is_lost: "ddp-switch-lost.yaml", ["torch"];
+    gradients_of_ddp_in_jumbo_frames: "ddp-jumbo.yaml", ["torch"];
     switches_of_two_racks_restart_under_ddp: "ddp-racks.yaml", ["torch"];
     two_horovod_workers_wait_for_each_other: "horovod-straggler.yaml", ["horovod"];
     a_kafka_client_is_slow_by_its_name: "kafka-slow-producer.yaml", ["kafka", "java", "kcat"];

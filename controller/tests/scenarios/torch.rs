@@ -4,34 +4,65 @@ use super::foreign::torch;
 use super::leftovers::Watched;
 use super::support::*;
 
+/// A job of three hosts that a switch sums.
+const JOB: &str = "jobs: {sums: {ranks: [a, b, c]}}\n";
+
 /// A scenario in which each of three hosts runs a file of `host-agent/python/tests` as a rank of one job.
-fn scenario(python: &str, file: &str, environment: &str, until: &str) -> String {
+fn scenario(python: &str, file: &str, environment: &str, by: By) -> String {
     let package = repository("host-agent/python");
     let package = package.to_str().unwrap();
-    let commands: String = ["a", "b", "c"]
+    let hosts = ["a", "b", "c"];
+    // Commands that are no root's have no capability.
+    let (is_root, agent) = match by {
+        By::Itself => ("root: true", ""),
+        By::Daemon => ("root: false", ", WEIR_AGENT: \"{dir.agent@}/weir.sock\""),
+    };
+    let daemons = hosts.iter().enumerate().map(|(rank, host)| {
+        format!(
+            "    - name: agent{rank}\n      host: {host}\n      root: true\n      run: [{}, agent, serve, --socket, \"{{dir}}/weir.sock\", \
+             --mode, \"666\", --iface, eth0]\n      ready: {{log: '\"ready\"'}}\n",
+            env!("CARGO_BIN_EXE_weir")
+        )
+    });
+    let daemons: String = daemons.filter(|_| by == By::Daemon).collect();
+    let commands: String = hosts
         .iter()
         .enumerate()
         .map(|(rank, host)| {
+            let agent = agent.replace('@', &rank.to_string());
             format!(
-                "    - name: rank{rank}\n      host: {host}\n      root: true\n      run: [{python}, {package}/tests/{file}]\n      \
+                "    - name: rank{rank}\n      host: {host}\n      {is_root}\n      run: [{python}, {package}/tests/{file}]\n      \
                  env: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: 1, MASTER_ADDR: \"{{host.a.ip}}\", MASTER_PORT: 29500, \
-                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{environment}}}\n"
+                 RANK: {rank}, WORLD_SIZE: 3, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1{}{agent}}}\n",
+                environment.replace("RANK_OF_HOST", &rank.to_string())
             )
         })
         .collect();
     format!(
         "weir: 1\nname: torch\nseed: 1\ntopology: {{star: {{hosts: [a, b, c], switch: sw}}}}\n\
-         jobs: {{sums: {{ranks: [a, b, c]{until}}}}}\nworkload:\n  commands:\n{commands}limits: {{time: 120s}}\n"
+         workload:\n  commands:\n{daemons}{commands}limits: {{time: 120s}}\n"
     )
+}
+
+/// How ranks send frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// As root.
+    Itself,
+    /// By `weir agent serve`, without any capability.
+    Daemon,
 }
 
 /// All ranks find what they look for.
 fn all_are_right(test: &str, file: &str, environment: &str) {
-    all_are_right_until(test, file, environment, "");
+    all_are_right_by(By::Itself, test, file, environment);
 }
 
-/// The same of a job that has this, too.
-fn all_are_right_until(test: &str, file: &str, environment: &str, until: &str) {
+fn all_are_right_by(by: By, test: &str, file: &str, environment: &str) {
+    all_are_right_in(JOB, by, test, file, environment);
+}
+
+fn all_are_right_in(job: &str, by: By, test: &str, file: &str, environment: &str) {
     if !has_namespaces(test) {
         return;
     }
@@ -42,7 +73,7 @@ fn all_are_right_until(test: &str, file: &str, environment: &str, until: &str) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let python = python.join("python3");
-    let text = scenario(python.to_str().unwrap(), file, environment, until);
+    let text = scenario(python.to_str().unwrap(), file, environment, by) + job;
     std::fs::write(folder.path().join("s.yaml"), text).unwrap();
     let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--out", "out"]).run();
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
@@ -76,6 +107,13 @@ fn settings_that_differ_are_told_to_all_ranks() {
     all_are_right("torch settings", "settings.py", "");
 }
 
+/// No switch sums: the ranks do.
+#[test]
+fn without_a_switch_that_sums_the_ranks_sum() {
+    let job = ", WEIR_JOB: 7, WEIR_RANK: RANK_OF_HOST, WEIR_RANKS: 3, WEIR_WINDOW: 64";
+    all_are_right_in("", By::Itself, "torch by hosts", "all_reduce.py", job);
+}
+
 /// Who dies is named to those who wait for it.
 #[test]
 fn a_rank_that_dies_is_named() {
@@ -92,5 +130,31 @@ fn a_job_is_begun_once_more() {
 #[test]
 fn a_late_rank_is_left_out() {
     let until = ", deadline: 50ms, quorum: 2, late: next";
-    all_are_right_until("torch late", "late.py", "", until);
+    all_are_right_in(
+        &JOB.replace("]}}", &format!("]{until}}}}}")),
+        By::Itself,
+        "torch late",
+        "late.py",
+        "",
+    );
+}
+
+/// What a rank counts and waits for is there for Prometheus.
+#[test]
+fn ranks_show_metrics() {
+    let settings = ", WEIR_METRICS: \"127.0.0.1:9477\"";
+    all_are_right("torch metrics", "metrics.py", settings);
+}
+
+/// The same sums and failures, of processes that may not send frames.
+#[test]
+fn a_daemon_sends_for_those_who_may_not() {
+    let settings = ", WEIR_METRICS: \"127.0.0.1:9477\"";
+    all_are_right_by(By::Daemon, "torch by a daemon", "all_reduce.py", "");
+    all_are_right_by(
+        By::Daemon,
+        "torch metrics by a daemon",
+        "metrics.py",
+        settings,
+    );
 }

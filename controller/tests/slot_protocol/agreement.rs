@@ -8,10 +8,10 @@ use aggregation::CellIndex;
 use cluster::{
     CellState, Compare, Config, NetworkCounters, Report, SlotSwitch, SwitchModel, WorkerEnd,
 };
-use parser_gen::Arch;
+use parser_gen::{Arch, FrameValues};
 
-use crate::p4_switch::{Admission, Outcome, P4Switch, compile};
-use crate::runs::{chaotic, deadly, late, run, run_in_used_cells};
+use crate::p4_switch::{Admission, Outcome, P4Switch, compile, compile_of};
+use crate::runs::{chaotic, chaotic_of, deadly, late, run, run_in_used_cells};
 
 /// What a suite met.
 #[derive(Default)]
@@ -75,7 +75,8 @@ impl Totals {
     }
 }
 
-/// Runs each configuration on the P4 program with the Rust slots beside it, and wants no difference and no wrong sum.
+/// Runs each configuration on the P4 program with the Rust slots beside it, and wants no difference and no wrong sum. All have
+/// as many values a frame as the first.
 fn expect_equal(
     arch: Arch,
     name: &str,
@@ -83,7 +84,12 @@ fn expect_equal(
     seeds: std::ops::Range<u64>,
 ) -> Totals {
     let since = Instant::now();
-    let program = compile(arch, &[]);
+    let values = configure(seeds.start).job.values_per_packet;
+    let values = FrameValues::ALL
+        .into_iter()
+        .find(|of| of.count() == values)
+        .expect("a size of frames");
+    let program = compile_of(arch, values, &[]);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let part = |first: u64| {
         let mut totals = Totals::default();
@@ -123,7 +129,8 @@ fn expect_equal(
             }
         }
     });
-    totals.print(&format!("{name} on {arch:?}"), since);
+    let values = values.count();
+    totals.print(&format!("{name} on {arch:?}, {values} values"), since);
     totals
 }
 
@@ -189,6 +196,22 @@ fn expect_equal_in_fewer_runs(arch: Arch) {
     assert!(death.deaths > 20 && death.errors > 20, "{}", death.deaths);
     let late = expect_equal(arch, "late", late, 550_000..550_040);
     assert!(late.of(Outcome::Stale) > 200, "hardly any was late");
+}
+
+/// All that differs from 256 values are blocks: how they are parsed, summed and put back. Their number is what is run here.
+#[test]
+fn programs_of_2048_values_and_rust_slots_agree() {
+    for arch in [Arch::Psa, Arch::V1model] {
+        let of_2048 = |seed| Config {
+            rounds: 2,
+            ..chaotic_of(2048, seed)
+        };
+        let totals = expect_equal(arch, "chaos", of_2048, 600_000..600_012);
+        assert_eq!(totals.complete, 12, "nobody died, so everybody finishes");
+        for outcome in [Outcome::Again, Outcome::Duplicate] {
+            assert!(totals.of(outcome) > 20, "{outcome:?} is hardly met");
+        }
+    }
 }
 
 #[test]

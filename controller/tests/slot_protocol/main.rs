@@ -5,6 +5,7 @@
 mod agreement;
 mod all_reduce;
 mod deadlines;
+mod hostile;
 mod measure;
 mod mutants;
 mod p4_switch;

@@ -1,5 +1,6 @@
 //! A program of p4src as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
 
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use cluster::{CellState, Node, SwitchModel};
 use host_agent::frames::{Endpoint, Mac, asking, build, group, open, sum};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
-use parser_gen::{Arch, Library, generate, program};
+use parser_gen::{Arch, FrameValues, Library, generate, program};
 use pipeline::{Config, Switch};
 use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, MARKS, OWNERS, SCALES};
 use scenario::names::forward;
@@ -19,7 +20,7 @@ pub const SERVER_PORT: u32 = 1;
 pub const FIRST_WORKER_PORT: u32 = 32;
 /// Whose programs are held to the protocol.
 pub const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
-/// Values of a packet and of a cell.
+/// Values of a packet and of a cell, where nothing else is said.
 pub const VALUES: usize = 256;
 /// Cells of the program.
 pub const CELLS: u64 = 2048;
@@ -88,8 +89,25 @@ pub type Patch = (&'static str, &'static str, &'static str);
 
 /// Compiles a program of p4src with these changes.
 pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
-    let options = parser_gen::Options::aggregating(true);
-    let generated = generate(&Library::builtin(), &[], &options).expect("generates");
+    compile_of(arch, FrameValues::V256, patches)
+}
+
+/// The same of one that sums frames of so many values.
+pub fn compile_of(arch: Arch, values: FrameValues, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
+    let options = parser_gen::Options {
+        aggregate: Some(values),
+        ..Default::default()
+    };
+    compile_with(arch, &options, patches)
+}
+
+/// The same of one that may do more.
+pub fn compile_with(
+    arch: Arch,
+    options: &parser_gen::Options,
+    patches: &[Patch],
+) -> Arc<p4lang::ir::Program> {
+    let generated = generate(&Library::builtin(), &[], options).expect("generates");
     let mut files = p4lang::Files::new();
     let mut changed = 0;
     for (path, mut text) in program(arch, &generated) {
@@ -224,10 +242,14 @@ pub struct P4Switch {
 impl P4Switch {
     /// Loads a compiled program.
     pub fn load(program: Arc<p4lang::ir::Program>) -> Self {
-        let sums = (0..VALUES).map(aggregate::sums).collect();
+        let switch = Switch::new(program, Config::default()).expect("loads");
+        let registers = switch.registers();
+        let registers: HashSet<&str> = registers.iter().map(|r| r.name.as_str()).collect();
+        let sums = (0..).map(aggregate::sums);
+        let sums = sums.take_while(|name| registers.contains(name.as_str()));
         Self {
-            switch: Switch::new(program, Config::default()).expect("loads"),
-            sums,
+            sums: sums.collect(),
+            switch,
             job: None,
             entries: Vec::new(),
             frame: Vec::new(),
@@ -257,7 +279,11 @@ impl P4Switch {
     }
 
     fn admit_as(&mut self, job: Job, admission: Admission, part: &Part, action: &str) {
-        assert_eq!(job.values_per_packet(), VALUES, "the P4 text has so many");
+        assert_eq!(
+            job.values_per_packet(),
+            self.sums.len(),
+            "the P4 text has so many"
+        );
         for entry in self.entries.drain(..) {
             self.switch.delete_entry(&entry).expect("it was inserted");
         }

@@ -11,6 +11,11 @@ use crate::p4_switch::{Admission, P4Switch, VALUES};
 
 /// Every choice of a run follows from its seed.
 pub fn chaotic(seed: u64) -> Config {
+    chaotic_of(VALUES, seed)
+}
+
+/// The same, with frames of so many values.
+pub fn chaotic_of(values: usize, seed: u64) -> Config {
     let pick = |what: u64, options: u64| drawn::pick(seed, 0x0051_0751, what, options);
     let workers = match pick(1, 100) {
         0..=97 => 1 + pick(2, 8) as u16,
@@ -19,9 +24,9 @@ pub fn chaotic(seed: u64) -> Config {
     let mut config = Config::new(seed, workers, Mode::Switch);
     config.job.job = JobId(pick(4, 1 << 16) as u16);
     config.job.window = 1 << pick(5, 4);
-    config.job.values_per_packet = VALUES as u16;
+    config.job.values_per_packet = values as u16;
     // One to four chunks, the last often not full.
-    config.job.values_per_round = 1 + pick(6, 4 * VALUES as u64) as usize;
+    config.job.values_per_round = 1 + pick(6, 4 * values as u64) as usize;
     drawn::chaotic(config)
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
 use aggregation::rank::{
-    Carry, Event, Lateness, LatenessError, NonFinite, Partial, Rank, Received, Setup, Sums, Values,
+    Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Partial, Rank, Received, Setup,
+    Sums, Values,
 };
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
@@ -62,6 +63,8 @@ pub struct Bounds {
     pub crashes: bool,
     /// Whether ranks that wait ask each other.
     pub asks: bool,
+    /// Whether a rank whose timer fires may take the switch for silent, so that ranks sum.
+    pub hosts: bool,
     /// Whether somebody by another port speaks for the first rank.
     pub stranger: bool,
     /// Whether chunks may be closed. Operations are of integers then.
@@ -83,6 +86,7 @@ impl Bounds {
             restarts: 0,
             crashes: false,
             asks: true,
+            hosts: false,
             stranger: false,
             deadline: None,
             without: None,
@@ -148,11 +152,14 @@ const DEAD_AFTER_NS: u64 = u64::MAX;
 /// Nobody's patience ends, and nobody is early.
 pub(crate) const PATIENT: Retransmission = Retransmission {
     floor_ns: 1,
+    granularity_ns: 0,
     initial_ns: 1,
     ceiling_ns: 1,
     max_timeouts: u32::MAX,
     max_closing_timeouts: 1,
     fast_threshold: 0,
+    // How often a rank was told is left out of its state: here it asks each time.
+    ask_after: 1,
 };
 
 impl AllReduce {
@@ -358,7 +365,7 @@ impl AllReduce {
 
     /// Those whom a rank may ask after a frame: who is missing, if the frame says so.
     fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
-        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        let others = self.others(rank);
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return WorkerSet::EMPTY;
         };
@@ -366,11 +373,17 @@ impl AllReduce {
             .job
             .everyone()
             .without(WorkerSet(packet.contributors()));
-        // What a switch of a tree says is about its children; and of a chunk that its cell is past, any may have the sum.
-        match self.is_tree() || packet.scale() != 0 {
-            true => self.job.everyone().without(me),
-            false => missing.without(me),
+        // What a switch of a tree says is about its children, a host tells itself as well, and of a chunk that its cell is past
+        // any may have the sum.
+        match self.is_tree() || self.bounds.hosts || packet.scale() != 0 {
+            true => others,
+            false => WorkerSet(missing.0 & others.0),
         }
+    }
+
+    fn others(&self, rank: u8) -> WorkerSet {
+        let me = WorkerSet::only(WorkerId(u16::from(rank)));
+        self.job.everyone().without(me)
     }
 
     /// What is wrong with an operation that has no sums.
@@ -412,6 +425,12 @@ impl AllReduce {
             retransmission: PATIENT,
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
             lateness: self.lateness,
+            fallback: self.bounds.hosts.then_some(Fallback {
+                after: 1,
+                at_once: false,
+                retry_ns: 0,
+                doubt_after: u32::MAX,
+            }),
         })
     }
 
@@ -471,7 +490,9 @@ impl Model for AllReduce {
             Operation::Floats(_, exponents) => exponents.iter().all(|e| *e == exponents[0]),
             Operation::NotFinite => false,
         };
-        match self.bounds.operations.iter().all(is_alike) && !self.bounds.stranger {
+        // Which rank is a chunk's host follows from its number.
+        let is_special = self.bounds.stranger || self.bounds.hosts;
+        match self.bounds.operations.iter().all(is_alike) && !is_special {
             true => usize::from(self.bounds.ranks),
             false => 0,
         }
@@ -592,7 +613,12 @@ impl Model for AllReduce {
                 let helps = self.is_tree() || self.lateness.is_some();
                 for _ in 0..if helps { 2 } else { 1 } {
                     member.machine.handle_timeout(LATE_NS);
-                    self.pump(member, WorkerSet::EMPTY, out);
+                    // A host tells itself who is missing.
+                    let may = match self.bounds.hosts {
+                        true => self.others(member.id),
+                        false => WorkerSet::EMPTY,
+                    };
+                    self.pump(member, may, out);
                 }
             }
             (Node::Rank(member), Act::Crash) => member.crashed = true,
@@ -661,7 +687,9 @@ impl Model for AllReduce {
         if kind == Kind::Sum {
             // How it came is of no interest to who gets it, nor whether the switch gave it or a rank that has kept it.
             frame.addressed = Destination::All;
-            if frame.from < self.bounds.ranks && !packet.flags().contains(Flags::KEPT) {
+            // But what a host has summed the switch has not.
+            let is_kept = packet.flags().contains(Flags::KEPT);
+            if frame.from < self.bounds.ranks && !self.bounds.hosts && !is_kept {
                 frame.from = self.bounds.ranks;
             }
         }
@@ -669,7 +697,8 @@ impl Model for AllReduce {
             let mut packet = Packet::new_unchecked(&mut frame.bytes[..]);
             packet.set_transmission(transmission);
             // What answers a probe says by it whether the chunk is complete, and who has asked.
-            if kind != Kind::Sum || !is_probe {
+            let is_answer = matches!(kind, Kind::Sum | Kind::Given);
+            if kind != Kind::Ask && (!is_answer || !is_probe) {
                 packet.set_flags(packet.flags().with(Flags::AGAIN, again));
             }
             if kind == Kind::Sum && !is_probe {
@@ -699,9 +728,13 @@ impl Model for AllReduce {
             return false;
         }
         match packet.kind() {
-            Kind::Ask | Kind::Here => true,
-            Kind::Sum => flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN),
-            Kind::Update | Kind::Result => false,
+            // One that has given its values to a host makes others do so.
+            Kind::Ask => !flags.contains(Flags::AGAIN),
+            Kind::Here => true,
+            Kind::Sum | Kind::Given => {
+                flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN)
+            }
+            Kind::Update | Kind::Result | Kind::Give => false,
         }
     }
 

@@ -149,6 +149,14 @@ fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
+/// Ranks that sum while no switch does.
+fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds {
+        hosts: true,
+        ..all_reduce::Bounds::new(ranks, window, operations)
+    })
+}
+
 /// Somebody by another port speaks for the first rank.
 fn stranger() -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
@@ -225,6 +233,11 @@ pub fn configurations() -> Vec<Configuration> {
             ranks(2, 1, integers(1, 3)).restarted(),
         ),
         small(
+            "hosts",
+            "2 ranks, 1 slot, 2 operations, ranks sum when they hear nothing of the switch",
+            hosts(2, 1, integers(1, 2)),
+        ),
+        small(
             "server-sums",
             "3 workers, 2 slots, 2 rounds of 2 chunks, the server sums",
             server(Mode::Direct, 3, 2, 2, 2),
@@ -276,6 +289,16 @@ pub fn configurations() -> Vec<Configuration> {
                 .until(2, 2)
                 .crashed()
                 .restarted(),
+        ),
+        large(
+            "hosts-restart",
+            "2 ranks, 1 slot, 2 operations, ranks sum when they hear nothing of the switch, which restarts",
+            hosts(2, 1, integers(1, 2)).restarted(),
+        ),
+        large(
+            "hosts-slots",
+            "3 ranks, 2 slots, 2 operations of 2 chunks, ranks sum when they hear nothing of the switch",
+            hosts(3, 2, integers(2, 2)),
         ),
         large(
             "tree-restart",

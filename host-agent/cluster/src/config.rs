@@ -84,6 +84,7 @@ impl Config {
                 max_timeouts: 100,
                 max_closing_timeouts: 8,
                 fast_threshold: 8,
+                ..Retransmission::default()
             },
             delay_ns: 10_000,
             compute_ns: 50_000,

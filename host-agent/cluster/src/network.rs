@@ -12,6 +12,8 @@ pub struct NetworkCounters {
     pub sent: u64,
     /// Frames lost.
     pub dropped: u64,
+    /// Frames for which a link's queue had no room.
+    pub overflowed: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
     /// Frames that arrived before one sent earlier on the same link.
@@ -25,17 +27,33 @@ impl NetworkCounters {
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.dropped += other.dropped;
+        self.overflowed += other.overflowed;
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.at_the_dead += other.at_the_dead;
     }
 }
 
+/// What a link carries in a second, and what may wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Of whole frames: from the Ethernet header to the last value.
+    pub bits_per_s: u64,
+    /// A frame that finds more than this waiting is lost.
+    pub queue_bytes: u64,
+}
+
+/// Ethernet, IPv4 and UDP: what stands in front of the aggregation header.
+pub const HEADERS: u64 = 14 + 20 + 8;
+
 /// One direction of one link.
 #[derive(Debug, Clone)]
 pub struct Link {
     faults: Faults,
     delay_ns: u64,
+    rate: Option<Rate>,
+    /// When all that was sent has left.
+    free_ns: u64,
     /// The latest arrival so far.
     latest_ns: u64,
 }
@@ -45,18 +63,29 @@ impl Link {
         Self {
             faults,
             delay_ns,
+            rate: None,
+            free_ns: 0,
             latest_ns: 0,
         }
     }
 
-    /// When the copies of a frame arrive: none, one or two.
+    pub fn with_rate(self, rate: Option<Rate>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// When the copies of a frame arrive, whose aggregation header and values are so long: none, one or two.
     pub fn send(
         &mut self,
         now_ns: u64,
+        length: usize,
         rng: &mut ChaCha8Rng,
         counters: &mut NetworkCounters,
     ) -> [Option<u64>; 2] {
         counters.sent += 1;
+        let Some(now_ns) = self.serialise(now_ns, length as u64 + HEADERS) else {
+            counters.overflowed += 1;
+            return [None, None];
+        };
         if chance(rng, self.faults.loss) {
             counters.dropped += 1;
             return [None, None];
@@ -67,6 +96,20 @@ impl Link {
             self.arrival(now_ns, rng, counters)
         });
         [Some(first), copy]
+    }
+
+    /// When a frame's last bit has left, if there was room for it.
+    fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
+        let Some(rate) = self.rate else {
+            return Some(now_ns);
+        };
+        let waiting_ns = self.free_ns.saturating_sub(now_ns);
+        let takes_ns = |bytes: u64| bytes * 8_000_000_000 / rate.bits_per_s;
+        if waiting_ns > takes_ns(rate.queue_bytes) {
+            return None;
+        }
+        self.free_ns = now_ns + waiting_ns + takes_ns(bytes);
+        Some(self.free_ns)
     }
 
     fn arrival(

@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
 use aggregation::rank::{
-    Carry, Event, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError, Reduction,
-    Setup, Sums, Values,
+    Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError,
+    Reduction, Setup, Sums, Values,
 };
 use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::network::{Link, below, chance};
+use crate::network::{Link, Rate, below, chance};
 use crate::{Faults, NetworkCounters};
 
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
@@ -29,6 +29,8 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// A link's delay without faults, each way.
     pub delay_ns: u64,
+    /// What each rank's link carries, each way; `None` for what is sent.
+    pub rate: Option<Rate>,
     /// A rank submits each operation up to so much later than the one before.
     pub pause_ns: u64,
     /// What every link does.
@@ -41,6 +43,8 @@ pub struct Config {
     pub steps: Option<Steps>,
     /// When sums are made of fewer than all.
     pub deadline: Option<Deadline>,
+    /// When they sum themselves.
+    pub fallback: Option<Fallback>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
     /// What ranks do with all their operations.
@@ -58,19 +62,23 @@ impl Config {
             job,
             retransmission: Retransmission {
                 floor_ns: MS / 5,
+                granularity_ns: 0,
                 initial_ns: MS / 2,
                 ceiling_ns: 3 * MS,
                 max_timeouts: 100,
                 max_closing_timeouts: 8,
                 fast_threshold: 4,
+                ask_after: 2,
             },
             delay_ns: 10_000,
+            rate: None,
             pause_ns: 60_000,
             faults,
             racks: None,
             dead_after_ns: Some(100 * MS),
             steps: None,
             deadline: None,
+            fallback: None,
             deaths: Vec::new(),
             reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
@@ -219,14 +227,15 @@ pub fn run<S: RankSwitch>(
                 place,
                 retransmission: config.retransmission,
                 dead_after_ns: config.dead_after_ns,
+                fallback: config.fallback,
                 lateness: lateness.transpose()?,
             }),
             given: 0,
             sums: Vec::new(),
             end: RankEnd::Hung,
             wake_ns: None,
-            to_switch: Link::new(config.faults, config.delay_ns),
-            from_switch: Link::new(config.faults, config.delay_ns),
+            to_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
+            from_switch: Link::new(config.faults, config.delay_ns).with_rate(config.rate),
         })
     });
     let members = members.collect::<Result<Vec<_>, ConfigError>>()?;
@@ -338,7 +347,7 @@ impl<S: RankSwitch> Run<'_, S> {
                 self.switch.handle(now_ns, from, to, &frame, &mut out);
                 for (to, frame) in out {
                     let link = &mut self.members[usize::from(to.0)].from_switch;
-                    let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+                    let arrivals = link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
                     for at_ns in arrivals.into_iter().flatten() {
                         self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
                     }
@@ -364,7 +373,7 @@ impl<S: RankSwitch> Run<'_, S> {
         let mut buffer = Vec::new();
         while let Some(to) = self.member(rank).machine.poll_transmit(now_ns, &mut buffer) {
             let link = &mut self.members[usize::from(rank.0)].to_switch;
-            let arrivals = link.send(now_ns, &mut self.rng, &mut self.network);
+            let arrivals = link.send(now_ns, buffer.len(), &mut self.rng, &mut self.network);
             for at_ns in arrivals.into_iter().flatten() {
                 let frame = buffer.clone();
                 self.schedule(

@@ -61,6 +61,8 @@ pub struct SlotSwitch {
     slots: Vec<SlotTable>,
     /// When which switch restarts, the earliest first.
     restarts: Vec<(u64, usize)>,
+    /// From when to when UPDATEs of which rank are lost, or of all.
+    outages: Vec<(std::ops::Range<u64>, Option<WorkerId>)>,
     /// What happens between switches; time does not pass there.
     faults: Faults,
     rng: ChaCha8Rng,
@@ -87,6 +89,7 @@ impl SlotSwitch {
             has_deadlines: false,
             slots,
             restarts: Vec::new(),
+            outages: Vec::new(),
             faults: Faults::NONE,
             rng: ChaCha8Rng::seed_from_u64(0),
         }
@@ -128,6 +131,13 @@ impl SlotSwitch {
     pub fn restarting(mut self, at_ns: u64, switch: usize) -> Self {
         self.restarts.push((at_ns, switch));
         self.restarts.sort_unstable();
+        self
+    }
+
+    /// For that time nothing is summed for a rank, or for nobody: its updates are lost. Other frames pass.
+    #[must_use]
+    pub fn silent(mut self, when_ns: std::ops::Range<u64>, rank: Option<WorkerId>) -> Self {
+        self.outages.push((when_ns, rank));
         self
     }
 
@@ -216,6 +226,12 @@ impl RankSwitch for SlotSwitch {
         };
         if packet.kind() != Kind::Update {
             self.send(to, payload, out);
+            return;
+        }
+        let mut outages = self.outages.iter();
+        if outages.any(|(when_ns, rank)| {
+            when_ns.contains(&now_ns) && rank.is_none_or(|rank| rank == from)
+        }) {
             return;
         }
         let child = match self.racks {

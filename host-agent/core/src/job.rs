@@ -187,7 +187,7 @@ pub struct JobConfig {
     pub workers: u16,
     /// How many chunks a worker may have under way: a power of two up to 2¹⁵.
     pub window: u32,
-    /// Values in a packet; the P4 programs have 256.
+    /// Values in a packet; the P4 programs sum 32, 64, 256 or 2,048.
     pub values_per_packet: u16,
     /// Values in a round.
     pub values_per_round: usize,

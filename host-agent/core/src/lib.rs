@@ -36,6 +36,17 @@ pub enum Destination {
     Worker(WorkerId),
 }
 
+/// What one waits for that is not done with a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnderWay {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// Since when.
+    pub since_ns: u64,
+    /// Whom the chunk misses, as far as that is known here.
+    pub misses: WorkerSet,
+}
+
 /// What was sent. Bytes count from the aggregation header on; a driver adds its own headers per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {

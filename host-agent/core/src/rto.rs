@@ -6,6 +6,9 @@ pub struct Retransmission {
     /// The timeout is never shorter. Workers that share few cores reach a chunk at different times, and
     /// an answer waits for the last of them, so this covers their skew.
     pub floor_ns: u64,
+    /// The timeout is longer than the smoothed round trip by this at least (RFC 6298: G). Round trips that hardly vary would
+    /// otherwise leave no room for the first that does.
+    pub granularity_ns: u64,
     /// The timeout before the first round trip was measured (RFC 6298: 1 s).
     pub initial_ns: u64,
     /// Doubling ends here.
@@ -18,22 +21,37 @@ pub struct Retransmission {
     /// So many chunks sent later must be answered before a chunk is sent again ahead of its timeout; 0
     /// turns this off.
     pub fast_threshold: u32,
+    /// A rank that is told for so many times that others are missing asks those others. Most were on their way.
+    pub ask_after: u32,
 }
 
 impl Default for Retransmission {
     fn default() -> Self {
         Self {
             floor_ns: 200_000_000,
+            granularity_ns: 0,
             initial_ns: 1_000_000_000,
             ceiling_ns: 2_000_000_000,
             max_timeouts: 10,
             max_closing_timeouts: 4,
             fast_threshold: 8,
+            ask_after: 3,
         }
     }
 }
 
 impl Retransmission {
+    /// For ranks, whose question costs little: they ask soon, and often before they give up.
+    pub fn of_ranks() -> Self {
+        Self {
+            floor_ns: 10_000_000,
+            granularity_ns: 10_000_000,
+            initial_ns: 200_000_000,
+            max_timeouts: 15,
+            ..Self::default()
+        }
+    }
+
     /// The longest that a worker waits for one chunk: its timeouts, and the part of one that a fast
     /// retransmission adds.
     pub fn patience_ns(&self) -> u64 {
@@ -42,7 +60,7 @@ impl Retransmission {
     }
 }
 
-/// Estimates the round trip (RFC 6298, section 2; clock granularity 0).
+/// Estimates the round trip (RFC 6298, section 2).
 #[derive(Debug, Clone)]
 pub struct RttEstimator {
     config: Retransmission,
@@ -90,21 +108,29 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout of a chunk that has timed out `timeouts` times.
-    pub fn timeout_ns(&self, timeouts: u32) -> u64 {
+    /// The timeout without any doubling.
+    pub fn base_ns(&self) -> u64 {
         let Retransmission {
             floor_ns,
+            granularity_ns,
             initial_ns,
-            ceiling_ns,
             ..
         } = self.config;
-        let base = match self.smoothed {
+        let base_ns = match self.smoothed {
             None => initial_ns,
-            Some((srtt, rttvar)) => srtt.saturating_add(rttvar.saturating_mul(4)),
+            Some((srtt, rttvar)) => {
+                srtt.saturating_add(granularity_ns.max(rttvar.saturating_mul(4)))
+            }
         };
+        base_ns.max(floor_ns)
+    }
+
+    /// The timeout of a chunk that has timed out `timeouts` times.
+    pub fn timeout_ns(&self, timeouts: u32) -> u64 {
         let doublings = timeouts.max(self.backoff).min(63);
-        let doubled = u128::from(base.max(floor_ns)) << doublings;
-        u64::try_from(doubled).unwrap_or(u64::MAX).min(ceiling_ns)
+        let doubled = u128::from(self.base_ns()) << doublings;
+        let longest_ns = self.config.ceiling_ns;
+        u64::try_from(doubled).unwrap_or(u64::MAX).min(longest_ns)
     }
 }
 

@@ -1,7 +1,7 @@
 """A small network trained by DistributedDataParallel: with `weir` or `gloo`, as BACKEND says.
 
 Each rank sees a part of the same data; DDP sums the gradients. Prints the losses, and in the end one
-line of JSON: how far the ranks' weights are apart, which is nothing, and how many sums came from a switch.
+line of JSON: how far the ranks' weights are apart, which is nothing, and how many sums there were.
 """
 
 import json
@@ -46,8 +46,10 @@ for parameter in model.parameters():
     dist.all_reduce(least, op=dist.ReduceOp.MIN)
     dist.all_reduce(most, op=dist.ReduceOp.MAX)
     apart = max(apart, (most - least).max().item())
-summed = weir.torch.counters().get("operations", 0) if backend == "weir" else 0
-result = {"loss": loss.item(), "apart": apart, "summed": summed, "steps_per_second": steps / took}
+counters = weir.torch.counters() if backend == "weir" else {}
+result = {"loss": loss.item(), "apart": apart, "summed": counters.get("operations", 0), "steps_per_second": steps / took}
+# Without a switch that answers, ranks sum themselves; and it may be there again.
+result |= {"by_hosts": counters.get("chunks_by_hosts", 0), "returns": counters.get("returns", 0)}
 print(json.dumps(result), flush=True)
 # Rank 0 holds the store: it leaves last.
 dist.barrier()

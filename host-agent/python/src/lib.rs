@@ -3,19 +3,20 @@
 //! Values come and go by address: the Python half owns the tensors, and keeps them until it has waited.
 #![allow(unsafe_code)]
 
-use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{
-    Carry, Lateness, Reduction, Rounding, Setup, Sums as Summed, Values, bf16, f16,
+    Carry, Fallback, Lateness, RankCounters, Reduction, Rounding, Setup, Sums as RankSums, Values,
+    bf16, f16,
 };
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io, Mac};
-use pnet::datalink;
-use pnet::ipnetwork::IpNetwork;
+use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
+use host_agent::metrics::{Address, Exporter, Role, Status};
+use host_agent::serve::{Client, Kind, RankOf, RemotePending};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
@@ -26,10 +27,17 @@ pyo3::create_exception!(
     "Some rank's values held NaN or infinity: the operation has no sums, at any rank."
 );
 
+pyo3::create_exception!(
+    weir,
+    Silent,
+    PyRuntimeError,
+    "No switch answers for the job."
+);
+
 /// A rank of a job, on an Ethernet interface.
 #[pyclass]
 struct Member {
-    member: collective::Member,
+    member: Link,
     ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
@@ -37,15 +45,54 @@ struct Member {
     io: Io,
     /// Why not by rings.
     refused: Option<String>,
+    /// Shows what it counts.
+    exporter: Option<Exporter>,
 }
 
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
-    pending: Mutex<Option<Pending>>,
+    pending: Mutex<Option<Awaited>>,
     spare: Arc<Spare>,
     ranks: u16,
 }
+
+/// How a rank is attached: by itself, or by a daemon.
+enum Link {
+    Own(collective::Member),
+    Agent(Client),
+}
+
+/// Sums that are to come by either.
+enum Awaited {
+    Own(Pending),
+    Agent(RemotePending),
+}
+
+impl Link {
+    fn all_reduce_as(
+        &self,
+        values: Values,
+        reduction: Reduction,
+    ) -> Result<Awaited, CollectiveError> {
+        Ok(match self {
+            Link::Own(member) => Awaited::Own(member.all_reduce_as(values, reduction)?),
+            Link::Agent(client) => Awaited::Agent(client.all_reduce_as(&values, reduction)?),
+        })
+    }
+}
+
+impl Awaited {
+    fn wait(self, timeout: Duration) -> Result<RankSums, CollectiveError> {
+        match self {
+            Awaited::Own(pending) => pending.wait(timeout),
+            Awaited::Agent(pending) => pending.wait(timeout),
+        }
+    }
+}
+
+/// Ethernet, IPv4 and UDP.
+const EMPTY_FRAME: u64 = 42;
 
 /// Bytes that are kept for values to come.
 const SPARE_LIMIT: usize = 256 << 20;
@@ -78,28 +125,6 @@ impl Spare {
     }
 }
 
-/// Where an interface is.
-fn endpoint(interface: &str) -> PyResult<Endpoint> {
-    let mut all = datalink::interfaces().into_iter();
-    let found = all.find(|found| found.name == interface);
-    let found =
-        found.ok_or_else(|| PyOSError::new_err(format!("there is no interface {interface}")))?;
-    let mac = found.mac.filter(|mac| !mac.is_zero());
-    let mac = mac.ok_or_else(|| {
-        PyOSError::new_err(format!("interface {interface} has no Ethernet address"))
-    })?;
-    let ip: Option<Ipv4Addr> = found.ips.iter().find_map(|ip| match ip {
-        IpNetwork::V4(ip) => Some(ip.ip()),
-        IpNetwork::V6(_) => None,
-    });
-    Ok(Endpoint {
-        mac: Mac(mac.octets()),
-        ip: ip.ok_or_else(|| {
-            PyOSError::new_err(format!("interface {interface} has no IPv4 address"))
-        })?,
-    })
-}
-
 /// A rank of a job that a switch has been told of, before it joins.
 #[pyclass(frozen)]
 struct Rank {
@@ -107,6 +132,59 @@ struct Rank {
     me: Endpoint,
     job: JobConfig,
     setup: Setup,
+    /// The daemon by which it is a rank, if not by itself.
+    agent: Option<Client>,
+}
+
+impl Rank {
+    /// As a daemon is told of it.
+    fn described(&self) -> RankOf {
+        RankOf::new(Some(self.interface.clone()), &self.job, &self.setup)
+    }
+
+    /// Shows a member of this rank at an address.
+    fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
+        let interface = self.interface.clone();
+        let started = match member {
+            Link::Own(member) => {
+                let observer = member.observer();
+                Exporter::start(address, move || Status {
+                    interface: Some(interface.clone()),
+                    io: Some(io.to_string()),
+                    ..observer.status()
+                })
+            }
+            Link::Agent(client) => {
+                let (client, blank) = (client.clone(), self.blank());
+                Exporter::start(address, move || status_of(&client, &blank))
+            }
+        };
+        started.map_err(|error| {
+            PyOSError::new_err(format!("cannot show metrics at {address}: {error}"))
+        })
+    }
+
+    /// What is known of this rank without asking.
+    fn blank(&self) -> Status {
+        let rank = self.setup.rank.0;
+        let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
+        status.interface = Some(self.interface.clone());
+        status.address = Some(self.me.to_string());
+        status
+    }
+}
+
+/// What a daemon says of a rank; of one whose daemon has gone, why there is nothing.
+fn status_of(client: &Client, blank: &Status) -> Status {
+    // Its process is this one, whoever sends its frames.
+    let process = blank.process;
+    match client.status() {
+        Ok(status) => Status { process, ..status },
+        Err(error) => Status {
+            failed: Some(error.to_string()),
+            ..blank.clone()
+        },
+    }
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -116,11 +194,13 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
+    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says. `agent` is the socket of
+    /// a daemon that owns the interface. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
     /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
     #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, deadline = None, quorum = 1, late = "drop"))]
-    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
+        late = "drop"))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         interface: String,
         job: u16,
@@ -128,6 +208,8 @@ impl Rank {
         ranks: u16,
         window: u32,
         place: Option<(u16, u8, u8)>,
+        values: u16,
+        agent: Option<&str>,
         deadline: Option<f64>,
         quorum: u16,
         late: &str,
@@ -141,7 +223,7 @@ impl Rank {
             job: JobId(job),
             workers: ranks,
             window,
-            values_per_packet: wire::VALUES_PER_PACKET as u16,
+            values_per_packet: values,
             values_per_round: 0,
             first_chunk: ChunkId(0),
         };
@@ -150,7 +232,7 @@ impl Rank {
             Some(_) => Job::new(config),
         };
         let job = job.map_err(wrong)?;
-        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::default());
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
         if let Some((child, siblings, top)) = place {
             setup.place = Place {
                 child: WorkerId(child),
@@ -164,6 +246,11 @@ impl Rank {
             }
         }
         if let Some(deadline) = deadline {
+            if agent.is_some() {
+                let told =
+                    "a daemon's ranks wait for all: a deadline is for ranks that send themselves";
+                return Err(wrong(told));
+            }
             let after = Duration::try_from_secs_f64(deadline).map_err(wrong)?;
             let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
             let carry = match late {
@@ -174,8 +261,15 @@ impl Rank {
             let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
             setup.lateness = Some(lateness.map_err(wrong)?);
         }
+        let agent = agent.map(|path| Client::connect(Path::new(path)));
+        let agent = agent.transpose().map_err(told)?;
+        let me = match &agent {
+            None => Endpoint::of(&interface)?,
+            Some(agent) => agent.whereabouts(Some(&interface)).map_err(told)?,
+        };
         Ok(Rank {
-            me: endpoint(&interface)?,
+            me,
+            agent,
             interface,
             job: config,
             setup,
@@ -190,6 +284,9 @@ impl Rank {
 
     /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
     fn open(&self, py: Python<'_>) -> PyResult<u32> {
+        if let Some(agent) = &self.agent {
+            return py.detach(|| agent.open(&self.described())).map_err(told);
+        }
         let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
         let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
         Ok(first.map_err(told)?.0)
@@ -197,7 +294,11 @@ impl Rank {
 
     /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
     /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto"))]
+    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found. What the rank
+    /// counts, and what it waits for, is shown at the address `metrics`.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
+        metrics = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn join(
         &self,
         first_chunk: u32,
@@ -205,6 +306,9 @@ impl Rank {
         gone_after: f64,
         stochastic: Option<u64>,
         io: &str,
+        fallback: bool,
+        silent: bool,
+        metrics: Option<&str>,
     ) -> PyResult<Member> {
         let ranks = self.job.workers;
         if peers.len() != usize::from(ranks) {
@@ -221,19 +325,49 @@ impl Rank {
             setup: Setup {
                 job: job.map_err(wrong)?,
                 dead_after_ns: u64::try_from(after.as_nanos()).ok(),
+                fallback: fallback.then_some(Fallback {
+                    at_once: silent,
+                    ..Fallback::IF_SILENT
+                }),
                 ..self.setup
             },
             me: self.me,
             peers: peers.map_err(wrong)?,
         };
         let io: Io = io.parse().map_err(PyValueError::new_err)?;
-        let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+        let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
+        let (member, io, refused) = match &self.agent {
+            None => {
+                let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+                let io = frames.io();
+                let member = collective::Member::start(config, frames)?;
+                (
+                    Link::Own(member),
+                    io,
+                    refused.map(|error| error.to_string()),
+                )
+            }
+            // How frames come and go is the daemon's to say.
+            Some(agent) => {
+                let joined = agent.join(
+                    &self.described(),
+                    first_chunk,
+                    &config.peers,
+                    after,
+                    fallback.then_some(silent),
+                );
+                let (io, refused) = joined.map_err(told)?;
+                (Link::Agent(agent.clone()), io, refused)
+            }
+        };
+        let exporter = metrics.map(|address| self.show(&member, io, &address));
         Ok(Member {
-            io: frames.io(),
-            refused: refused.map(|error| error.to_string()),
+            io,
+            exporter: exporter.transpose()?,
+            refused,
             spare: Arc::default(),
             ranks,
-            member: collective::Member::start(config, frames)?,
+            member,
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
@@ -294,14 +428,34 @@ impl Member {
         self.refused.as_deref()
     }
 
+    /// How often the switch fell silent, so that ranks summed themselves. A daemon tells in its counters.
+    #[getter]
+    fn fallbacks(&self) -> u64 {
+        match &self.member {
+            Link::Own(member) => member.counters().0.fallbacks,
+            Link::Agent(_) => 0,
+        }
+    }
+
+    /// Where it shows what it counts.
+    #[getter]
+    fn metrics(&self) -> Option<String> {
+        let exporter = self.exporter.as_ref();
+        exporter.map(|exporter| exporter.address().to_string())
+    }
+
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
-    /// again, probes, chunks whose exponent was guessed wrongly, timeouts. Then, of deadlines: chunks whose sum is of fewer than all;
-    /// those without this rank's values, and those with its values cut off; those of both kinds of which nothing joins another
-    /// sum; sums that what was late has joined, and those that it should have and could not; chunks that this rank closed, and
-    /// those of which the switch had forgotten whether they were.
-    fn counters(&self) -> [(&'static str, u64); 16] {
-        let (counters, _) = self.member.counters();
-        [
+    /// again, probes, chunks whose exponent was guessed wrongly, timeouts; how often the switch fell silent, and was there again,
+    /// and chunks that hosts have summed meanwhile. Then, of deadlines: chunks whose sum is of fewer than all; those without this
+    /// rank's values, and those with its values cut off; those of both kinds of which nothing joins another sum; sums that what
+    /// was late has joined, and those that it should have and could not; chunks that this rank closed, and those of which the
+    /// switch had forgotten whether they were.
+    fn counters(&self) -> PyResult<[(&'static str, u64); 19]> {
+        let counters = match &self.member {
+            Link::Own(member) => member.counters().0,
+            Link::Agent(client) => counted(&client.status().map_err(told)?),
+        };
+        Ok([
             ("operations", counters.operations),
             ("non_finite", counters.non_finite),
             ("frames", counters.sent.frames),
@@ -310,6 +464,9 @@ impl Member {
             ("probes", counters.probes),
             ("guessed_again", counters.repeated_guesses),
             ("timeouts", counters.timeouts),
+            ("fallbacks", counters.fallbacks),
+            ("returns", counters.returns),
+            ("chunks_by_hosts", counters.by_hosts),
             ("partial", counters.partial_chunks),
             ("late", counters.late_chunks),
             ("clipped", counters.clipped_chunks),
@@ -318,7 +475,7 @@ impl Member {
             ("lost", counters.lost_residuals),
             ("closed", counters.closes),
             ("forgotten", counters.forgotten),
-        ]
+        ])
     }
 }
 
@@ -362,7 +519,7 @@ impl Sums {
 }
 
 impl Sums {
-    fn fewest(&self, sums: &Summed) -> u16 {
+    fn fewest(&self, sums: &RankSums) -> u16 {
         let partial = sums.partial.iter();
         let counts = partial.map(|partial| partial.contributors.len() as u16);
         counts.min().unwrap_or(self.ranks)
@@ -406,9 +563,41 @@ unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<
     Ok(())
 }
 
+/// What a status says that a rank has counted.
+fn counted(status: &Status) -> RankCounters {
+    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let mut counters = RankCounters {
+        // A job with a deadline has no daemon.
+        fallbacks: count("weir_fallbacks_total"),
+        returns: count("weir_returns_total"),
+        by_hosts: count("weir_chunks_by_hosts_total"),
+        operations: count("weir_operations_total"),
+        non_finite: count("weir_non_finite_operations_total"),
+        probes: count("weir_probes_total"),
+        repeated_guesses: count("weir_repeated_guesses_total"),
+        timeouts: count("weir_timeouts_total"),
+        ..RankCounters::default()
+    };
+    counters.sent.frames = count("weir_sent_frames_total");
+    counters.sent.retransmitted_frames = count("weir_resent_frames_total");
+    // Metrics count whole frames.
+    let headers = (EMPTY_FRAME * counters.sent.frames).min(count("weir_sent_bytes_total"));
+    counters.sent.bytes = count("weir_sent_bytes_total") - headers;
+    counters
+}
+
 fn told(error: CollectiveError) -> PyErr {
     match error {
-        CollectiveError::Timeout { .. } => PyTimeoutError::new_err(error.to_string()),
+        CollectiveError::Agent { kind, ref text } => match kind {
+            Kind::NonFinite => NonFinite::new_err(text.clone()),
+            Kind::Silent => Silent::new_err(text.clone()),
+            Kind::Io => PyOSError::new_err(text.clone()),
+            Kind::Refused | Kind::Failed => PyRuntimeError::new_err(text.clone()),
+        },
+        CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
+            PyTimeoutError::new_err(error.to_string())
+        }
+        CollectiveError::Opening(_) => Silent::new_err(error.to_string()),
         CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
         CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
@@ -422,5 +611,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Rank>()?;
     module.add_class::<Member>()?;
     module.add_class::<Sums>()?;
+    module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

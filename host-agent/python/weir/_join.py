@@ -2,12 +2,16 @@
 cells are free."""
 
 import os
+import warnings
 
 import torch.distributed as dist
 
-from . import Rank, _settings
+from . import Rank, Silent, _settings
 
 _FAILED = "failed: "
+_SILENT = "silent"
+# So many ranks sum themselves at most.
+_MOST_HOSTS = 64
 
 
 def join(store, job, interface, seed):
@@ -17,11 +21,15 @@ def join(store, job, interface, seed):
 
     def found():
         gone_after, lateness = _settings.gone_after(), _settings.lateness(ranks) or {}
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], **lateness)
+        # What was closed a rank that sums for others does not know.
+        falls_back = _settings.falls_back() and not lateness
+        agent = os.environ.get("WEIR_AGENT") or None
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"], agent, **lateness)
         # What is done with what is late is each rank's own.
         waits = f"{lateness['deadline']:g}s/{lateness['quorum']}" if lateness else "all"
         where = f"{rank.address} {waits}"
-        return (rank, gone_after), f"{where} {rank.open()}" if number == 0 else where
+        first = f" {_opened(rank, falls_back and ranks <= _MOST_HOSTS)}" if number == 0 else ""
+        return (rank, gone_after, falls_back), where + first
 
     def joined():
         waits = {where.split()[1] for where in told}
@@ -29,15 +37,30 @@ def join(store, job, interface, seed):
             # All ranks see the same.
             differ = ", ".join(f"{where.split()[1]} at rank {at}" for at, where in enumerate(told))
             raise RuntimeError(f"weir: WEIR_DEADLINE/WEIR_QUORUM differ between the {ranks} ranks: {differ}")
-        first = int(told[0].split()[2])
+        first = told[0].split()[2]
+        silent = first == _SILENT
+        if silent:
+            warnings.warn("weir: no switch answers: the ranks sum themselves", stacklevel=2)
         peers = [where.split()[0] for where in told]
         io = os.environ.get("WEIR_IO", "auto")
-        return rank.join(first, peers, gone_after, stochastic=seed, io=io), "yes"
+        first = 0 if silent else int(first)
+        metrics = os.environ.get("WEIR_METRICS") or None
+        return rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics), "yes"
 
-    (rank, gone_after), told = _together(store, "at", number, ranks, found)
+    (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
     # From here on a rank whose host says that nobody listens there is gone.
     member, _ = _together(store, "member", number, ranks, joined)
     return member
+
+
+def _opened(rank, falls_back):
+    """The job's first chunk; or that no switch answers, where ranks can sum themselves."""
+    try:
+        return rank.open()
+    except Silent:
+        if not falls_back:
+            raise
+        return _SILENT
 
 
 def _together(store, step, number, ranks, act):

@@ -5,6 +5,8 @@ import time
 
 # What becomes of a sum whose values are not finite.
 FAIL, GLOO = "fail", "gloo"
+# What ranks do while the switch is silent.
+HOSTS = "hosts"
 # What a rank says to the others that has a setting that is none.
 _WRONG = "wrong"
 # Rank 0, which holds torch's store, waits so long for those that have not read what differs.
@@ -15,15 +17,17 @@ def job():
     """The job of this host; None if there is none."""
     names = ("WEIR_JOB", "WEIR_RANK", "WEIR_RANKS", "WEIR_WINDOW")
     values = [os.environ.get(name) for name in names]
-    place = os.environ.get("WEIR_PLACE")
+    # Those that are newer than the others have a value for who does not say them.
+    place, count = os.environ.get("WEIR_PLACE"), os.environ.get("WEIR_VALUES", "256")
     if all(value is None for value in values):
         return None
     try:
         of_job = dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
         of_job["place"] = tuple(map(int, place.split("/"))) if place else None
+        of_job["values"] = int(count)
         return of_job
     except (TypeError, ValueError):
-        told = ", ".join(f"{name}={value}" for name, value in zip(names, values))
+        told = ", ".join(f"{name}={value}" for name, value in zip((*names, "WEIR_VALUES"), (*values, count)))
         raise RuntimeError(f"weir: the environment names no job: {told}") from None
 
 
@@ -49,6 +53,14 @@ def gone_after():
     if not 0.01 <= seconds <= 3600:
         raise RuntimeError(f"weir: WEIR_GONE_AFTER={told}: it is a number of seconds, 0.01 to 3600")
     return seconds
+
+
+def falls_back():
+    """Whether ranks sum themselves while the switch is silent."""
+    told = os.environ.get("WEIR_FALLBACK", HOSTS)
+    if told not in (HOSTS, FAIL):
+        raise RuntimeError(f"weir: WEIR_FALLBACK={told}: it is {HOSTS} or {FAIL}")
+    return told == HOSTS
 
 
 def lateness(ranks):

@@ -9,12 +9,16 @@ Sums and averages of float32, float16, bfloat16, int32 and int8 go through the s
 from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
-WEIR_WINDOW and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is made of
-fewer than all and what becomes of the rest. Five more variables are the user's. WEIR_INTERFACE names the interface, ``eth0`` without.
+WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is
+made of fewer than all and what becomes of the rest. Eight more variables are the user's. WEIR_INTERFACE names the interface,
+``eth0`` without.
 WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
 system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.
 WEIR_NON_FINITE says what becomes of a sum with NaN or infinity: it fails (``fail``), or is made by ``gloo``.
-WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone.
+WEIR_GONE_AFTER is the number of seconds after which a rank that answers nobody is gone. WEIR_FALLBACK says what ranks do
+while the switch is silent: they sum themselves (``hosts``), or fail (``fail``); it is the same at all of them. WEIR_METRICS
+is the address at which the rank shows its metrics, and what it waits for. WEIR_AGENT is the socket of a daemon that owns the
+interface, ``weir-agent serve``: with it a rank needs no capability, and WEIR_IO is the daemon's.
 """
 
 import atexit
@@ -51,6 +55,7 @@ class WeirGroup(dist.ProcessGroup):
         self._timeout = timeout
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
+        self._fallbacks = 0
         # For what is not finite: apart from the other, since the thread that waits uses it beside the user's.
         self._wide = None
         self._kept = Kept()
@@ -135,6 +140,9 @@ class WeirGroup(dist.ProcessGroup):
                 flat /= self.size()
         if flat is not own:
             own.copy_(flat)
+        if self._member.fallbacks > self._fallbacks:
+            self._fallbacks = self._member.fallbacks
+            warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
         if told is not None:
             _bounds.append(max(told[0], _bounds.pop()))
         return told
@@ -234,6 +242,11 @@ def io():
 def counters():
     """What this process has counted as a rank of its job; empty if it is none."""
     return dict(_joined[0].counters()) if _joined else {}
+
+
+def metrics():
+    """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
+    return _joined[0].metrics if _joined else None
 
 
 def error_bound():

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use crate::frames::{CableFrames, Endpoint, EthernetFrames, Frames, Mac};
+use crate::metrics::Address;
 use crate::train::{PARAMETERS, Recipe};
 
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -96,6 +97,9 @@ pub struct LinkArgs {
     /// Start only when a line comes on the standard input.
     #[arg(long)]
     pub wait: bool,
+    /// Show metrics for Prometheus, and what `weir doctor` asks for, at this address: 127.0.0.1:9477, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<Address>,
 }
 
 impl LinkArgs {

@@ -7,6 +7,7 @@
 mod args;
 mod report;
 mod server;
+mod watch;
 mod worker;
 
 use std::io::{self, Write};
@@ -21,6 +22,7 @@ pub use args::{
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
 use crate::frames::Frames;
+use crate::serve::{ServeArgs, serve};
 use crate::train::reference_run;
 
 /// What an agent is.
@@ -32,6 +34,8 @@ pub enum AgentCommand {
     Server(ServerArgs),
     /// Do the same training in one process, without any network.
     Reference(ReferenceArgs),
+    /// Let processes without capabilities be ranks, through a Unix socket, until SIGTERM.
+    Serve(ServeArgs),
 }
 
 impl AgentCommand {
@@ -51,6 +55,7 @@ impl AgentCommand {
             AgentCommand::Worker(args) => format!("worker {}", args.rank),
             AgentCommand::Server(_) => "server".into(),
             AgentCommand::Reference(_) => "reference".into(),
+            AgentCommand::Serve(_) => "serve".into(),
         }
     }
 
@@ -69,6 +74,10 @@ impl AgentCommand {
                 start(args.link.wait)?;
                 let report = server::run(args, &mut frames, |round| print(&Line::Round(round)))?;
                 print(&Line::Report(report::Report::Server(report)))
+            }
+            AgentCommand::Serve(args) => {
+                let ready = || print(&Line::Ready).map_err(io::Error::other);
+                Ok(serve(args, ready)?)
             }
             AgentCommand::Reference(args) => {
                 let start = Instant::now();

@@ -65,7 +65,7 @@ pub(super) fn repeated_bytes(counters: &ServerCounters) -> u64 {
 
 impl SentReport {
     /// Adds the headers that each frame has in front.
-    pub(super) fn new(sent: Sent) -> SentReport {
+    pub(crate) fn new(sent: Sent) -> SentReport {
         SentReport {
             frames: sent.frames,
             bytes: sent.bytes + sent.frames * HEADERS,

@@ -8,8 +8,10 @@ use aggregation::server::{Apply, Completed, Event, Server};
 use anyhow::{Context, bail, ensure};
 
 use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
+use super::watch::Watch;
 use super::{Clock, ServerArgs, receive};
 use crate::frames::{Frames, build, group, open};
+use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
 /// Runs a server to the end of the training; `progress` is told of each round.
@@ -28,6 +30,7 @@ pub fn run(
     let rounds = args.job.recipe.rounds;
     let digits = Digits::load()?;
     let (me, everybody) = (args.link.endpoint(), group(args.job.job));
+    let watch = Watch::start(&args.link, job, Status::new(Role::Server, &job, None))?;
     let clock = Clock::start();
     let mut server = Server::new(
         job,
@@ -76,9 +79,17 @@ pub fn run(
             Some(Event::Failed(error)) => bail!(error),
             None => {}
         }
+        watch.show(
+            clock.now_ns(),
+            || server.under_way(),
+            |status| {
+                count_server(status, server.counters(), foreign);
+                status.count([(names::ROUNDS, server.application().rounds())]);
+            },
+        );
         receive(
             frames,
-            clock.until(server.poll_timeout()),
+            watch.at_most(clock.until(server.poll_timeout())),
             |frame| match open(frame, me) {
                 Some(payload) => {
                     server.handle_packet(clock.now_ns(), payload);

@@ -7,8 +7,10 @@ use aggregation::worker::{Event, Worker};
 use anyhow::{Context, bail, ensure};
 
 use super::report::{SentReport, WorkerReport};
+use super::watch::Watch;
 use super::{Clock, WorkerArgs, receive};
 use crate::frames::{Endpoint, Frames, build, open};
+use crate::metrics::{Role, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
 /// Runs a worker to the end of its training.
@@ -39,6 +41,12 @@ pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerR
             ip: args.server_ip,
         },
         foreign: 0,
+        rounds: 0,
+        watch: Watch::start(
+            &args.link,
+            job,
+            Status::new(Role::Worker, &job, Some(args.rank)),
+        )?,
     };
     let mut weights = initial_parameters(recipe.seed);
     let (mut losses, mut rounds_ms) = (Vec::new(), Vec::new());
@@ -52,6 +60,7 @@ pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerR
         for (weight, word) in weights.iter_mut().zip(member.worker.results()) {
             *weight = f32::from_bits(*word);
         }
+        member.rounds += 1;
         rounds_ms.push(start.elapsed().as_secs_f64() * 1e3);
     }
     member.worker.close()?;
@@ -81,6 +90,8 @@ struct Member<'a> {
     server: Endpoint,
     /// Frames that are no aggregation frames for us.
     foreign: u64,
+    rounds: u64,
+    watch: Watch,
 }
 
 impl Member<'_> {
@@ -101,7 +112,17 @@ impl Member<'_> {
                 Some(Event::Failed(error)) => bail!(error),
                 None => {}
             }
+            let (worker, foreign, rounds) = (&self.worker, self.foreign, self.rounds);
+            self.watch.show(
+                self.clock.now_ns(),
+                || worker.under_way(),
+                |status| {
+                    count_worker(status, worker.counters(), foreign);
+                    status.count([(names::ROUNDS, rounds)]);
+                },
+            );
             let timeout = self.clock.until(self.worker.poll_timeout());
+            let timeout = self.watch.at_most(timeout);
             let (worker, clock, me, foreign) =
                 (&mut self.worker, &self.clock, self.me, &mut self.foreign);
             receive(self.frames, timeout, |frame| match open(frame, me) {

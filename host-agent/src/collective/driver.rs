@@ -14,11 +14,15 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
-use super::{CollectiveError, Command, Config, Shared, Standing};
+use super::{CollectiveError, Command, Config, Seen, Shared, Standing};
 use crate::frames::{Frames, asking, build, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
+/// One that leaves stays no longer than that for others.
+const LINGERING_NS: u64 = 2_000_000_000;
+/// One that leaves looks around so often.
+const LINGERING: Duration = Duration::from_millis(20);
 /// One looks around at least so often.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -35,6 +39,11 @@ pub struct Driver<F> {
     payload: Vec<u8>,
     frame: Vec<u8>,
     foreign: u64,
+    /// When nobody was there any more who could give commands.
+    left_ns: Option<u64>,
+    received: u64,
+    /// Frames that the kernel dropped; `None` if it does not tell.
+    lost: Option<u64>,
 }
 
 impl<F: Frames + AsFd> Driver<F> {
@@ -57,6 +66,9 @@ impl<F: Frames + AsFd> Driver<F> {
             payload: Vec::new(),
             frame: Vec::new(),
             foreign: 0,
+            left_ns: None,
+            received: 0,
+            lost: None,
         }
     }
 
@@ -64,6 +76,8 @@ impl<F: Frames + AsFd> Driver<F> {
     pub fn run(mut self) {
         let ended = self.serve();
         self.tell();
+        self.show(ended.as_ref().err().map(ToString::to_string));
+        self.shared.board.close();
         if let Err(error) = ended {
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
@@ -76,12 +90,16 @@ impl<F: Frames + AsFd> Driver<F> {
     fn serve(&mut self) -> Result<(), CollectiveError> {
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
         loop {
-            if !self.take_commands() {
+            if !self.take_commands() && !self.lingers() {
                 return Ok(());
+            }
+            if self.shared.board.is_asked() {
+                self.show(None);
             }
             self.transmit().map_err(io)?;
             self.take_events()?;
             let received = self.receive().map_err(io)?;
+            self.received += received as u64;
             self.rank.handle_timeout(self.now_ns());
             self.take_events()?;
             if received == 0 {
@@ -90,6 +108,13 @@ impl<F: Frames + AsFd> Driver<F> {
                 self.wait().map_err(io)?;
             }
         }
+    }
+
+    /// Whether others may still want, of a rank that sums in the switch's place, what they have missed.
+    fn lingers(&mut self) -> bool {
+        let now_ns = self.now_ns();
+        let since_ns = *self.left_ns.get_or_insert(now_ns);
+        self.rank.is_wanted(now_ns) && now_ns < since_ns.saturating_add(LINGERING_NS)
     }
 
     fn now_ns(&self) -> u64 {
@@ -198,11 +223,34 @@ impl<F: Frames + AsFd> Driver<F> {
         }
     }
 
+    /// Writes down what somebody asks for.
+    fn show(&mut self, failed: Option<String>) {
+        if let Some(lost) = self.frames.overflow() {
+            self.lost = Some(self.lost.unwrap_or(0) + lost);
+        }
+        let under_way = self.rank.under_way().filter(|_| failed.is_none());
+        self.shared.board.write(Seen {
+            counters: self.rank.counters(),
+            foreign: self.foreign,
+            received: self.received,
+            lost: self.lost,
+            under_way: under_way.map(|found| {
+                let since = self.origin + Duration::from_nanos(found.since_ns);
+                (found, since)
+            }),
+            failed,
+        });
+    }
+
     /// Until there is a frame, a command, or something is due.
     fn wait(&self) -> io::Result<()> {
         let timeout = match self.rank.poll_timeout() {
             Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
             None => IDLE,
+        };
+        let timeout = match self.left_ns {
+            Some(_) => timeout.min(LINGERING),
+            None => timeout,
         };
         let mut sources =
             [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));

@@ -4,6 +4,7 @@
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
 mod driver;
+mod observer;
 mod opening;
 
 use std::io;
@@ -13,15 +14,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use aggregation::job::{ChunkId, WorkerSet};
+use aggregation::job::{ChunkId, WorkerId, WorkerSet};
 use aggregation::rank::{
     NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
 };
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::frames::{Endpoint, Frames};
+use crate::metrics::{Board, Waits};
 use driver::Driver;
+use observer::Seen;
 
+pub use observer::Observer;
 pub use opening::open_job;
 
 /// What a member needs to know.
@@ -61,6 +65,22 @@ pub enum CollectiveError {
         /// What the oldest chunk waits for, as far as the switch has told.
         stands: Option<Standing>,
     },
+    /// The same, by a daemon.
+    #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting_there(.waits.as_ref()))]
+    Late {
+        /// How long they were waited for.
+        waited: Duration,
+        /// What the oldest chunk waits for, as far as the daemon has told.
+        waits: Option<Waits>,
+    },
+    /// What a daemon says.
+    #[error("{text}")]
+    Agent {
+        /// For programs.
+        kind: crate::serve::Kind,
+        /// For people.
+        text: String,
+    },
     /// The member was closed.
     #[error("the rank was closed")]
     Closed,
@@ -91,6 +111,21 @@ fn waiting(stands: Option<Standing>) -> String {
     }
 }
 
+fn waiting_there(waits: Option<&Waits>) -> String {
+    let Some(waits) = waits else {
+        return String::new();
+    };
+    let misses = waits.misses.iter().map(|worker| WorkerId(*worker));
+    let misses = misses.fold(WorkerSet::EMPTY, |all, one| {
+        WorkerSet(all.0 | WorkerSet::only(one).0)
+    });
+    let chunk = ChunkId(waits.chunk);
+    match misses.is_empty() {
+        true => format!(": chunk {chunk} is not answered"),
+        false => format!(": chunk {chunk} waits for {misses}"),
+    }
+}
+
 /// Sums that are to come.
 #[derive(Debug)]
 pub struct Pending {
@@ -114,7 +149,11 @@ impl Pending {
 
 /// What the thread tells of itself.
 #[derive(Debug, Default)]
-struct Shared(Mutex<State>);
+struct Shared {
+    state: Mutex<State>,
+    /// For those who look at it from outside.
+    board: Board<Seen>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -125,7 +164,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,6 +177,8 @@ struct Command {
 /// A rank with its thread. Dropped, the thread ends; what it had not summed is lost.
 #[derive(Debug)]
 pub struct Member {
+    setup: Setup,
+    me: Endpoint,
     commands: Option<Sender<Command>>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -150,7 +191,7 @@ impl Member {
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
     ) -> io::Result<Member> {
-        let rank = config.setup.rank;
+        let (setup, me) = (config.setup, config.me);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -162,8 +203,10 @@ impl Member {
             Arc::clone(&wake),
             Arc::clone(&shared),
         );
-        let thread = std::thread::Builder::new().name(format!("weir rank {}", rank.0));
+        let thread = std::thread::Builder::new().name(format!("weir rank {}", setup.rank.0));
         Ok(Member {
+            setup,
+            me,
             commands: Some(commands),
             wake,
             shared,
@@ -202,6 +245,16 @@ impl Member {
     pub fn counters(&self) -> (RankCounters, u64) {
         let state = self.shared.lock();
         (state.counters, state.foreign)
+    }
+
+    /// One who looks at this member from another thread, also when it is gone.
+    pub fn observer(&self) -> Observer {
+        Observer::new(
+            self.setup,
+            self.me,
+            Arc::clone(&self.shared),
+            Arc::clone(&self.wake),
+        )
     }
 }
 

@@ -89,6 +89,32 @@ impl Frames for EthernetFrames {
         }
         self.take()
     }
+
+    fn overflow(&mut self) -> Option<u64> {
+        dropped(&self.socket)
+    }
+}
+
+/// Frames that a packet socket was too full for, since this was asked last.
+fn dropped(socket: &OwnedFd) -> Option<u64> {
+    let mut statistics = libc::tpacket_stats {
+        tp_packets: 0,
+        tp_drops: 0,
+    };
+    let mut length = size_of_val(&statistics) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` bytes, which is what there is room for.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut statistics).cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(result)
+        .is_ok()
+        .then(|| statistics.tp_drops.into())
 }
 
 /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.

@@ -1,9 +1,12 @@
 //! Ethernet, IPv4 and UDP around an aggregation frame, built and read with pnet's packets (`docs/protocol.md`, "Frame").
 
 use std::fmt;
+use std::io;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use pnet::datalink;
+use pnet::ipnetwork::IpNetwork;
 use pnet::packet::ethernet::{EtherTypes, EthernetPacket, MutableEthernetPacket};
 use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
@@ -62,6 +65,36 @@ pub struct Endpoint {
     pub mac: Mac,
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
+}
+
+impl Endpoint {
+    /// Where an interface of this network namespace is.
+    pub fn of(interface: &str) -> io::Result<Endpoint> {
+        let wrong = |kind, what: String| io::Error::new(kind, what);
+        let mut all = datalink::interfaces().into_iter();
+        let found = all.find(|found| found.name == interface).ok_or_else(|| {
+            wrong(
+                io::ErrorKind::NotFound,
+                format!("there is no interface {interface}"),
+            )
+        })?;
+        let lacks = |what: &str| {
+            wrong(
+                io::ErrorKind::AddrNotAvailable,
+                format!("interface {interface} has no {what} address"),
+            )
+        };
+        let mac = found.mac.filter(|mac| !mac.is_zero());
+        let mac = mac.ok_or_else(|| lacks("Ethernet"))?;
+        let ip = found.ips.iter().find_map(|ip| match ip {
+            IpNetwork::V4(ip) => Some(ip.ip()),
+            IpNetwork::V6(_) => None,
+        });
+        Ok(Endpoint {
+            mac: Mac(mac.octets()),
+            ip: ip.ok_or_else(|| lacks("IPv4"))?,
+        })
+    }
 }
 
 impl fmt::Display for Endpoint {

@@ -103,6 +103,10 @@ impl Frames for InterfaceFrames {
         self.inner().receive(timeout)
     }
 
+    fn overflow(&mut self) -> Option<u64> {
+        self.inner().overflow()
+    }
+
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         self.inner().receive_batch(most, take)
     }

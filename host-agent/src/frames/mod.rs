@@ -33,6 +33,12 @@ pub trait Frames {
     /// An interruption by a signal ends the wait early.
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>>;
 
+    /// Frames that the system has dropped since the last call, because too many waited to be received; `None` if it does not
+    /// tell.
+    fn overflow(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Hands over frames that have come, up to `most`, and says how many; does not wait.
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         for taken in 0..most {
@@ -56,6 +62,10 @@ impl<F: Frames + ?Sized> Frames for Box<F> {
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         (**self).receive(timeout)
+    }
+
+    fn overflow(&mut self) -> Option<u64> {
+        (**self).overflow()
     }
 
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

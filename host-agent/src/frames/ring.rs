@@ -67,6 +67,10 @@ impl Frames for RingFrames {
         Ok(None)
     }
 
+    fn overflow(&mut self) -> Option<u64> {
+        Some(self.ring.overflow())
+    }
+
     fn receive_batch(&mut self, most: usize, mut take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         Ok(self.ring.receive(most, &mut take)?.frames)
     }

@@ -50,10 +50,10 @@ pub const HEADER_LEN: usize = 24;
 /// Bytes of one value.
 pub const VALUE_LEN: usize = 4;
 
-/// Values in a packet of the shipped P4 programs. A job on software alone may choose another number.
+/// Values in a packet, where a job says no other number: the P4 programs sum 32, 64, 256 or 2,048.
 pub const VALUES_PER_PACKET: usize = 256;
 
-/// Bytes of a full packet of the shipped P4 programs, from the aggregation header on.
+/// Bytes of a full packet of so many values, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
 
 /// Workers, or switches below, that one switch sums: they fit the contributor bitmap.
@@ -82,6 +82,10 @@ pub enum Kind {
     Ask = 4,
     /// The answer of a rank that has not: I am here.
     Here = 5,
+    /// One rank's values, or its probe, on their way to the rank that sums the chunk while no switch does.
+    Give = 6,
+    /// What that rank answers, as a switch does by SUM.
+    Given = 7,
 }
 
 impl Kind {
@@ -93,6 +97,8 @@ impl Kind {
             3 => Some(Self::Result),
             4 => Some(Self::Ask),
             5 => Some(Self::Here),
+            6 => Some(Self::Give),
+            7 => Some(Self::Given),
             _ => None,
         }
     }

@@ -72,6 +72,11 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.buffer
     }
 
+    /// The bytes that are wrapped.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.buffer.as_ref()
+    }
+
     fn u16_at(&self, range: std::ops::Range<usize>) -> u16 {
         let bytes = &self.buffer.as_ref()[range];
         u16::from_be_bytes([bytes[0], bytes[1]])
@@ -124,7 +129,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     }
 
     /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
-    /// addressee. ASK, HERE: the sender's rank.
+    /// addressee. ASK, HERE, GIVE: the sender's rank. GIVEN: that of the addressee.
     pub fn worker(&self) -> u16 {
         self.u16_at(field::WORKER_TRANSMISSION) >> TRANSMISSION_BITS
     }

@@ -11,6 +11,8 @@ fn repr() -> impl Strategy<Value = Repr> {
             Kind::Result,
             Kind::Ask,
             Kind::Here,
+            Kind::Give,
+            Kind::Given,
         ]),
         any::<u8>(),
         any::<u16>(),
@@ -124,8 +126,8 @@ fn bad_bytes_are_named() {
     let mut bytes = [0; 28];
     bytes[0] = 0x11;
     assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Version(1));
-    bytes[0] = 0x26;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(6));
+    bytes[0] = 0x28;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(8));
     bytes[0] = 0x20;
     assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
     bytes[0] = 0x21;

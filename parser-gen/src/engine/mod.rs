@@ -205,6 +205,11 @@ pub(crate) fn text(
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
     }
+    if options.guards_jobs {
+        w.blank();
+        w.line("// Jobs have leases, rates, and ports of their own: main.p4 asks before it sums.");
+        w.line("#define GUARDS_JOBS");
+    }
     if options.wire {
         w.blank();
         w.line("// A wire: what comes in by one port leaves by the other.");

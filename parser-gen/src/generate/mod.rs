@@ -50,6 +50,8 @@ pub struct Options {
     pub wire: bool,
     /// Packets wait for others: a header says for how many.
     pub waits: bool,
+    /// Before frames are summed it is asked who may speak for their job, until when, and how much. Tofino has no text of it.
+    pub guards_jobs: bool,
 }
 
 impl Options {
@@ -60,12 +62,13 @@ impl Options {
             aggregate: aggregate.then(FrameValues::default),
             wire: false,
             waits: false,
+            guards_jobs: false,
         }
     }
 }
 
 /// How many values an aggregation frame has that is summed; frames of another size are malformed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u16")]
 pub enum FrameValues {
     /// As many as one pass of a Tofino sums.
@@ -75,6 +78,8 @@ pub enum FrameValues {
     /// As many as a frame of 1,500 bytes has room for, as a power of two.
     #[default]
     V256,
+    /// As many as a frame of 9,000 bytes has room for, as a power of two.
+    V2048,
 }
 
 impl From<FrameValues> for u16 {
@@ -84,6 +89,14 @@ impl From<FrameValues> for u16 {
 }
 
 impl FrameValues {
+    /// All, from the smallest on.
+    pub const ALL: [FrameValues; 4] = [
+        FrameValues::V32,
+        FrameValues::V64,
+        FrameValues::V256,
+        FrameValues::V2048,
+    ];
+
     /// The number.
     #[must_use]
     pub fn count(self) -> u16 {
@@ -91,6 +104,7 @@ impl FrameValues {
             FrameValues::V32 => 32,
             FrameValues::V64 => 64,
             FrameValues::V256 => 256,
+            FrameValues::V2048 => 2048,
         }
     }
 

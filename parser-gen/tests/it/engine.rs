@@ -117,6 +117,7 @@ fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
     }];
     let options = Options {
         waits: spec.waits(),
+        guards_jobs: false,
         ..Options::aggregating(aggregate)
     };
     let generated = generate_with(&library, &flows, &options, spec).unwrap();

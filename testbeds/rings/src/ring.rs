@@ -5,7 +5,7 @@
 //! a capture may wait for and a switch may not (docs/decisions).
 
 use crate::offload::finish_checksum;
-use crate::slots::{self, Arrived, BLOCK, HEADROOM, PER_BLOCK, SEND_ROOM, SLOT, Slots};
+use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
 use crate::socket::{ETHERNET_HEADER, Hears, PacketSocket, stripped_tag};
 use crate::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
@@ -23,7 +23,8 @@ const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 /// How a ring is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Frames that wait for the switch at most; each takes 1,600 bytes. More are lost and counted.
+    /// Frames that wait for the switch at most; each takes 1,600 bytes where the MTU is 1,500, 9,152 where it is 9,000. More are
+    /// lost and counted.
     pub slots: usize,
     /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
     /// interface do not see what the switch sends.
@@ -95,7 +96,9 @@ impl Ring {
         sender.set(libc::PACKET_VNET_HDR, &1)?;
         // A frame that does not fit its slot is queued beside the ring, whole.
         socket.set(libc::PACKET_COPY_THRESH, &1)?;
-        let blocks = |slots: usize| slots.max(1).div_ceil(PER_BLOCK);
+        let longest = socket.longest_frame(interface)?;
+        let size = SlotSize::of_frames(longest);
+        let blocks = |slots: usize| slots.max(1).div_ceil(size.per_block());
         let (receive, send) = (blocks(options.slots), blocks(SEND_SLOTS));
         for (socket, option, blocks) in [
             (&socket, libc::PACKET_RX_RING, receive),
@@ -109,18 +112,18 @@ impl Ring {
             let request = libc::tpacket_req {
                 tp_block_size: number(BLOCK)?,
                 tp_block_nr: number(blocks)?,
-                tp_frame_size: number(SLOT)?,
-                tp_frame_nr: number(blocks * PER_BLOCK)?,
+                tp_frame_size: number(size.bytes())?,
+                tp_frame_nr: number(blocks * size.per_block())?,
             };
             socket.set_at(libc::SOL_PACKET, option, &request)?;
         }
-        let incoming = slots::map(&socket.fd, receive)?;
-        let outgoing = slots::map(&sender.fd, send)?;
+        let incoming = slots::map(&socket.fd, receive, size)?;
+        let outgoing = slots::map(&sender.fd, send, size)?;
         sender.bind_to_send()?;
         socket.bind(options.hears)?;
         Ok(Self {
             name: interface.to_owned(),
-            slot_room: socket.longest_frame(interface)?.min(SEND_ROOM),
+            slot_room: longest.min(size.send_room()),
             socket,
             incoming,
             next_in: 0,

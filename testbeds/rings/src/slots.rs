@@ -9,18 +9,20 @@
 //! slot.
 #![allow(unsafe_code)]
 
+use crate::MAX_FRAME;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a slot: room for a frame of 1,500 bytes with Ethernet and VLAN headers. An odd number of cache lines, so that
-/// consecutive slots fall into different cache sets.
-pub(crate) const SLOT: usize = 1600;
 /// What the kernel allocates in one piece; a multiple of any page size.
 pub(crate) const BLOCK: usize = 64 << 10;
-/// A slot does not cross blocks.
-pub(crate) const PER_BLOCK: usize = BLOCK / SLOT;
+const CACHE_LINE: usize = 64;
+/// Two VLAN tags, which a link takes beyond its longest frame.
+const TAGS: usize = 8;
+/// Frames of an MTU of 1,500, and of the largest.
+const USUAL_LONGEST: usize = 1514;
+const LONGEST: usize = MAX_FRAME - TAGS;
 
 /// `struct tpacket2_hdr`, aligned to 16 bytes.
 const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
@@ -36,16 +38,45 @@ const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
 /// Where it begins as a rule: the network header is aligned to 16 bytes, room for a link header of 16 kept before it.
 const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
-/// The longest frame that a slot takes for sending.
-pub(crate) const SEND_ROOM: usize = SLOT - SEND_FRAME;
 /// Bytes before a received frame that may be overwritten: a VLAN tag's.
 pub(crate) const HEADROOM: usize = 4;
 
-const _: () = assert!(SLOT.is_multiple_of(16) && SLOT.is_multiple_of(64));
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
+const _: () = assert!(SlotSize::of_frames(MAX_FRAME).0 <= BLOCK);
+
+/// Bytes of a slot: an odd number of cache lines, so that consecutive slots fall into different cache sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotSize(usize);
+
+impl SlotSize {
+    /// Room for frames up to a length, of those that the switch takes, as they are sent and as they come; for Ethernet's
+    /// usual ones in any case.
+    pub(crate) const fn of_frames(longest: usize) -> SlotSize {
+        let longest = match longest {
+            ..USUAL_LONGEST => USUAL_LONGEST + TAGS,
+            LONGEST.. => MAX_FRAME,
+            _ => longest + TAGS,
+        };
+        SlotSize(((USUAL_FRAME + longest).div_ceil(CACHE_LINE) | 1) * CACHE_LINE)
+    }
+
+    pub(crate) const fn bytes(self) -> usize {
+        self.0
+    }
+
+    /// A slot does not cross blocks.
+    pub(crate) const fn per_block(self) -> usize {
+        BLOCK / self.0
+    }
+
+    /// The longest frame that a slot takes for sending.
+    pub(crate) const fn send_room(self) -> usize {
+        self.0 - SEND_FRAME
+    }
+}
 
 /// Maps the ring that was asked of a socket: the slots of its blocks.
-pub(crate) fn map(socket: &impl AsRawFd, blocks: usize) -> io::Result<Slots> {
+pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::Result<Slots> {
     let bytes = blocks * BLOCK;
     // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
     let start = unsafe {
@@ -64,7 +95,8 @@ pub(crate) fn map(socket: &impl AsRawFd, blocks: usize) -> io::Result<Slots> {
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
     Ok(Slots {
         start,
-        count: blocks * PER_BLOCK,
+        size,
+        count: blocks * size.per_block(),
         _memory: Some(Mapping { start, bytes }),
     })
 }
@@ -86,10 +118,11 @@ impl Drop for Mapping {
 
 /// Slots 0 to `count - 1`.
 ///
-/// Invariant: `start` is aligned to 16 bytes; from it `count / PER_BLOCK` whole blocks are readable and writable, by this
+/// Invariant: `start` is aligned to 16 bytes; from it `count / size.per_block()` whole blocks are readable and writable, by this
 /// value and by the kernel only.
 pub(crate) struct Slots {
     start: NonNull<u8>,
+    size: SlotSize,
     count: usize,
     /// None in tests.
     _memory: Option<Mapping>,
@@ -118,13 +151,14 @@ impl Slots {
         self.count
     }
 
-    /// The slot's first byte, with room for [`SLOT`].
+    /// The slot's first byte, with room for its size.
     fn slot(&self, index: usize) -> NonNull<u8> {
         assert!(index < self.count);
+        let per_block = self.size.per_block();
         // SAFETY: the index is in range, so the slot lies within its block, and that among the readable ones.
         unsafe {
             self.start
-                .add(index / PER_BLOCK * BLOCK + index % PER_BLOCK * SLOT)
+                .add(index / per_block * BLOCK + index % per_block * self.size.bytes())
         }
     }
 
@@ -176,7 +210,7 @@ impl Slots {
         // `self` has to be borrowed anew; so the kernel does not write it now. The header is read by value.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let (at, held) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
-        if at < RECEIVE_OFFSET + HEADROOM || at + held > SLOT {
+        if at < RECEIVE_OFFSET + HEADROOM || at + held > self.size.bytes() {
             return None;
         }
         // SAFETY: as above; offset and length lie within the slot, as just checked, and the borrow of `self` keeps anybody
@@ -198,9 +232,9 @@ impl Slots {
     /// not free.
     ///
     /// # Panics
-    /// If the frame is longer than [`SEND_ROOM`].
+    /// If the frame is longer than [`SlotSize::send_room`].
     pub(crate) fn put(&mut self, index: usize, frame: &[u8]) -> bool {
-        assert!(frame.len() <= SEND_ROOM);
+        assert!(frame.len() <= self.size.send_room(), "longer than a slot");
         if self.status(index) != libc::TP_STATUS_AVAILABLE {
             return false;
         }
@@ -243,7 +277,7 @@ impl Slots {
             std::ptr::copy_nonoverlapping(
                 source.add(SEND_OFFSET).as_ptr(),
                 target.add(SEND_OFFSET).as_ptr(),
-                SLOT - SEND_OFFSET,
+                self.size.bytes() - SEND_OFFSET,
             );
         }
     }
@@ -252,6 +286,12 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of links with an MTU of 1,500, as most are.
+    const SIZE: SlotSize = SlotSize::of_frames(1514);
+    const SLOT: usize = SIZE.bytes();
+    const PER_BLOCK: usize = SIZE.per_block();
+    const SEND_ROOM: usize = SIZE.send_room();
 
     /// A kernel of our own: ordinary memory in place of the mapping.
     struct Memory {
@@ -270,6 +310,7 @@ mod tests {
         fn slots(&mut self) -> Slots {
             Slots {
                 start: NonNull::new(self.words.as_mut_ptr().cast()).unwrap(),
+                size: SIZE,
                 count: self.blocks * PER_BLOCK,
                 _memory: None,
             }
@@ -303,6 +344,19 @@ mod tests {
             arrived.bytes.fill(0xff);
             slots.set_status(index, libc::TP_STATUS_KERNEL);
             assert!(slots.arrived(index).is_none());
+        }
+    }
+
+    #[test]
+    fn slots_have_room_for_what_their_link_brings() {
+        let sizes = [590, 1514, 9014, 9230, 65_549].map(SlotSize::of_frames);
+        assert_eq!(sizes.map(SlotSize::bytes), [1600, 1600, 9152, 9408, 9408]);
+        assert_eq!(sizes.map(SlotSize::per_block), [40, 40, 7, 6, 6]);
+        for (size, frame) in sizes
+            .into_iter()
+            .zip([598, 1522, 9022, MAX_FRAME, MAX_FRAME])
+        {
+            assert!(frame <= size.send_room() && USUAL_FRAME + frame <= size.bytes());
         }
     }
 
@@ -352,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "SEND_ROOM")]
+    #[should_panic(expected = "longer than a slot")]
     fn a_frame_that_is_too_long_is_a_defect() {
         let mut memory = Memory::new(1);
         memory.slots().put(0, &[0; SEND_ROOM + 1]);

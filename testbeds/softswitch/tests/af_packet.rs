@@ -90,9 +90,25 @@ fn a_ring_knows_how_long_frames_have_waited() {
     );
 }
 
+/// Both ends of the cable, opened before its MTU was raised: what is longer than 1,514 bytes fits no slot.
+fn opened_narrow(io: Io) -> (Box<dyn PortIo>, Box<dyn PortIo>) {
+    let both = |mtu: u32| ["s1", "h1"].map(|name| ip(&format!("link set {name} mtu {mtu}")));
+    both(1500);
+    let ends = (open("s1", io), open("h1", io));
+    both(9216);
+    ends
+}
+
 fn frames_of_all_sizes(io: Io) {
     veth("s1", "h1");
     let (mut switch, mut host) = (open("s1", io), open("h1", io));
+    // All that the link takes fits a slot of the ring.
+    for len in [14, 60, 1500, 9000, 9216 + 13, 9216 + 14] {
+        assert_eq!(send(&mut host, &frame(1, len)), 0);
+        assert_eq!(receive(&mut switch, 1), [frame(1, len)], "{len}");
+    }
+    drop((switch, host));
+    let (mut switch, mut host) = opened_narrow(io);
     // Around what a slot of the ring holds, both ways.
     for len in [14, 60, 1500, 1530, 1534, 1535, 1568, 1569, 9000, 9216 + 14] {
         assert_eq!(send(&mut host, &frame(1, len)), 0);
@@ -296,7 +312,7 @@ fn frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pas
         return;
     }
     veth("s1", "h1");
-    let (mut switch, mut host) = (open("s1", Io::Ring), open("h1", Io::Ring));
+    let (mut switch, mut host) = opened_narrow(Io::Ring);
     // More than a socket's buffer holds of frames that no slot does, and fewer than there are slots.
     const FRAMES: u64 = 1000;
     for _ in 0..FRAMES {

@@ -1,84 +1,121 @@
-//! `aggregate_cpu`: p4src's aggregation of 256 values, as workers with full windows use it.
+//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, as workers with full windows use it.
 
 use super::clock::median_ns;
 use super::row::{Goal, Row};
 use super::support::{Numbers, entry, pass};
 use anyhow::{Result, anyhow, ensure};
 use p4lang::runtime::Match;
+use parser_gen::FrameValues;
 use pipeline::{Config, Switch};
 use scenario::names::{aggregate, forward};
 use std::sync::Arc;
 
 /// What [`run`] measures.
-pub const NAMES: &[&str] = &["aggregate_cpu", "aggregate_cpu_by_worker"];
+pub const NAMES: &[&str] = &[
+    "aggregate_cpu",
+    "aggregate_cpu_by_worker",
+    "aggregate_2048_cpu",
+    "aggregate_2048_cpu_by_worker",
+];
 
 const WORKERS: u32 = 8;
-const SLOTS: u32 = 16_384;
-/// Chunks of a round, which all workers send.
-const ROUND: u32 = 512;
-const VALUES: usize = 256;
+/// Bytes of a frame before its values.
+const HEADERS: usize = 14 + 20 + 8 + 24;
 const JOB: u16 = 7;
 const SERVER_MAC: u64 = 0x0200_0000_00aa;
+
+/// What is summed. All have as many bytes of frames and of cells.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    values: FrameValues,
+    slots: u32,
+    /// Chunks of a round, which all workers send.
+    round: u32,
+}
+
+const SMALL: Size = Size {
+    values: FrameValues::V256,
+    slots: 16_384,
+    round: 512,
+};
+const JUMBO: Size = Size {
+    values: FrameValues::V2048,
+    slots: 2_048,
+    round: 64,
+};
+
+impl Size {
+    fn values(self) -> usize {
+        usize::from(self.values.count())
+    }
+}
 
 /// The order in which a round's packets come in.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     /// All workers' packets of a chunk, then of the next: one cell is touched by eight packets in sequence.
     ByChunk,
-    /// All of a worker's packets, then the next worker's, as bursts arrive: a cell comes again after 511 others.
+    /// All of a worker's packets, then the next worker's, as bursts arrive: a cell comes again after all others of the round.
     ByWorker,
 }
 
 impl Order {
     /// Worker and chunk of a round's n-th packet.
-    fn packet(self, n: u32) -> (u32, u32) {
+    fn packet(self, n: u32, round: u32) -> (u32, u32) {
         match self {
             Order::ByChunk => (n % WORKERS, n / WORKERS),
-            Order::ByWorker => (n / ROUND, n % ROUND),
+            Order::ByWorker => (n / round, n % round),
         }
     }
 }
 
-/// The rows. The window is all slots, so that rounds of 512 chunks walk through all of both versions' memory. No round begins
+/// The rows. The window is all slots, so that rounds walk through all of both versions' memory. No round begins
 /// before the one before it has been summed: that is not what a worker with a window has in flight, but it touches as much.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
-        row("aggregate_cpu", Order::ByChunk, Goal::AtMost(1.0))?,
-        row("aggregate_cpu_by_worker", Order::ByWorker, Goal::Nothing)?,
+        row(NAMES[0], SMALL, Order::ByChunk, Goal::AtMost(1.0))?,
+        row(NAMES[1], SMALL, Order::ByWorker, Goal::Nothing)?,
+        row(NAMES[2], JUMBO, Order::ByChunk, Goal::Nothing)?,
+        row(NAMES[3], JUMBO, Order::ByWorker, Goal::Nothing)?,
     ])
 }
 
-fn row(name: &'static str, order: Order, goal: Goal) -> Result<Row> {
-    let mut switch = program()?;
+fn row(name: &'static str, size: Size, order: Order, goal: Goal) -> Result<Row> {
+    let Size {
+        slots,
+        round: chunks,
+        ..
+    } = size;
+    let mut switch = program(size)?;
     let mut numbers = Numbers(2);
-    let mut frames: Vec<(u32, Vec<u8>)> = (0..ROUND * WORKERS)
-        .map(|n| order.packet(n).0)
-        .map(|worker| (worker, update(worker, &mut numbers)))
+    let mut frames: Vec<(u32, Vec<u8>)> = (0..chunks * WORKERS)
+        .map(|n| order.packet(n, chunks).0)
+        .map(|worker| (worker, update(worker, size, &mut numbers)))
         .collect();
     let mut chunk = 0u32;
     let mut sums = 0;
     let mut round = |switch: &mut Switch| {
         for (n, (_, frame)) in (0..).zip(&mut frames) {
-            place(frame, chunk + order.packet(n).1);
+            place(frame, slots, chunk + order.packet(n, chunks).1);
         }
-        chunk += ROUND;
+        chunk += chunks;
         sums += pass(switch, &frames);
     };
-    // Placing the next chunks into 4,096 frames is not the switch's work: it is measured and taken off.
-    let rounds = 3 * 2 * (SLOTS / ROUND) as usize;
-    let per_round = u64::from(ROUND * WORKERS);
+    // Placing the next chunks into the frames is not the switch's work: it is measured and taken off.
+    let rounds = 3 * 2 * (slots / chunks) as usize;
+    let per_round = u64::from(chunks * WORKERS);
     let with = median_ns(rounds, per_round, || round(&mut switch));
-    let made = (rounds as u64 + 1) * u64::from(ROUND);
+    let made = (rounds as u64 + 1) * u64::from(chunks);
     ensure!(sums == made, "{sums} sums of {made} chunks");
     let mut next = 0u32;
     let without = median_ns(rounds, per_round, || {
         for (n, (_, frame)) in (0..).zip(&mut frames) {
-            place(frame, next + order.packet(n).1);
+            place(frame, slots, next + order.packet(n, chunks).1);
         }
-        next += ROUND;
+        next += chunks;
         std::hint::black_box(&frames);
     });
-    let floor = floor_ns(&frames, order);
+    let floor = floor_ns(&frames, size, order);
     let order = match order {
         Order::ByChunk => "chunk by chunk",
         Order::ByWorker => "worker by worker",
@@ -90,44 +127,45 @@ fn row(name: &'static str, order: Order, goal: Goal) -> Result<Row> {
         goal,
         floor: Some(floor / 1000.0),
         note: format!(
-            "PSA, {VALUES} values, {SLOTS} slots x 2 versions, rounds of {ROUND} chunks, {order}: {WORKERS} packets in, one \
-             sum out, checked against its count; floor: values swapped and added to a row of the same memory by a loop of Rust"
+            "PSA, {} values, {slots} slots x 2 versions, rounds of {chunks} chunks, {order}: {WORKERS} packets in, one \
+             sum out, checked against its count; floor: values swapped and added to a row of the same memory by a loop of Rust",
+            size.values()
         ),
     })
 }
 
 /// Byte swap and addition of each frame's values, the sums kept slot by slot.
-fn floor_ns(frames: &[(u32, Vec<u8>)], order: Order) -> f64 {
-    let mut rows = vec![0u32; 2 * SLOTS as usize * VALUES];
+fn floor_ns(frames: &[(u32, Vec<u8>)], size: Size, order: Order) -> f64 {
+    let (cells, chunks) = (2 * size.slots as usize, size.round);
+    let mut rows = vec![0u32; cells * size.values()];
     let mut at = 0usize;
-    median_ns(
-        3 * (2 * SLOTS / ROUND) as usize,
-        frames.len() as u64,
-        || {
-            for (n, (_, frame)) in (0..).zip(frames) {
-                let row = (at + order.packet(n).1 as usize) % (2 * SLOTS as usize) * VALUES;
-                let values = frame[62..].chunks_exact(4);
-                for (sum, value) in rows[row..row + VALUES].iter_mut().zip(values) {
-                    *sum = sum
-                        .wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
-                }
+    median_ns(3 * cells / chunks as usize, frames.len() as u64, || {
+        for (n, (_, frame)) in (0..).zip(frames) {
+            let row = (at + order.packet(n, chunks).1 as usize) % cells * size.values();
+            let values = frame[HEADERS..].chunks_exact(4);
+            for (sum, value) in rows[row..row + size.values()].iter_mut().zip(values) {
+                *sum =
+                    sum.wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
             }
-            at += ROUND as usize;
-            std::hint::black_box(&rows);
-        },
-    )
+        }
+        at += chunks as usize;
+        std::hint::black_box(&rows);
+    })
 }
 
-fn program() -> Result<Switch> {
+fn program(Size { values, slots, .. }: Size) -> Result<Switch> {
     let library = parser_gen::Library::builtin();
-    let options = parser_gen::Options::aggregating(true);
+    let options = parser_gen::Options {
+        aggregate: Some(values),
+        ..Default::default()
+    };
     let generated = parser_gen::generate(&library, &[], &options)?;
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
         files.insert(&path, text);
     }
     let options = p4lang::Options {
-        defines: vec![("NUM_SLOTS".into(), SLOTS.to_string())],
+        defines: vec![("NUM_SLOTS".into(), slots.to_string())],
         ..Default::default()
     };
     let compiled = p4lang::compile(&files, &parser_gen::Arch::Psa.main_path(), &options)
@@ -142,8 +180,8 @@ fn program() -> Result<Switch> {
         &[
             (aggregate::ALL_WORKERS, (1u128 << WORKERS) - 1),
             (aggregate::BASE, 0),
-            (aggregate::WINDOW, SLOTS.into()),
-            (aggregate::SLOT_MASK, u128::from(SLOTS) - 1),
+            (aggregate::WINDOW, slots.into()),
+            (aggregate::SLOT_MASK, u128::from(slots) - 1),
         ],
     ))?;
     for w in 0..u128::from(WORKERS) {
@@ -172,15 +210,16 @@ fn program() -> Result<Switch> {
 }
 
 /// Writes the chunk number, and the slot and version that follow from it.
-fn place(frame: &mut [u8], chunk: u32) {
-    frame[43] = if chunk / SLOTS % 2 == 1 { 0x80 } else { 0 };
+fn place(frame: &mut [u8], slots: u32, chunk: u32) {
+    frame[43] = if chunk / slots % 2 == 1 { 0x80 } else { 0 };
     frame[46..50].copy_from_slice(&chunk.to_be_bytes());
-    frame[50..52].copy_from_slice(&((chunk % SLOTS) as u16).to_be_bytes());
+    frame[50..52].copy_from_slice(&((chunk % slots) as u16).to_be_bytes());
 }
 
 /// An UPDATE of chunk 0 (docs/protocol.md).
-fn update(worker: u32, numbers: &mut Numbers) -> Vec<u8> {
-    let payload = 24 + 4 * VALUES as u16;
+fn update(worker: u32, size: Size, numbers: &mut Numbers) -> Vec<u8> {
+    let values = size.values.count();
+    let payload = 24 + 4 * values;
     let w = worker as u8;
     let mut f = SERVER_MAC.to_be_bytes()[2..].to_vec();
     f.extend([2, 0, 0, 0, 0, w, 0x08, 0x00, 0x45, 0]);
@@ -194,8 +233,8 @@ fn update(worker: u32, numbers: &mut Numbers) -> Vec<u8> {
     f.extend((worker as u16 * 64).to_be_bytes());
     f.extend((1u64 << worker).to_be_bytes());
     f.extend([128, 120 + w]);
-    f.extend((VALUES as u16).to_be_bytes());
-    for _ in 0..VALUES {
+    f.extend(values.to_be_bytes());
+    for _ in 0..values {
         f.extend((numbers.next() as u32).to_be_bytes());
     }
     f

@@ -37,6 +37,9 @@ pub struct SwitchPlan {
     pub engine: EngineSpec,
     /// How many values the frames have that are summed here; none if nothing is.
     pub aggregates: Option<FrameValues>,
+    /// Jobs have rates here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guards_jobs: bool,
     /// It forwards by the port that a packet came in by.
     #[serde(skip)]
     pub wire: bool,
@@ -122,6 +125,7 @@ impl SwitchPlan {
             aggregate: self.aggregates,
             wire: self.wire,
             waits: self.engine.waits(),
+            guards_jobs: self.guards_jobs,
         }
     }
 

@@ -33,6 +33,9 @@ pub struct TargetModel {
     pub sum_children: usize,
     /// Whether a slot has room for what closes it before all have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
+    /// Whether its program asks before a sum who may speak for a job, and how much: Tofino has no stage left for it, and the
+    /// Thrift of `psa_switch` is not spoken to of meters.
+    pub guards_jobs: bool,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
     /// Whether checksums over what changes can be mended.
@@ -79,12 +82,13 @@ impl TargetModel {
         units: 64,
         draw_bits: 32,
         time_bits: 48,
-        frame_values: FrameValues::V256,
+        frame_values: FrameValues::V2048,
         sum_children: MAX_CHILDREN,
         closes_chunks: true,
+        guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
-        frame_values_beside_faults: Some(FrameValues::V256),
+        frame_values_beside_faults: Some(FrameValues::V2048),
         faults_before_sums: false,
         truncates: Some(Truncates::Clones),
         reorders: true,
@@ -110,6 +114,7 @@ impl TargetModel {
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
         closes_chunks: true,
+        guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
@@ -127,6 +132,7 @@ impl TargetModel {
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
+        guards_jobs: false,
         truncates: None,
         tells_time: true,
         ..TargetModel::SIMPLE_SWITCH_GRPC
@@ -152,6 +158,7 @@ impl TargetModel {
         // A word of a stateful ALU.
         sum_children: 32,
         closes_chunks: false,
+        guards_jobs: false,
         compares_deadlines: false,
         mends_checksums: false,
         frame_values_beside_faults: None,

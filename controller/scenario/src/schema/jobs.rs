@@ -1,10 +1,12 @@
 //! `jobs`: whose values a switch sums.
 
+use parser_gen::FrameValues;
+
 use super::reader::{self, Fields};
-use super::shape::{DURATION, Object, Shape, may, needed};
+use super::shape::{DURATION, Object, RATE, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::{Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, SLOTS};
-use crate::units::{Dimension, show_duration};
+use crate::job::{Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS};
+use crate::units::{Dimension, show_duration, show_rate};
 use crate::yaml::{Entry, Node};
 
 const WINDOW: u32 = 256;
@@ -22,6 +24,16 @@ pub(super) static JOB: Object = Object {
             "window",
             Shape::Integer(1, SLOTS as u64),
             "chunks that a rank may have under way, a power of two; 256",
+        ),
+        may(
+            "rate",
+            RATE,
+            "what all frames of its ranks together may be; what is more is dropped",
+        ),
+        may(
+            "values",
+            Shape::Integer(32, 2048),
+            "of a frame: 32, 64, 256 or 2048; as many as the links' MTU has room for, at least 64",
         ),
         may(
             "deadline",
@@ -48,6 +60,8 @@ pub(crate) struct RawJob {
     pub ranks: Vec<Spanned<String>>,
     pub on: Vec<Spanned<String>>,
     pub window: Spanned<u32>,
+    pub rate: Option<Spanned<u64>>,
+    pub values: Option<Spanned<FrameValues>>,
     pub deadline: Option<Spanned<RawDeadline>>,
 }
 
@@ -93,6 +107,23 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         }
         None => Spanned::new(WINDOW, entry.key_span),
     };
+    let rate = match fields.get("rate") {
+        Some(node) => {
+            let rate = reader::quantity(sink, node, "`rate`", Dimension::Rate)?;
+            if rate.value < MIN_RATE_BPS {
+                let least = show_rate(MIN_RATE_BPS);
+                let message = format!("`rate` is at least {least}: less lets no frame pass");
+                sink.error(Code::OutOfRange, node.span, message);
+                return None;
+            }
+            Some(rate)
+        }
+        None => None,
+    };
+    let values = match fields.get("values") {
+        Some(node) => Some(Spanned::new(frame_values(sink, node)?, node.span)),
+        None => None,
+    };
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -111,8 +142,21 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         ranks,
         on,
         window,
+        rate,
+        values,
         deadline,
     })
+}
+
+fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
+    let said = reader::integer(sink, node, "`values`", 32..=2048)?;
+    let mut all = FrameValues::ALL.into_iter();
+    let found = all.find(|values| u64::from(values.count()) == said);
+    if found.is_none() {
+        let message = "`values` is 32, 64, 256 or 2048";
+        sink.error(Code::OutOfRange, node.span, message);
+    }
+    found
 }
 
 /// `Some(None)` if there is none, `None` if it was refused.

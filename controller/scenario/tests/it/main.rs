@@ -6,6 +6,7 @@ mod decision;
 mod delays;
 mod elsewhere;
 mod faults_page;
+mod frame_values;
 mod keys;
 mod leases;
 mod many;

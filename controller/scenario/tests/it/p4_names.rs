@@ -6,11 +6,12 @@ use p4lang::p4info::P4Info;
 use parser_gen::Arch;
 use scenario::model::Direction;
 use scenario::names::fault;
-use scenario::names::{aggregate, classify, forward, group, lease, port, timeline};
+use scenario::names::{aggregate, classify, forward, group, guard, lease, port, timeline};
 use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel, load, plan};
 
 const TYPES: &str = include_str!("../../../../p4src/common/types.p4");
+const AGGREGATE_TYPES: &str = include_str!("../../../../p4src/common/aggregate_types.p4");
 const TNA: &str = include_str!("../../../../p4src/tna/main.p4");
 const V1MODEL: &str = include_str!("../../../../p4src/v1model/main.p4");
 const PSA: &str = include_str!("../../../../p4src/include/psa.p4");
@@ -243,6 +244,83 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
         assert_eq!(has_arrivals, arch == Arch::Tna, "{arch:?}");
         assert!(counters.contains(aggregate::OUTCOMES), "{arch:?}");
     }
+}
+
+/// Jobs of which one has a rate: a switch that asks who may speak for them, where there is a text for it.
+const RATED: &str = "
+weir: 1
+name: rated
+topology: {star: {hosts: [a, b]}}
+jobs: {j: {ranks: [a, b], rate: 1 Mbit/s}}
+workload: {idle: {for: 1s}}
+";
+
+#[test]
+fn the_guard_of_jobs_has_these_names() {
+    let scenario = load("rated.yaml", RATED).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+    let switch = &plan.switches[0];
+    assert!(switch.guards_jobs);
+    for arch in [Arch::Psa, Arch::V1model] {
+        let info = p4info_of(switch, arch);
+        let tables = tables(&info);
+        let (keys, actions) = &tables[guard::LEASES];
+        assert_eq!(*keys, [guard::KEY_JOB].into(), "{arch:?}");
+        assert!(actions.contains(guard::UNLIMITED) && actions.contains(guard::UNTIL));
+        assert_eq!(parameters(&info, guard::UNTIL), [guard::DEADLINE].into());
+        let (keys, actions) = &tables[guard::SENDERS];
+        assert_eq!(*keys, [guard::KEY_JOB, guard::KEY_PORT].into(), "{arch:?}");
+        assert!(actions.contains(guard::SENDER), "{arch:?}");
+        let of = |name: &str| {
+            info.counters
+                .iter()
+                .any(|counter| counter.preamble.name == name)
+        };
+        assert!(of(guard::OUTCOMES) && of(guard::STRANGERS), "{arch:?}");
+        let meters: Vec<&str> = info
+            .meters
+            .iter()
+            .map(|meter| meter.preamble.name.as_str())
+            .collect();
+        assert_eq!(meters, [guard::METERS], "{arch:?}");
+    }
+    // Without a rate it is not there: on Tofino it has no room.
+    let info = p4info(Arch::Psa);
+    assert!(!tables(&info).contains_key(guard::LEASES));
+}
+
+#[test]
+fn outcomes_of_the_guard_have_these_numbers() {
+    for (name, outcome) in [
+        ("PASSED", guard::Guarded::Passed),
+        ("STRANGER", guard::Guarded::Stranger),
+        ("LAPSED", guard::Guarded::Lapsed),
+        ("OVER_RATE", guard::Guarded::OverRate),
+    ] {
+        let text = format!("const guarded_t GUARDED_{name} = {};", outcome as u64);
+        assert!(AGGREGATE_TYPES.contains(&text), "{text}");
+        assert_eq!(
+            guard::outcome_cell(0x1FF, outcome),
+            4 * 255 + outcome as u64
+        );
+    }
+}
+
+#[test]
+fn a_rate_is_refused_by_targets_that_have_no_meter_before_sums() {
+    let scenario = load("rated.yaml", RATED).unwrap_or_else(|error| panic!("{error}"));
+    for target in [
+        TargetModel::TOFINO,
+        TargetModel::TOFINO2,
+        TargetModel::PSA_SWITCH,
+    ] {
+        let refused = plan(&scenario, &target).expect_err("refused").to_string();
+        assert!(
+            refused.contains("this target cannot hold job `j` to a rate"),
+            "{refused}"
+        );
+    }
+    assert!(plan(&scenario, &TargetModel::SIMPLE_SWITCH_GRPC).is_ok());
 }
 
 #[test]

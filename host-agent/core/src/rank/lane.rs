@@ -56,6 +56,8 @@ pub struct Lane {
     /// Timeouts since the switch was last heard of this chunk.
     pub silences: u32,
     pub sent_at_ns: u64,
+    /// When the item's chunk was sent for the first time.
+    pub first_sent_ns: u64,
     pub deadline_ns: u64,
     /// Positions of the first and the last transmission among all of this rank's.
     pub first_order: u64,
@@ -66,8 +68,10 @@ pub struct Lane {
     pub asked_early: u32,
     /// Whom the chunk misses, as the switch told last.
     pub misses: WorkerSet,
-    /// The switch has told that others are missing.
-    pub others_missing: bool,
+    /// How often the switch has told that others are missing.
+    pub others_missing: u32,
+    /// Its chunk goes to its host (`hosts.rs`).
+    pub by_host: bool,
     /// The chunk may be closed, and its frames say so.
     pub is_timed: bool,
     /// From when on.
@@ -97,13 +101,15 @@ impl Lane {
             timeouts: 0,
             silences: 0,
             sent_at_ns: 0,
+            first_sent_ns: 0,
             deadline_ns: u64::MAX,
             first_order: 0,
             last_order: 0,
             overtaken: 0,
             asked_early: 0,
             misses: WorkerSet::EMPTY,
-            others_missing: false,
+            others_missing: 0,
+            by_host: false,
             is_timed: false,
             closable_ns: u64::MAX,
             closing_ns: u64::MAX,
@@ -114,7 +120,7 @@ impl Lane {
 
     /// Whether its chunk waits for others, as far as the switch has told.
     pub fn waits(&self) -> bool {
-        self.state == LaneState::InFlight && self.others_missing
+        self.state == LaneState::InFlight && self.others_missing > 0
     }
 
     /// What a chunk is sent with of which no exponent is known.
@@ -122,8 +128,9 @@ impl Lane {
         Exponent::from_bits(self.last.bits().saturating_add(GUESS_ABOVE))
     }
 
-    /// The item's chunk waits to be sent.
-    pub fn start(&mut self, scale: Exponent) {
+    /// The item's chunk waits to be sent: to its host, or to the switch.
+    pub fn start(&mut self, scale: Exponent, by_host: bool) {
+        self.by_host = by_host;
         self.state = LaneState::Waiting;
         self.scale = scale;
         self.sends = None;
@@ -132,7 +139,7 @@ impl Lane {
         self.silences = 0;
         self.asked_early = 0;
         self.misses = WorkerSet::EMPTY;
-        self.others_missing = false;
+        self.others_missing = 0;
         self.asks = 0;
     }
 
@@ -146,9 +153,9 @@ impl Lane {
     }
 
     /// The item once more, with the exponent that all ranks know of now.
-    pub fn repeat(&mut self, window: u64, scale: Exponent) {
+    pub fn repeat(&mut self, window: u64, scale: Exponent, by_host: bool) {
         self.sequence += window;
         self.attempt = Attempt::Known;
-        self.start(scale);
+        self.start(scale, by_host);
     }
 }

@@ -276,7 +276,7 @@ impl Rank {
         if !is_first && lane.asks < TOLD_BEFORE_HELPING {
             return None;
         }
-        lane.others_missing = false;
+        lane.others_missing = 0;
         lane.misses = WorkerSet::EMPTY;
         self.enqueue(slot, Send::Close);
         Some(Received::Told)
@@ -319,9 +319,9 @@ impl Rank {
     }
 
     /// Whether a sum of these may be this chunk's; `None` if it could have been, before the switch forgot its cells.
-    pub(super) fn takes(&self, slot: usize, repr: &Repr) -> Option<bool> {
+    pub(super) fn takes(&self, slot: usize, repr: &Repr, everyone: WorkerSet) -> Option<bool> {
         let contributors = WorkerSet(repr.contributors);
-        if contributors == self.place.complete() {
+        if contributors == everyone {
             return Some(true);
         }
         let Some(late) = &self.late else {

@@ -24,12 +24,14 @@
 //!
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
+mod hosts;
 mod lane;
 mod late;
 mod opening;
 mod operation;
 mod outcome;
 mod peers;
+mod standing;
 mod state;
 mod waiting;
 
@@ -41,6 +43,7 @@ use crate::Destination;
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
+use hosts::Hosts;
 use lane::{Attempt, Lane, LaneState, Send};
 use late::Late;
 use operation::{Chunk, Operation};
@@ -48,6 +51,7 @@ use peers::{Kept, Peers};
 
 pub use crate::quantise::rounding::Rounding;
 pub use half::{bf16, f16};
+pub use hosts::Fallback;
 pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
 pub use operation::{Reduction, Values};
@@ -59,6 +63,9 @@ const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
 
+/// So few chunks under way have few behind them that could overtake them, and as many that ask often are no load: they wait for no
+/// more than two timeouts.
+const FEW_IN_FLIGHT: usize = 8;
 /// So often the number of chunks is doubled that have to overtake one before it is asked for again.
 const MOST_DOUBLINGS: u32 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
@@ -85,6 +92,8 @@ pub struct Setup {
     pub dead_after_ns: Option<u64>,
     /// When a sum is made of fewer than all; `None`: never.
     pub lateness: Option<Lateness>,
+    /// When ranks sum themselves, if they can ask each other and are 64 at most.
+    pub fallback: Option<Fallback>,
 }
 
 impl Setup {
@@ -97,6 +106,7 @@ impl Setup {
             retransmission,
             dead_after_ns: None,
             lateness: None,
+            fallback: None,
         }
     }
 }
@@ -110,6 +120,8 @@ pub struct Rank {
     config: Retransmission,
     /// `None` where they cannot be asked.
     peers: Option<Peers>,
+    /// `None` where they cannot sum.
+    hosts: Option<Hosts>,
     /// By lane; of a job with deadlines several of each, so that who is late finds what it missed.
     kept: Vec<Kept>,
     late: Option<Late>,
@@ -120,6 +132,8 @@ pub struct Rank {
     submitted: u64,
     items: u64,
     lanes: Vec<Lane>,
+    /// How many of them were sent and not answered.
+    in_flight: usize,
     /// Lanes that have something to send.
     queue: VecDeque<u16>,
     next_order: u64,
@@ -143,6 +157,7 @@ impl Rank {
             retransmission: config,
             dead_after_ns,
             lateness,
+            fallback,
         } = setup;
         // Who is late asks the others.
         let dead_after_ns = dead_after_ns.or(lateness.map(|_| u64::MAX));
@@ -158,6 +173,10 @@ impl Rank {
             place,
             config,
             kept: vec![Kept::default(); if peers.is_some() { keeps * window } else { 0 }],
+            // What was closed a host does not know.
+            hosts: fallback
+                .filter(|_| peers.is_some() && lateness.is_none())
+                .and_then(|fallback| Hosts::new(&job, fallback)),
             late: lateness.map(|lateness| Late::new(lateness, &job)),
             peers,
             rtt: RttEstimator::new(config),
@@ -165,6 +184,7 @@ impl Rank {
             submitted: 0,
             items: 0,
             lanes: lanes.collect(),
+            in_flight: 0,
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
             sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
@@ -250,7 +270,8 @@ impl Rank {
             Chunk::Values(_) if operation.is_long() => lane.agreed,
             Chunk::Values(_) => lane.guess(),
         };
-        self.lanes[slot].start(scale);
+        let by_host = self.is_by_hosts();
+        self.lanes[slot].start(scale, by_host);
         let what = self.first_send(slot);
         self.enqueue(slot, what);
     }
@@ -291,6 +312,13 @@ impl Rank {
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
+        if let Some(slot) = self.retried() {
+            let transmissions = self.lanes[slot].transmissions;
+            self.write(slot, Send::Probe, transmissions, false, buffer);
+            self.counters.sent.count(buffer.len(), true);
+            self.counters.probes += 1;
+            return Some(Destination::Worker(self.rank));
+        }
         while let Some(slot) = self.queue.pop_front() {
             let slot = usize::from(slot);
             let lane = &mut self.lanes[slot];
@@ -300,13 +328,17 @@ impl Rank {
             if lane.state == LaneState::Idle {
                 continue; // answered meanwhile
             }
-            let previous = lane.transmissions;
+            let (previous, timeouts) = (lane.transmissions, lane.timeouts);
+            self.in_flight += usize::from(lane.state != LaneState::InFlight);
+            let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+            let lane = &mut self.lanes[slot];
             lane.state = LaneState::InFlight;
             lane.sent_at_ns = now_ns;
-            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+            lane.deadline_ns = deadline_ns;
             lane.last_order = self.next_order;
             if previous == 0 {
                 lane.first_order = self.next_order;
+                lane.first_sent_ns = now_ns;
             }
             lane.overtaken = 0;
             lane.transmissions += 1;
@@ -314,17 +346,28 @@ impl Rank {
             self.remember_sent(slot);
             self.next_order += 1;
             self.plan_closing(now_ns, slot, previous == 0);
-            self.write(slot, what, previous, buffer);
+            let by_host = self.lanes[slot].by_host;
+            self.write(slot, what, previous, by_host, buffer);
+            let host = self.host_of(slot);
+            if by_host && host == self.rank {
+                self.sum_here(now_ns, buffer);
+                continue;
+            }
             self.counters.sent.count(buffer.len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
             self.counters.closes += u64::from(what == Send::Close);
             return Some(match what {
+                _ if by_host => Destination::Worker(host),
                 Send::Values | Send::Close => Destination::All,
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
             });
         }
-        let (to, word) = self.peers.as_mut()?.next_word()?;
-        self.write_word(word, buffer);
+        let to = loop {
+            let (to, word) = self.peers.as_mut()?.next_word()?;
+            if self.write_word(word, buffer) {
+                break to;
+            }
+        };
         self.counters.sent.count(buffer.len(), false);
         self.counters.words += 1;
         Some(Destination::Worker(to))
@@ -340,7 +383,7 @@ impl Rank {
         self.sent.push_back((self.next_order, slot as u16));
     }
 
-    fn write(&self, slot: usize, what: Send, previous: u32, buffer: &mut Vec<u8>) {
+    fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {
         let lane = &self.lanes[slot];
         let (operation, chunk) = match self.chunk_of(lane.item) {
             Some((operation, chunk)) => (Some(operation), chunk),
@@ -348,7 +391,11 @@ impl Rank {
         };
         let is_probe = what == Send::Probe;
         let scale_only = chunk == Chunk::ScaleOnly;
-        let mut repr = self.job.header(Kind::Update, lane.sequence, scale_only);
+        let (kind, child) = match by_host {
+            true => (Kind::Give, self.rank),
+            false => (Kind::Update, self.place.child),
+        };
+        let mut repr = self.job.header(kind, lane.sequence, scale_only);
         let wants = match (operation, chunk) {
             (Some(operation), Chunk::Values(index)) => operation.exponent(index),
             _ => Some(Exponent::ZERO),
@@ -360,13 +407,13 @@ impl Rank {
             .with(Flags::PROBE, is_probe)
             .with(Flags::TIMED, lane.is_timed)
             .with(Flags::CLOSE, what == Send::Close);
-        repr.worker = self.place.child.0;
+        repr.worker = child.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
         if is_probe {
             repr.count = 0;
         } else {
             repr.scale = lane.scale.bits();
-            repr.contributors = WorkerSet::only(self.place.child).0;
+            repr.contributors = WorkerSet::only(child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
         buffer.clear();
@@ -409,11 +456,20 @@ impl Rank {
         let chunk = ChunkId(repr.chunk);
         let slot = self.lane_of(chunk);
         match repr.kind {
-            Kind::Sum => {}
-            Kind::Ask | Kind::Here => {
-                return self.receive_word(repr.kind, WorkerId(repr.worker), slot, chunk);
+            Kind::Sum => {
+                let is_probe = repr.flags.contains(Flags::PROBE);
+                if is_probe && repr.scale != 0 && self.forgets_switch() {
+                    return Received::Told;
+                }
+                // Other ranks give what they have kept as well, and say that it was sent before.
+                if is_probe || !repr.flags.contains(Flags::AGAIN) {
+                    self.heard_switch(now_ns, is_probe);
+                }
             }
-            Kind::Update | Kind::Result => return Received::NotOurs,
+            Kind::Given if self.hosts.is_some() => {}
+            Kind::Give => return self.receive_give(now_ns, packet),
+            Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
+            Kind::Update | Kind::Result | Kind::Given => return Received::NotOurs,
         }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
@@ -432,6 +488,11 @@ impl Rank {
         if !is_of_chunk {
             return Received::Malformed;
         }
+        let by_host = repr.kind == Kind::Given;
+        let everyone = match &self.hosts {
+            Some(hosts) if by_host => hosts.everyone(),
+            _ => self.place.complete(),
+        };
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
@@ -442,14 +503,14 @@ impl Rank {
                 return Received::Told;
             }
             if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
-                return self.told(now_ns, slot, &repr);
+                return self.told(now_ns, slot, &repr, everyone);
             }
         }
         let count = match scale_only {
             true => 0,
             false => self.job.values_per_packet(),
         };
-        let Some(is_sum) = self.takes(slot, &repr) else {
+        let Some(is_sum) = self.takes(slot, &repr, everyone) else {
             return Received::Duplicate;
         };
         let is_answer = is_sum
@@ -465,6 +526,11 @@ impl Rank {
             self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
         }
         let first_order = lane.first_order;
+        self.counters.by_hosts += u64::from(by_host);
+        self.in_flight -= 1;
+        if self.in_flight == FEW_IN_FLIGHT {
+            self.hurry_last();
+        }
         self.take_answer(slot, &repr, packet);
         self.count_overtaken(first_order);
         if self.shares(contributors) < self.job.workers() {
@@ -529,7 +595,8 @@ impl Rank {
                 && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
             if !fits && is_finite {
                 self.counters.repeated_guesses += 1;
-                self.lanes[slot].repeat(window, told);
+                let by_host = self.is_by_hosts();
+                self.lanes[slot].repeat(window, told, by_host);
                 let what = self.first_send(slot);
                 self.enqueue(slot, what);
                 return;
@@ -608,10 +675,32 @@ impl Rank {
         }
     }
 
+    /// How long a chunk waits that has timed out so often.
+    fn timeout_ns(&self, timeouts: u32) -> u64 {
+        match self.in_flight <= FEW_IN_FLIGHT {
+            true => self.rtt.timeout_ns(timeouts.min(1)),
+            false => self.rtt.timeout_ns(timeouts),
+        }
+    }
+
+    /// Few are left: those that have waited for others for long ask soon.
+    fn hurry_last(&mut self) {
+        let longest_ns = self.timeout_ns(1);
+        for lane in &mut self.lanes {
+            if lane.state == LaneState::InFlight {
+                let latest_ns = lane.sent_at_ns.saturating_add(longest_ns);
+                lane.deadline_ns = lane.deadline_ns.min(latest_ns);
+                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+            }
+        }
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
     pub fn poll_timeout(&self) -> Option<u64> {
         let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
-        let due_ns = self.earliest_ns.min(peers_ns.unwrap_or(u64::MAX));
+        let hosts_ns = self.hosts.as_ref().and_then(Hosts::due_ns);
+        let others_ns = peers_ns.into_iter().chain(hosts_ns).min();
+        let due_ns = self.earliest_ns.min(others_ns.unwrap_or(u64::MAX));
         (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
@@ -621,6 +710,7 @@ impl Rank {
             return;
         }
         self.check_peers(now_ns);
+        self.retry_switch(now_ns);
         if now_ns < self.earliest_ns || self.failed {
             return;
         }
@@ -640,8 +730,15 @@ impl Rank {
             lane.silences += 1;
             self.counters.timeouts += 1;
             self.rtt.timed_out(now_ns, lane.sent_at_ns);
-            if lane.silences > self.config.max_timeouts {
-                silent = Some(silent.map_or(lane.sequence, |other| other.min(lane.sequence)));
+            let (by_host, silences, sequence) = (lane.by_host, lane.silences, lane.sequence);
+            if self.falls_back(now_ns, slot) {
+                continue;
+            }
+            if by_host {
+                self.doubt_host(now_ns, slot, silences);
+            }
+            if !by_host && silences > self.config.max_timeouts {
+                silent = Some(silent.map_or(sequence, |other: u64| other.min(sequence)));
             } else {
                 self.enqueue(slot, Send::Probe);
             }

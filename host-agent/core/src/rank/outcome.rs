@@ -142,6 +142,12 @@ pub struct RankCounters {
     pub forgotten: u64,
     /// Sums that came before this rank's values were there.
     pub early: u64,
+    /// How often the switch was silent for so long that hosts summed, and how often it was there again.
+    pub fallbacks: u64,
+    /// See there.
+    pub returns: u64,
+    /// Chunks that a host has summed.
+    pub by_hosts: u64,
     /// Answers to chunks that were answered before.
     pub duplicates: u64,
     /// Frames of others.

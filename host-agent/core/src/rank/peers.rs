@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 
-use crate::job::{ChunkId, WorkerId};
+use wire::Repr;
+
+use crate::job::{CellIndex, ChunkId, WorkerId};
 
 /// So often within [`Setup::dead_after_ns`](super::Setup::dead_after_ns) a rank that does not answer is asked: at 20 % loss on each
 /// of four links it is taken for gone once in 10⁴·⁵ times.
@@ -20,6 +22,8 @@ pub enum Word {
     Here(ChunkId),
     /// The sum that is kept here.
     Sum(usize),
+    /// What this rank answers as a chunk's host, from that cell.
+    Given(Repr, CellIndex),
 }
 
 /// A rank that was asked and has not answered.

@@ -7,7 +7,7 @@ use super::peers::{Kept, Peers, Word};
 use super::{Event, Operation, Partial, Rank, Reduction, Rounding, Values};
 use crate::quantise::Exponent;
 use crate::state::Put;
-use wire::Flags;
+use wire::{Flags, HEADER_LEN, Packet};
 
 impl Rank {
     /// Appends what decides what this rank does from now on, without time and statistics (`state.rs` of this crate).
@@ -18,6 +18,7 @@ impl Rank {
             place: _,
             config: _,
             peers,
+            hosts,
             kept,
             late,
             rtt: _,
@@ -25,6 +26,8 @@ impl Rank {
             submitted,
             items,
             lanes,
+            // Decides how soon is asked.
+            in_flight: _,
             queue,
             next_order: _,
             sent: _,
@@ -64,6 +67,13 @@ impl Rank {
         }
         if let Some(peers) = peers {
             put_peers(peers, out);
+        }
+        if let Some(hosts) = hosts {
+            // When it falls back and tries again is time.
+            out.put_u8(u8::from(hosts.active));
+            if let Some(table) = &hosts.table {
+                table.state(out);
+            }
         }
     }
 }
@@ -192,6 +202,12 @@ fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
                 out.put_u8(2);
                 out.put_len(*lane);
             }
+            Word::Given(answer, _) => {
+                out.put_u8(3);
+                let mut bytes = vec![0; HEADER_LEN];
+                answer.emit(&mut Packet::new_unchecked(&mut bytes[..]));
+                out.put(&bytes);
+            }
         }
     }
 }
@@ -211,6 +227,7 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         timeouts: _,
         silences: _,
         sent_at_ns: _,
+        first_sent_ns: _,
         deadline_ns: _,
         first_order: _,
         last_order: _,
@@ -219,7 +236,9 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
         // after the other: that is *when*.
         misses: _,
+        // Where the first time does not suffice to ask, this decides when.
         others_missing: _,
+        by_host,
         is_timed,
         closable_ns: _,
         closing_ns: _,
@@ -231,7 +250,7 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
     out.put_u8((*asks).min(TOLD_BEFORE_HELPING) as u8);
     // It is of interest if it is ahead of the next chunk.
     out.put_u64(seen.saturating_sub(*sequence));
-    out.put(&[*state as u8, *attempt as u8]);
+    out.put(&[*state as u8, *attempt as u8, u8::from(*by_host)]);
     out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));
     out.put_u64(*item);
     out.put_u64(*sequence);

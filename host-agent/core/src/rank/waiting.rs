@@ -11,8 +11,19 @@ use crate::job::{ChunkId, WorkerId, WorkerSet};
 const ASKED_IN_TURN: u16 = 4;
 
 impl Rank {
-    /// What a switch says to a probe.
-    pub(super) fn told(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> Received {
+    /// What a switch, or a host, says to a probe. `everyone` is what is complete there.
+    pub(super) fn told(
+        &mut self,
+        now_ns: u64,
+        slot: usize,
+        repr: &Repr,
+        everyone: WorkerSet,
+    ) -> Received {
+        let by_host = repr.kind == Kind::Given;
+        // The switch was only to show that it is there.
+        if self.lanes[slot].by_host && !by_host {
+            return Received::Told;
+        }
         let present = WorkerSet(repr.contributors);
         let asked_by = WorkerId(repr.worker);
         self.lanes[slot].silences = 0;
@@ -20,6 +31,12 @@ impl Rank {
             return told;
         }
         let lane = &mut self.lanes[slot];
+        // The answer says which transmission it answers, so this round trip is known where Karn's rule would not know it.
+        if lane.transmissions <= u32::from(wire::MAX_TRANSMISSION)
+            && u32::from(repr.transmission) + 1 == lane.transmissions
+        {
+            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
+        }
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
             lane.asked_early = 0;
@@ -27,14 +44,14 @@ impl Rank {
             return Received::Told;
         }
         // In a tree a rank does not know which switch answered, nor who is below it.
-        if self.place.is_flat(&self.job) {
-            lane.misses = self.place.complete().without(present);
+        if by_host || self.place.is_flat(&self.job) {
+            lane.misses = everyone.without(present);
         }
-        lane.others_missing = true;
+        lane.others_missing = lane.others_missing.saturating_add(1);
         if !present.contains(asked_by) {
             // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
             // not help.
-            let is_for_others = asked_by != self.place.child && self.place.child.0 > 0;
+            let is_for_others = !by_host && asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
                 lane.asked_early = 0;
                 self.enqueue(slot, Send::Values);
@@ -42,9 +59,14 @@ impl Rank {
             }
         }
         // Others are to come: one asks again, ever less often.
-        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-        self.ask_others(now_ns, slot);
+        let asks = by_host || lane.others_missing >= self.config.ask_after;
+        let timeouts = lane.timeouts;
+        let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+        self.lanes[slot].deadline_ns = deadline_ns;
+        self.earliest_ns = self.earliest_ns.min(deadline_ns);
+        if asks {
+            self.ask_others(now_ns, slot);
+        }
         Received::Told
     }
 
@@ -55,7 +77,7 @@ impl Rank {
         };
         let lane = &self.lanes[slot];
         let chunk = self.job.chunk(lane.sequence);
-        let is_flat = self.place.is_flat(&self.job);
+        let is_known = lane.by_host || self.place.is_flat(&self.job);
         let oldest = self
             .lanes
             .iter()
@@ -63,7 +85,7 @@ impl Rank {
             .map(|lane| lane.first_order)
             .min();
         let misses = lane.misses.without(WorkerSet::only(self.rank));
-        if !is_flat {
+        if !is_known {
             for _ in 0..ASKED_IN_TURN.min(self.job.workers() - 1) {
                 // One that does not answer may have left, with all its sums.
                 let peer = peers.in_turn();
@@ -82,19 +104,15 @@ impl Rank {
     }
 
     /// Another rank asks, or has answered.
-    pub(super) fn receive_word(
-        &mut self,
-        kind: Kind,
-        from: WorkerId,
-        slot: usize,
-        chunk: ChunkId,
-    ) -> Received {
+    pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> Received {
+        let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
+        let slot = self.lane_of(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
         let Some(peers) = &mut self.peers else {
             return Received::NotOurs;
         };
-        if kind == Kind::Here {
+        if repr.kind == Kind::Here {
             peers.heard(from);
             return Received::Word;
         }
@@ -106,6 +124,7 @@ impl Rank {
         if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
             peers.say(from, Word::Sum(at));
         }
+        self.is_asked(now_ns, slot, Some(asked), repr.flags.contains(Flags::AGAIN));
         Received::Word
     }
 
@@ -149,10 +168,12 @@ impl Rank {
     }
 
     /// Writes what this rank says to another.
-    pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) {
+    /// `false` if there is nothing any more to say it with.
+    pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),
             Word::Here(chunk) => (Kind::Here, chunk, None),
+            Word::Given(answer, cell) => return self.write_given(&answer, cell, buffer),
             Word::Sum(at) => {
                 let kept = &self.kept[at];
                 (
@@ -167,6 +188,9 @@ impl Rank {
         let mut repr = self.job.header(kind, sequence, true);
         repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
         repr.worker = self.rank.0;
+        let lane = &self.lanes[self.lane_of(chunk)];
+        let gives = lane.by_host && self.job.chunk(lane.sequence) == chunk;
+        repr.flags = repr.flags.with(Flags::AGAIN, kind == Kind::Ask && gives);
         if let Some(kept) = kept {
             repr.flags = (Flags::from_bits(kept.flags) | Flags::AGAIN)
                 .with(Flags::KEPT, self.late.is_some());
@@ -182,5 +206,6 @@ impl Rank {
         if let Some(kept) = kept {
             packet.write_i32(kept.values.iter().copied());
         }
+        true
     }
 }

@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::Destination;
 use crate::job::{CellIndex, ChunkId, Job, Part, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::{Outcome, SlotTable};
+use crate::{Destination, UnderWay};
 
 pub use outcome::{Event, Received, ServerCounters, ServerError};
 
@@ -414,16 +414,7 @@ impl<A: Apply> Server<A> {
             self.end(Event::Finished);
             return;
         }
-        let contributors = match &self.slots {
-            Some(slots) => slots
-                .cell(self.job.cell(self.job.chunk(oldest)))
-                .filter(|cell| cell.owner == self.job.chunk(oldest))
-                .map(|cell| cell.contributors),
-            None => self
-                .reported
-                .filter(|(chunk, _)| *chunk == oldest)
-                .map(|(_, known)| known),
-        };
+        let contributors = self.contributors(oldest);
         let (position, chunk) = (self.job.position(oldest), self.job.chunk(oldest));
         self.fail(match contributors.filter(|known| !known.is_empty()) {
             Some(known) => ServerError::Incomplete {
@@ -437,6 +428,35 @@ impl<A: Apply> Server<A> {
                 waited_ns: now_ns - self.progress_ns,
             },
         });
+    }
+
+    /// Who has contributed to a chunk, as far as this server knows.
+    fn contributors(&self, sequence: u64) -> Option<WorkerSet> {
+        let chunk = self.job.chunk(sequence);
+        match &self.slots {
+            Some(slots) => slots
+                .cell(self.job.cell(chunk))
+                .filter(|cell| cell.owner == chunk)
+                .map(|cell| cell.contributors),
+            None => self
+                .reported
+                .filter(|(reported, _)| *reported == sequence)
+                .map(|(_, known)| known),
+        }
+    }
+
+    /// The oldest chunk that has not completed, and since when none has.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        let oldest = self.oldest_incomplete();
+        let known = self.contributors(oldest);
+        let missing = |known: WorkerSet| self.job.everyone().without(known);
+        (!self.ended).then(|| UnderWay {
+            chunk: self.job.chunk(oldest),
+            since_ns: self.progress_ns,
+            misses: known
+                .filter(|known| !known.is_empty())
+                .map_or(WorkerSet::EMPTY, missing),
+        })
     }
 
     /// The oldest chunk that has not completed. Slots advance alone: each waits for the chunk one window

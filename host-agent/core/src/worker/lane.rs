@@ -23,6 +23,8 @@ pub struct Lane {
     pub transmissions: u32,
     pub timeouts: u32,
     pub sent_at_ns: u64,
+    /// When the chunk was sent for the first time.
+    pub first_sent_ns: u64,
     pub deadline_ns: u64,
     /// Positions of the first and the last transmission among all of this worker's.
     pub first_order: u64,
@@ -46,6 +48,7 @@ impl Lane {
             transmissions: 0,
             timeouts: 0,
             sent_at_ns: 0,
+            first_sent_ns: 0,
             deadline_ns: u64::MAX,
             first_order: 0,
             last_order: 0,

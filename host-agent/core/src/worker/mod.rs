@@ -18,10 +18,10 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::Destination;
 use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
 use crate::quantise::{Exponent, block};
 use crate::rto::{Retransmission, RttEstimator};
+use crate::{Destination, UnderWay};
 use lane::{Lane, LaneState};
 
 pub use outcome::{Event, Received, StartError, WorkerCounters, WorkerError};
@@ -97,6 +97,18 @@ impl Worker {
     /// What was counted so far.
     pub fn counters(&self) -> WorkerCounters {
         self.counters
+    }
+
+    /// What it waits for: the chunk under way that was sent first. The server or the switch knows whom it misses.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        let sent = self.lanes.iter();
+        let sent = sent.filter(|lane| lane.state == LaneState::InFlight);
+        let oldest = sent.min_by_key(|lane| lane.first_order)?;
+        Some(UnderWay {
+            chunk: self.job.chunk(oldest.sequence),
+            since_ns: oldest.first_sent_ns,
+            misses: WorkerSet::EMPTY,
+        })
     }
 
     /// The server's answers, value by value, of the round that was done last; for training, binary32.
@@ -213,6 +225,7 @@ impl Worker {
             lane.last_order = self.next_order;
             if !retransmission {
                 lane.first_order = self.next_order;
+                lane.first_sent_ns = now_ns;
             }
             lane.overtaken = 0;
             self.next_order += 1;

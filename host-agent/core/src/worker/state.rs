@@ -63,6 +63,7 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         transmissions: _,
         timeouts: _,
         sent_at_ns: _,
+        first_sent_ns: _,
         deadline_ns: _,
         first_order: _,
         last_order: _,

@@ -83,6 +83,7 @@ const ROWS: &[Measure] = &[
     (shaped::NAMES, shaped::run),
     (loss::NAMES, loss::run),
     (bulk::NAMES, bulk::run),
+    (bulk::JUMBO_NAMES, bulk::run_jumbo),
     (latency::NAMES, latency::run),
     (ps_bytes::NAMES, ps_bytes::run),
 ];

@@ -1,11 +1,11 @@
 //! The two executors beside each other: random programs, entries and packets by seed, and p4src's own programs. Every
 //! other test of this crate runs its programs by both, too (`support::load`).
 
-use crate::support::aggregate::{self, VALUES, WINDOW, WORKERS, update, values};
+use crate::support::aggregate::{self, WINDOW, WORKERS, update};
 use crate::support::program::{Dice, Writer};
 use crate::support::{call, compile, sent};
 use p4lang::runtime::{FieldMatch, Match, TableEntry};
-use parser_gen::Arch;
+use parser_gen::{Arch, FrameValues};
 use pipeline::{Config, Executor, FilterConfig, MeterConfig, Switch};
 
 /// Programs by default; more by `WEIR_DIFFERENTIAL_PROGRAMS`, from `WEIR_DIFFERENTIAL_SEED`.
@@ -163,18 +163,21 @@ fn compare(control: &str, write: &dyn Fn(u64) -> String) {
 #[test]
 fn the_aggregator_does_the_same() {
     for arch in [Arch::Psa, Arch::Tna] {
-        the_aggregator(arch);
+        the_aggregator(arch, FrameValues::V256);
+    }
+    for arch in [Arch::Psa, Arch::V1model] {
+        the_aggregator(arch, FrameValues::V2048);
     }
 }
 
-fn the_aggregator(arch: Arch) {
-    let mut switch = aggregate::switch_for(arch, both());
+fn the_aggregator(arch: Arch, size: FrameValues) {
+    let mut switch = aggregate::switch_of(arch, size, both());
+    let values = |worker, chunk| aggregate::values_of(size.count().into(), worker, chunk);
     let mut dice = Dice::new(3);
     for round in 0..4 {
         for worker in 0..WORKERS {
             let chunk = round % 2 * WINDOW + dice.below(2) as u32;
             let mut frame = update(worker, chunk, &values(worker, chunk));
-            assert_eq!(values(worker, chunk).len(), VALUES);
             if dice.below(4) == 0 {
                 let cut = dice.below(frame.len());
                 frame.truncate(cut);

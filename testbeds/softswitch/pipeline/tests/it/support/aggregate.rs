@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs)]
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use parser_gen::{Arch, FrameValues};
 use pipeline::{Config, Switch};
 use std::sync::Arc;
 
@@ -19,11 +20,16 @@ pub const VERSION_FLAG: u8 = 0x80;
 
 /// The program, with flows for the given filters.
 pub fn program(filters: &[&str]) -> Arc<p4lang::ir::Program> {
-    program_for(parser_gen::Arch::Psa, filters)
+    program_for(Arch::Psa, filters)
 }
 
 /// The same for an architecture.
-pub fn program_for(arch: parser_gen::Arch, filters: &[&str]) -> Arc<p4lang::ir::Program> {
+pub fn program_for(arch: Arch, filters: &[&str]) -> Arc<p4lang::ir::Program> {
+    program_of(arch, FrameValues::default(), filters)
+}
+
+/// The same with frames of so many values.
+pub fn program_of(arch: Arch, values: FrameValues, filters: &[&str]) -> Arc<p4lang::ir::Program> {
     let library = parser_gen::Library::builtin();
     let flows: Vec<_> = filters
         .iter()
@@ -33,8 +39,12 @@ pub fn program_for(arch: parser_gen::Arch, filters: &[&str]) -> Arc<p4lang::ir::
             filter: parser_gen::Filter::parse(&library, text).unwrap_or_else(|e| panic!("{e}")),
         })
         .collect();
-    let generated = parser_gen::generate(&library, &flows, &parser_gen::Options::aggregating(true))
-        .unwrap_or_else(|e| panic!("{e}"));
+    let options = parser_gen::Options {
+        aggregate: Some(values),
+        ..Default::default()
+    };
+    let generated =
+        parser_gen::generate(&library, &flows, &options).unwrap_or_else(|e| panic!("{e}"));
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(arch, &generated) {
         files.insert(&path, text);
@@ -48,12 +58,17 @@ pub fn program_for(arch: parser_gen::Arch, filters: &[&str]) -> Arc<p4lang::ir::
 
 /// Loaded, the job's workers at ports 0 … 7, the server behind its own.
 pub fn switch(config: Config) -> Switch {
-    switch_for(parser_gen::Arch::Psa, config)
+    switch_for(Arch::Psa, config)
 }
 
 /// The same for an architecture.
-pub fn switch_for(arch: parser_gen::Arch, config: Config) -> Switch {
-    let program = program_for(arch, &[]);
+pub fn switch_for(arch: Arch, config: Config) -> Switch {
+    switch_of(arch, FrameValues::default(), config)
+}
+
+/// The same with frames of so many values.
+pub fn switch_of(arch: Arch, values: FrameValues, config: Config) -> Switch {
+    let program = program_of(arch, values, &[]);
     let mut switch = Switch::new(program, config).unwrap_or_else(|e| panic!("{e}"));
     let write = |switch: &mut Switch,
                  table: &str,
@@ -172,7 +187,12 @@ pub fn update(worker: u32, chunk: u32, values: &[u32]) -> Vec<u8> {
 
 /// What worker `w` sends in a chunk.
 pub fn values(w: u32, chunk: u32) -> Vec<u32> {
-    (0..VALUES as u32)
+    values_of(VALUES, w, chunk)
+}
+
+/// The same with so many values.
+pub fn values_of(count: usize, w: u32, chunk: u32) -> Vec<u32> {
+    (0..count as u32)
         .map(|i| {
             (w + 1)
                 .wrapping_mul(0x9e37_79b9)

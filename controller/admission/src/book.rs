@@ -1,0 +1,301 @@
+//! What one switch has granted, and what it grants next.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use scenario::job::{MAX_CHILDREN, MAX_JOBS, SLOTS};
+
+use crate::refusal::{Held, name_fault};
+use crate::slots::{largest, place};
+use crate::{
+    Grant, MAX_LEASE_NS, MIN_LEASE_NS, NUMBERS, QUARANTINE_NS, Refusal, State, Tenant, Tenants,
+};
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The job's name.
+    pub name: String,
+    /// Its number; the lowest that is free, if none is given.
+    pub number: Option<u16>,
+    /// In whose partition.
+    pub tenant: Option<String>,
+    /// The port that each rank is behind, by rank.
+    pub ports: Vec<u32>,
+    /// Its slots, a power of two.
+    pub window: u32,
+    /// What all its frames together may be, in bits a second.
+    pub rate_bps: Option<u64>,
+    /// For how long; until it is released, if not.
+    pub lease_ns: Option<u64>,
+}
+
+/// What one switch has granted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Book {
+    tenants: Tenants,
+    /// By number: those that run, and those whose number rests.
+    grants: BTreeMap<u16, Grant>,
+}
+
+impl Book {
+    /// As a switch's tables have it.
+    #[must_use]
+    pub fn new(tenants: Tenants, grants: impl IntoIterator<Item = Grant>) -> Self {
+        let grants = grants.into_iter().map(|grant| (grant.number, grant));
+        Self {
+            tenants,
+            grants: grants.collect(),
+        }
+    }
+
+    /// Who has slots of their own.
+    #[must_use]
+    pub fn tenants(&self) -> &Tenants {
+        &self.tenants
+    }
+
+    /// All grants, by number: what runs, and what rests.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.values()
+    }
+
+    /// Those that hold slots.
+    pub fn running(&self, now_ns: u64) -> impl Iterator<Item = &Grant> {
+        self.grants().filter(move |grant| grant.runs(now_ns))
+    }
+
+    /// The one of this name that runs.
+    #[must_use]
+    pub fn named(&self, name: &str, now_ns: u64) -> Option<&Grant> {
+        self.running(now_ns).find(|grant| grant.name == name)
+    }
+
+    /// Forgets the jobs of which no frame can be under way any more; their numbers.
+    pub fn sweep(&mut self, now_ns: u64) -> Vec<u16> {
+        let gone = self.grants().filter(|g| g.state(now_ns) == State::Gone);
+        let gone: Vec<u16> = gone.map(|grant| grant.number).collect();
+        for number in &gone {
+            self.grants.remove(number);
+        }
+        gone
+    }
+
+    /// Gives a job what it asks for, or says who has it. What is refused changes nothing.
+    pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
+        self.check_itself(request)?;
+        if let Some(held) = self.named(&request.name, now_ns) {
+            let held = Held::of(held, now_ns);
+            return Err(Refusal::NameHeld { held });
+        }
+        for port in &request.ports {
+            if let Some(held) = self.running(now_ns).find(|g| g.ports.contains(port)) {
+                let (port, held) = (*port, Held::of(held, now_ns));
+                return Err(Refusal::PortHeld { port, held });
+            }
+        }
+        if self.running(now_ns).count() >= MAX_JOBS {
+            let wait_ns = self.running(now_ns).filter_map(|g| g.until_ns).min();
+            let wait_ns = wait_ns.map(|until| until - now_ns);
+            return Err(Refusal::Jobs { wait_ns });
+        }
+        self.check_quota(request, now_ns)?;
+        let base = self.find_room(request, now_ns)?;
+        let number = self.find_number(request.number, now_ns)?;
+        let grant = Grant {
+            number,
+            name: request.name.clone(),
+            tenant: request.tenant.clone(),
+            base,
+            window: request.window,
+            rate_bps: request.rate_bps,
+            ports: request.ports.clone(),
+            until_ns: request.lease_ns.map(|lease| now_ns.saturating_add(lease)),
+        };
+        self.grants.insert(number, grant.clone());
+        Ok(grant)
+    }
+
+    /// Makes a lease last so long from now on, or until the job is released.
+    pub fn renew(
+        &mut self,
+        name: &str,
+        lease_ns: Option<u64>,
+        now_ns: u64,
+    ) -> Result<Grant, Refusal> {
+        check_lease(lease_ns)?;
+        let until_ns = lease_ns.map(|lease| now_ns.saturating_add(lease));
+        self.change(name, until_ns, now_ns)
+    }
+
+    /// Takes a job's slots and ports back; its number rests.
+    pub fn release(&mut self, name: &str, now_ns: u64) -> Result<Grant, Refusal> {
+        self.change(name, Some(now_ns), now_ns)
+    }
+
+    fn change(&mut self, name: &str, until_ns: Option<u64>, now_ns: u64) -> Result<Grant, Refusal> {
+        let mut of_name = self.grants.values_mut().filter(|g| g.name == name);
+        if let Some(grant) = of_name.find(|grant| grant.runs(now_ns)) {
+            grant.until_ns = until_ns;
+            return Ok(grant.clone());
+        }
+        let name = name.to_owned();
+        let ended = self.grants().filter(|grant| grant.name == name);
+        match ended.filter_map(|grant| grant.until_ns).max() {
+            Some(until) => Err(Refusal::Lapsed {
+                name,
+                since_ns: now_ns.saturating_sub(until),
+            }),
+            None => Err(Refusal::Unknown { name }),
+        }
+    }
+
+    /// What is wrong with a request whoever holds what.
+    fn check_itself(&self, request: &Request) -> Result<(), Refusal> {
+        if let Some(fault) = name_fault(&request.name) {
+            let name = request.name.clone();
+            return Err(Refusal::Name { name, fault });
+        }
+        let ranks = request.ports.len();
+        if ranks == 0 || ranks > MAX_CHILDREN {
+            return Err(Refusal::Ranks { ranks });
+        }
+        for (rank, port) in request.ports.iter().enumerate() {
+            if request.ports[..rank].contains(port) {
+                return Err(Refusal::PortTwice { port: *port });
+            }
+        }
+        let window = request.window;
+        if !window.is_power_of_two() || window > SLOTS {
+            return Err(Refusal::Window { window });
+        }
+        if request.rate_bps.is_some_and(|rate| rate < 1000) {
+            return Err(Refusal::Rate);
+        }
+        if let Some(number) = request.number
+            && number.is_multiple_of(NUMBERS)
+        {
+            return Err(Refusal::Number { number });
+        }
+        check_lease(request.lease_ns)
+    }
+
+    /// What the tenant may have.
+    fn check_quota(&self, request: &Request, now_ns: u64) -> Result<(), Refusal> {
+        let Some(name) = &request.tenant else {
+            return Ok(());
+        };
+        let Some(tenant) = self.tenants.named(name) else {
+            let known = self.tenants.as_slice().iter();
+            return Err(Refusal::Tenant {
+                tenant: name.clone(),
+                known: known.map(|tenant| tenant.name.clone()).collect(),
+            });
+        };
+        let Tenant { rate_bps, jobs, .. } = tenant;
+        let others = || {
+            self.running(now_ns)
+                .filter(|g| g.tenant.as_ref() == Some(name))
+        };
+        let holders = || others().map(|grant| Held::of(grant, now_ns)).collect();
+        if let Some(most) = jobs.filter(|most| others().count() >= *most) {
+            return Err(Refusal::TenantJobs {
+                tenant: name.clone(),
+                most,
+                holders: holders(),
+            });
+        }
+        let Some(quota) = rate_bps else {
+            return Ok(());
+        };
+        let granted = others().filter_map(|grant| grant.rate_bps);
+        let left_bps = granted.fold(*quota, u64::saturating_sub);
+        match request.rate_bps {
+            None => Err(Refusal::RateMissing {
+                tenant: name.clone(),
+                left_bps,
+            }),
+            Some(asked_bps) if asked_bps > left_bps => Err(Refusal::RateLeft {
+                tenant: name.clone(),
+                left_bps,
+                asked_bps,
+                holders: holders(),
+            }),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The first slot of its window.
+    fn find_room(&self, request: &Request, now_ns: u64) -> Result<u32, Refusal> {
+        let window = request.window;
+        // Whether there is such a tenant has been asked.
+        let partition = self.tenants.partition(request.tenant.as_deref());
+        let partition = partition.unwrap_or(0..0);
+        let taken = self.taken(now_ns);
+        if let Some(base) = place(&partition, &taken, window) {
+            return Ok(base);
+        }
+        let meets = |grant: &&Grant| {
+            let slots = grant.slots();
+            slots.start < partition.end && partition.start < slots.end
+        };
+        let holders: Vec<&Grant> = self.running(now_ns).filter(meets).collect();
+        let mut ends: Vec<u64> = holders.iter().filter_map(|grant| grant.until_ns).collect();
+        ends.sort_unstable();
+        let fits = |at: &u64| place(&partition, &self.taken(*at), window).is_some();
+        Err(Refusal::NoRoom {
+            window,
+            tenant: request.tenant.clone(),
+            largest: largest(&partition, &taken),
+            holders: holders.iter().map(|g| Held::of(g, now_ns)).collect(),
+            wait_ns: ends.into_iter().find(fits).map(|at| at - now_ns),
+            partition,
+        })
+    }
+
+    fn taken(&self, now_ns: u64) -> Vec<Range<u32>> {
+        self.running(now_ns).map(Grant::slots).collect()
+    }
+
+    /// The number that was asked for, or the lowest that is free: no other has it, nor one that shares its addresses.
+    fn find_number(&self, asked: Option<u16>, now_ns: u64) -> Result<u16, Refusal> {
+        let holder = |number: u16| {
+            let same = |grant: &&Grant| grant.number % NUMBERS == number % NUMBERS;
+            let mut holding = self.grants().filter(|g| g.state(now_ns) != State::Gone);
+            holding.find(same)
+        };
+        let Some(number) = asked else {
+            let mut free = (1..NUMBERS).filter(|number| holder(*number).is_none());
+            return free.next().ok_or_else(|| {
+                let resting = self.grants().filter_map(|grant| grant.until_ns);
+                let first = resting.min().unwrap_or(now_ns);
+                let wait_ns = first.saturating_add(QUARANTINE_NS).saturating_sub(now_ns);
+                Refusal::NoNumber { wait_ns }
+            });
+        };
+        match holder(number) {
+            None => Ok(number),
+            Some(held) if held.runs(now_ns) => Err(Refusal::NumberHeld {
+                number,
+                held: Held::of(held, now_ns),
+            }),
+            Some(rests) => Err(Refusal::NumberResting {
+                number,
+                name: rests.name.clone(),
+                wait_ns: rests
+                    .until_ns
+                    .map_or(0, |until| until.saturating_add(QUARANTINE_NS))
+                    .saturating_sub(now_ns),
+            }),
+        }
+    }
+}
+
+fn check_lease(lease_ns: Option<u64>) -> Result<(), Refusal> {
+    match lease_ns {
+        Some(lease_ns) if !(MIN_LEASE_NS..=MAX_LEASE_NS).contains(&lease_ns) => {
+            Err(Refusal::Lease { lease_ns })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,28 @@
+//! Where a window has room.
+//!
+//! A window is a power of two, and begins at a multiple of itself from its partition's first slot on. So windows lie as in a
+//! buddy allocator: two never overlap in part, what one leaves a window of the same size fills again, and free slots are cut
+//! up no more than the jobs that run make necessary. The lowest place is taken.
+
+use std::ops::Range;
+
+/// The first slot of the lowest free place for a window.
+pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Option<u32> {
+    let step = usize::try_from(window).ok().filter(|step| *step > 0)?;
+    let last = partition.end.checked_sub(window)?;
+    (partition.start..=last)
+        .step_by(step)
+        .find(|base| is_free(taken, &(*base..base + window)))
+}
+
+/// The largest window that has a place; 0 if none has.
+pub fn largest(partition: &Range<u32>, taken: &[Range<u32>]) -> u32 {
+    let sizes = (0..32).rev().map(|power| 1_u32 << power);
+    let mut fitting = sizes.filter(|window| place(partition, taken, *window).is_some());
+    fitting.next().unwrap_or(0)
+}
+
+fn is_free(taken: &[Range<u32>], wanted: &Range<u32>) -> bool {
+    let meets = |other: &Range<u32>| other.start < wanted.end && wanted.start < other.end;
+    !taken.iter().any(meets)
+}

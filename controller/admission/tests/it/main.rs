@@ -1,0 +1,4 @@
+//! The book of a switch, from outside.
+
+mod property;
+mod told;

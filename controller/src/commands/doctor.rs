@@ -1,0 +1,174 @@
+//! `weir doctor`: this host, switches and ranks are looked at twice; what is wrong, or has not moved in between, is said.
+//!
+//! Exit code 0 if nothing is wrong, 1 if something is, 2 if it cannot look at all.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::doctor::{Asked, Look, Seen, Session, judge};
+use host_agent::doctor::{self, Finding, Level, Wanted};
+use host_agent::frames::Io;
+use host_agent::metrics::{self, Status};
+use host_agent::serve::Client;
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use super::{FAILED, fail, print, print_json};
+use crate::cli::{Device, Doctor};
+
+/// So long a rank may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Serialize)]
+struct Report<'a> {
+    healthy: bool,
+    findings: &'a [Finding],
+    /// What the ranks showed last.
+    ranks: Vec<&'a Status>,
+}
+
+/// Looks, and says what was found.
+pub fn main(args: &Doctor) -> ExitCode {
+    run(args).unwrap_or_else(|code| code)
+}
+
+fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
+    names_differ(&args.switches)?;
+    let (switches, mut findings) = sessions(&args.switches)?;
+    let before: Vec<_> = switches.iter().map(|(_, session)| session.look()).collect();
+    let asked: Vec<_> = args
+        .ranks
+        .iter()
+        .map(|rank| metrics::fetch(rank, PATIENCE))
+        .collect();
+    if !switches.is_empty() || !args.ranks.is_empty() {
+        std::thread::sleep(args.apart);
+    }
+    let ranks = args.ranks.iter().zip(asked).map(|(address, before)| Asked {
+        address: address.to_string(),
+        before: before.map_err(|error| error.to_string()),
+        after: metrics::fetch(address, PATIENCE).map_err(|error| error.to_string()),
+    });
+    let ranks: Vec<Asked> = ranks.collect();
+    let mut seen = Vec::new();
+    for ((device, session), before) in switches.iter().zip(before) {
+        let looked: Result<(Look, Look), _> =
+            before.and_then(|before| Ok((before, session.look()?)));
+        match looked {
+            Ok((before, after)) => seen.push(Seen {
+                name: device.name.clone(),
+                before,
+                after,
+            }),
+            Err(error) => findings.push(unreached(device, &error)),
+        }
+    }
+    findings.extend(host(args, &ranks)?);
+    findings.extend(judge(&seen, &ranks, args.apart));
+    let healthy = findings.iter().all(|finding| finding.level < Level::Wrong);
+    if args.json {
+        print_json(&Report {
+            healthy,
+            findings: &findings,
+            ranks: ranks.iter().filter_map(Asked::status).collect(),
+        })?;
+    } else {
+        // What is wrong stands last, where one looks.
+        findings.sort_by_key(|finding| finding.level);
+        let lines: Vec<String> = findings
+            .iter()
+            .map(|finding| format!("{finding}\n"))
+            .collect();
+        print(lines.concat())?;
+    }
+    Ok(match healthy {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FAILED),
+    })
+}
+
+fn names_differ(switches: &[Device]) -> Result<(), ExitCode> {
+    for (at, switch) in switches.iter().enumerate() {
+        if switches[..at].iter().any(|other| other.name == switch.name) {
+            let name = &switch.name;
+            return Err(fail(format_args!(
+                "--switch {name} is given twice: a switch is at one address"
+            )));
+        }
+    }
+    Ok(())
+}
+
+type Sessions<'a> = Vec<(&'a Device, Session)>;
+
+/// A session with each switch that answers, and what is to be said of the others.
+fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode> {
+    let (mut open, mut findings): (Sessions<'_>, _) = (Vec::new(), Vec::new());
+    if devices.is_empty() {
+        return Ok((open, findings));
+    }
+    let runtime =
+        Runtime::new().map_err(|error| fail(format_args!("cannot start a runtime: {error}")))?;
+    let runtime = Arc::new(runtime);
+    for (number, device) in (1..).zip(devices) {
+        let id = device.id.unwrap_or(number);
+        match Session::open(Arc::clone(&runtime), &device.address, id) {
+            Ok(session) => open.push((device, session)),
+            Err(error) => findings.push(unreached(device, &error)),
+        }
+    }
+    Ok((open, findings))
+}
+
+fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
+    let hint = "its device id may be another than its place among --switch: NAME=IP:PORT/ID";
+    let finding = Finding::wrong(&format!("switch {}", device.name), error.to_string());
+    match device.id {
+        None => finding.hint(hint),
+        Some(_) => finding,
+    }
+}
+
+/// This host, if it was asked for, or nothing else was.
+fn host(args: &Doctor, ranks: &[Asked]) -> Result<Vec<Finding>, ExitCode> {
+    let is_alone = args.switches.is_empty() && args.ranks.is_empty();
+    if args.interface.is_none() && !is_alone && args.peers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let interface = args
+        .interface
+        .clone()
+        .or_else(|| variable("WEIR_INTERFACE"));
+    let interface = interface.unwrap_or_else(|| "eth0".to_owned());
+    let io = match (args.io, variable("WEIR_IO")) {
+        (Some(io), _) => io,
+        (None, Some(told)) => told
+            .parse()
+            .map_err(|wrong| fail(format_args!("WEIR_IO: {wrong}")))?,
+        (None, None) => Io::Auto,
+    };
+    let agent = variable("WEIR_AGENT").map(|path| {
+        let client = Client::connect(Path::new(&path));
+        let told = client.and_then(|client| client.whereabouts(Some(&interface)));
+        (path, told.map_err(|error| error.to_string()))
+    });
+    let facts = doctor::facts(&interface);
+    Ok(doctor::judge(
+        &facts,
+        &Wanted {
+            interface,
+            agent,
+            io,
+            values: args.values,
+            peers: args.peers.clone(),
+            ranks: ranks
+                .iter()
+                .filter_map(Asked::status)
+                .map(|status| status.process)
+                .collect(),
+        },
+    ))
+}

@@ -1,0 +1,200 @@
+//! What of a switch's entries cannot work.
+
+use std::collections::BTreeMap;
+
+use host_agent::doctor::Finding;
+use scenario::topology::Mac;
+
+use super::told::{Job, Told, Way};
+use super::workers;
+
+/// What is wrong with what a switch was told; `pairs` are the pairs of cells that it has, if that is known.
+pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
+    let about = format!("switch {switch}");
+    if !told.sums {
+        let text = "its program sums nothing: frames of jobs pass";
+        let hint = "load one with jobs: `weir plan --emit-p4` shows what a scenario's is";
+        return vec![Finding::wrong(&about, text).hint(hint)];
+    }
+    if told.jobs.is_empty() {
+        return vec![Finding::wrong(
+            &about,
+            "it was told of no job: nothing is summed",
+        )];
+    }
+    let mut found = Vec::new();
+    for stray in &told.strays {
+        let text = format!("job {stray} has members and is not summed: its frames pass");
+        found.push(Finding::wrong(&about, text));
+    }
+    for job in told.jobs.values() {
+        let mut wrong = members(job);
+        wrong.extend(slots(job, told, pairs));
+        wrong.extend(addresses(job, told));
+        let number = job.number;
+        if wrong.is_empty() {
+            let text = format!(
+                "job {number}: {} members, {} slots from {}, all of it consistent",
+                job.expected().count(),
+                job.window,
+                job.base
+            );
+            found.push(Finding::fine(&about, text));
+        }
+        let findings = wrong.into_iter();
+        found.extend(findings.map(|text| Finding::wrong(&about, format!("job {number}: {text}"))));
+    }
+    found
+}
+
+fn members(job: &Job) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if job.all == 0 {
+        wrong.push("it has no members: no chunk is ever complete".to_owned());
+    }
+    let without: Vec<u16> = job
+        .expected()
+        .filter(|one| job.ports(*one).is_empty())
+        .collect();
+    if !without.is_empty() {
+        let text = format!(
+            "no port is known of {}: nothing is taken from there, and no chunk is ever complete",
+            workers(&without)
+        );
+        wrong.push(text);
+    }
+    for (number, member) in &job.members {
+        let bit = 1u64.checked_shl(u32::from(*number)).unwrap_or(0);
+        if job.all & bit == 0 {
+            let text = format!(
+                "worker {number} is a member, and a complete chunk has none of it: no chunk is, once it has sent"
+            );
+            wrong.push(text);
+            continue;
+        }
+        for (port, set) in member.updates.iter().filter(|(_, set)| **set != bit) {
+            let text = format!(
+                "worker {number}'s updates by port {port} set the bits {set:#x}, not {bit:#x}"
+            );
+            wrong.push(text);
+        }
+        for (port, set) in &member.questions {
+            if *set != 0 {
+                let text = format!(
+                    "worker {number}'s questions by port {port} pass for updates: they set the bits {set:#x}"
+                );
+                wrong.push(text);
+            }
+        }
+        for port in member.updates.keys() {
+            if !member.questions.contains_key(port) {
+                let text = format!(
+                    "worker {number} may send by port {port}, and may not ask: what it loses stays lost"
+                );
+                wrong.push(text);
+            }
+        }
+    }
+    wrong
+}
+
+fn slots(job: &Job, told: &Told, pairs: Option<u32>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let Job {
+        base,
+        window,
+        slot_mask,
+        ..
+    } = *job;
+    if !window.is_power_of_two() {
+        wrong.push(format!("its window of {window} is no power of two"));
+    } else if slot_mask != window - 1 {
+        wrong.push(format!(
+            "its slots are masked by {slot_mask:#x}, and its window is {window}"
+        ));
+    }
+    let end = u64::from(base) + u64::from(window);
+    if let Some(pairs) = pairs.filter(|pairs| end > u64::from(*pairs)) {
+        wrong.push(format!(
+            "its slots end at {end}, and the switch has {pairs}"
+        ));
+    }
+    for other in told.jobs.values().filter(|other| other.number < job.number) {
+        let theirs = u64::from(other.base) + u64::from(other.window);
+        if u64::from(base) < theirs && u64::from(other.base) < end {
+            wrong.push(format!("it shares slots with job {}", other.number));
+        }
+        if job.number % 256 == other.number % 256 {
+            let text = format!(
+                "its frames have the addresses of job {}'s: their numbers are equal mod 256",
+                other.number
+            );
+            wrong.push(text);
+        }
+    }
+    wrong
+}
+
+fn addresses(job: &Job, told: &Told) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let way = |mac: Mac| told.ways.get(&(mac.value() as u64)).copied();
+    let number = job.number;
+    let (group, sum, question) = (
+        Mac::of_job(number),
+        Mac::of_sum(number),
+        Mac::of_question(number),
+    );
+    let mut to_all = |mac: Mac, what: &str| match way(mac) {
+        None => {
+            wrong.push(format!(
+                "{mac} leads nowhere: {what} does not come to its members"
+            ));
+            None
+        }
+        Some(Way::Group(group)) => Some(group),
+        Some(other) => {
+            let told = match other {
+                Way::Port(port) => format!("to port {port}"),
+                _ => "back".to_owned(),
+            };
+            wrong.push(format!(
+                "{mac} leads {told}, not to a multicast group: {what} does not come to its members"
+            ));
+            None
+        }
+    };
+    let mut groups = BTreeMap::new();
+    if let Some(group) = to_all(group, "what is summed") {
+        groups.insert(group, "what is summed");
+    }
+    // A parameter server's job has neither of the two: its workers write to the server.
+    let is_all_reduce = way(sum).is_some() || way(question).is_some();
+    if is_all_reduce {
+        if let Some(group) = to_all(sum, "what it sums") {
+            groups.entry(group).or_insert("what it sums");
+        }
+        if way(question) != Some(Way::Back) {
+            let text = format!("{question} does not lead back: ranks that ask have no answer");
+            wrong.push(text);
+        }
+    }
+    for (group, what) in groups {
+        let Some(ports) = told.groups.get(&group) else {
+            wrong.push(format!(
+                "multicast group {group} does not exist: {what} comes to nobody"
+            ));
+            continue;
+        };
+        let expected = job.expected();
+        let without: Vec<(u16, u32)> = expected
+            .flat_map(|one| job.ports(one).into_iter().map(move |port| (one, port)))
+            .filter(|(_, port)| !ports.contains(port))
+            .collect();
+        for (worker, port) in without {
+            wrong.push(format!(
+                "port {port} is not in multicast group {group}: {what} does not come to worker {worker}"
+            ));
+        }
+    }
+    wrong
+}

@@ -1,0 +1,176 @@
+//! A switch is asked by P4Runtime. Reading takes no control over it: whoever has that keeps it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use p4lang::runtime::{MulticastGroup, TableEntry};
+use p4rt::client::{Client, ClientError};
+use scenario::names::{aggregate, forward};
+use tokio::runtime::Runtime;
+
+use super::cells::Cells;
+use super::told::Told;
+use crate::target::{Item, Query};
+
+/// So long a switch may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a switch tells nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// P4Runtime.
+    #[error(transparent)]
+    Client(#[from] Box<ClientError>),
+}
+
+impl From<ClientError> for LookError {
+    fn from(error: ClientError) -> LookError {
+        LookError::Client(Box::new(error))
+    }
+}
+
+/// What a switch shows.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// What it was told.
+    pub told: Told,
+    /// What its cells hold, or why they cannot be read.
+    pub cells: Result<Cells, String>,
+    /// Frames that came, by port, where the switch tells.
+    pub arrived: BTreeMap<u32, u64>,
+}
+
+impl Look {
+    /// How many pairs of cells it has.
+    pub fn pairs(&self) -> Option<u32> {
+        let cells = self.cells.as_ref().ok()?;
+        u32::try_from(cells.owners.len() / 2).ok()
+    }
+}
+
+/// A connection to a switch.
+pub struct Session {
+    runtime: Arc<Runtime>,
+    client: Client,
+    sums: bool,
+    has_cells: Result<(), String>,
+}
+
+impl Session {
+    /// Connects to `address` (`host:port`), and asks what program runs.
+    pub fn open(
+        runtime: Arc<Runtime>,
+        address: &str,
+        device_id: u64,
+    ) -> Result<Session, LookError> {
+        let client = runtime.block_on(async {
+            let mut client = Client::connect(address, device_id, PATIENCE).await?;
+            client.fetch_pipeline().await?;
+            Ok::<_, ClientError>(client)
+        })?;
+        let index = client.index()?;
+        let sums = index.tables.named(aggregate::JOBS).is_some();
+        let registers = [aggregate::OWNERS, aggregate::BITMAPS];
+        let lacks = registers
+            .iter()
+            .find(|name| index.registers.named(name).is_none());
+        let has_cells = match lacks {
+            Some(name) => Err(format!("its program has no {name}")),
+            None => Ok(()),
+        };
+        Ok(Session {
+            runtime,
+            client,
+            sums,
+            has_cells,
+        })
+    }
+
+    /// Looks once.
+    pub fn look(&self) -> Result<Look, LookError> {
+        let entries = |table: &str| Query::Entries {
+            table: Some(table.to_owned()),
+        };
+        let mut queries = Vec::new();
+        if self.sums {
+            queries.extend([
+                entries(aggregate::JOBS),
+                entries(aggregate::MEMBERS),
+                Query::MulticastGroups { id: None },
+            ]);
+            // A wire forwards by port.
+            if self.client.index()?.tables.named(forward::TABLE).is_some() {
+                queries.push(entries(forward::TABLE));
+            }
+        }
+        let items = match queries.is_empty() {
+            true => Vec::new(),
+            false => self.read(&queries)?,
+        };
+        let (mut entries, mut groups): (Vec<TableEntry>, Vec<MulticastGroup>) = Default::default();
+        for item in items {
+            match item {
+                Item::TableEntry(entry) => entries.push(entry),
+                Item::MulticastGroup(group) => groups.push(group),
+                _ => {}
+            }
+        }
+        Ok(Look {
+            told: Told::new(self.sums, &entries, &groups),
+            cells: self.cells(),
+            arrived: self.arrived(),
+        })
+    }
+
+    fn read(&self, queries: &[Query]) -> Result<Vec<Item>, ClientError> {
+        self.runtime.block_on(self.client.read(queries))
+    }
+
+    /// Owners are read before bitmaps and once more after them: a cell that was taken over in between is not of one piece, and
+    /// counts as empty.
+    fn cells(&self) -> Result<Cells, String> {
+        self.has_cells.clone()?;
+        let before = self.register(aggregate::OWNERS)?;
+        let bitmaps = self.register(aggregate::BITMAPS)?;
+        let after = self.register(aggregate::OWNERS)?;
+        let stays = before.iter().zip(&after).map(|(one, other)| one == other);
+        let bitmaps = bitmaps.iter().zip(stays);
+        Ok(Cells {
+            bitmaps: bitmaps
+                .map(|(bits, stays)| if stays { *bits } else { 0 })
+                .collect(),
+            owners: after.into_iter().map(|owner| owner as u32).collect(),
+        })
+    }
+
+    /// The first word of each cell: TNA keeps a second beside it.
+    fn register(&self, name: &str) -> Result<Vec<u64>, String> {
+        let query = Query::Register {
+            name: name.to_owned(),
+            index: None,
+        };
+        let items = self.read(&[query]).map_err(|error| error.to_string())?;
+        let mut cells = BTreeMap::new();
+        for (at, item) in (0..).zip(items) {
+            if let Item::Register { index, fields, .. } = item {
+                let value = fields.first().and_then(|field| field.to()).unwrap_or(0);
+                cells.insert(index.unwrap_or(at), value);
+            }
+        }
+        Ok(cells.into_values().collect())
+    }
+
+    #[cfg(feature = "testbed")]
+    fn arrived(&self) -> BTreeMap<u32, u64> {
+        // Switches of others do not tell.
+        let counts = crate::target::extension::port_counts(&self.runtime, self.client.address());
+        let counts = counts.unwrap_or_default().into_iter();
+        counts.map(|port| (port.port, port.rx_frames)).collect()
+    }
+
+    #[cfg(not(feature = "testbed"))]
+    fn arrived(&self) -> BTreeMap<u32, u64> {
+        BTreeMap::new()
+    }
+}

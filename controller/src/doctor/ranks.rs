@@ -1,0 +1,145 @@
+//! What ranks show of themselves.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use host_agent::doctor::Finding;
+use host_agent::metrics::{Role, Status};
+
+/// A thread that answers later than that computes, or hangs.
+const LATE: Duration = Duration::from_millis(1_000);
+
+/// A rank that was asked twice.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Where.
+    pub address: String,
+    /// What it said first; or why it said nothing.
+    pub before: Result<Status, String>,
+    /// What it said then.
+    pub after: Result<Status, String>,
+}
+
+impl Asked {
+    /// What it said last.
+    pub fn status(&self) -> Option<&Status> {
+        self.after.as_ref().ok()
+    }
+}
+
+/// What is wrong with each by itself, and with the ranks of a job beside each other.
+pub fn judge(asked: &[Asked]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut jobs: BTreeMap<u16, Vec<&Status>> = BTreeMap::new();
+    for one in asked {
+        match &one.after {
+            Err(why) => found.push(Finding::wrong(
+                &format!("rank at {}", one.address),
+                why.clone(),
+            )),
+            Ok(status) => {
+                found.extend(alone(status));
+                jobs.entry(status.job).or_default().push(status);
+            }
+        }
+    }
+    for (job, members) in jobs {
+        found.extend(together(job, &members));
+    }
+    found
+}
+
+/// A rank, with its job, as findings name it.
+pub fn named(status: &Status) -> String {
+    format!("{} of job {}", status.who(), status.job)
+}
+
+fn alone(status: &Status) -> Vec<Finding> {
+    let about = named(status);
+    let mut found = Vec::new();
+    if let Some(why) = &status.failed {
+        let text = format!("it has given up: {why}");
+        found.push(Finding::wrong(&about, text).hint("start the job again"));
+    } else if status.age_ms >= LATE.as_secs_f64() * 1e3 {
+        let age = super::spoken(Duration::from_secs_f64(status.age_ms / 1e3));
+        let text = format!(
+            "what it shows is {age} old: process {} computes, or hangs",
+            status.process
+        );
+        found.push(match status.role {
+            // Its thread has nothing else to do than to answer.
+            Role::Rank => Finding::wrong(&about, text),
+            Role::Worker | Role::Server => Finding::note(&about, text),
+        });
+    } else {
+        let text = match &status.waits {
+            None => "it is there, and has nothing under way".to_owned(),
+            Some(waits) => format!("it is there, and sums chunk #{}", waits.chunk),
+        };
+        found.push(Finding::fine(&about, text));
+    }
+    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let lost = count("weir_lost_frames_total");
+    if lost > 0 {
+        let text = format!("the kernel has dropped {lost} frames that waited for it");
+        let hint = "the host is too slow, or the receive buffer too small: sysctl net.core.rmem_max=16777216";
+        found.push(Finding::note(&about, text).hint(hint));
+    }
+    found
+}
+
+fn together(job: u16, members: &[&Status]) -> Vec<Finding> {
+    let about = format!("job {job}");
+    let mut found = Vec::new();
+    let mut by_rank: BTreeMap<Option<u16>, Vec<&Status>> = BTreeMap::new();
+    for status in members {
+        by_rank.entry(status.rank).or_default().push(status);
+    }
+    for same in by_rank.values().filter(|same| same.len() > 1) {
+        let mut processes: Vec<u32> = same.iter().map(|status| status.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        let mut addresses: Vec<&str> = same
+            .iter()
+            .filter_map(|status| status.address.as_deref())
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        // Numbers of processes are a host's own: two of different hosts may be equal, and one may be asked by two names.
+        if processes.len() > 1 || addresses.len() > 1 {
+            let text = format!(
+                "{} is there {} times, at {}",
+                same[0].who(),
+                same.len(),
+                addresses.join(" and ")
+            );
+            found.push(Finding::wrong(&about, text).hint("end all but one"));
+        }
+    }
+    let Some(first) = members.first() else {
+        return found;
+    };
+    for other in members {
+        if other.ranks != first.ranks {
+            let text = format!(
+                "{} says that it has {} ranks, {} that it has {}",
+                first.who(),
+                first.ranks,
+                other.who(),
+                other.ranks
+            );
+            found.push(Finding::wrong(&about, text));
+        }
+        if other.window != first.window {
+            let text = format!(
+                "{} has a window of {}, {} one of {}",
+                first.who(),
+                first.window,
+                other.who(),
+                other.window
+            );
+            found.push(Finding::wrong(&about, text));
+        }
+    }
+    found
+}

@@ -1,0 +1,273 @@
+//! What waits for whom, and since when: a switch knows the cell and the port, a rank knows the time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use host_agent::doctor::Finding;
+use host_agent::metrics::{Status, Waits};
+
+use super::cells::Cell;
+use super::ranks::{Asked, named};
+use super::told::Job;
+use super::{Seen, spoken, workers};
+
+/// What hangs.
+pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // Chunks that a switch tells of, by job: ranks that wait for these need not be named once more.
+    let mut told: BTreeSet<(u16, u32)> = BTreeSet::new();
+    for switch in switches {
+        for job in switch.after.told.jobs.values() {
+            let stuck = stuck(switch, job);
+            told.extend(stuck.iter().map(|cell| (job.number, cell.chunk)));
+            found.extend(cells(switch, job, &stuck, ranks, apart));
+        }
+    }
+    for rank in ranks {
+        let Some((status, waits)) = waiting(rank) else {
+            continue;
+        };
+        if !told.contains(&(status.job, waits.chunk)) {
+            found.push(alone(status, waits, switches));
+        }
+    }
+    found
+}
+
+/// What a rank waits for, if it is what it waited for before.
+fn waiting(rank: &Asked) -> Option<(&Status, &Waits)> {
+    let (before, after) = (rank.before.as_ref().ok()?, rank.after.as_ref().ok()?);
+    let waits = after.waits.as_ref()?;
+    let before = before.waits.as_ref()?;
+    (before.chunk == waits.chunk).then_some((after, waits))
+}
+
+/// Incomplete chunks of a job to which nobody has added anything between the two looks.
+fn stuck(switch: &Seen, job: &Job) -> Vec<Cell> {
+    let (Ok(before), Ok(after)) = (&switch.before.cells, &switch.after.cells) else {
+        return Vec::new();
+    };
+    let before = before.incomplete(job);
+    let after = after.incomplete(job).into_iter();
+    after.filter(|cell| before.contains(cell)).collect()
+}
+
+/// The ranks of a job that were asked.
+fn members(ranks: &[Asked], job: u16) -> impl Iterator<Item = &Status> {
+    let all = ranks.iter().filter_map(Asked::status);
+    all.filter(move |status| status.job == job)
+}
+
+/// Of chunks that miss the same, the oldest is told in full.
+fn cells(
+    switch: &Seen,
+    job: &Job,
+    stuck: &[Cell],
+    ranks: &[Asked],
+    apart: Duration,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut done: BTreeSet<Vec<u16>> = BTreeSet::new();
+    for cell in stuck {
+        let missing = job.missing(cell.bitmap);
+        if !done.insert(missing.clone()) {
+            continue;
+        }
+        let same = stuck
+            .iter()
+            .filter(|other| job.missing(other.bitmap) == missing);
+        found.push(cell_waits(
+            switch,
+            job,
+            *cell,
+            same.count() - 1,
+            ranks,
+            apart,
+        ));
+    }
+    found
+}
+
+fn cell_waits(
+    switch: &Seen,
+    job: &Job,
+    cell: Cell,
+    others: usize,
+    ranks: &[Asked],
+    apart: Duration,
+) -> Finding {
+    let about = format!("switch {}", switch.name);
+    let Cell {
+        slot,
+        chunk,
+        bitmap,
+    } = cell;
+    let missing = job.missing(bitmap);
+    let place = format!("slot {slot} of job {}", job.number);
+    let mut known = members(ranks, job.number);
+    let is_known = known.next().is_some();
+    let waits = members(ranks, job.number).filter_map(|status| {
+        let waits = status.waits.as_ref().filter(|waits| waits.chunk == chunk)?;
+        Some(waits.since_ms)
+    });
+    let longest = waits.max_by(f64::total_cmp);
+    let all = members(ranks, job.number).filter_map(|status| status.rank);
+    let all: BTreeSet<u16> = all.collect();
+    let job_ranks = members(ranks, job.number).map(|status| status.ranks).max();
+    if longest.is_none() && job_ranks.is_some_and(|ranks| all.len() == usize::from(ranks)) {
+        let text = format!(
+            "{place} holds chunk #{chunk} without {}, and no rank waits for it: an earlier use of the job has left it",
+            workers(&missing)
+        );
+        return Finding::note(&about, text);
+    }
+    let since = match longest {
+        Some(since_ms) => format!("since {}", spoken(Duration::from_secs_f64(since_ms / 1e3))),
+        None => format!("since more than {}", spoken(apart)),
+    };
+    let seen: Vec<String> = missing
+        .iter()
+        .map(|one| last_seen(switch, job, *one, apart))
+        .collect();
+    let mut text = format!(
+        "{place} waits for {} {since}, {}",
+        workers(&missing),
+        seen.join("; ")
+    );
+    text += &format!(" (chunk #{chunk}");
+    match others {
+        0 => {}
+        1 => text += ", and one more slot the same",
+        _ => text += &format!(", and {others} more slots the same"),
+    }
+    text += ")";
+    let answers = missing
+        .iter()
+        .filter_map(|one| of_member(ranks, job, *one, chunk));
+    let answers: Vec<String> = answers.collect();
+    if !answers.is_empty() {
+        text += &format!(". {}", answers.join(". "));
+    }
+    let finding = Finding::wrong(&about, text);
+    match is_known {
+        true => finding,
+        false => finding.hint(
+            "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT",
+        ),
+    }
+}
+
+/// Where a member was seen last, and what has come by its port since.
+fn last_seen(switch: &Seen, job: &Job, member: u16, apart: Duration) -> String {
+    let ports = job.ports(member);
+    let name: Vec<String> = ports.iter().map(u32::to_string).collect();
+    if ports.is_empty() {
+        return "of which no port is known".to_owned();
+    }
+    let by = format!("on port {}", name.join(" or "));
+    let last = switch.after.cells.as_ref().ok();
+    let last = last.and_then(|cells| cells.last_of(job, member));
+    let mut told = match last {
+        Some(chunk) => format!("last seen {by} with chunk #{chunk}"),
+        None => format!("never seen {by}"),
+    };
+    let (before, after) = (&switch.before.arrived, &switch.after.arrived);
+    let came = ports.iter().map(|port| {
+        let (before, after) = (before.get(port)?, after.get(port)?);
+        Some(after.saturating_sub(*before))
+    });
+    if let Some(came) = came.sum::<Option<u64>>() {
+        told += &match came {
+            0 => format!(", by which nothing came within {}", spoken(apart)),
+            1 => format!(", by which one frame came within {}", spoken(apart)),
+            _ => format!(", by which {came} frames came within {}", spoken(apart)),
+        };
+    }
+    told
+}
+
+/// What a member that is missing says of itself.
+fn of_member(ranks: &[Asked], job: &Job, member: u16, chunk: u32) -> Option<String> {
+    let expected = job.expected().count() as u8;
+    let mut all = members(ranks, job.number);
+    let status = all.find(|status| match status.child {
+        // In a tree, the same number stands for another rank at each switch.
+        Some((child, siblings)) => {
+            child == member && siblings == expected && u16::from(siblings) == status.ranks
+        }
+        None => status.rank == Some(member),
+    })?;
+    let who = status.who();
+    let who = format!("{}{}", who[..1].to_uppercase(), &who[1..]);
+    Some(match (&status.failed, &status.waits) {
+        (Some(why), _) => format!("{who} has given up: {why}"),
+        (None, None) => format!(
+            "{who} is there (process {}), and has given nothing to sum",
+            status.process
+        ),
+        (None, Some(waits)) if waits.chunk == chunk => {
+            format!("{who} has sent it: what it sends does not arrive here")
+        }
+        (None, Some(waits)) => format!("{who} is at chunk #{}", waits.chunk),
+    })
+}
+
+/// A rank that waits for what no switch calls incomplete.
+fn alone(status: &Status, waits: &Waits, switches: &[Seen]) -> Finding {
+    let about = named(status);
+    let Waits {
+        chunk,
+        slot,
+        since_ms,
+        misses,
+    } = waits;
+    let since = spoken(Duration::from_secs_f64(since_ms / 1e3));
+    let place = format!("slot {slot} of job {}", status.job);
+    let mut at = switches.iter().filter_map(|switch| {
+        let job = switch.after.told.jobs.get(&status.job)?;
+        let cells = switch.after.cells.as_ref().ok()?;
+        Some((switch, job, cells.for_chunk(job, *chunk)?))
+    });
+    // The topmost says most, and of those below the first that was named.
+    let topmost = at.clone().find(|(_, job, _)| job.up.is_none());
+    if let Some((switch, job, cell)) = topmost.or_else(|| at.next()) {
+        let name = &switch.name;
+        let ahead = chunk.wrapping_sub(cell.chunk) as i32;
+        let text = if ahead < 0 {
+            format!(
+                "{place} waits since {since} for chunk #{chunk}, and holds #{} at switch {name}: another use of the job has begun",
+                cell.chunk
+            )
+        } else if ahead > 0 || cell.bitmap == 0 {
+            format!(
+                "{place} waits since {since} for chunk #{chunk}, of which switch {name} has nothing: what the ranks send does \
+                 not arrive there, or is not taken"
+            )
+        } else if cell.bitmap & job.all == job.all && job.up.is_some() {
+            format!(
+                "{place} waits since {since} for chunk #{chunk}, which is complete at switch {name}: the switch above has not \
+                 answered"
+            )
+        } else if cell.bitmap & job.all == job.all {
+            format!(
+                "{place} waits since {since} for chunk #{chunk}, which is complete at switch {name}: what the switch sends does \
+                 not arrive here"
+            )
+        } else {
+            format!(
+                "{place} waits since {since} for chunk #{chunk}, to which something was added just now at switch {name}"
+            )
+        };
+        return Finding::wrong(&about, text);
+    }
+    let text = match &misses[..] {
+        [] => format!(
+            "{place} waits since {since} for chunk #{chunk}, and the switch has not said whom it misses"
+        ),
+        some => format!(
+            "{place} waits for {} since {since} (chunk #{chunk}), as the switch says",
+            workers(some)
+        ),
+    };
+    Finding::wrong(&about, text).hint("the switch knows more: --switch NAME=IP:PORT")
+}

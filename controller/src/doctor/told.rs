@@ -1,0 +1,182 @@
+//! What a switch was told of jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use p4lang::runtime::{FieldMatch, Match, MulticastGroup, TableEntry};
+use scenario::names::{aggregate, forward};
+
+/// A job, as a switch knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its number.
+    pub number: u16,
+    /// The bitmap of a chunk that is complete.
+    pub all: u64,
+    /// Its first pair of cells.
+    pub base: u32,
+    /// How many slots.
+    pub window: u32,
+    /// One less, if it is right.
+    pub slot_mask: u32,
+    /// Where the switch above is, and the number by which that one knows this one.
+    pub up: Option<(u32, u16)>,
+    /// By number.
+    pub members: BTreeMap<u16, Member>,
+}
+
+/// A member of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Member {
+    /// By which ports its updates may come, and the bit that they set.
+    pub updates: BTreeMap<u32, u64>,
+    /// By which ports its questions may come.
+    pub questions: BTreeMap<u32, u64>,
+}
+
+impl Job {
+    /// The members that a complete chunk has.
+    pub fn expected(&self) -> impl Iterator<Item = u16> {
+        let all = self.all;
+        (0..64).filter(move |bit| all >> bit & 1 == 1)
+    }
+
+    /// Those of whom a chunk has nothing.
+    pub fn missing(&self, bitmap: u64) -> Vec<u16> {
+        let expected = self.expected();
+        expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
+    }
+
+    /// By which ports a member comes.
+    pub fn ports(&self, member: u16) -> Vec<u32> {
+        let known = self.members.get(&member);
+        known.map_or_else(Vec::new, |known| known.updates.keys().copied().collect())
+    }
+
+    /// The cell of a chunk.
+    pub fn cell(&self, chunk: u32) -> usize {
+        let slot = chunk & self.window.wrapping_sub(1);
+        let version = usize::from(chunk & self.window != 0);
+        2 * (self.base as usize + slot as usize) + version
+    }
+}
+
+/// Where frames go that are addressed so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By a port.
+    Port(u32),
+    /// To a group.
+    Group(u32),
+    /// Back, once they are answered.
+    Back,
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The program sums.
+    pub sums: bool,
+    /// By number.
+    pub jobs: BTreeMap<u16, Job>,
+    /// Members of jobs that are not summed.
+    pub strays: BTreeSet<u16>,
+    /// By Ethernet address.
+    pub ways: BTreeMap<u64, Way>,
+    /// Ports of multicast groups.
+    pub groups: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Told {
+    /// From what the switch shows.
+    pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> Told {
+        let mut told = Told {
+            sums,
+            ..Told::default()
+        };
+        let of = |table: &'static str| entries.iter().filter(move |entry| entry.table == table);
+        for job in of(aggregate::JOBS).filter_map(job) {
+            told.jobs.insert(job.number, job);
+        }
+        for entry in of(aggregate::MEMBERS) {
+            let Some((number, worker, is_question, port, bit)) = member(entry) else {
+                continue;
+            };
+            let Some(job) = told.jobs.get_mut(&number) else {
+                told.strays.insert(number);
+                continue;
+            };
+            let member = job.members.entry(worker).or_default();
+            let ports = match is_question {
+                true => &mut member.questions,
+                false => &mut member.updates,
+            };
+            ports.insert(port, bit);
+        }
+        told.ways = of(forward::TABLE).filter_map(way).collect();
+        for group in groups {
+            let mut ports: Vec<u32> = group.replicas.iter().map(|copy| copy.port).collect();
+            ports.sort_unstable();
+            told.groups.insert(group.id, ports);
+        }
+        told
+    }
+}
+
+fn key<T: TryFrom<u128>>(entry: &TableEntry, field: &str) -> Option<T> {
+    let found = entry.key.iter().find(|key| key.field == field)?;
+    let FieldMatch {
+        value: Match::Exact(value),
+        ..
+    } = found
+    else {
+        return None;
+    };
+    value.to()
+}
+
+fn param<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
+    let mut params = entry.action.params.iter();
+    params.find(|(given, _)| given == name)?.1.to()
+}
+
+fn job(entry: &TableEntry) -> Option<Job> {
+    let up = match entry.action.name == aggregate::AGGREGATE_PART {
+        true => Some((
+            param(entry, aggregate::UP_PORT)?,
+            param(entry, aggregate::UP_WORKER)?,
+        )),
+        false if entry.action.name == aggregate::AGGREGATE_JOB => None,
+        false => return None,
+    };
+    Some(Job {
+        number: key(entry, aggregate::KEY_JOB)?,
+        all: param(entry, aggregate::ALL_WORKERS)?,
+        base: param(entry, aggregate::BASE)?,
+        window: param(entry, aggregate::WINDOW)?,
+        slot_mask: param(entry, aggregate::SLOT_MASK)?,
+        up,
+        members: BTreeMap::new(),
+    })
+}
+
+/// Job, worker, whether it is of questions, port, bit.
+fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
+    (entry.action.name == aggregate::MEMBER).then_some(())?;
+    Some((
+        key(entry, aggregate::KEY_JOB)?,
+        key(entry, aggregate::KEY_WORKER)?,
+        key::<u8>(entry, aggregate::KEY_PROBE)? == 1,
+        key(entry, aggregate::KEY_PORT)?,
+        param(entry, aggregate::WORKER_BIT)?,
+    ))
+}
+
+fn way(entry: &TableEntry) -> Option<(u64, Way)> {
+    let way = match &entry.action.name[..] {
+        forward::UNICAST => Way::Port(param(entry, forward::PORT)?),
+        forward::MULTICAST => Way::Group(param(entry, forward::GROUP)?),
+        forward::BACK => Way::Back,
+        _ => return None,
+    };
+    Some((key(entry, forward::KEY)?, way))
+}

@@ -1,0 +1,262 @@
+//! What is told of the jobs of a switch, for people and as JSON.
+
+use std::fmt;
+
+use admission::{Grant, State};
+use scenario::names::aggregate;
+use scenario::names::guard::{self, Guarded};
+use scenario::units::{show_duration, show_rate};
+use serde::Serialize;
+
+use super::switch::OUTCOMES;
+use super::{JobsError, Switch};
+use crate::target::{Item, Query, Target};
+
+/// The jobs of a switch at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// Those that run, and those whose numbers rest, by number.
+    pub jobs: Vec<Job>,
+    /// Who has which slots; last what no tenant has, without a name.
+    pub parts: Vec<Part>,
+    /// Ports by which frames came that spoke for a job of others.
+    pub strangers: Vec<Stranger>,
+    /// Frames of a job's own ports that no slot took: of a rank that it does not have there.
+    pub foreign: u64,
+    /// The same, whose slot, version or count is not their chunk's.
+    pub malformed: u64,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Job {
+    /// What it holds, but for the time.
+    #[serde(flatten)]
+    pub grant: Grant,
+    /// What that is worth.
+    pub state: State,
+    /// For how long it lasts yet, if it runs and has a lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_ns: Option<u64>,
+    /// What became of frames that spoke for it.
+    pub frames: Counts,
+}
+
+/// Frames that spoke for a job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// They passed, to be summed.
+    pub passed: u64,
+    /// They came by a port of others.
+    pub strangers: u64,
+    /// They came after its lease.
+    pub lapsed: u64,
+    /// They were more than its rate.
+    pub over_rate: u64,
+}
+
+/// Slots of one tenant, or of none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Whose.
+    pub tenant: Option<String>,
+    /// The first slot.
+    pub from: u32,
+    /// How many.
+    pub slots: u32,
+    /// How many of them jobs hold.
+    pub held: u32,
+    /// What its jobs may have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// How many jobs it may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<usize>,
+}
+
+/// A port by which frames came that spoke for a job of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Stranger {
+    /// The port.
+    pub port: u64,
+    /// How many.
+    pub frames: u64,
+}
+
+impl Switch {
+    /// What is told of its jobs; changes nothing.
+    pub fn list(&mut self) -> Result<Listing, JobsError> {
+        let seen = self.look()?;
+        let outcomes = self.counter(guard::OUTCOMES)?;
+        let strangers = self.counter(guard::STRANGERS)?;
+        let aggregated = self.counter(aggregate::OUTCOMES)?;
+        let cell = |cells: &[u64], index: u64| {
+            let index = usize::try_from(index).ok();
+            index
+                .and_then(|index| cells.get(index))
+                .copied()
+                .unwrap_or(0)
+        };
+        let now_ns = seen.now_ns;
+        let jobs = seen.book.grants().map(|grant| {
+            let [passed, strangers, lapsed, over_rate] = OUTCOMES.map(|outcome: Guarded| {
+                cell(&outcomes, guard::outcome_cell(grant.number, outcome))
+            });
+            let left_ns = grant.until_ns.and_then(|until| until.checked_sub(now_ns));
+            Job {
+                grant: grant.clone(),
+                state: grant.state(now_ns),
+                left_ns: left_ns.filter(|left| *left > 0),
+                frames: Counts {
+                    passed,
+                    strangers,
+                    lapsed,
+                    over_rate,
+                },
+            }
+        });
+        let tenants = seen.book.tenants().as_slice().iter();
+        let part = |name: Option<&str>| {
+            let slots = seen.book.tenants().partition(name).unwrap_or(0..0);
+            let tenant = name.and_then(|name| seen.book.tenants().named(name));
+            let inside = seen
+                .book
+                .running(now_ns)
+                .filter(|grant| slots.contains(&grant.base));
+            Part {
+                tenant: name.map(str::to_owned),
+                from: slots.start,
+                slots: slots.end - slots.start,
+                held: inside.map(|grant| grant.window).sum(),
+                rate_bps: tenant.and_then(|tenant| tenant.rate_bps),
+                jobs: tenant.and_then(|tenant| tenant.jobs),
+            }
+        };
+        let mut parts: Vec<Part> = tenants.map(|tenant| part(Some(&tenant.name))).collect();
+        parts.push(part(None));
+        Ok(Listing {
+            jobs: jobs.collect(),
+            parts,
+            strangers: (0..)
+                .zip(&strangers)
+                .filter(|(_, frames)| **frames > 0)
+                .map(|(port, frames)| Stranger {
+                    port,
+                    frames: *frames,
+                })
+                .collect(),
+            foreign: cell(&aggregated, OUTCOME_FOREIGN),
+            malformed: cell(&aggregated, OUTCOME_MALFORMED),
+        })
+    }
+
+    fn counter(&mut self, name: &str) -> Result<Vec<u64>, JobsError> {
+        let cells = self.target.read(&[Query::Counter {
+            name: name.to_owned(),
+            index: None,
+        }])?;
+        let packets = |item: &Item| match item {
+            Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
+            _ => 0,
+        };
+        Ok(cells.iter().map(packets).collect())
+    }
+}
+
+/// Indexes of Aggregate's outcomes (p4src/common/aggregate_types.p4).
+const OUTCOME_FOREIGN: u64 = 5;
+const OUTCOME_MALFORMED: u64 = 6;
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            match &part.tenant {
+                Some(tenant) => write!(f, "tenant {tenant}: ")?,
+                None => write!(f, "no tenant: ")?,
+            }
+            write!(f, "{} of {} slots held", part.held, part.slots)?;
+            if let Some(rate) = part.rate_bps {
+                write!(f, ", {}", show_rate(rate))?;
+            }
+            if let Some(jobs) = part.jobs {
+                write!(f, ", at most {jobs} jobs")?;
+            }
+            writeln!(f)?;
+        }
+        for job in &self.jobs {
+            writeln!(f, "{job}")?;
+        }
+        for Stranger { port, frames } in &self.strangers {
+            writeln!(
+                f,
+                "port {port} sent {frames} frames for jobs of others: dropped"
+            )?;
+        }
+        if self.foreign > 0 {
+            let foreign = self.foreign;
+            writeln!(
+                f,
+                "{foreign} frames named ranks that are not where they came from: dropped"
+            )?;
+        }
+        if self.malformed > 0 {
+            let malformed = self.malformed;
+            writeln!(
+                f,
+                "{malformed} frames named slots that are not their chunk's: dropped"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            grant,
+            state,
+            left_ns,
+            frames,
+        } = self;
+        write!(f, "job {}, number {}", grant.name, grant.number)?;
+        if let Some(tenant) = &grant.tenant {
+            write!(f, ", of {tenant}")?;
+        }
+        match (state, left_ns) {
+            (State::Running, left) => {
+                let ports: Vec<String> = grant.ports.iter().map(u32::to_string).collect();
+                let slots = grant.slots();
+                let last = slots.end.saturating_sub(1);
+                write!(
+                    f,
+                    ": slots {} to {last}, ports {}",
+                    slots.start,
+                    ports.join(" ")
+                )?;
+                if let Some(rate) = grant.rate_bps {
+                    write!(f, ", {}", show_rate(rate))?;
+                }
+                match left {
+                    // Nobody waits for nanoseconds.
+                    Some(left) => {
+                        let left = left.div_ceil(1_000_000).saturating_mul(1_000_000);
+                        write!(f, ", for {} more", show_duration(left))?;
+                    }
+                    None => write!(f, ", until it is released")?,
+                }
+            }
+            _ => write!(f, ": has ended, its number rests")?,
+        }
+        write!(f, "; {} frames passed", frames.passed)?;
+        for (count, what) in [
+            (frames.strangers, "came by ports of others"),
+            (frames.lapsed, "came after its lease"),
+            (frames.over_rate, "were more than its rate"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}

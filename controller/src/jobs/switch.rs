@@ -1,0 +1,416 @@
+//! A switch that sums for jobs: what its tables say of them, and what is written there.
+//!
+//! A job is known by its entry in the table of leases: the deadline is the entry's parameter, and the rest ([`Grant`]) its
+//! note. That entry is written first and goes last. It outlives the job for as long as frames of it can be under way. What
+//! stands in the table of jobs without one was told by somebody else, and is left alone. The entry of job 0, which is no job's
+//! number, has the tenants.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{Book, Grant, Request, State, Tenant, Tenants};
+use p4lang::runtime::TableEntry;
+use p4rt::translate::CounterValue;
+use scenario::job::SLOTS;
+use scenario::names::guard::{self, Guarded};
+use scenario::names::{aggregate, forward, group};
+use scenario::topology::Mac;
+use tokio::runtime::Runtime;
+
+use super::entries::{self, Summed, key_of, param_of};
+use super::{JobsError, program};
+use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
+
+/// How long another controller may be primary before it is told that it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Whose entry has the tenants.
+const NOBODY: u16 = 0;
+/// The outcomes of a job's frames that are counted.
+pub(super) const OUTCOMES: [Guarded; 4] = [
+    Guarded::Passed,
+    Guarded::Stranger,
+    Guarded::Lapsed,
+    Guarded::OverRate,
+];
+
+/// A switch, as its one controller at the time.
+pub struct Switch {
+    pub(super) target: P4Runtime,
+    address: String,
+}
+
+/// A host behind a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// The port.
+    pub port: u32,
+    /// The host's address.
+    pub mac: Mac,
+}
+
+/// What a switch is to be before jobs come.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Hosts to be reached, besides those that are.
+    pub hosts: Vec<Host>,
+    /// Who has slots of their own, in the place of who had; as before, if none.
+    pub tenants: Option<Vec<Tenant>>,
+    /// Whether another program may end.
+    pub replace: bool,
+}
+
+/// What the tables say at a time.
+pub(super) struct Seen {
+    pub(super) book: Book,
+    pub(super) now_ns: u64,
+}
+
+impl Switch {
+    /// Connects to a switch that runs.
+    pub fn connect(address: &str, device_id: u64) -> Result<Self, JobsError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(JobsError::Runtime)?;
+        Self::on(Arc::new(runtime), address, device_id)
+    }
+
+    fn on(runtime: Arc<Runtime>, address: &str, device_id: u64) -> Result<Self, JobsError> {
+        let target = P4Runtime::attach(runtime, address, address, device_id, PATIENCE)?;
+        Ok(Self {
+            target,
+            address: address.to_owned(),
+        })
+    }
+
+    /// Loads the program if the switch has another or none, and adds hosts and tenants; whether it was loaded.
+    pub fn set_up(&mut self, setup: &Setup) -> Result<bool, JobsError> {
+        for (index, host) in setup.hosts.iter().enumerate() {
+            let before = setup.hosts[..index].iter();
+            if let Some(other) = before.into_iter().find(|other| other.mac == host.mac) {
+                return Err(JobsError::HostTwice {
+                    mac: host.mac,
+                    ports: [other.port, host.port],
+                });
+            }
+        }
+        let tenants = setup.tenants.clone().map(Tenants::new).transpose()?;
+        let is_there = self.target.has_table(guard::LEASES);
+        if !is_there {
+            if self.target.has_program() && !setup.replace {
+                return Err(JobsError::OtherProgram(self.address.clone()));
+            }
+            let (p4info, text) = program::build(&self.address)?;
+            self.target.load(&p4info, &text)?;
+            let broadcasts = Item::TableEntry(entries::broadcasts());
+            let flood = Item::MulticastGroup(entries::flood(&[]));
+            self.target.write(&[
+                (UpdateType::Insert, flood),
+                (UpdateType::Insert, broadcasts),
+            ])?;
+        }
+        self.add_hosts(&setup.hosts)?;
+        if let Some(tenants) = tenants {
+            self.divide(&tenants)?;
+        }
+        Ok(!is_there)
+    }
+
+    fn add_hosts(&mut self, hosts: &[Host]) -> Result<(), JobsError> {
+        let known = self.entries(forward::TABLE)?;
+        let mut ports: Vec<u32> = known
+            .iter()
+            .filter_map(|entry| param_of(entry, forward::PORT))
+            .chain(hosts.iter().map(|host| host.port))
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let mut updates = vec![(
+            UpdateType::Modify,
+            Item::MulticastGroup(entries::flood(&ports)),
+        )];
+        for host in hosts {
+            let entry = entries::host(host.mac, host.port);
+            let is_known = known.iter().any(|other| other.key == entry.key);
+            let update = match is_known {
+                true => UpdateType::Modify,
+                false => UpdateType::Insert,
+            };
+            updates.push((update, Item::TableEntry(entry)));
+        }
+        Ok(self.target.write(&updates)?)
+    }
+
+    /// Gives tenants their slots, unless a job is where it could not be then.
+    fn divide(&mut self, tenants: &Tenants) -> Result<(), JobsError> {
+        let seen = self.look()?;
+        for grant in seen.book.running(seen.now_ns) {
+            let own = tenants.partition(grant.tenant.as_deref());
+            let slots = grant.slots();
+            let fits = own.is_some_and(|own| own.start <= slots.start && slots.end <= own.end);
+            if !fits {
+                return Err(JobsError::Divided {
+                    job: grant.name.clone(),
+                    from: slots.start,
+                    to: slots.end.saturating_sub(1),
+                });
+            }
+        }
+        let item = Item::NotedEntry {
+            entry: entries::lease(NOBODY, None),
+            note: serde_json::to_vec(tenants)?,
+        };
+        let known = self.entries(guard::LEASES)?;
+        let has_some = known.iter().any(|entry| number_of(entry) == Some(NOBODY));
+        let update = match has_some {
+            true => UpdateType::Modify,
+            false => UpdateType::Insert,
+        };
+        Ok(self.target.write(&[(update, item)])?)
+    }
+
+    /// Admits a job, or says who has what it wants.
+    pub fn admit(&mut self, request: &Request) -> Result<Grant, JobsError> {
+        let mut seen = self.tidied()?;
+        let grant = seen.book.admit(request, seen.now_ns)?;
+        if let Err(error) = self.write(&grant) {
+            // The first error is the one that is told. What is left of the job ends with its lease, or by `release`.
+            let _also = self.end(&Grant {
+                until_ns: Some(seen.now_ns),
+                ..grant
+            });
+            return Err(error);
+        }
+        Ok(grant)
+    }
+
+    /// Makes a job's lease last so long from now on.
+    pub fn renew(&mut self, name: &str, lease_ns: Option<u64>) -> Result<Grant, JobsError> {
+        let mut seen = self.tidied()?;
+        let grant = seen.book.renew(name, lease_ns, seen.now_ns)?;
+        let item = self.noted(&grant)?;
+        self.target.write(&[(UpdateType::Modify, item)])?;
+        Ok(grant)
+    }
+
+    /// Takes back what a job has.
+    pub fn release(&mut self, name: &str) -> Result<Grant, JobsError> {
+        let mut seen = self.tidied()?;
+        let grant = seen.book.release(name, seen.now_ns)?;
+        self.end(&grant)?;
+        Ok(grant)
+    }
+
+    /// The job of a name that runs.
+    pub fn named(&mut self, name: &str) -> Result<Grant, JobsError> {
+        let seen = self.look()?;
+        let grant = seen.book.named(name, seen.now_ns).cloned();
+        Ok(grant.ok_or_else(|| admission::Refusal::Unknown {
+            name: name.to_owned(),
+        })?)
+    }
+
+    /// What the tables say now, changing nothing.
+    pub(super) fn look(&mut self) -> Result<Seen, JobsError> {
+        if !self.target.has_program() {
+            return Err(JobsError::NoProgram(self.address.clone()));
+        }
+        if !self.target.has_table(guard::LEASES) {
+            return Err(JobsError::OtherProgram(self.address.clone()));
+        }
+        // Asked first: what it says is past when entries are judged by it.
+        let clock = self.target.clock()?;
+        let now_ns = clock.ticks.saturating_mul(clock.tick_ns);
+        let mut tenants = Tenants::default();
+        let mut grants: BTreeMap<u16, Grant> = BTreeMap::new();
+        for (entry, note) in self.target.read_noted(guard::LEASES)? {
+            let Some(number) = number_of(&entry) else {
+                continue;
+            };
+            let unread = |reason: String| JobsError::Note { number, reason };
+            if number == NOBODY {
+                let all = serde_json::from_slice::<Vec<Tenant>>(&note);
+                tenants = Tenants::new(all.map_err(|error| unread(error.to_string()))?)?;
+                continue;
+            }
+            let grant = serde_json::from_slice::<Grant>(&note);
+            let grant = grant.map_err(|error| unread(error.to_string()))?;
+            if grant.number != number {
+                return Err(unread(format!("it is that of job {}", grant.number)));
+            }
+            let until_ns = param_of::<u64>(&entry, guard::DEADLINE)
+                .map(|ticks| ticks.saturating_mul(clock.tick_ns));
+            grants.insert(number, Grant { until_ns, ..grant });
+        }
+        let members = self.entries(aggregate::MEMBERS)?;
+        for entry in self.entries(aggregate::JOBS)? {
+            let Some(number) = number_of(&entry).filter(|n| !grants.contains_key(n)) else {
+                continue;
+            };
+            let of_job = members.iter().filter(|member| {
+                number_of(member) == Some(number) && key_of(member, aggregate::KEY_PROBE) == Some(0)
+            });
+            let ports =
+                of_job.filter_map(|member| key_of(member, aggregate::KEY_PORT)?.try_into().ok());
+            // No job of ours has such a name.
+            let grant = Grant {
+                number,
+                name: format!("#{number}"),
+                tenant: None,
+                base: param_of(&entry, aggregate::BASE).unwrap_or(0),
+                window: param_of(&entry, aggregate::WINDOW).unwrap_or(SLOTS),
+                rate_bps: None,
+                ports: ports.collect(),
+                until_ns: None,
+            };
+            grants.insert(number, grant);
+        }
+        Ok(Seen {
+            book: Book::new(tenants, grants.into_values()),
+            now_ns,
+        })
+    }
+
+    /// The same, once what is left of jobs that have ended is gone.
+    fn tidied(&mut self) -> Result<Seen, JobsError> {
+        let mut seen = self.look()?;
+        let ended: Vec<u16> = seen
+            .book
+            .grants()
+            .filter(|grant| grant.state(seen.now_ns) != State::Running)
+            .map(|grant| grant.number)
+            .collect();
+        self.take_back(&ended)?;
+        let gone = seen.book.sweep(seen.now_ns);
+        let deletions: Vec<_> = gone
+            .into_iter()
+            .map(|number| {
+                let entry = entries::lease(number, None);
+                (UpdateType::Delete, Item::TableEntry(entry))
+            })
+            .collect();
+        self.target.write(&deletions)?;
+        Ok(seen)
+    }
+
+    /// Tells the switch of a job that it does not know. The job is summed when all else is there.
+    fn write(&mut self, grant: &Grant) -> Result<(), JobsError> {
+        let insert = |entry| (UpdateType::Insert, Item::TableEntry(entry));
+        let summed = summed(grant);
+        let mut updates = vec![(UpdateType::Insert, self.noted(grant)?)];
+        updates.push((UpdateType::Modify, summed.rate(grant.rate_bps)));
+        for outcome in OUTCOMES {
+            let counter = Item::Counter {
+                name: guard::OUTCOMES.to_owned(),
+                index: Some(guard::outcome_cell(grant.number, outcome)),
+                value: Some(CounterValue::default()),
+            };
+            updates.push((UpdateType::Modify, counter));
+        }
+        // Whatever those had who had these slots before: chunk numbers that are spread so that none is beyond them all would
+        // leave this job no beginning (docs/protocol.md, "Where a job begins").
+        for cell in 2 * grant.base..2 * grant.slots().end {
+            for register in [aggregate::OWNERS, aggregate::BITMAPS] {
+                let cleared = Item::Register {
+                    name: register.to_owned(),
+                    index: Some(cell.into()),
+                    fields: vec![0_u128.into()],
+                };
+                updates.push((UpdateType::Modify, cleared));
+            }
+        }
+        let group = Item::MulticastGroup(summed.group());
+        updates.push((UpdateType::Insert, group));
+        updates.extend(summed.forwarding().into_iter().map(insert));
+        updates.extend(summed.senders().into_iter().map(insert));
+        // The job stands before its members.
+        updates.extend(summed.entries().into_iter().rev().map(insert));
+        Ok(self.target.write(&updates)?)
+    }
+
+    /// A job ends: its frames pass no more from here on, then what it had is taken back.
+    fn end(&mut self, grant: &Grant) -> Result<(), JobsError> {
+        let item = self.noted(grant)?;
+        self.target.write(&[(UpdateType::Modify, item)])?;
+        self.take_back(&[grant.number])
+    }
+
+    /// Deletes what is there of some jobs, but for their leases.
+    fn take_back(&mut self, numbers: &[u16]) -> Result<(), JobsError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let is_theirs = |entry: &TableEntry| number_of(entry).is_some_and(|n| numbers.contains(&n));
+        let addresses: Vec<u128> = numbers
+            .iter()
+            .flat_map(|number| entries::addresses(*number))
+            .map(Mac::value)
+            .collect();
+        let mut updates = Vec::new();
+        for table in [aggregate::JOBS, aggregate::MEMBERS, guard::SENDERS] {
+            updates.extend(self.entries(table)?.into_iter().filter(is_theirs));
+        }
+        let forwarding = self.entries(forward::TABLE)?.into_iter();
+        updates.extend(forwarding.filter(|entry| {
+            key_of(entry, forward::KEY).is_some_and(|mac| addresses.contains(&mac))
+        }));
+        let mut updates: Vec<_> = updates
+            .into_iter()
+            .map(|entry| (UpdateType::Delete, Item::TableEntry(entry)))
+            .collect();
+        let groups: Vec<u32> = numbers.iter().map(|n| entries::group_of(*n)).collect();
+        for item in self.target.read(&[Query::MulticastGroups { id: None }])? {
+            if let Item::MulticastGroup(group) = item
+                && groups.contains(&group.id)
+                && group.id != group::FLOOD
+            {
+                updates.push((UpdateType::Delete, Item::MulticastGroup(group)));
+            }
+        }
+        Ok(self.target.write(&updates)?)
+    }
+
+    pub(super) fn entries(&mut self, table: &str) -> Result<Vec<TableEntry>, JobsError> {
+        let table = Some(table.to_owned());
+        let items = self.target.read(&[Query::Entries { table }])?;
+        let entries = items.into_iter().filter_map(|item| match item {
+            Item::TableEntry(entry) => Some(entry),
+            _ => None,
+        });
+        Ok(entries.collect())
+    }
+
+    /// The entry by which a job is known.
+    fn noted(&mut self, grant: &Grant) -> Result<Item, JobsError> {
+        let tick_ns = self.target.clock()?.tick_ns;
+        let until = grant.until_ns.map(|until| until / tick_ns);
+        // Stands in the entry itself.
+        let noted = Grant {
+            until_ns: None,
+            ..grant.clone()
+        };
+        Ok(Item::NotedEntry {
+            entry: entries::lease(grant.number, until),
+            note: serde_json::to_vec(&noted)?,
+        })
+    }
+}
+
+/// What a switch sums of a job that it sums alone.
+fn summed(grant: &Grant) -> Summed {
+    Summed {
+        number: grant.number,
+        base: grant.base,
+        window: grant.window,
+        ports: grant.ports.clone(),
+        up: None,
+        closes: false,
+    }
+}
+
+/// The job of an entry.
+fn number_of(entry: &TableEntry) -> Option<u16> {
+    key_of(entry, guard::KEY_JOB)?.try_into().ok()
+}

@@ -1,0 +1,323 @@
+//! Ranks that sum themselves, while no switch does.
+//!
+//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. Who hears nothing of the switch
+//! gives its values to the chunk's host by GIVE; the host answers by GIVEN what a switch answers by SUM, and sends the complete
+//! sum to all. So each link carries 2 (n − 1) / n times the values each way, as in a ring.
+//!
+//! Why that is safe, also in mid-operation: to a rank it is a switch that has forgotten all (`docs/protocol.md`, "Ranks ask each
+//! other"). A contribution is the same bits wherever it is made, so what is complete at the switch and what is complete at the
+//! host is the same sum.
+//!
+//! Why it ends: a chunk is complete where all have contributed. A rank that was told by a host that others are missing asks them,
+//! and says so; they give theirs to the host as well, whatever they think of the switch. While hosts sum, the switch is asked
+//! now and then; when it answers, it is given the next chunks.
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use super::lane::{LaneState, Send};
+use super::peers::Word;
+use super::{Rank, Received};
+use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use crate::slot::{Outcome, SlotTable};
+
+/// One chunk may be out of luck: nothing at all was heard of the switch for so many timeouts.
+const SILENCE: u64 = 4;
+/// A host that was asked so lately is wanted still, though it has all its sums.
+const WANTED_NS: u64 = 500_000_000;
+
+/// When ranks sum themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallback {
+    /// After so many timeouts of a chunk without a word of the switch.
+    pub after: u32,
+    /// No switch was found: from the first chunk on.
+    pub at_once: bool,
+    /// While hosts sum, the switch is asked so often.
+    pub retry_ns: u64,
+    /// After so many timeouts without a word of a chunk's host it is asked whether it is there.
+    pub doubt_after: u32,
+}
+
+impl Fallback {
+    /// If the switch falls silent.
+    pub const IF_SILENT: Self = Self {
+        after: 3,
+        at_once: false,
+        retry_ns: 100_000_000,
+        doubt_after: 2,
+    };
+}
+
+/// What a rank needs to sum in the switch's place.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    config: Fallback,
+    everyone: WorkerSet,
+    /// New chunks go to hosts.
+    pub active: bool,
+    /// When a switch was heard last.
+    heard_ns: u64,
+    /// When the switch is asked again; never, if its cells belong to another use of the job.
+    retry_ns: u64,
+    /// It is to be asked now.
+    pub retries: bool,
+    /// When another rank gave or asked last.
+    wanted_ns: Option<u64>,
+    /// Made when it is needed first.
+    pub table: Option<SlotTable>,
+    scratch: Vec<u8>,
+}
+
+impl Hosts {
+    /// For a job that one slot's bitmap holds.
+    pub fn new(job: &Job, fallback: Fallback) -> Option<Self> {
+        (job.workers() <= u16::from(wire::MAX_CHILDREN)).then(|| Self {
+            config: fallback,
+            everyone: WorkerSet::first(job.workers()),
+            active: fallback.at_once,
+            heard_ns: 0,
+            retry_ns: 0,
+            retries: false,
+            wanted_ns: None,
+            table: None,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The bitmap of a complete sum.
+    pub fn everyone(&self) -> WorkerSet {
+        self.everyone
+    }
+
+    /// When the switch is to be asked.
+    pub fn due_ns(&self) -> Option<u64> {
+        (self.active && self.retry_ns != u64::MAX).then_some(self.retry_ns)
+    }
+}
+
+impl Rank {
+    /// The rank that sums a lane's chunks if no switch does.
+    pub(super) fn host_of(&self, slot: usize) -> WorkerId {
+        WorkerId((slot % usize::from(self.job.workers())) as u16)
+    }
+
+    /// Whether hosts sum, as far as this rank knows.
+    pub fn is_by_hosts(&self) -> bool {
+        self.hosts.as_ref().is_some_and(|hosts| hosts.active)
+    }
+
+    /// Whether others may still want what this rank has, though it wants nothing itself.
+    pub fn is_wanted(&self, now_ns: u64) -> bool {
+        let wanted_ns = self.hosts.as_ref().and_then(|hosts| hosts.wanted_ns);
+        !self.failed && wanted_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(WANTED_NS))
+    }
+
+    /// A switch was heard. If it answers what it was asked, it is given the chunks that are to come.
+    pub(super) fn heard_switch(&mut self, now_ns: u64, answers: bool) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.heard_ns = now_ns;
+            if answers && hosts.active && hosts.retry_ns != u64::MAX {
+                hosts.active = false;
+                self.counters.returns += 1;
+            }
+        }
+    }
+
+    /// The switch's cells belong to another use of the job. Hosts go on without it.
+    pub(super) fn forgets_switch(&mut self) -> bool {
+        match &mut self.hosts {
+            Some(hosts) if hosts.active => {
+                hosts.retry_ns = u64::MAX;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A lane has timed out. Whether its chunk goes to its host from now on, with all others.
+    pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
+        let patience_ns = SILENCE * self.rtt.base_ns();
+        let lane = &self.lanes[slot];
+        let Some(hosts) = &mut self.hosts else {
+            return false;
+        };
+        if lane.by_host || lane.silences < hosts.config.after {
+            return false;
+        }
+        if !hosts.active && now_ns.saturating_sub(hosts.heard_ns) < patience_ns {
+            return false;
+        }
+        if !hosts.active {
+            hosts.active = true;
+            hosts.retry_ns = now_ns.saturating_add(hosts.config.retry_ns);
+            self.counters.fallbacks += 1;
+        }
+        for slot in 0..self.lanes.len() {
+            self.give_to_host(slot);
+        }
+        true
+    }
+
+    /// What a lane has under way goes to its host.
+    fn give_to_host(&mut self, slot: usize) {
+        let lane = &mut self.lanes[slot];
+        if lane.state == LaneState::Idle || lane.by_host {
+            return;
+        }
+        lane.by_host = true;
+        lane.silences = 0;
+        if lane.state == LaneState::InFlight {
+            self.enqueue(slot, Send::Values);
+        }
+    }
+
+    /// A chunk has timed out. If its host does not answer, is it gone?
+    pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
+        let config = self.hosts.as_ref().map(|hosts| hosts.config);
+        if config.is_none_or(|config| silences < config.doubt_after) {
+            return;
+        }
+        let host = self.host_of(slot);
+        let chunk = self.job.chunk(self.lanes[slot].sequence);
+        if let Some(peers) = &mut self.peers {
+            let lane = &mut self.lanes[slot];
+            lane.others_missing = lane.others_missing.max(1);
+            lane.misses = lane.misses.union(WorkerSet::only(host));
+            peers.ask(now_ns, host, chunk);
+        }
+    }
+
+    /// Time has passed: the switch may be there again.
+    pub(super) fn retry_switch(&mut self, now_ns: u64) {
+        if let Some(hosts) = &mut self.hosts
+            && hosts.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
+        {
+            hosts.retry_ns = now_ns.saturating_add(hosts.config.retry_ns);
+            hosts.retries = self.in_flight > 0;
+        }
+    }
+
+    /// The lane whose chunk the switch is asked for to see whether it is there.
+    pub(super) fn retried(&mut self) -> Option<usize> {
+        let hosts = self.hosts.as_mut()?;
+        if !std::mem::take(&mut hosts.retries) {
+            return None;
+        }
+        let lanes = self.lanes.iter().enumerate();
+        let under_way = lanes.filter(|(_, lane)| lane.state == LaneState::InFlight);
+        Some(under_way.min_by_key(|(_, lane)| lane.sequence)?.0)
+    }
+
+    /// Another rank asked for a chunk that it has given to its host: so does this one.
+    pub(super) fn is_asked(
+        &mut self,
+        now_ns: u64,
+        slot: usize,
+        sequence: Option<u64>,
+        given: bool,
+    ) {
+        let Some(hosts) = &mut self.hosts else {
+            return;
+        };
+        hosts.wanted_ns = Some(now_ns);
+        if given && sequence == Some(self.lanes[slot].sequence) {
+            self.give_to_host(slot);
+        }
+    }
+
+    /// Another rank gives, or asks this one as a host.
+    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+        let chunk = ChunkId(packet.chunk());
+        let slot = self.lane_of(chunk);
+        let from = WorkerId(packet.worker());
+        let Some(hosts) = &mut self.hosts else {
+            return Received::NotOurs;
+        };
+        if from.0 >= self.job.workers()
+            || slot % usize::from(self.job.workers()) != usize::from(self.rank.0)
+        {
+            return Received::Malformed;
+        }
+        hosts.wanted_ns = Some(now_ns);
+        // Nobody sums alone.
+        let sequence = self.job.sequence_near(self.lanes[slot].sequence, chunk);
+        if sequence == Some(self.lanes[slot].sequence) {
+            self.give_to_host(slot);
+        }
+        self.sum_here(now_ns, packet.as_bytes());
+        Received::Word
+    }
+
+    /// Gives a frame of some rank's, this one's perhaps, to the slots here, and answers.
+    pub(super) fn sum_here(&mut self, now_ns: u64, frame: &[u8]) {
+        let job = self.job;
+        let Some(hosts) = &mut self.hosts else {
+            return;
+        };
+        let everyone = hosts.everyone;
+        let children = job.workers() as u8;
+        let table = hosts
+            .table
+            .get_or_insert_with(|| SlotTable::of(job, children));
+        hosts.scratch.clear();
+        hosts.scratch.extend_from_slice(frame);
+        let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
+        packet.set_kind(Kind::Update);
+        let asker = WorkerId(packet.worker());
+        let outcome = table.update(&packet);
+        let (cell, again, to) = match outcome {
+            Outcome::Completed(cell) => (cell, false, everyone),
+            Outcome::Again(cell) => (cell, true, WorkerSet::only(asker)),
+            Outcome::Probed(cell) => {
+                let told = table.cell(cell).map(|cell| cell.contributors);
+                (cell, told == Some(everyone), WorkerSet::only(asker))
+            }
+            _ => return,
+        };
+        let Some(view) = table.cell(cell) else {
+            return;
+        };
+        let asked = Repr::parse(&packet);
+        let of_chunk = Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE;
+        let answer = Repr {
+            kind: Kind::Given,
+            flags: ((asked.flags & of_chunk) | view.flags).with(Flags::AGAIN, again),
+            contributors: view.contributors.0,
+            next_scale: view.next_scale,
+            ..asked
+        };
+        for rank in to.without(WorkerSet::only(self.rank)).iter() {
+            if let Some(peers) = &mut self.peers {
+                peers.say(rank, Word::Given(answer, cell));
+            }
+        }
+        if to.contains(self.rank) {
+            let mut bytes = std::mem::take(&mut hosts.scratch);
+            if self.write_given(&answer, cell, &mut bytes) {
+                let packet = Packet::new_unchecked(&bytes[..]);
+                self.receive(now_ns, &packet);
+            }
+            if let Some(hosts) = &mut self.hosts {
+                hosts.scratch = bytes;
+            }
+        }
+    }
+
+    /// Writes an answer, unless its cell has gone on to another chunk.
+    pub(super) fn write_given(&self, answer: &Repr, cell: CellIndex, buffer: &mut Vec<u8>) -> bool {
+        let table = self.hosts.as_ref().and_then(|hosts| hosts.table.as_ref());
+        let Some(view) = table.and_then(|table| table.cell(cell)) else {
+            return false;
+        };
+        if view.owner.0 != answer.chunk {
+            return false;
+        }
+        buffer.clear();
+        buffer.resize(answer.buffer_len(), 0);
+        let mut packet = Packet::new_unchecked(&mut buffer[..]);
+        answer.emit(&mut packet);
+        // A frame without values takes none.
+        packet.write_i32(view.values.iter().copied());
+        true
+    }
+}

@@ -1,0 +1,85 @@
+//! How a member looks from outside.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aggregation::UnderWay;
+use aggregation::rank::{RankCounters, Setup};
+use nix::sys::eventfd::EventFd;
+
+use super::Shared;
+use crate::frames::Endpoint;
+use crate::metrics::{Role, Status, Waits, count_rank, names};
+
+/// So long a member may take to say what it counts: it is woken for that.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What the thread of a member writes down when it is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub counters: RankCounters,
+    pub foreign: u64,
+    pub received: u64,
+    pub lost: Option<u64>,
+    /// What it waits for, and since when.
+    pub under_way: Option<(UnderWay, Instant)>,
+    pub failed: Option<String>,
+}
+
+/// One who looks at a member.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    setup: Setup,
+    me: Endpoint,
+    shared: Arc<Shared>,
+    wake: Arc<EventFd>,
+}
+
+impl Observer {
+    pub(super) fn new(
+        setup: Setup,
+        me: Endpoint,
+        shared: Arc<Shared>,
+        wake: Arc<EventFd>,
+    ) -> Observer {
+        Observer {
+            setup,
+            me,
+            shared,
+            wake,
+        }
+    }
+
+    /// What the member counts and waits for now; of one that hangs, or is gone, what it said last.
+    pub fn status(&self) -> Status {
+        let Setup {
+            job, rank, place, ..
+        } = self.setup;
+        let mut status = Status::new(Role::Rank, &job, Some(rank.0));
+        status.child = Some((place.child.0, place.siblings));
+        status.address = Some(self.me.to_string());
+        let wake = || {
+            // Full only if it was written to 2⁶⁴ times: it wakes then, too.
+            let _ = self.wake.write(1);
+        };
+        let Some((seen, at)) = self.shared.board.ask(PATIENCE, wake) else {
+            status.age_ms = ms(PATIENCE);
+            return status;
+        };
+        count_rank(&mut status, seen.counters, seen.foreign);
+        status.count([(names::RECEIVED_FRAMES, seen.received)]);
+        if let Some(lost) = seen.lost {
+            status.count([(names::LOST_FRAMES, lost)]);
+        }
+        let waits =
+            |(found, since): (UnderWay, Instant)| Waits::new(&job, found, ms(since.elapsed()));
+        status.waits = seen.under_way.map(waits);
+        status.failed = seen.failed;
+        status.age_ms = ms(at.elapsed());
+        status
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,239 @@
+//! What the kernel says of a host. Nothing is judged here.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use pnet::datalink;
+use pnet::ipnetwork::IpNetwork;
+
+use super::sockets::{Holder, holders};
+use crate::frames::{InterfaceFrames, Io, Mac};
+
+/// `CAP_NET_ADMIN` and `CAP_NET_RAW` (linux/capability.h).
+const NET_ADMIN: u32 = 12;
+const NET_RAW: u32 = 13;
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// This process may open raw sockets.
+    pub net_raw: bool,
+    /// This process may ask for larger buffers than others.
+    pub net_admin: bool,
+    /// `net.core.rmem_max`, in bytes.
+    pub receive_limit: Option<u64>,
+    /// All interfaces' names.
+    pub names: Vec<String>,
+    /// The one that was asked for.
+    pub interface: Option<Interface>,
+    /// By rings, and by pnet: why not.
+    pub rings: Option<Opened>,
+    /// The other way.
+    pub pnet: Option<Opened>,
+    /// The main routing table.
+    pub routes: Vec<Route>,
+    /// What is known of neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// Who has the protocol's UDP port.
+    pub holders: Vec<Holder>,
+}
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// It is switched on.
+    pub is_up: bool,
+    /// Somebody is at the other end.
+    pub has_carrier: bool,
+    /// Its Ethernet address.
+    pub mac: Option<Mac>,
+    /// Its IPv4 addresses.
+    pub addresses: Vec<Ipv4Addr>,
+    /// The longest packet that it takes.
+    pub mtu: Option<u32>,
+}
+
+/// Whether an interface could be opened; if not, why not.
+pub type Opened = Result<(), String>;
+
+/// A line of the routing table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// By which interface.
+    pub interface: String,
+    /// Whereto.
+    pub network: Ipv4Addr,
+    /// So many of its bits count.
+    pub mask: Ipv4Addr,
+    /// Through whom, if not directly.
+    pub gateway: Option<Ipv4Addr>,
+    /// Of two that are equal otherwise, the smaller is taken.
+    pub metric: u32,
+}
+
+/// A line of the neighbours' table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Who.
+    pub ip: Ipv4Addr,
+    /// By which interface.
+    pub interface: String,
+    /// Its Ethernet address; `None` if it has not answered.
+    pub mac: Option<Mac>,
+}
+
+/// Looks at the host, for an interface of this network namespace.
+pub fn facts(interface: &str) -> Facts {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let capabilities = capabilities(&status);
+    let all = datalink::interfaces();
+    let found = all.iter().find(|found| found.name == interface);
+    let open = |io| match InterfaceFrames::open(interface, io) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    // Before they are opened here: opening takes the port for a moment.
+    let holders = holders(wire::UDP_PORT);
+    Facts {
+        net_raw: capabilities >> NET_RAW & 1 == 1,
+        net_admin: capabilities >> NET_ADMIN & 1 == 1,
+        receive_limit: fs::read_to_string("/proc/sys/net/core/rmem_max")
+            .ok()
+            .and_then(|text| text.trim().parse().ok()),
+        names: all.iter().map(|found| found.name.clone()).collect(),
+        interface: found.map(|found| Interface {
+            name: found.name.clone(),
+            is_up: found.is_up(),
+            // What IFF_RUNNING says comes up to a second later.
+            has_carrier: found.is_lower_up(),
+            mac: found
+                .mac
+                .filter(|mac| !mac.is_zero())
+                .map(|mac| Mac(mac.octets())),
+            addresses: found
+                .ips
+                .iter()
+                .filter_map(|ip| match ip {
+                    IpNetwork::V4(ip) => Some(ip.ip()),
+                    IpNetwork::V6(_) => None,
+                })
+                .collect(),
+            mtu: mtu(interface).ok(),
+        }),
+        rings: found.map(|_| open(Io::Rings)),
+        pnet: found.map(|_| open(Io::Pnet)),
+        routes: routes(&fs::read_to_string("/proc/self/net/route").unwrap_or_default()),
+        neighbours: neighbours(&fs::read_to_string("/proc/self/net/arp").unwrap_or_default()),
+        holders,
+    }
+}
+
+/// The effective capabilities that a process's status tells.
+fn capabilities(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// The kernel writes addresses as it has them in memory.
+fn address(text: &str) -> Option<Ipv4Addr> {
+    let bits = u32::from_str_radix(text, 16).ok()?;
+    Some(Ipv4Addr::from(bits.to_ne_bytes()))
+}
+
+fn routes(table: &str) -> Vec<Route> {
+    let route = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let gateway = address(words.get(2)?)?;
+        let flags = u32::from_str_radix(words.get(3)?, 16).ok()?;
+        // RTF_UP.
+        (flags & 1 == 1).then_some(())?;
+        Some(Route {
+            interface: (*words.first()?).to_owned(),
+            network: address(words.get(1)?)?,
+            gateway: (!gateway.is_unspecified()).then_some(gateway),
+            metric: words.get(6)?.parse().ok()?,
+            mask: address(words.get(7)?)?,
+        })
+    };
+    table.lines().skip(1).filter_map(route).collect()
+}
+
+fn neighbours(table: &str) -> Vec<Neighbour> {
+    let neighbour = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mac: Mac = words.get(3)?.parse().ok()?;
+        Some(Neighbour {
+            ip: words.first()?.parse().ok()?,
+            interface: (*words.get(5)?).to_owned(),
+            mac: (mac != Mac([0; 6])).then_some(mac),
+        })
+    };
+    table.lines().skip(1).filter_map(neighbour).collect()
+}
+
+/// An interface's MTU. (/sys shows those of the namespace that it was mounted in.)
+fn mtu(interface: &str) -> io::Result<u32> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: `ifreq` is plain data, for which zeroes are values.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let name = interface.as_bytes();
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request is an `ifreq` whose name ends with a zero; the kernel writes the MTU into it.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    Errno::result(result)?;
+    // SAFETY: SIOCGIFMTU fills this member in.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(mtu.max(0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        let raw = "Name:\tx\nCapInh:\t0\nCapEff:\t0000000000002000\n";
+        assert_eq!(capabilities(raw) >> NET_RAW & 1, 1);
+        assert_eq!(capabilities(raw) >> NET_ADMIN & 1, 0);
+        assert_eq!(capabilities(""), 0);
+        let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+                     eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+                     eth1\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+                     eth2\t0000000A\t00000000\t0000\t0\t0\t0\t00FFFFFF\t0\t0\t0\nbroken\n";
+        let found = routes(table);
+        assert_eq!(found.len(), 2);
+        if cfg!(target_endian = "little") {
+            assert_eq!(found[0].gateway, Some(Ipv4Addr::new(10, 0, 0, 1)));
+            assert_eq!(found[1].network, Ipv4Addr::new(10, 0, 0, 0));
+            assert_eq!(found[1].mask, Ipv4Addr::new(255, 255, 255, 0));
+            assert_eq!(found[1].gateway, None);
+        }
+        let table = "IP address       HW type     Flags       HW address            Mask     Device\n\
+                     10.0.0.2         0x1         0x2         02:00:00:00:00:02     *        eth0\n\
+                     10.0.0.3         0x1         0x0         00:00:00:00:00:00     *        eth0\n";
+        let found = neighbours(table);
+        assert_eq!(found[0].mac, Some(Mac([2, 0, 0, 0, 0, 2])));
+        assert_eq!(found[1].mac, None);
+        assert_eq!(found[1].interface, "eth0");
+    }
+
+    #[test]
+    fn the_loopback_has_an_mtu() {
+        assert!(mtu("lo").unwrap() >= 1500);
+        assert!(mtu("no such interface").is_err());
+        assert!(mtu("nowhere").is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! A status is asked for.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::serve::Address;
+use super::status::Status;
+
+/// Longer than any answer.
+const LIMIT: u64 = 1 << 20;
+
+/// Why there is no status.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Nobody listens, or the connection broke.
+    #[error("nothing answers at {address}: {source}")]
+    Io {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else listens.
+    #[error("what answers at {address} is no rank of weir: {reason}")]
+    Stranger {
+        /// Where.
+        address: Address,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+}
+
+/// The status of who shows its own at an address.
+pub fn fetch(address: &Address, patience: Duration) -> Result<Status, FetchError> {
+    let io = |source| FetchError::Io {
+        address: address.clone(),
+        source,
+    };
+    let stranger = |reason: String| FetchError::Stranger {
+        address: address.clone(),
+        reason,
+    };
+    let text = match address {
+        Address::Tcp(to) => TcpStream::connect_timeout(to, patience).and_then(|stream| {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            exchange(stream)
+        }),
+        Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            exchange(stream)
+        }),
+    };
+    let text = text.map_err(io)?;
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| stranger("it does not speak HTTP".to_owned()))?;
+    let first = head.lines().next().unwrap_or_default();
+    if !first.starts_with("HTTP/1.") || first.split(' ').nth(1) != Some("200") {
+        return Err(stranger(format!("it says `{}`", shortened(first))));
+    }
+    serde_json::from_str(body).map_err(|error| stranger(error.to_string()))
+}
+
+fn exchange(mut stream: impl Read + Write) -> io::Result<String> {
+    stream.write_all(b"GET /status HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n")?;
+    let mut bytes = Vec::new();
+    stream.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}

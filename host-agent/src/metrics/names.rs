@@ -1,0 +1,241 @@
+//! The metrics. Names and units are by Prometheus' conventions; each has the labels `job` and `rank` (`server` is the parameter
+//! server's). docs/doctor.md has the same table, which a test holds.
+
+/// How a value moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Up, from 0 on.
+    Counter,
+    /// Anyhow.
+    Gauge,
+}
+
+/// A metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    /// What it is.
+    pub help: &'static str,
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    let kind = Kind::Counter;
+    Metric { name, kind, help }
+}
+
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    let kind = Kind::Gauge;
+    Metric { name, kind, help }
+}
+
+pub const INFO: Metric = gauge(
+    "weir_info",
+    "1; the labels role, interface and io say what this is and how it is connected",
+);
+pub const RANKS: Metric = gauge("weir_job_ranks", "ranks, or workers, of the job");
+pub const UP: Metric = gauge("weir_up", "1, or 0 once it has given up");
+pub const STATUS_AGE: Metric = gauge(
+    "weir_status_age_seconds",
+    "how old these values are: more than a second of one that computes, or hangs",
+);
+pub const WAITING: Metric = gauge(
+    "weir_waiting_seconds",
+    "since when the oldest chunk under way has no sum; 0 if none is",
+);
+pub const WAITING_SLOT: Metric = gauge("weir_waiting_slot", "the slot of that chunk");
+pub const WAITS_FOR: Metric = gauge(
+    "weir_waits_for_worker",
+    "1 for each worker, by the label worker, that the chunk misses, as far as the switch has told",
+);
+pub const OPERATIONS: Metric = counter("weir_operations_total", "operations that have their sums");
+pub const NON_FINITE: Metric = counter(
+    "weir_non_finite_operations_total",
+    "operations without sums, for a value that is not finite",
+);
+pub const ROUNDS: Metric = counter("weir_rounds_total", "rounds of training that are done");
+pub const COMPLETED: Metric = counter(
+    "weir_completed_chunks_total",
+    "chunks that the server has applied or agreed on",
+);
+pub const SENT_FRAMES: Metric = counter("weir_sent_frames_total", "frames sent");
+pub const SENT_BYTES: Metric = counter(
+    "weir_sent_bytes_total",
+    "their bytes, whole Ethernet frames without FCS",
+);
+pub const RESENT_FRAMES: Metric = counter(
+    "weir_resent_frames_total",
+    "of these, frames whose chunk had been sent before",
+);
+pub const RESENT_BYTES: Metric = counter("weir_resent_bytes_total", "their bytes");
+pub const RECEIVED_FRAMES: Metric = counter("weir_received_frames_total", "frames received");
+pub const LOST_FRAMES: Metric = counter(
+    "weir_lost_frames_total",
+    "frames that the kernel dropped, because too many waited to be received",
+);
+pub const PROBES: Metric = counter(
+    "weir_probes_total",
+    "of the frames sent, questions to the switch",
+);
+pub const EARLY_PROBES: Metric = counter(
+    "weir_early_probes_total",
+    "of the probes, those for a chunk that later ones have overtaken",
+);
+pub const WORDS: Metric = counter(
+    "weir_words_total",
+    "frames to other ranks: questions, answers, sums that they missed",
+);
+pub const GUESSES: Metric = counter(
+    "weir_repeated_guesses_total",
+    "chunks sent once more because their exponent was guessed wrongly",
+);
+pub const TIMEOUTS: Metric = counter("weir_timeouts_total", "chunks that timed out");
+pub const FALLBACKS: Metric = counter(
+    "weir_fallbacks_total",
+    "how often the switch was silent for so long that ranks summed themselves",
+);
+pub const RETURNS: Metric = counter("weir_returns_total", "how often it was there again");
+pub const BY_HOSTS: Metric = counter(
+    "weir_chunks_by_hosts_total",
+    "chunks that ranks have summed meanwhile",
+);
+pub const DEADLINES: Metric = counter(
+    "weir_deadline_probes_total",
+    "of the probes, those that asked whether a chunk can be closed",
+);
+pub const CLOSES: Metric = counter(
+    "weir_closes_total",
+    "frames that closed a chunk, or came second",
+);
+pub const PARTIAL: Metric = counter(
+    "weir_partial_chunks_total",
+    "chunks whose sum is not that of all ranks",
+);
+pub const LATE: Metric = counter(
+    "weir_late_chunks_total",
+    "of these, chunks without this rank's values",
+);
+pub const CLIPPED: Metric = counter(
+    "weir_clipped_chunks_total",
+    "chunks of which this rank's largest values were cut off",
+);
+pub const NOT_CARRIED: Metric = counter(
+    "weir_dropped_chunks_total",
+    "of the late and clipped, chunks of which nothing joins a next operation",
+);
+pub const CARRIED: Metric = counter(
+    "weir_carried_operations_total",
+    "operations that what was late has joined",
+);
+pub const LOST_RESIDUALS: Metric = counter(
+    "weir_lost_residuals_total",
+    "operations whose late parts were lost",
+);
+pub const FORGOTTEN: Metric = counter(
+    "weir_forgotten_chunks_total",
+    "chunks of which the switch had forgotten whether they were closed",
+);
+pub const EARLY_SUMS: Metric = counter(
+    "weir_early_sums_total",
+    "sums that came before this rank's values were there",
+);
+pub const FAST: Metric = counter(
+    "weir_fast_retransmits_total",
+    "chunks sent again because later ones were answered",
+);
+pub const DUPLICATES: Metric = counter("weir_duplicate_frames_total", "frames that came again");
+pub const AGAIN: Metric = counter(
+    "weir_asked_again_total",
+    "frames that asked for an answer again",
+);
+pub const STALE: Metric = counter(
+    "weir_stale_frames_total",
+    "frames older than what their cell holds",
+);
+pub const DROPPED: Metric = counter(
+    "weir_dropped_answers_total",
+    "answers that were not sent because the queue was full",
+);
+pub const NOT_OURS: Metric = counter(
+    "weir_foreign_frames_total",
+    "frames for others, or none of the protocol",
+);
+pub const MALFORMED: Metric = counter(
+    "weir_malformed_frames_total",
+    "frames that are broken, or no answer to what was sent",
+);
+
+/// All of them, in the order in which they are shown.
+pub const ALL: &[&Metric] = &[
+    &INFO,
+    &RANKS,
+    &UP,
+    &STATUS_AGE,
+    &WAITING,
+    &WAITING_SLOT,
+    &WAITS_FOR,
+    &OPERATIONS,
+    &NON_FINITE,
+    &ROUNDS,
+    &COMPLETED,
+    &SENT_FRAMES,
+    &SENT_BYTES,
+    &RESENT_FRAMES,
+    &RESENT_BYTES,
+    &RECEIVED_FRAMES,
+    &LOST_FRAMES,
+    &PROBES,
+    &EARLY_PROBES,
+    &WORDS,
+    &GUESSES,
+    &TIMEOUTS,
+    &FALLBACKS,
+    &RETURNS,
+    &BY_HOSTS,
+    &DEADLINES,
+    &CLOSES,
+    &PARTIAL,
+    &LATE,
+    &CLIPPED,
+    &NOT_CARRIED,
+    &CARRIED,
+    &LOST_RESIDUALS,
+    &FORGOTTEN,
+    &EARLY_SUMS,
+    &FAST,
+    &DUPLICATES,
+    &AGAIN,
+    &STALE,
+    &DROPPED,
+    &NOT_OURS,
+    &MALFORMED,
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// promtool's rules: counters end in `_total`, nothing else does; units are base units, in full.
+    #[test]
+    fn names_follow_the_conventions() {
+        let names: BTreeSet<&str> = ALL.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        for metric in ALL {
+            let Metric { name, kind, help } = metric;
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+            assert!(
+                name.starts_with("weir_") && name.bytes().all(is_plain),
+                "{name}"
+            );
+            assert!(
+                !help.is_empty() && !help.contains(['\n', '\\', '|']),
+                "{name}"
+            );
+        }
+    }
+}

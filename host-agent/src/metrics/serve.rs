@@ -1,0 +1,233 @@
+//! A status by HTTP: `/metrics` for Prometheus, `/status` as JSON. One connection at a time, each of which is short.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::page;
+use super::status::Status;
+
+/// A request is at most so long, with all that it says of itself.
+const REQUEST_LIMIT: usize = 8 << 10;
+/// So long somebody may take to ask, and to be answered.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where a status is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address and a port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// Why a text is no such address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address: 127.0.0.1:9477 is one, and unix:/run/weir/rank0.sock")]
+pub struct AddressError(String);
+
+impl FromStr for Address {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        let wrong = || AddressError(text.to_owned());
+        match text.strip_prefix("unix:") {
+            Some("") => Err(wrong()),
+            Some(path) => Ok(Address::Unix(path.into())),
+            None => text.parse().map(Address::Tcp).map_err(|_| wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn bind(address: &Address) -> io::Result<Listener> {
+        let listener = match address {
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Listener::Tcp(listener)
+            }
+            Address::Unix(path) => {
+                let listener = match UnixListener::bind(path) {
+                    // One that was killed has left its socket behind: nobody listens there.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
+                        fs::remove_file(path)?;
+                        UnixListener::bind(path)?
+                    }
+                    bound => bound?,
+                };
+                listener.set_nonblocking(true)?;
+                Listener::Unix(listener)
+            }
+        };
+        Ok(listener)
+    }
+
+    /// Answers who is there.
+    fn answer(&self, show: &dyn Fn() -> Status) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                converse(stream, show)
+            }
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                converse(stream, show)
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// Whether a path is a socket where nobody listens.
+fn is_left(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    is_socket
+        && UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// A thread that shows a status. Dropped, it ends.
+#[derive(Debug)]
+pub struct Exporter {
+    address: Address,
+    ends: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exporter {
+    /// Shows what `show` gives, at an address; port 0 is a free one.
+    pub fn start(
+        address: &Address,
+        show: impl Fn() -> Status + Send + 'static,
+    ) -> io::Result<Exporter> {
+        let listener = Listener::bind(address)?;
+        let address = match &listener {
+            Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
+            Listener::Unix(_) => address.clone(),
+        };
+        let ends = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
+        let told = Arc::clone(&ends);
+        let thread = std::thread::Builder::new().name("weir metrics".to_owned());
+        let thread = thread.spawn(move || {
+            loop {
+                let mut sources = [listener.as_fd(), told.as_fd()]
+                    .map(|source| PollFd::new(source, PollFlags::POLLIN));
+                match poll(&mut sources, PollTimeout::NONE) {
+                    Ok(_) if sources[1].any() == Some(true) => return,
+                    // Who breaks off, or asks nonsense, has had an answer or wants none.
+                    Ok(_) => drop(listener.answer(&show)),
+                    Err(Errno::EINTR) => {}
+                    Err(_) => return,
+                }
+            }
+        })?;
+        Ok(Exporter {
+            address,
+            ends,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.ends.write(1);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Address::Unix(path) = &self.address {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// One request, one answer.
+fn converse(mut stream: impl Read + Write, show: &dyn Fn() -> Status) -> io::Result<()> {
+    let begun = Instant::now();
+    let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
+    while !request.windows(4).any(|four| four == b"\r\n\r\n") {
+        let came = stream.read(&mut buffer)?;
+        request.extend_from_slice(&buffer[..came]);
+        if came == 0 || request.len() > REQUEST_LIMIT || begun.elapsed() > PATIENCE {
+            return respond(&mut stream, "400 Bad Request", "text/plain", "no request\n");
+        }
+    }
+    let line = request.split(|byte| *byte == b'\r').next();
+    let line = String::from_utf8_lossy(line.unwrap_or_default());
+    let mut words = line.split(' ');
+    let (method, target) = (words.next(), words.next().unwrap_or_default());
+    if method != Some("GET") {
+        let told = "only GET is understood\n";
+        return respond(&mut stream, "405 Method Not Allowed", "text/plain", told);
+    }
+    match target.split('?').next().unwrap_or_default() {
+        "/metrics" => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            respond(&mut stream, "200 OK", kind, &page(&show()))
+        }
+        "/status" => {
+            let text = serde_json::to_string(&show())?;
+            respond(&mut stream, "200 OK", "application/json", &text)
+        }
+        _ => {
+            let told = "there is /metrics, and /status\n";
+            respond(&mut stream, "404 Not Found", "text/plain", told)
+        }
+    }
+}
+
+fn respond(stream: &mut impl Write, status: &str, kind: &str, body: &str) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    stream.flush()
+}

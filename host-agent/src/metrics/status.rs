@@ -1,0 +1,232 @@
+//! What is shown.
+
+use std::collections::BTreeMap;
+
+use aggregation::rank::RankCounters;
+use aggregation::server::ServerCounters;
+use aggregation::worker::WorkerCounters;
+use aggregation::{Job, Sent, UnderWay};
+use serde::{Deserialize, Serialize};
+
+use super::names::{self, Metric};
+use crate::agent::SentReport;
+
+/// What somebody is in a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A rank of an all-reduce.
+    Rank,
+    /// A worker of a parameter server.
+    Worker,
+    /// The parameter server.
+    Server,
+}
+
+/// One member of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// What it is.
+    pub role: Role,
+    /// Its process.
+    pub process: u32,
+    /// The job.
+    pub job: u16,
+    /// Which rank, or worker; the server has none.
+    pub rank: Option<u16>,
+    /// By which number its switch knows it, and how many that one sums.
+    pub child: Option<(u16, u8)>,
+    /// How many ranks the job has.
+    pub ranks: u16,
+    /// How many slots.
+    pub window: u32,
+    /// The interface that it is on.
+    pub interface: Option<String>,
+    /// How frames come and go.
+    pub io: Option<String>,
+    /// Its Ethernet and IPv4 address.
+    pub address: Option<String>,
+    /// What it has counted, by the metrics' names.
+    pub counters: BTreeMap<String, u64>,
+    /// What it waits for.
+    pub waits: Option<Waits>,
+    /// Why it has given up.
+    pub failed: Option<String>,
+    /// How old this is.
+    pub age_ms: f64,
+}
+
+/// A chunk that has no sum yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Its number.
+    pub chunk: u32,
+    /// Its slot.
+    pub slot: u16,
+    /// How long ago it was sent for the first time; of a server, how long ago anything was complete.
+    pub since_ms: f64,
+    /// Whom it misses, as far as the switch has told.
+    pub misses: Vec<u16>,
+}
+
+impl Waits {
+    pub(crate) fn new(job: &Job, under_way: UnderWay, since_ms: f64) -> Waits {
+        let UnderWay { chunk, misses, .. } = under_way;
+        Waits {
+            chunk: chunk.0,
+            slot: job.slot(chunk).0,
+            since_ms,
+            misses: misses.iter().map(|worker| worker.0).collect(),
+        }
+    }
+}
+
+impl Status {
+    /// That of one who has counted nothing yet, on no interface.
+    pub fn new(role: Role, job: &Job, rank: Option<u16>) -> Status {
+        Status {
+            role,
+            process: std::process::id(),
+            job: job.id().0,
+            rank,
+            child: None,
+            ranks: job.workers(),
+            window: job.window(),
+            interface: None,
+            io: None,
+            address: None,
+            counters: BTreeMap::new(),
+            waits: None,
+            failed: None,
+            age_ms: 0.0,
+        }
+    }
+
+    /// `rank 3`, `worker 3` or `the server`.
+    pub fn who(&self) -> String {
+        match (self.role, self.rank) {
+            (Role::Server, _) | (_, None) => "the server".to_owned(),
+            (Role::Rank, Some(rank)) => format!("rank {rank}"),
+            (Role::Worker, Some(rank)) => format!("worker {rank}"),
+        }
+    }
+
+    pub(crate) fn count<const N: usize>(&mut self, counted: [(Metric, u64); N]) {
+        for (metric, value) in counted {
+            self.counters.insert(metric.name.to_owned(), value);
+        }
+    }
+
+    fn count_sent(&mut self, sent: Sent) {
+        let sent = SentReport::new(sent);
+        self.count([
+            (names::SENT_FRAMES, sent.frames),
+            (names::SENT_BYTES, sent.bytes),
+            (names::RESENT_FRAMES, sent.retransmitted_frames),
+            (names::RESENT_BYTES, sent.retransmitted_bytes),
+        ]);
+    }
+}
+
+/// What a rank has counted; `foreign` are frames that its driver did not give it.
+pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
+    // Named one by one: what is counted anew is not to be forgotten here.
+    let RankCounters {
+        sent,
+        operations,
+        non_finite,
+        probes,
+        words,
+        early_probes,
+        repeated_guesses,
+        timeouts,
+        duplicates,
+        not_ours,
+        malformed,
+        fallbacks,
+        returns,
+        by_hosts,
+        deadlines,
+        closes,
+        partial_chunks,
+        late_chunks,
+        clipped_chunks,
+        dropped_chunks,
+        carried,
+        lost_residuals,
+        forgotten,
+        early,
+    } = counters;
+    status.count_sent(sent);
+    status.count([
+        (names::FALLBACKS, fallbacks),
+        (names::RETURNS, returns),
+        (names::BY_HOSTS, by_hosts),
+        (names::DEADLINES, deadlines),
+        (names::CLOSES, closes),
+        (names::PARTIAL, partial_chunks),
+        (names::LATE, late_chunks),
+        (names::CLIPPED, clipped_chunks),
+        (names::NOT_CARRIED, dropped_chunks),
+        (names::CARRIED, carried),
+        (names::LOST_RESIDUALS, lost_residuals),
+        (names::FORGOTTEN, forgotten),
+        (names::EARLY_SUMS, early),
+        (names::OPERATIONS, operations),
+        (names::NON_FINITE, non_finite),
+        (names::PROBES, probes),
+        (names::WORDS, words),
+        (names::EARLY_PROBES, early_probes),
+        (names::GUESSES, repeated_guesses),
+        (names::TIMEOUTS, timeouts),
+        (names::DUPLICATES, duplicates),
+        (names::NOT_OURS, not_ours + foreign),
+        (names::MALFORMED, malformed),
+    ]);
+}
+
+/// The same of a worker.
+pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64) {
+    let WorkerCounters {
+        sent,
+        duplicates,
+        not_ours,
+        malformed,
+        timeouts,
+        fast_retransmits,
+    } = counters;
+    status.count_sent(sent);
+    status.count([
+        (names::TIMEOUTS, timeouts),
+        (names::FAST, fast_retransmits),
+        (names::DUPLICATES, duplicates),
+        (names::NOT_OURS, not_ours + foreign),
+        (names::MALFORMED, malformed),
+    ]);
+}
+
+/// The same of the parameter server.
+pub fn count_server(status: &mut Status, counters: ServerCounters, foreign: u64) {
+    let ServerCounters {
+        sent,
+        completed,
+        again,
+        duplicates,
+        stale,
+        // Of use beside those of a switch alone, which a run compares.
+        repeated_bytes: _,
+        not_ours,
+        malformed,
+        dropped,
+    } = counters;
+    status.count_sent(sent);
+    status.count([
+        (names::COMPLETED, completed),
+        (names::AGAIN, again),
+        (names::DUPLICATES, duplicates),
+        (names::STALE, stale),
+        (names::DROPPED, dropped),
+        (names::NOT_OURS, not_ours + foreign),
+        (names::MALFORMED, malformed),
+    ]);
+}

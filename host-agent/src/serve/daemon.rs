@@ -1,0 +1,316 @@
+//! Who may connect to the daemon, and its end.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Args;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt,
+    listen, socket,
+};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Group, User, chown};
+
+use super::message::{Answer, Kind, send};
+use super::session::{self, Grounds};
+use crate::frames::{InterfaceFrames, Io};
+
+/// `weir-agent serve`
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ServeArgs {
+    /// The Unix socket that processes connect to (`WEIR_AGENT`).
+    #[arg(long, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// An interface whose ranks it serves, may be repeated; who names none is on the first.
+    #[arg(long = "iface", required = true, value_name = "NAME")]
+    pub interfaces: Vec<String>,
+    /// How frames come and go: auto, rings or pnet.
+    #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
+    pub io: Io,
+    /// Who may connect: the socket's permissions.
+    #[arg(long, default_value = "660", value_name = "OCTAL", value_parser = mode)]
+    pub mode: u32,
+    /// Whose socket it is, such as root:training; without, that of who starts this.
+    #[arg(long, value_name = "USER[:GROUP]|:GROUP")]
+    pub owner: Option<String>,
+    /// So many processes may be connected at a time.
+    #[arg(long, default_value_t = 64, value_name = "NUMBER")]
+    pub clients: usize,
+    /// So many MiB of values each of them may have under way.
+    #[arg(long, default_value_t = 1_024, value_name = "MIB")]
+    pub memory: u64,
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("`{text}` is no mode: 660 is, and 600"))
+}
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// An interface cannot be opened.
+    #[error("cannot open the interface {interface}: {source}")]
+    Interface {
+        /// Which.
+        interface: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket cannot be made.
+    #[error("cannot listen at {}: {source}", .path.display())]
+    Listen {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no such user or group.
+    #[error("`{0}` is no owner: root is one, root:training, and :training")]
+    Owner(String),
+    /// Something else of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<Errno> for DaemonError {
+    fn from(errno: Errno) -> DaemonError {
+        DaemonError::Io(errno.into())
+    }
+}
+
+/// Jobs that have a rank on an interface.
+#[derive(Debug, Clone, Default)]
+pub struct Places(Arc<Mutex<BTreeSet<(String, u16)>>>);
+
+impl Places {
+    /// The place of a job's rank on an interface, if nobody has it.
+    pub fn take(&self, interface: &str, job: u16) -> Option<Place> {
+        let key = (interface.to_owned(), job);
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.insert(key.clone()).then(|| Place {
+            key,
+            places: self.clone(),
+        })
+    }
+}
+
+/// One of them. Dropped, it is free.
+#[derive(Debug)]
+pub struct Place {
+    key: (String, u16),
+    places: Places,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.remove(&self.key);
+    }
+}
+
+/// Serves until SIGTERM or SIGINT; `ready` is called once one may connect. It must be called before there is another thread: the
+/// signals are taken by this one.
+///
+/// With the process its ranks end; those who had connected see their connections end.
+pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGTERM);
+    signals.add(Signal::SIGINT);
+    signals.thread_block()?;
+    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
+    for interface in &args.interfaces {
+        // What is missing is said now, and not to whoever joins first.
+        InterfaceFrames::open(interface, args.io).map_err(|source| DaemonError::Interface {
+            interface: interface.clone(),
+            source,
+        })?;
+    }
+    let owner = args.owner.as_deref().map(owner).transpose()?;
+    let listener = Listener::bind(&args.socket, args.mode, owner)?;
+    let grounds = Arc::new(Grounds {
+        interfaces: args.interfaces.clone(),
+        io: args.io,
+        memory: args.memory.saturating_mul(1 << 20),
+        places: Places::default(),
+    });
+    ready()?;
+    let connected = Arc::new(AtomicUsize::new(0));
+    loop {
+        let mut sources =
+            [listener.socket.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match poll(&mut sources, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+            Ok(_) if sources[1].any() == Some(true) => return Ok(()),
+            Ok(_) => {}
+        }
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let Ok(fd) = accept4(listener.socket.as_raw_fd(), flags) else {
+            // Who was there has gone, or there are too many descriptors for the moment.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            continue;
+        };
+        admit(owned(fd), &grounds, &connected, args.clients);
+    }
+}
+
+/// A descriptor that the kernel has just made.
+#[allow(unsafe_code)]
+fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
+    use std::os::fd::FromRawFd;
+    // SAFETY: accept4(2) made it, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// A thread for one who connects, if there is room.
+fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, limit: usize) {
+    let who = getsockopt(&client, PeerCredentials);
+    let who = who.map_or_else(
+        |_| "a process".to_owned(),
+        |who| format!("process {} of user {}", who.pid(), who.uid()),
+    );
+    let told = move |what: &str| eprintln!("weir-agent: {who} {what}");
+    if connected.fetch_add(1, Ordering::Relaxed) >= limit {
+        connected.fetch_sub(1, Ordering::Relaxed);
+        told("is one too many");
+        let text = format!("{limit} processes are connected, and no more may be (--clients)");
+        let kind = Kind::Refused;
+        let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
+        return;
+    }
+    let (grounds, leaving) = (Arc::clone(grounds), Arc::clone(connected));
+    let thread = std::thread::Builder::new().name("weir session".to_owned());
+    let started = thread.spawn(move || {
+        match session::run(client, &grounds, &told) {
+            Ok(()) => told("has left"),
+            Err(error) => told(&format!("has left: {error}")),
+        }
+        leaving.fetch_sub(1, Ordering::Relaxed);
+    });
+    if started.is_err() {
+        connected.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The numbers of `USER`, `USER:GROUP` or `:GROUP`.
+fn owner(text: &str) -> Result<(Option<User>, Option<Group>), DaemonError> {
+    let wrong = || DaemonError::Owner(text.to_owned());
+    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    if user.is_empty() && group.is_empty() {
+        return Err(wrong());
+    }
+    let user = match user {
+        "" => None,
+        name => Some(User::from_name(name)?.ok_or_else(wrong)?),
+    };
+    let group = match group {
+        "" => None,
+        name => Some(Group::from_name(name)?.ok_or_else(wrong)?),
+    };
+    Ok((user, group))
+}
+
+/// The socket, which goes with this.
+struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+impl Listener {
+    fn bind(
+        path: &Path,
+        mode: u32,
+        owner: Option<(Option<User>, Option<Group>)>,
+    ) -> Result<Listener, DaemonError> {
+        let failed = |errno: Errno| DaemonError::Listen {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
+        let open = || {
+            socket(
+                AddressFamily::Unix,
+                SockType::SeqPacket,
+                SockFlag::SOCK_CLOEXEC,
+                None,
+            )
+        };
+        let address = UnixAddr::new(path).map_err(failed)?;
+        // One that was killed has left its socket behind: nobody listens there.
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        if is_socket && connect(open()?.as_raw_fd(), &address) == Err(Errno::ECONNREFUSED) {
+            fs::remove_file(path)?;
+        }
+        let socket = open()?;
+        // Nobody may connect before it has its owner and its mode. There is no other thread yet.
+        let before = umask(Mode::from_bits_truncate(0o777));
+        let bound = bind(socket.as_raw_fd(), &address);
+        umask(before);
+        bound.map_err(failed)?;
+        let listener = Listener {
+            socket,
+            path: path.to_owned(),
+        };
+        if let Some((user, group)) = owner {
+            let path = CString::new(path.as_os_str().as_encoded_bytes())
+                .map_err(|_| failed(Errno::EINVAL))?;
+            let (user, group) = (user.map(|user| user.uid), group.map(|group| group.gid));
+            chown(path.as_c_str(), user, group).map_err(failed)?;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        listen(&listener.socket, Backlog::new(16)?).map_err(failed)?;
+        Ok(listener)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_owners_are_read() {
+        assert_eq!(mode("660"), Ok(0o660));
+        for wrong in ["", "rw", "668", "7777"] {
+            assert!(mode(wrong).is_err(), "{wrong}");
+        }
+        let (user, group) = owner("root").unwrap();
+        assert_eq!((user.unwrap().uid.as_raw(), group), (0, None));
+        assert!(owner(":root").unwrap().0.is_none());
+        for wrong in ["", ":", "nobody-of-that-name", "root:nobody-of-that-name"] {
+            assert!(
+                matches!(owner(wrong), Err(DaemonError::Owner(_))),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_is_one_ranks() {
+        let places = Places::default();
+        let first = places.take("eth0", 3).unwrap();
+        assert!(places.take("eth0", 3).is_none());
+        assert!(places.take("eth0", 4).is_some() && places.take("eth1", 3).is_some());
+        drop(first);
+        assert!(places.take("eth0", 3).is_some());
+    }
+}

@@ -1,0 +1,269 @@
+//! What is said between a daemon and who has connected: a message is one object of JSON, and one datagram of a socket that
+//! keeps their order and their boundaries (`SOCK_SEQPACKET`).
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::rank::Setup;
+use aggregation::rto::Retransmission;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::Status;
+
+/// Of this protocol. A daemon speaks one version.
+pub const VERSION: u32 = 1;
+/// No message is longer: the addresses of 1,024 ranks fit.
+const LIMIT: usize = 96 << 10;
+
+/// A rank of a job that a switch has been told of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankOf {
+    /// The interface; the daemon's first, if none is named.
+    pub interface: Option<String>,
+    /// The job's number.
+    pub job: u16,
+    /// Which rank.
+    pub rank: u16,
+    /// Of how many.
+    pub ranks: u16,
+    /// Chunks that it may have under way.
+    pub window: u32,
+    /// Values of a frame.
+    pub values_per_packet: u16,
+    /// Its number at its switch, how many that one sums, and the topmost.
+    pub place: (u16, u8, u8),
+}
+
+impl RankOf {
+    /// The same for who has it as types already.
+    pub fn new(interface: Option<String>, job: &JobConfig, setup: &Setup) -> RankOf {
+        let Place {
+            child,
+            siblings,
+            top,
+        } = setup.place;
+        RankOf {
+            interface,
+            job: job.job.0,
+            rank: setup.rank.0,
+            ranks: job.workers,
+            window: job.window,
+            values_per_packet: job.values_per_packet,
+            place: (child.0, siblings, top),
+        }
+    }
+
+    /// As types, if it can be.
+    pub fn setup(&self, first_chunk: u32) -> Result<Setup, String> {
+        let job = Job::new(JobConfig {
+            job: JobId(self.job),
+            workers: self.ranks,
+            window: self.window,
+            values_per_packet: self.values_per_packet,
+            values_per_round: 0,
+            first_chunk: ChunkId(first_chunk),
+        });
+        let job = job.map_err(|error| error.to_string())?;
+        if self.rank >= self.ranks {
+            return Err(format!(
+                "rank {} of {} ranks: ranks count from 0",
+                self.rank, self.ranks
+            ));
+        }
+        let (child, siblings, top) = self.place;
+        let place = Place {
+            child: WorkerId(child),
+            siblings,
+            top,
+        };
+        if !place.is_possible() {
+            return Err(format!(
+                "child {child} of {siblings}, and {top} at the top: no place among switches"
+            ));
+        }
+        Ok(Setup {
+            job,
+            rank: WorkerId(self.rank),
+            place,
+            retransmission: Retransmission::of_ranks(),
+            dead_after_ns: None,
+            fallback: None,
+            lateness: None,
+        })
+    }
+}
+
+/// What is asked of a daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// First of all: which version is spoken.
+    Hello(u32),
+    /// Where an interface is.
+    Where(Option<String>),
+    /// From which chunk on the switch's cells are free.
+    Open(RankOf),
+    /// To be a rank.
+    Join {
+        /// Which.
+        rank: RankOf,
+        /// The job's first chunk.
+        first_chunk: u32,
+        /// Where all ranks are.
+        peers: Vec<String>,
+        /// One that does not answer for so long is gone.
+        gone_after_ns: u64,
+        /// Whether ranks sum themselves while the switch is silent: if so, whether from the beginning.
+        fallback: Option<bool>,
+    },
+    /// To sum what the memory holds that comes with it.
+    Sum {
+        /// The asker's number of it.
+        operation: u64,
+        /// The values' type.
+        dtype: String,
+        /// How many.
+        length: u64,
+        /// Whether they are averaged.
+        average: bool,
+        /// The seed, if they are rounded by chance.
+        stochastic: Option<u64>,
+    },
+    /// What is counted, and waited for.
+    Status,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It was asked wrongly, or cannot be here.
+    Refused,
+    /// A value is not finite: the operation has no sums, and the next will.
+    NonFinite,
+    /// No switch answers for the job.
+    Silent,
+    /// The interface.
+    Io,
+    /// The rank has given up.
+    Failed,
+}
+
+/// What a daemon says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// To the version.
+    Hello(u32),
+    /// MAC/IPv4.
+    Where(String),
+    /// The first chunk.
+    Opened(u32),
+    /// How frames come and go, and why not by rings.
+    Joined {
+        /// `rings` or `pnet`.
+        io: String,
+        /// The reason.
+        refused: Option<String>,
+    },
+    /// An operation's sums are in its memory.
+    Summed {
+        /// Which.
+        operation: u64,
+        /// What they are off by at most.
+        error_bound: f64,
+    },
+    /// An operation has no sums.
+    NotSummed {
+        /// Which.
+        operation: u64,
+        /// Why, for programs.
+        kind: Kind,
+        /// For people.
+        text: String,
+    },
+    /// What is counted.
+    Status(Box<Status>),
+    /// To any other question: no.
+    No {
+        /// Why, for programs.
+        kind: Kind,
+        /// For people.
+        text: String,
+    },
+}
+
+/// Says something, with a descriptor if there is one.
+pub fn send(
+    socket: BorrowedFd<'_>,
+    message: &impl Serialize,
+    with: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    if text.len() > LIMIT {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let fds: Vec<RawFd> = with.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&fds)];
+    let control = if fds.is_empty() { &[][..] } else { &rights };
+    loop {
+        let parts = [IoSlice::new(&text)];
+        match sendmsg::<()>(
+            socket.as_raw_fd(),
+            &parts,
+            control,
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        ) {
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Waits for what the other says; `None` once it has gone. What is no message is an error.
+pub fn receive<T: DeserializeOwned>(
+    socket: BorrowedFd<'_>,
+) -> io::Result<Option<(T, Option<OwnedFd>)>> {
+    let mut buffer = vec![0; LIMIT];
+    let mut control = nix::cmsg_space!([RawFd; 1]);
+    let (length, fds, is_whole) = loop {
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags) {
+            Ok(came) => {
+                let mut fds = Vec::new();
+                for message in came.cmsgs()? {
+                    if let ControlMessageOwned::ScmRights(passed) = message {
+                        // SAFETY: the kernel has just made these descriptors for this message, and nobody else knows them.
+                        fds.extend(
+                            passed
+                                .into_iter()
+                                .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+                        );
+                    }
+                }
+                let cut = MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC;
+                break (came.bytes, fds, !came.flags.intersects(cut));
+            }
+            // Said once of one who has gone without hearing all: what it said itself is there still.
+            Err(Errno::EINTR | Errno::ECONNRESET) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    };
+    if length == 0 {
+        return Ok(None);
+    }
+    if !is_whole {
+        let told = "a message is longer than any";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, told));
+    }
+    let message = serde_json::from_slice(&buffer[..length])?;
+    Ok(Some((message, fds.into_iter().next())))
+}

@@ -1,0 +1,464 @@
+//! `weir-agent serve`, the real binary, in a user and network namespace of the test's own: processes without any capability are
+//! ranks by it.
+//!
+//! A program of its own: frames pass real links here, in real time, and the test runs itself again as the daemon's clients.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::{Reduction, Values};
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::collective::CollectiveError;
+use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, asking, build, open, sum};
+use host_agent::serve::{Client, Kind, RankOf};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use test_support::has_program;
+use test_support::namespace::{in_namespace, ip, veth};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What tells this program to be a client: which rank, by which socket.
+const CLIENT: &str = "WEIR_TEST_CLIENT";
+const JOB: u16 = 3;
+
+fn job() -> Job {
+    let config = JobConfig {
+        job: JobId(JOB),
+        workers: 2,
+        window: 64,
+        values_per_packet: 256,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    Job::new(config).unwrap()
+}
+
+fn rank(number: u16) -> RankOf {
+    RankOf {
+        interface: Some(format!("rank{number}")),
+        job: JOB,
+        rank: number,
+        ranks: 2,
+        window: 64,
+        values_per_packet: 256,
+        place: (number, 2, 2),
+    }
+}
+
+fn endpoint(rank: u16) -> Endpoint {
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, rank as u8]),
+        ip: [10, 0, 0, rank as u8 + 1].into(),
+    }
+}
+
+/// A switch with the reference slots, at the far ends of the ranks' links.
+struct Switch {
+    ends: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Switch {
+    fn start() -> Switch {
+        let mut ports = Vec::new();
+        for number in 0..2 {
+            veth(&format!("port{number}"), &format!("rank{number}"));
+            let Endpoint { mac, ip: address } = endpoint(number);
+            ip(&format!("link set rank{number} address {mac}"));
+            ip(&format!("addr add {address}/24 dev rank{number}"));
+            let (frames, _) = InterfaceFrames::open(&format!("port{number}"), Io::Pnet).unwrap();
+            ports.push(frames);
+        }
+        let ends = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ends);
+        let thread = std::thread::spawn(move || {
+            let (mut slots, mut frame) = (SlotSwitch::new(job()), Vec::new());
+            while !over.load(Ordering::Relaxed) {
+                for port in 0..2 {
+                    let came = ports[usize::from(port)].receive(Duration::from_micros(200));
+                    let Some(came) = came.unwrap() else {
+                        continue;
+                    };
+                    let (to, addressee) = [
+                        (Destination::All, sum(JOB)),
+                        (
+                            Destination::Worker(WorkerId(port)),
+                            asking(JOB, endpoint(port)),
+                        ),
+                        (Destination::Worker(WorkerId(1 - port)), endpoint(1 - port)),
+                    ]
+                    .into_iter()
+                    .find(|(_, addressee)| came[..6] == addressee.mac.0)
+                    .unwrap_or((Destination::Server, endpoint(9)));
+                    let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
+                        continue;
+                    };
+                    let mut out = Vec::new();
+                    slots.handle(0, WorkerId(port), to, &own, &mut out);
+                    for (to, payload) in out {
+                        build(&mut frame, endpoint(port), endpoint(to.0), &payload);
+                        let _ = ports[usize::from(to.0)].send(&frame);
+                    }
+                }
+            }
+        });
+        Switch {
+            ends,
+            thread: Some(thread),
+        }
+    }
+}
+
+/// A process that ends with the test.
+struct Running {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Running { child, lines }
+    }
+
+    /// Its next line that begins so, behind what libtest writes.
+    fn says(&mut self, word: &str) -> String {
+        loop {
+            let line = self.lines.next().expect("a line").unwrap();
+            if let Some((_, rest)) = line.split_once(word) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An empty folder, which goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("weir.sock")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn serve(socket: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-agent"));
+    command.args(["serve", "--socket", socket.to_str().unwrap()]);
+    command.args(["--iface", "rank0", "--iface", "rank1"]);
+    command.args(more);
+    command
+}
+
+/// A daemon that one may connect to.
+fn daemon(socket: &Path, more: &[&str]) -> Running {
+    let mut daemon = Running::start(serve(socket, more));
+    assert_eq!(daemon.says("\"event\":"), "\"ready\"}");
+    daemon
+}
+
+/// This program again, as a rank without any capability.
+fn client(socket: &Path, number: u16) -> Running {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_client", "--nocapture"]);
+    command.env(CLIENT, format!("{number} {}", socket.display()));
+    Running::start(command)
+}
+
+/// What a process without capabilities does. Sums when it is told to, and says what came of it.
+#[test]
+fn a_client() {
+    let Ok(told) = std::env::var(CLIENT) else {
+        return;
+    };
+    let (number, socket) = told.split_once(' ').unwrap();
+    let number: u16 = number.parse().unwrap();
+    let own = format!("rank{number}");
+    let refused = InterfaceFrames::open(&own, Io::Auto)
+        .err()
+        .expect("it may not");
+    assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{refused}");
+    let client = Client::connect(Path::new(socket)).unwrap();
+    assert_eq!(client.whereabouts(Some(&own)).unwrap(), endpoint(number));
+    let peers = [endpoint(0), endpoint(1)];
+    let (io, refused) = client
+        .join(&rank(number), 0, &peers, Duration::from_secs(1), None)
+        .unwrap();
+    assert_eq!((io, refused), (Io::Rings, None));
+    println!("JOINED");
+    for line in std::io::stdin().lines() {
+        let length: usize = line.unwrap().parse().unwrap();
+        let values = |index: usize| (index as f32 - 300.0) * f32::from(number + 1);
+        let values = Values::Floats((0..length).map(values).collect());
+        let pending = client.all_reduce_as(&values, Reduction::default()).unwrap();
+        match pending.wait(PATIENCE) {
+            Err(error) => println!("ERROR {error}"),
+            Ok(sums) => {
+                let Values::Floats(values) = sums.values else {
+                    panic!("other values");
+                };
+                let off =
+                    |(index, sum): (usize, &f32)| f64::from(*sum) - 3.0 * (index as f64 - 300.0);
+                let off = values
+                    .iter()
+                    .enumerate()
+                    .map(off)
+                    .map(f64::abs)
+                    .fold(0.0, f64::max);
+                let own = f64::from(f32::EPSILON) * 3.0 * length as f64;
+                assert!(
+                    values.len() == length && off <= sums.error_bound + own,
+                    "{off}"
+                );
+                println!("SUM {length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_without_capabilities_are_ranks_by_a_daemon() {
+    let test = "processes_without_capabilities_are_ranks_by_a_daemon";
+    if !in_namespace(test) || !has_program(test, "setpriv") {
+        return;
+    }
+    let _switch = Switch::start();
+    let folder = Folder::new("serve");
+    let socket = folder.socket();
+    let mut daemon = daemon(
+        &socket,
+        &["--mode", "600", "--clients", "3", "--memory", "1"],
+    );
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    // The switch answers by the daemon.
+    let other = Client::connect(&socket).unwrap();
+    assert_eq!(other.open(&rank(0)).unwrap(), 0);
+
+    let mut ranks = [client(&socket, 0), client(&socket, 1)];
+    ranks.iter_mut().for_each(|rank| drop(rank.says("JOINED")));
+    for length in ["1", "700", "200000"] {
+        ranks.iter_mut().for_each(|rank| rank.tell(length));
+        ranks
+            .iter_mut()
+            .for_each(|rank| assert_eq!(rank.says("SUM"), length));
+    }
+
+    // What is asked wrongly is refused, with its reason, and touches nobody.
+    let no = |outcome: Result<(), CollectiveError>, expected: &str| match outcome {
+        Err(CollectiveError::Agent { text, .. }) => {
+            assert!(text.contains(expected), "{expected:?} is not in {text:?}");
+        }
+        other => panic!("{expected}: {other:?}"),
+    };
+    let peers = [endpoint(0), endpoint(1)];
+    let join = |rank: &RankOf, peers: &[Endpoint]| {
+        other
+            .join(rank, 0, peers, Duration::from_secs(1), None)
+            .map(drop)
+    };
+    no(join(&rank(0), &peers), "job 3 has a rank on rank0 already");
+    no(join(&rank(0), &peers[..1]), "1 addresses of 2 ranks");
+    let elsewhere = RankOf {
+        interface: Some("lo".to_owned()),
+        ..rank(0)
+    };
+    no(
+        join(&elsewhere, &peers),
+        "lo is not served here; rank0, rank1 is",
+    );
+    let nobody = RankOf { rank: 2, ..rank(0) };
+    no(join(&nobody, &peers), "rank 2 of 2 ranks");
+    let at_once = other.join(&rank(0), 0, &peers, Duration::ZERO, None);
+    no(at_once.map(drop), "a rank is gone after 10 ms to an hour");
+    no(other.status().map(drop), "nobody has joined");
+    let values = Values::Int8s(vec![1; 10]);
+    let pending = other.all_reduce_as(&values, Reduction::default()).unwrap();
+    no(pending.wait(PATIENCE).map(drop), "nobody has joined");
+    // Another job's rank has a place, and no more memory than the daemon gives.
+    let own = RankOf { job: 9, ..rank(0) };
+    join(&own, &peers).unwrap();
+    no(join(&own, &peers), "a process is one rank of one job");
+    let much = Values::Floats(vec![0.0; 300_000]);
+    let pending = other.all_reduce_as(&much, Reduction::default()).unwrap();
+    no(
+        pending.wait(PATIENCE).map(drop),
+        "1200000 bytes beside the 0 under way are more than",
+    );
+    let few = other.all_reduce_as(&values, Reduction::default()).unwrap();
+    let late = few.wait(Duration::from_millis(300)).unwrap_err();
+    assert!(
+        matches!(late, CollectiveError::Late { waits: Some(_), .. }),
+        "{late:?}"
+    );
+    assert_eq!(other.status().unwrap().rank, Some(0));
+    no(
+        Client::connect(&socket).map(drop),
+        "3 processes are connected, and no more may be",
+    );
+    drop((late, other));
+
+    // One dies: the other is told, and the daemon serves on.
+    ranks[1].signal(Signal::SIGKILL);
+    ranks[0].tell("10");
+    let told = ranks[0].says("ERROR");
+    assert!(told.contains("rank 1 is gone"), "{told}");
+    let begun = Instant::now();
+    let again = loop {
+        // The daemon sees it go in its own time.
+        match Client::connect(&socket) {
+            Ok(client) => break client,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    again
+        .join(&rank(1), 0, &peers, Duration::from_secs(1), None)
+        .unwrap();
+
+    // SIGTERM: nothing is left, and those who were connected are told.
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+    assert!(!socket.exists());
+    let ended = again.status().unwrap_err();
+    assert!(
+        matches!(
+            ended,
+            CollectiveError::Agent {
+                kind: Kind::Failed,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+    let no_daemon = Client::connect(&socket).unwrap_err().to_string();
+    assert!(no_daemon.contains("no daemon at"), "{no_daemon}");
+    // Its interfaces are free: nobody holds the port any more.
+    let holders = host_agent::doctor::facts("rank0").holders;
+    // The switch of this test has it.
+    let others = holders
+        .iter()
+        .find(|holder| holder.process != Some(std::process::id()));
+    assert_eq!(others, None);
+}
+
+#[test]
+fn a_daemon_that_cannot_be_says_why() {
+    if !in_namespace("a_daemon_that_cannot_be_says_why") {
+        return;
+    }
+    veth("rank0", "rank1");
+    let folder = Folder::new("no-serve");
+    let socket = folder.socket();
+    let fails = |mut command: Command, expected: &str| {
+        let Output { status, stderr, .. } = command.output().unwrap();
+        let told = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{expected:?} is not in {told:?}");
+    };
+    fails(
+        serve(&socket, &["--iface", "rank7"]),
+        "cannot open the interface rank7: ",
+    );
+    fails(serve(&socket, &["--mode", "rw"]), "`rw` is no mode");
+    fails(
+        serve(&socket, &["--owner", "nobody-of-that-name"]),
+        "`nobody-of-that-name` is no owner",
+    );
+    fails(
+        serve(&folder.0.join("missing/weir.sock"), &[]),
+        "cannot listen at ",
+    );
+    // A socket that its owner has left is taken over; one where somebody listens is not, and neither is a file.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let running = daemon(&socket, &[]);
+    fails(serve(&socket, &[]), "Address already in use");
+    assert!(Client::connect(&socket).is_ok());
+    running.signal(Signal::SIGINT);
+    drop(running);
+    let file = folder.0.join("file");
+    std::fs::write(&file, "kept").unwrap();
+    fails(serve(&file, &[]), "Address already in use");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+}
+
+/// Who says nonsense is put out, and nobody else.
+#[test]
+fn nonsense_ends_a_session_alone() {
+    use nix::sys::socket::{
+        AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, socket,
+    };
+    use std::os::fd::AsRawFd;
+
+    if !in_namespace("nonsense_ends_a_session_alone") {
+        return;
+    }
+    veth("rank0", "rank1");
+    let folder = Folder::new("nonsense");
+    let path = folder.socket();
+    let _running = daemon(&path, &[]);
+    let other = Client::connect(&path).unwrap();
+    for nonsense in [
+        &b"?"[..],
+        b"{\"sum\":{}}",
+        b"{\"join\":{\"rank\":7}}",
+        &[b'['; 90_000],
+        &[b' '; 150_000],
+    ] {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let rude = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).unwrap();
+        connect(rude.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        send(rude.as_raw_fd(), nonsense, MsgFlags::MSG_NOSIGNAL).unwrap();
+        assert_eq!(
+            recv(rude.as_raw_fd(), &mut [0; 64], MsgFlags::empty()),
+            Ok(0)
+        );
+    }
+    let wrong = other.whereabouts(Some("lo")).unwrap_err().to_string();
+    assert!(wrong.contains("lo is not served here"), "{wrong}");
+    ip("addr add 10.0.0.1/24 dev rank0");
+    assert_eq!(other.whereabouts(None).unwrap().ip.to_string(), "10.0.0.1");
+}
