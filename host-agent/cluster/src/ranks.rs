@@ -167,6 +167,8 @@ pub struct Report {
     pub network: NetworkCounters,
     /// When the last rank ended.
     pub ended_ns: u64,
+    /// When the first rank gave up.
+    pub named_ns: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,6 +205,7 @@ struct Run<'a, S> {
     scheduled: u64,
     members: Vec<Member>,
     network: NetworkCounters,
+    named_ns: Option<u64>,
 }
 
 /// Runs ranks to their end. `inputs` gives a rank's values of an operation.
@@ -250,6 +253,7 @@ pub fn run<S: RankSwitch>(
         scheduled: 0,
         members,
         network: NetworkCounters::default(),
+        named_ns: None,
     };
     Ok(run.finish())
 }
@@ -296,6 +300,7 @@ impl<S: RankSwitch> Run<'_, S> {
             sums: self.members.into_iter().map(|member| member.sums).collect(),
             network: self.network,
             ended_ns: self.now_ns,
+            named_ns: self.named_ns,
         }
     }
 
@@ -387,11 +392,15 @@ impl<S: RankSwitch> Run<'_, S> {
             }
         }
         let member = self.member(rank);
+        let mut failed = false;
         let done_before = member.sums.len();
         while let Some(event) = member.machine.poll_event() {
             match event {
                 Event::Done { outcome, .. } => member.sums.push(outcome),
-                Event::Failed(error) => member.end = RankEnd::Failed(error),
+                Event::Failed(error) => {
+                    member.end = RankEnd::Failed(error);
+                    failed = true;
+                }
             }
         }
         if member.sums.len() == operations && member.end == RankEnd::Hung {
@@ -406,6 +415,9 @@ impl<S: RankSwitch> Run<'_, S> {
         }
         if is_next && self.config.steps.is_some() {
             self.plan_submission(rank);
+        }
+        if failed {
+            self.named_ns.get_or_insert(now_ns);
         }
     }
 }
