@@ -13,6 +13,7 @@ use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::{CollectiveError, Config, Member};
 use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, asking, build, open, sum};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 fn job(workers: u16) -> Job {
@@ -71,6 +72,8 @@ fn network_until(
     for rank in 0..workers {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
+        // A switch loses what finds a link full. One that waited would wait for ranks that wait for it.
+        fcntl(&a, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
         ports.push(CableFrames::new(a));
         let config = Config {
             setup: Setup {

@@ -135,7 +135,10 @@ fn passes(file: &str, programs: &[&str]) {
     }
     for trigger in run["triggers"].as_array().into_iter().flatten() {
         assert_eq!(trigger["proved"], true, "{trigger}");
-        assert_eq!(trigger["on"], trigger["observed"], "{trigger}");
+        // The switch counts those that have keys.
+        if !trigger["on"].is_null() {
+            assert_eq!(trigger["on"], trigger["observed"], "{trigger}");
+        }
     }
     for expectation in all("expectations") {
         assert_eq!(expectation["passed"], true, "{expectation}");

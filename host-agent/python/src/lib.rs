@@ -59,7 +59,7 @@ struct Sums {
 
 /// How a rank is attached: by itself, or by a daemon.
 enum Link {
-    Own(collective::Member),
+    Own(Box<collective::Member>),
     Agent(Client),
 }
 
@@ -342,7 +342,7 @@ impl Rank {
                 let io = frames.io();
                 let member = collective::Member::start(config, frames)?;
                 (
-                    Link::Own(member),
+                    Link::Own(Box::new(member)),
                     io,
                     refused.map(|error| error.to_string()),
                 )

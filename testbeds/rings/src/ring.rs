@@ -170,7 +170,7 @@ impl Ring {
                 return Ok(self.not_whole(len));
             }
             &mut self.large[..HEADROOM + len]
-        } else if bytes.len() == HEADROOM + len {
+        } else if bytes.len() == HEADROOM + len && len <= MAX_FRAME {
             bytes
         } else {
             return Ok(self.not_whole(len));
