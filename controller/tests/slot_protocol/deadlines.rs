@@ -205,7 +205,7 @@ fn wild(job: &Job, seed: u64, step: u64) -> (WorkerId, Destination, Vec<u8>) {
 /// How often the switches differ.
 fn wild_differences(p4: P4Switch, seed: u64, steps: u64) -> (P4Switch, Vec<String>) {
     let job = Job::new(until(seed).job).expect("a job");
-    let mut both = Both::new(p4, job, seed % 2 == 0);
+    let mut both = Both::new(p4, job, seed.is_multiple_of(2));
     for step in 0..steps {
         let (from, to, payload) = wild(&job, seed, step);
         both.handle(step, from, to, &payload, &mut Vec::new());
