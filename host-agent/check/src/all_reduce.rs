@@ -1,13 +1,13 @@
 //! An all-reduce: ranks, and the switch between them.
 
+mod bounds;
+mod judge;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{
-    Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Partial, Rank, Received, Setup,
-    Sums, Values,
-};
+use aggregation::job::{Job, JobConfig, JobId, Place, WorkerId, WorkerSet};
+use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, Received, Setup};
 use aggregation::{Destination, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -15,84 +15,7 @@ use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, pe
 use crate::rack::{Rack, Taken};
 use crate::slots::{Rule, Switch};
 
-/// What all ranks are given to sum.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
-    /// So many chunks of integers.
-    Integers(u8),
-    /// So many chunks of numbers of about 2^e, for each rank its own e.
-    Floats(u8, Vec<i8>),
-    /// A chunk of numbers, of which the first rank's are none.
-    NotFinite,
-}
-
-impl Operation {
-    fn chunks(&self) -> usize {
-        match self {
-            Self::Integers(chunks) | Self::Floats(chunks, _) => usize::from(*chunks),
-            Self::NotFinite => 1,
-        }
-    }
-}
-
-/// When chunks are closed: at any time, as far as the rules go.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadline {
-    /// So many have to be there.
-    pub quorum: u8,
-    /// So many sums are kept of each slot.
-    pub keeps: u32,
-}
-
-/// What is explored.
-#[derive(Debug, Clone)]
-pub struct Bounds {
-    /// How many ranks.
-    pub ranks: u8,
-    /// How many racks they stand in, each with a switch below the topmost; 1 where one switch sums all.
-    pub racks: u8,
-    /// How many slots.
-    pub window: u32,
-    /// What they are given, one after the other.
-    pub operations: Vec<Operation>,
-    /// The number of the first chunk.
-    pub first_chunk: ChunkId,
-    /// How often the switch may forget everything.
-    pub restarts: u8,
-    /// Whether ranks may crash.
-    pub crashes: bool,
-    /// Whether ranks that wait ask each other.
-    pub asks: bool,
-    /// Whether a rank whose timer fires may take the switch for silent, so that ranks sum.
-    pub hosts: bool,
-    /// Whether somebody by another port speaks for the first rank.
-    pub stranger: bool,
-    /// Whether chunks may be closed. Operations are of integers then.
-    pub deadline: Option<Deadline>,
-    /// Slots written anew, without this rule; none for those that run.
-    pub without: Option<Rule>,
-}
-
-impl Bounds {
-    /// Ranks that are given integers, through the slots that run.
-    pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
-        Self {
-            ranks,
-            racks: 1,
-            window,
-            operations,
-            // Chunk 0 comes in the middle.
-            first_chunk: ChunkId(0u32.wrapping_sub(2 * window)),
-            restarts: 0,
-            crashes: false,
-            asks: true,
-            hosts: false,
-            stranger: false,
-            deadline: None,
-            without: None,
-        }
-    }
-}
+pub use bounds::{Bounds, BoundsError, Deadline, Operation};
 
 /// A node.
 #[derive(Debug, Clone)]
@@ -131,17 +54,6 @@ pub struct AllReduce {
     racks: Vec<Rack>,
     /// By operation, the first sums that any rank had, bit by bit.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
-}
-
-/// Why bounds are no model.
-#[derive(Debug, thiserror::Error)]
-pub enum BoundsError {
-    /// They are no job.
-    #[error(transparent)]
-    Job(#[from] JobError),
-    /// The job cannot have such a deadline.
-    #[error(transparent)]
-    Lateness(#[from] LatenessError),
 }
 
 const NOW_NS: u64 = 0;
@@ -213,108 +125,6 @@ impl AllReduce {
             .unwrap_or_else(all_cells)
     }
 
-    /// The values of an operation, of one rank or as all should have them summed.
-    fn values(&self, at: usize, of: Option<u8>) -> Values {
-        let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
-        let ranks = self.bounds.ranks;
-        let is_of = |rank: u8| of.is_none_or(|of| of == rank);
-        let operation = self.operation(at);
-        let places = (chunks_before..chunks_before + operation.chunks())
-            .flat_map(|chunk| (0..ranks).map(move |rank| (chunk as u32, rank)));
-        match operation {
-            // Between a thousand and two: no sum of several is one of them.
-            Operation::Integers(_) => Values::Integers(
-                places
-                    .map(|(chunk, rank)| if is_of(rank) { 1000 + chunk as i32 } else { 0 })
-                    .collect(),
-            ),
-            // Between one and two, likewise.
-            Operation::Floats(_, exponents) => Values::Floats(
-                places
-                    .map(|(chunk, rank)| match is_of(rank) {
-                        true => {
-                            let exponent = exponents.get(usize::from(rank)).copied().unwrap_or(0);
-                            (1.0 + chunk as f32 / 256.0) * 2f32.powi(i32::from(exponent))
-                        }
-                        false => 0.0,
-                    })
-                    .collect(),
-            ),
-            Operation::NotFinite => Values::Floats(
-                places
-                    .map(|(_, rank)| match (is_of(rank), rank) {
-                        (true, 0) => f32::NAN,
-                        (true, _) => 1.0,
-                        (false, _) => 0.0,
-                    })
-                    .collect(),
-            ),
-        }
-    }
-
-    /// What is wrong with sums of which some are not of all. That all ranks have the same is seen where all ranks are.
-    fn judge_partial(&self, at: usize, member: &mut Member, sums: &Sums) -> Option<Wrong> {
-        let everyone = self.job.everyone();
-        let contributors = |chunk: usize| {
-            let is_of = |partial: &&Partial| partial.index == chunk;
-            let partial = sums.partial.iter().find(is_of);
-            partial.map_or(everyone, |partial| partial.contributors)
-        };
-        let Values::Integers(mut right) = self.values(at, None) else {
-            let what = "deadlines are explored with integers".to_owned();
-            return Some(Wrong::Unexpected(what));
-        };
-        let ranks = usize::from(self.bounds.ranks);
-        for (place, value) in right.iter_mut().enumerate() {
-            if !contributors(place / ranks).contains(WorkerId((place % ranks) as u16)) {
-                *value = 0;
-            }
-        }
-        let chunks = 0..right.len() / ranks;
-        member.taken.resize(at, Vec::new());
-        member
-            .taken
-            .push(chunks.map(|chunk| contributors(chunk).0).collect());
-        let right = Values::Integers(right);
-        (sums.values != right).then(|| {
-            let what = format!(
-                "rank {} has {:?} where {right:?} is right",
-                member.id, sums.values
-            );
-            Wrong::Sum(what)
-        })
-    }
-
-    /// What is wrong with the sums of an operation.
-    fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
-        let bits: Vec<u32> = match sums {
-            Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
-            Values::Integers(sums) => sums.iter().map(|sum| *sum as u32).collect(),
-            other => {
-                let what = format!("rank {rank} has sums of another type: {other:?}");
-                return Some(Wrong::Unexpected(what));
-            }
-        };
-        let right = self.values(at, None);
-        let is_right = match (&right, sums) {
-            (Values::Floats(right), Values::Floats(sums)) => right
-                .iter()
-                .zip(sums)
-                .all(|(right, sum)| (right - sum).abs() <= right / 2048.0),
-            (right, sums) => right == sums,
-        };
-        if !is_right {
-            let what = format!("rank {rank} has {sums:?} where {right:?} is right");
-            return Some(Wrong::Sum(what));
-        }
-        let mut known = self.sums.borrow_mut();
-        if known.entry(at).or_insert_with(|| bits.clone()) == &bits {
-            return None;
-        }
-        let what = format!("rank {rank} has other bits than another rank: {sums:?}");
-        Some(Wrong::Sum(what))
-    }
-
     /// Sends what a rank has to send. Whom it asks of those who `may` have a sum, and whom later, is left to time: all are asked.
     fn pump(&self, member: &mut Member, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
@@ -384,12 +194,6 @@ impl AllReduce {
     fn others(&self, rank: u8) -> WorkerSet {
         let me = WorkerSet::only(WorkerId(u16::from(rank)));
         self.job.everyone().without(me)
-    }
-
-    /// What is wrong with an operation that has no sums.
-    fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
-        let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
-        (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))
     }
 
     fn is_tree(&self) -> bool {

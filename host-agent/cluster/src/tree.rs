@@ -141,6 +141,11 @@ impl SlotSwitch {
         self
     }
 
+    /// How many restarts are still to come.
+    pub fn restarts_left(&self) -> usize {
+        self.restarts.len()
+    }
+
     fn restart(&mut self, now_ns: u64) {
         while let Some((at_ns, switch)) = self.restarts.first().copied()
             && at_ns <= now_ns

@@ -3,6 +3,8 @@
 //! Values come and go by address: the Python half owns the tensors, and keeps them until it has waited.
 #![allow(unsafe_code)]
 
+mod memory;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,7 @@ use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
 use host_agent::serve::{Client, Kind, RankOf, RemotePending};
+use memory::{Spare, copied, put};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
@@ -93,37 +96,6 @@ impl Awaited {
 
 /// Ethernet, IPv4 and UDP.
 const EMPTY_FRAME: u64 = 42;
-
-/// Bytes that are kept for values to come.
-const SPARE_LIMIT: usize = 256 << 20;
-
-/// Buffers whose sums were taken. A new one of a gradient's size comes from the kernel page by page, which takes longer than to
-/// fill it.
-#[derive(Default)]
-struct Spare(Mutex<Vec<Vec<f32>>>);
-
-impl Spare {
-    /// An empty buffer with room for so many: the smallest that there is, or a new one.
-    fn take(&self, length: usize) -> Vec<f32> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = kept.iter().enumerate();
-        let fits = fits.filter(|(_, buffer)| buffer.capacity() >= length);
-        match fits.min_by_key(|(_, buffer)| buffer.capacity()) {
-            Some((at, _)) => kept.swap_remove(at),
-            None => Vec::with_capacity(length),
-        }
-    }
-
-    /// Keeps a buffer, if there is room for it.
-    fn give(&self, mut buffer: Vec<f32>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let held: usize = kept.iter().map(Vec::capacity).sum();
-        if size_of::<f32>() * (held + buffer.capacity()) <= SPARE_LIMIT {
-            buffer.clear();
-            kept.push(buffer);
-        }
-    }
-}
 
 /// A rank of a job that a switch has been told of, before it joins.
 #[pyclass(frozen)]
@@ -524,43 +496,6 @@ impl Sums {
         let counts = partial.map(|partial| partial.contributors.len() as u16);
         counts.min().unwrap_or(self.ranks)
     }
-}
-
-fn is_aligned<T>(address: usize) -> PyResult<()> {
-    if address == 0 || !address.is_multiple_of(align_of::<T>()) {
-        return Err(PyValueError::new_err(format!(
-            "values stand at a multiple of {} bytes",
-            align_of::<T>()
-        )));
-    }
-    Ok(())
-}
-
-/// A copy of values.
-///
-/// # Safety
-/// `length` values of this type stand at `address`, if that is aligned, and nobody writes to them meanwhile.
-unsafe fn copied<T: Copy>(address: usize, length: usize, mut into: Vec<T>) -> PyResult<Vec<T>> {
-    is_aligned::<T>(address)?;
-    // SAFETY: said above.
-    into.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const T, length) });
-    Ok(into)
-}
-
-/// Writes values.
-///
-/// # Safety
-/// There is room for `length` values of this type at `address`, if that is aligned, and nobody else touches it meanwhile.
-unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyResult<()> {
-    is_aligned::<T>(address)?;
-    if values.len() != length {
-        return Err(PyValueError::new_err(
-            "the sums are as many as the values were",
-        ));
-    }
-    // SAFETY: said above; `values` is memory of our own.
-    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, length) };
-    Ok(())
 }
 
 /// What a status says that a rank has counted.

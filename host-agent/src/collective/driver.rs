@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use aggregation::Destination;
 use aggregation::job::WorkerId;
 use aggregation::rank::{Event, Rank, Setup, Sums};
+use aggregation::{Destination, UnderWay};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -212,7 +212,9 @@ impl<F: Frames + AsFd> Driver<F> {
         if !may_stand {
             return;
         }
-        let stands = self.rank.waits_for();
+        let told = |found: &UnderWay| !found.misses.is_empty();
+        let stands = self.rank.under_way().filter(told);
+        let stands = stands.map(|found| (found.chunk, found.misses));
         let known = state.stands.map(|stands| (stands.chunk, stands.misses));
         if stands != known {
             state.stands = stands.map(|(chunk, misses)| Standing {

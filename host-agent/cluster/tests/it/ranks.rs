@@ -297,6 +297,7 @@ fn loss_costs_little_time() {
             |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); 256 * CHUNKS]);
         let report = run(&config, &mut SlotSwitch::new(job), 1, &long).unwrap();
         assert!(report.ends.iter().all(|end| *end == RankEnd::Done));
+        println!("{loss}: {:.3} s", report.ended_ns as f64 / 1e9);
         (report.ended_ns as f64, report.counters)
     };
     let (free_ns, counters) = took(0.0);
@@ -576,10 +577,12 @@ fn everything_at_once() {
             .into_iter()
             .collect();
         let mut switch = SlotSwitch::new(job);
-        for turn in 1..40 {
+        for turn in 1..=1000 {
             switch = switch.restarting(turn * 97 * MS, 0);
         }
-        run(&config, &mut switch, OPERATIONS, &inputs).unwrap()
+        let report = run(&config, &mut switch, OPERATIONS, &inputs).unwrap();
+        assert!(switch.restarts_left() < 980, "{}", switch.restarts_left());
+        report
     };
     let all = run_until(None);
     assert!(
@@ -618,6 +621,11 @@ fn everything_at_once() {
         })
     )));
     let named_ns = dead.named_ns.expect("named");
+    println!(
+        "{} ms, death named after {} ms",
+        all.ended_ns / MS,
+        (named_ns - death_ns) / MS
+    );
     assert!(
         named_ns - death_ns <= 1000 * MS,
         "{} ms",

@@ -209,18 +209,12 @@ impl Rank {
     }
 
     /// Another rank asked for a chunk that it has given to its host: so does this one.
-    pub(super) fn is_asked(
-        &mut self,
-        now_ns: u64,
-        slot: usize,
-        sequence: Option<u64>,
-        given: bool,
-    ) {
+    pub(super) fn is_asked(&mut self, now_ns: u64, slot: usize, sequence: u64, given: bool) {
         let Some(hosts) = &mut self.hosts else {
             return;
         };
         hosts.wanted_ns = Some(now_ns);
-        if given && sequence == Some(self.lanes[slot].sequence) {
+        if given && sequence == self.lanes[slot].sequence {
             self.give_to_host(slot);
         }
     }
@@ -238,10 +232,16 @@ impl Rank {
         {
             return Received::Malformed;
         }
+        // Nobody is ahead of this rank by more than a window: a wild number would take a cell from those that are wanted.
+        let own = self.lanes[slot].sequence;
+        let window = u64::from(self.job.window());
+        let sequence = self.job.sequence_near(own, chunk);
+        if sequence.is_none_or(|sequence| sequence > own + window) {
+            return Received::Malformed;
+        }
         hosts.wanted_ns = Some(now_ns);
         // Nobody sums alone.
-        let sequence = self.job.sequence_near(self.lanes[slot].sequence, chunk);
-        if sequence == Some(self.lanes[slot].sequence) {
+        if sequence == Some(own) {
             self.give_to_host(slot);
         }
         self.sum_here(now_ns, packet.as_bytes());

@@ -17,7 +17,8 @@
 //! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
 //! does not answer is gone.
 //!
-//! What it does while it waits stands in `waiting.rs`.
+//! What it sends stands in `sending.rs`, when it asks in `timers.rs`, what it does while it waits in `waiting.rs`; how ranks do
+//! without a switch in `hosts.rs`, and without those who are late in `late.rs`.
 //!
 //! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
 //! are sent again: the answer names the child of that switch which asked.
@@ -31,15 +32,16 @@ mod opening;
 mod operation;
 mod outcome;
 mod peers;
+mod sending;
 mod standing;
 mod state;
+mod timers;
 mod waiting;
 
 use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::Destination;
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
@@ -62,20 +64,6 @@ pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitErr
 const SPARE_BITS: u8 = 4;
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
-
-/// So few chunks under way have few behind them that could overtake them, and as many that ask often are no load: they wait for no
-/// more than two timeouts.
-const FEW_IN_FLIGHT: usize = 8;
-/// So often the number of chunks is doubled that have to overtake one before it is asked for again.
-const MOST_DOUBLINGS: u32 = 6;
-/// Transmissions that are remembered: one under way for each lane, and as many that are over.
-const SENT_PER_LANE: usize = 2;
-
-/// Whether a transmission is its lane's last, and not answered.
-fn is_under_way(lanes: &[Lane], (order, slot): (u64, u16)) -> bool {
-    let lane = &lanes[usize::from(slot)];
-    lane.state == LaneState::InFlight && lane.last_order == order
-}
 
 /// What a rank is told before it begins.
 #[derive(Debug, Clone, Copy)]
@@ -187,7 +175,7 @@ impl Rank {
             in_flight: 0,
             queue: VecDeque::with_capacity(job.window() as usize),
             next_order: 0,
-            sent: VecDeque::with_capacity(SENT_PER_LANE * job.window() as usize),
+            sent: VecDeque::with_capacity(timers::SENT_PER_LANE * job.window() as usize),
             earliest_ns: u64::MAX,
             events: VecDeque::new(),
             failed: false,
@@ -310,128 +298,6 @@ impl Rank {
         }
     }
 
-    /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
-    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        if let Some(slot) = self.retried() {
-            let transmissions = self.lanes[slot].transmissions;
-            self.write(slot, Send::Probe, transmissions, false, buffer);
-            self.counters.sent.count(buffer.len(), true);
-            self.counters.probes += 1;
-            return Some(Destination::Worker(self.rank));
-        }
-        while let Some(slot) = self.queue.pop_front() {
-            let slot = usize::from(slot);
-            let lane = &mut self.lanes[slot];
-            let Some(what) = lane.sends.take() else {
-                continue;
-            };
-            if lane.state == LaneState::Idle {
-                continue; // answered meanwhile
-            }
-            let (previous, timeouts) = (lane.transmissions, lane.timeouts);
-            self.in_flight += usize::from(lane.state != LaneState::InFlight);
-            let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
-            let lane = &mut self.lanes[slot];
-            lane.state = LaneState::InFlight;
-            lane.sent_at_ns = now_ns;
-            lane.deadline_ns = deadline_ns;
-            lane.last_order = self.next_order;
-            if previous == 0 {
-                lane.first_order = self.next_order;
-                lane.first_sent_ns = now_ns;
-            }
-            lane.overtaken = 0;
-            lane.transmissions += 1;
-            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-            self.remember_sent(slot);
-            self.next_order += 1;
-            self.plan_closing(now_ns, slot, previous == 0);
-            let by_host = self.lanes[slot].by_host;
-            self.write(slot, what, previous, by_host, buffer);
-            let host = self.host_of(slot);
-            if by_host && host == self.rank {
-                self.sum_here(now_ns, buffer);
-                continue;
-            }
-            self.counters.sent.count(buffer.len(), previous > 0);
-            self.counters.probes += u64::from(what == Send::Probe);
-            self.counters.closes += u64::from(what == Send::Close);
-            return Some(match what {
-                _ if by_host => Destination::Worker(host),
-                Send::Values | Send::Close => Destination::All,
-                Send::Probe | Send::Fetch => Destination::Worker(self.rank),
-            });
-        }
-        let to = loop {
-            let (to, word) = self.peers.as_mut()?.next_word()?;
-            if self.write_word(word, buffer) {
-                break to;
-            }
-        };
-        self.counters.sent.count(buffer.len(), false);
-        self.counters.words += 1;
-        Some(Destination::Worker(to))
-    }
-
-    /// A lane has sent. One that waits for long may hold back at the front what others sent since: then that is sorted out, so
-    /// that no more is kept than the window allows.
-    fn remember_sent(&mut self, slot: usize) {
-        if self.sent.len() == SENT_PER_LANE * self.lanes.len() {
-            let lanes = &self.lanes;
-            self.sent.retain(|sent| is_under_way(lanes, *sent));
-        }
-        self.sent.push_back((self.next_order, slot as u16));
-    }
-
-    fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {
-        let lane = &self.lanes[slot];
-        let (operation, chunk) = match self.chunk_of(lane.item) {
-            Some((operation, chunk)) => (Some(operation), chunk),
-            None => (None, Chunk::ScaleOnly),
-        };
-        let is_probe = what == Send::Probe;
-        let scale_only = chunk == Chunk::ScaleOnly;
-        let (kind, child) = match by_host {
-            true => (Kind::Give, self.rank),
-            false => (Kind::Update, self.place.child),
-        };
-        let mut repr = self.job.header(kind, lane.sequence, scale_only);
-        let wants = match (operation, chunk) {
-            (Some(operation), Chunk::Values(index)) => operation.exponent(index),
-            _ => Some(Exponent::ZERO),
-        };
-        repr.flags = repr
-            .flags
-            .with(Flags::NON_FINITE, wants.is_none() && !is_probe)
-            .with(Flags::AGAIN, previous > 0)
-            .with(Flags::PROBE, is_probe)
-            .with(Flags::TIMED, lane.is_timed)
-            .with(Flags::CLOSE, what == Send::Close);
-        repr.worker = child.0;
-        repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
-        if is_probe {
-            repr.count = 0;
-        } else {
-            repr.scale = lane.scale.bits();
-            repr.contributors = WorkerSet::only(child).0;
-            repr.next_scale = self.wanted(lane).bits();
-        }
-        buffer.clear();
-        buffer.resize(repr.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        repr.emit(&mut packet);
-        let (Some(operation), Chunk::Values(index), false) = (operation, chunk, is_probe) else {
-            return;
-        };
-        // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
-        let draws = operation.draws(self.rank.0, lane.item);
-        if wants.is_some_and(|wants| wants <= lane.scale) {
-            operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
-        } else if self.late.is_some() && late::clips(lane, operation, index) {
-            operation.encode_clipped(&self.job, index, lane.scale, draws, packet.payload_mut());
-        }
-    }
-
     /// Takes a frame in, from the aggregation header on.
     pub fn handle_packet(&mut self, now_ns: u64, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
@@ -528,9 +394,7 @@ impl Rank {
         let first_order = lane.first_order;
         self.counters.by_hosts += u64::from(by_host);
         self.in_flight -= 1;
-        if self.in_flight == FEW_IN_FLIGHT {
-            self.hurry_last();
-        }
+        self.hurry_last();
         self.take_answer(slot, &repr, packet);
         self.count_overtaken(first_order);
         if self.shares(contributors) < self.job.workers() {
@@ -638,115 +502,6 @@ impl Rank {
                 }
                 self.events.push_back(Event::Done { operation, outcome });
             }
-        }
-    }
-
-    /// A chunk sent first at `order` is answered: every chunk whose last transmission is older was overtaken. Retransmitted
-    /// chunks say nothing, by Karn's argument, unless even their first came later.
-    fn count_overtaken(&mut self, order: u64) {
-        let threshold = self.config.fast_threshold;
-        if threshold == 0 {
-            return;
-        }
-        while let Some(sent) = self.sent.front().copied() {
-            if is_under_way(&self.lanes, sent) {
-                break;
-            }
-            self.sent.pop_front();
-        }
-        if self.sent.front().is_none_or(|(oldest, _)| *oldest >= order) {
-            return;
-        }
-        for slot in 0..self.lanes.len() {
-            let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || lane.sends.is_some() || lane.last_order >= order
-            {
-                continue;
-            }
-            lane.overtaken += 1;
-            // What was asked may be lost as well, and what was answered: a timeout is many windows long. Whoever waits
-            // for others asks ever less often.
-            if lane.overtaken >= threshold.saturating_mul(1 << lane.asked_early.min(MOST_DOUBLINGS))
-            {
-                lane.asked_early += 1;
-                self.counters.early_probes += 1;
-                self.enqueue(slot, Send::Probe);
-            }
-        }
-    }
-
-    /// How long a chunk waits that has timed out so often.
-    fn timeout_ns(&self, timeouts: u32) -> u64 {
-        match self.in_flight <= FEW_IN_FLIGHT {
-            true => self.rtt.timeout_ns(timeouts.min(1)),
-            false => self.rtt.timeout_ns(timeouts),
-        }
-    }
-
-    /// Few are left: those that have waited for others for long ask soon.
-    fn hurry_last(&mut self) {
-        let longest_ns = self.timeout_ns(1);
-        for lane in &mut self.lanes {
-            if lane.state == LaneState::InFlight {
-                let latest_ns = lane.sent_at_ns.saturating_add(longest_ns);
-                lane.deadline_ns = lane.deadline_ns.min(latest_ns);
-                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-            }
-        }
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
-        let hosts_ns = self.hosts.as_ref().and_then(Hosts::due_ns);
-        let others_ns = peers_ns.into_iter().chain(hosts_ns).min();
-        let due_ns = self.earliest_ns.min(others_ns.unwrap_or(u64::MAX));
-        (!self.failed && due_ns != u64::MAX).then_some(due_ns)
-    }
-
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.failed {
-            return;
-        }
-        self.check_peers(now_ns);
-        self.retry_switch(now_ns);
-        if now_ns < self.earliest_ns || self.failed {
-            return;
-        }
-        self.earliest_ns = u64::MAX;
-        self.check_closing(now_ns);
-        let mut silent: Option<u64> = None;
-        for slot in 0..self.lanes.len() {
-            let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || lane.sends.is_some() {
-                continue;
-            }
-            if lane.deadline_ns > now_ns {
-                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-                continue;
-            }
-            lane.timeouts += 1;
-            lane.silences += 1;
-            self.counters.timeouts += 1;
-            self.rtt.timed_out(now_ns, lane.sent_at_ns);
-            let (by_host, silences, sequence) = (lane.by_host, lane.silences, lane.sequence);
-            if self.falls_back(now_ns, slot) {
-                continue;
-            }
-            if by_host {
-                self.doubt_host(now_ns, slot, silences);
-            }
-            if !by_host && silences > self.config.max_timeouts {
-                silent = Some(silent.map_or(sequence, |other: u64| other.min(sequence)));
-            } else {
-                self.enqueue(slot, Send::Probe);
-            }
-        }
-        if let Some(sequence) = silent {
-            let chunk = self.job.chunk(sequence);
-            let timeouts = self.config.max_timeouts;
-            self.fail(RankError::Silent { chunk, timeouts });
         }
     }
 

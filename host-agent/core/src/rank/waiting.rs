@@ -2,7 +2,7 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{Lane, LaneState, Send};
+use super::lane::{Lane, Send};
 use super::peers::Word;
 use super::{Rank, RankError, Received};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
@@ -109,6 +109,7 @@ impl Rank {
         let slot = self.lane_of(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
+        let kept = asked.map(|asked| self.kept_at(asked));
         let Some(peers) = &mut self.peers else {
             return Received::NotOurs;
         };
@@ -117,14 +118,13 @@ impl Rank {
             return Received::Word;
         }
         peers.say(from, Word::Here(chunk));
-        let Some(asked) = asked else {
+        let (Some(asked), Some(at)) = (asked, kept) else {
             return Received::Word;
         };
-        let at = (asked % self.kept.len().max(1) as u64) as usize;
         if self.kept.get(at).and_then(|kept| kept.sequence) == Some(asked) {
             peers.say(from, Word::Sum(at));
         }
-        self.is_asked(now_ns, slot, Some(asked), repr.flags.contains(Flags::AGAIN));
+        self.is_asked(now_ns, slot, asked, repr.flags.contains(Flags::AGAIN));
         Received::Word
     }
 
@@ -156,19 +156,7 @@ impl Rank {
         }
     }
 
-    /// Whom the oldest chunk under way waits for, as far as the switch has told.
-    pub fn waits_for(&self) -> Option<(ChunkId, WorkerSet)> {
-        let waiting = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.state == LaneState::InFlight);
-        let told = waiting.filter(|lane| !lane.misses.is_empty());
-        let oldest = told.min_by_key(|lane| lane.first_order)?;
-        Some((self.job.chunk(oldest.sequence), oldest.misses))
-    }
-
-    /// Writes what this rank says to another.
-    /// `false` if there is nothing any more to say it with.
+    /// Writes what this rank says to another; `false` if there is nothing any more to say it with.
     pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),

@@ -1,0 +1,122 @@
+//! What ranks are given to sum, and whether what they have is its sum.
+
+use aggregation::job::WorkerId;
+use aggregation::rank::{NonFinite, Partial, Sums, Values};
+
+use super::{AllReduce, Member, Operation};
+use crate::model::Wrong;
+
+impl AllReduce {
+    /// The values of an operation, of one rank or as all should have them summed.
+    pub(super) fn values(&self, at: usize, of: Option<u8>) -> Values {
+        let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
+        let ranks = self.bounds.ranks;
+        let is_of = |rank: u8| of.is_none_or(|of| of == rank);
+        let operation = self.operation(at);
+        let places = (chunks_before..chunks_before + operation.chunks())
+            .flat_map(|chunk| (0..ranks).map(move |rank| (chunk as u32, rank)));
+        match operation {
+            // Between a thousand and two: no sum of several is one of them.
+            Operation::Integers(_) => Values::Integers(
+                places
+                    .map(|(chunk, rank)| if is_of(rank) { 1000 + chunk as i32 } else { 0 })
+                    .collect(),
+            ),
+            // Between one and two, likewise.
+            Operation::Floats(_, exponents) => Values::Floats(
+                places
+                    .map(|(chunk, rank)| match is_of(rank) {
+                        true => {
+                            let exponent = exponents.get(usize::from(rank)).copied().unwrap_or(0);
+                            (1.0 + chunk as f32 / 256.0) * 2f32.powi(i32::from(exponent))
+                        }
+                        false => 0.0,
+                    })
+                    .collect(),
+            ),
+            Operation::NotFinite => Values::Floats(
+                places
+                    .map(|(_, rank)| match (is_of(rank), rank) {
+                        (true, 0) => f32::NAN,
+                        (true, _) => 1.0,
+                        (false, _) => 0.0,
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What is wrong with sums of which some are not of all. That all ranks have the same is seen where all ranks are.
+    pub(super) fn judge_partial(
+        &self,
+        at: usize,
+        member: &mut Member,
+        sums: &Sums,
+    ) -> Option<Wrong> {
+        let everyone = self.job.everyone();
+        let contributors = |chunk: usize| {
+            let is_of = |partial: &&Partial| partial.index == chunk;
+            let partial = sums.partial.iter().find(is_of);
+            partial.map_or(everyone, |partial| partial.contributors)
+        };
+        let Values::Integers(mut right) = self.values(at, None) else {
+            let what = "deadlines are explored with integers".to_owned();
+            return Some(Wrong::Unexpected(what));
+        };
+        let ranks = usize::from(self.bounds.ranks);
+        for (place, value) in right.iter_mut().enumerate() {
+            if !contributors(place / ranks).contains(WorkerId((place % ranks) as u16)) {
+                *value = 0;
+            }
+        }
+        let chunks = 0..right.len() / ranks;
+        member.taken.resize(at, Vec::new());
+        member
+            .taken
+            .push(chunks.map(|chunk| contributors(chunk).0).collect());
+        let right = Values::Integers(right);
+        (sums.values != right).then(|| {
+            let what = format!(
+                "rank {} has {:?} where {right:?} is right",
+                member.id, sums.values
+            );
+            Wrong::Sum(what)
+        })
+    }
+
+    /// What is wrong with the sums of an operation.
+    pub(super) fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
+        let bits: Vec<u32> = match sums {
+            Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
+            Values::Integers(sums) => sums.iter().map(|sum| *sum as u32).collect(),
+            other => {
+                let what = format!("rank {rank} has sums of another type: {other:?}");
+                return Some(Wrong::Unexpected(what));
+            }
+        };
+        let right = self.values(at, None);
+        let is_right = match (&right, sums) {
+            (Values::Floats(right), Values::Floats(sums)) => right
+                .iter()
+                .zip(sums)
+                .all(|(right, sum)| (right - sum).abs() <= right / 2048.0),
+            (right, sums) => right == sums,
+        };
+        if !is_right {
+            let what = format!("rank {rank} has {sums:?} where {right:?} is right");
+            return Some(Wrong::Sum(what));
+        }
+        let mut known = self.sums.borrow_mut();
+        if known.entry(at).or_insert_with(|| bits.clone()) == &bits {
+            return None;
+        }
+        let what = format!("rank {rank} has other bits than another rank: {sums:?}");
+        Some(Wrong::Sum(what))
+    }
+
+    /// What is wrong with an operation that has no sums.
+    pub(super) fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
+        let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
+        (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))
+    }
+}
