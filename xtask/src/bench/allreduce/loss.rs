@@ -1,4 +1,5 @@
-//! `allreduce/loss`: the same links, with updates and sums that the switch loses; against no loss.
+//! `allreduce/loss`: the same links, with updates and sums that the switch loses; against no loss. `slow_loss`: links of 50
+//! Mbit/s.
 
 use anyhow::{Result, ensure};
 
@@ -7,28 +8,59 @@ use super::{Bench, Setting, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/loss_1", "allreduce/loss_5"];
 
+pub const SLOW_NAMES: &[&str] = &["allreduce/slow_loss_1", "allreduce/slow_loss_5"];
+
 const LOSS_FREE: Setting = Setting {
     name: "loss_free",
     backends: &["weir"],
     ..shaped::SETTING
 };
 
-pub const SETTINGS: [Setting; 3] = [
+const SLOW_LOSS_FREE: Setting = Setting {
+    name: "slow_loss_free",
+    rate_bps: Some(50_000_000),
+    rounds: 2,
+    ..LOSS_FREE
+};
+
+const fn losing(name: &'static str, free: Setting, share: f64) -> Setting {
+    Setting {
+        name,
+        loss: Some(share),
+        ..free
+    }
+}
+
+/// Without loss, with 1 %, with 5 %.
+const FAST: [Setting; 3] = [
     LOSS_FREE,
-    Setting {
-        name: "loss_1",
-        loss: Some(0.01),
-        ..LOSS_FREE
-    },
-    Setting {
-        name: "loss_5",
-        loss: Some(0.05),
-        ..LOSS_FREE
-    },
+    losing("loss_1", LOSS_FREE, 0.01),
+    losing("loss_5", LOSS_FREE, 0.05),
 ];
 
+const SLOW: [Setting; 3] = [
+    SLOW_LOSS_FREE,
+    losing("slow_loss_1", SLOW_LOSS_FREE, 0.01),
+    losing("slow_loss_5", SLOW_LOSS_FREE, 0.05),
+];
+
+pub const SETTINGS: [&[Setting]; 2] = [&FAST, &SLOW];
+
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let [free, one, five] = SETTINGS.each_ref().map(|setting| bench.measure(setting));
+    beside_no_loss(bench, NAMES, &FAST)
+}
+
+/// Over links that are slow enough for few processors: there the protocol is what limits.
+pub fn run_slow(bench: &Bench) -> Result<Vec<Row>> {
+    beside_no_loss(bench, SLOW_NAMES, &SLOW)
+}
+
+fn beside_no_loss(
+    bench: &Bench,
+    names: &'static [&'static str],
+    settings: &[Setting; 3],
+) -> Result<Vec<Row>> {
+    let [free, one, five] = settings.each_ref().map(|setting| bench.measure(setting));
     let free = free?;
     let without = free.best("weir")?;
     let row = |name, measured: Result<super::Measured>, goal| {
@@ -60,5 +92,5 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             ),
         })
     };
-    Ok(vec![row(NAMES[0], one, 1.08)?, row(NAMES[1], five, 1.2)?])
+    Ok(vec![row(names[0], one, 1.08)?, row(names[1], five, 1.2)?])
 }

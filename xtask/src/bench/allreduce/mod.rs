@@ -70,7 +70,7 @@ impl Setting {
 /// All settings, so that a process in a namespace finds its own.
 fn settings() -> Vec<Setting> {
     let mut all = vec![shaped::SETTING];
-    all.extend(loss::SETTINGS);
+    all.extend(loss::SETTINGS.into_iter().flatten());
     all.extend(bulk::SETTINGS);
     all.push(latency::SETTING);
     all
@@ -82,6 +82,7 @@ type Measure = (&'static [&'static str], fn(&Bench) -> Result<Vec<Row>>);
 const ROWS: &[Measure] = &[
     (shaped::NAMES, shaped::run),
     (loss::NAMES, loss::run),
+    (loss::SLOW_NAMES, loss::run_slow),
     (bulk::NAMES, bulk::run),
     (bulk::JUMBO_NAMES, bulk::run_jumbo),
     (latency::NAMES, latency::run),
