@@ -158,3 +158,35 @@ fn a_daemon_sends_for_those_who_may_not() {
         settings,
     );
 }
+
+/// Reduces, broadcasts and all other collectives: by the switch, where what is not finite fails or goes by Gloo; by a daemon; with
+/// a deadline, until which nobody's values may be missing; and without a job.
+#[test]
+fn collectives_of_all_kinds() {
+    let file = "collectives.py";
+    all_are_right("torch collectives", file, "");
+    let settings = ", WEIR_NON_FINITE: gloo";
+    all_are_right("torch collectives and Gloo", file, settings);
+    all_are_right_by(By::Daemon, "torch collectives by a daemon", file, "");
+    let until = JOB.replace("]}}", "], deadline: 5s, quorum: 2}}");
+    all_are_right_in(&until, By::Itself, "torch collectives late", file, "");
+    all_are_right_in("", By::Itself, "torch collectives by Gloo", file, "");
+}
+
+/// Modes, servers, workers that differ, and what is counted; by the switch and without one.
+#[test]
+fn a_parameter_server() {
+    all_are_right("torch parameter server", "ps.py", "");
+    let gloo = ", BACKEND: gloo";
+    all_are_right_in("", By::Itself, "a parameter server by Gloo", "ps.py", gloo);
+}
+
+/// Which one it was is told, or the others go on.
+#[test]
+fn a_worker_that_dies_is_named_or_done_without() {
+    let file = "ps_gone.py";
+    all_are_right("a worker dies", file, ", PS_MODE: stale");
+    let on = ", PS_MODE: stale, PS_ON_LOST: continue";
+    all_are_right("a worker is done without", file, on);
+    all_are_right("a worker dies in step", file, ", PS_MODE: sync");
+}

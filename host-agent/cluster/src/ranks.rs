@@ -7,7 +7,7 @@ use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
 use aggregation::rank::{
     Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError,
-    Reduction, Setup, Sums, Values,
+    Reduction, Setup, Share, Sums, Values,
 };
 use aggregation::rto::Retransmission;
 use rand_chacha::ChaCha8Rng;
@@ -49,6 +49,8 @@ pub struct Config {
     pub deaths: Vec<(WorkerId, u64)>,
     /// What ranks do with all their operations.
     pub reduction: Reduction,
+    /// What a rank does in an operation; `reduction` does not say it.
+    pub share: fn(usize, WorkerId) -> Share,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -81,6 +83,7 @@ impl Config {
             fallback: None,
             deaths: Vec::new(),
             reduction: Reduction::default(),
+            share: |_, _| Share::default(),
             deadline_ns: 60_000 * MS,
         }
     }
@@ -336,10 +339,14 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
-                let reduction = self.config.reduction;
+                let config = self.config;
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
+                let reduction = Reduction {
+                    share: (config.share)(given, rank),
+                    ..config.reduction
+                };
                 // One that has failed takes nothing.
                 let _ = member.machine.submit_as(inputs(given, rank), reduction);
                 if given + 1 < self.operations && self.config.steps.is_none() {

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{
-    Carry, Fallback, Lateness, RankCounters, Reduction, Rounding, Setup, Sums as RankSums, Values,
-    bf16, f16,
+    Carry, Fallback, Lateness, RankCounters, Reduction, Rounding, Setup, Share, Sums as RankSums,
+    Values, bf16, f16,
 };
 use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
 use host_agent::serve::{Client, Kind, RankOf, RemotePending};
-use memory::{Spare, copied, put};
+use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
@@ -52,10 +52,20 @@ struct Member {
     exporter: Option<Exporter>,
 }
 
+/// What is written to Python's memory when an operation is done.
+#[derive(Clone, Copy)]
+enum Writes {
+    Sums,
+    /// The words of a broadcast, which are bytes of whatever type.
+    Bytes,
+    Nothing,
+}
+
 /// Sums that are to come.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Awaited>>,
+    writes: Writes,
     spare: Arc<Spare>,
     ranks: u16,
 }
@@ -348,8 +358,9 @@ impl Rank {
 #[pymethods]
 impl Member {
     /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
-    /// returns. What of them is late joins the next sum of the same `key`, if that is wanted.
-    #[pyo3(signature = (address, length, dtype, average, key = None))]
+    /// returns. What of them is late joins the next sum of the same `key`, if that is wanted. A rank that does not take the sums
+    /// only gives its values.
+    #[pyo3(signature = (address, length, dtype, average, key = None, takes = true))]
     fn all_reduce(
         &self,
         address: usize,
@@ -357,6 +368,7 @@ impl Member {
         dtype: &str,
         average: bool,
         key: Option<u64>,
+        takes: bool,
     ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
         // lock is held. Any bits are a value of each of these types.
@@ -375,17 +387,39 @@ impl Member {
                 }
             }
         };
+        let (share, writes) = match takes {
+            true => (Share::GivesAndTakes, Writes::Sums),
+            false => (Share::Gives, Writes::Nothing),
+        };
         let reduction = Reduction {
             average,
             rounding: self.rounding,
             key,
+            share,
         };
-        let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
-        Ok(Sums {
-            pending: Mutex::new(Some(pending)),
-            spare: Arc::clone(&self.spare),
-            ranks: self.ranks,
-        })
+        self.begin(values, reduction, writes)
+    }
+
+    /// Gives all other ranks these bytes, which are copied before this returns. They are the only ones in a sum of zeros, and so
+    /// come as they are.
+    fn broadcast(&self, address: usize, bytes: usize) -> PyResult<Sums> {
+        // SAFETY: the caller says that so many bytes stand there, and holds on to them meanwhile: Python's lock is held.
+        let values = Values::Integers(unsafe { words(address, bytes)? });
+        let reduction = Reduction {
+            share: Share::Gives,
+            ..Reduction::default()
+        };
+        self.begin(values, reduction, Writes::Nothing)
+    }
+
+    /// Takes so many bytes of the rank that gives them.
+    fn receive(&self, bytes: usize) -> PyResult<Sums> {
+        let reduction = Reduction {
+            share: Share::Takes,
+            ..Reduction::default()
+        };
+        let values = Values::Integers(vec![0; bytes.div_ceil(size_of::<i32>())]);
+        self.begin(values, reduction, Writes::Bytes)
     }
 
     /// By which way frames come and go: `rings` or `pnet`.
@@ -453,8 +487,9 @@ impl Member {
 
 #[pymethods]
 impl Sums {
-    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given. Gives what
-    /// they are off by at most, and of how many ranks the part is that has the fewest.
+    /// Waits, and writes the sums to `address`, where there is room for `length` values of the type that was given, or for the
+    /// bytes of a broadcast; nothing where the rank takes none. Gives what they are off by at most, and of how many ranks the part
+    /// is that has the fewest.
     fn wait(
         &self,
         py: Python<'_>,
@@ -475,18 +510,32 @@ impl Sums {
         let contributors = self.fewest(&sums);
         // SAFETY: the caller says that there is room for `length` values of this type there, which nobody else touches.
         unsafe {
-            match &sums.values {
-                Values::Floats(values) => put(values, address, length)?,
-                Values::Float16s(values) => put(values, address, length)?,
-                Values::Bfloat16s(values) => put(values, address, length)?,
-                Values::Integers(values) => put(values, address, length)?,
-                Values::Int8s(values) => put(values, address, length)?,
+            match (self.writes, &sums.values) {
+                (Writes::Nothing, _) => {}
+                (Writes::Bytes, Values::Integers(words)) => put_bytes(words, address, length)?,
+                (_, Values::Floats(values)) => put(values, address, length)?,
+                (_, Values::Float16s(values)) => put(values, address, length)?,
+                (_, Values::Bfloat16s(values)) => put(values, address, length)?,
+                (_, Values::Integers(values)) => put(values, address, length)?,
+                (_, Values::Int8s(values)) => put(values, address, length)?,
             }
         }
         if let Values::Floats(values) = sums.values {
             self.spare.give(values);
         }
         Ok((sums.error_bound, contributors))
+    }
+}
+
+impl Member {
+    fn begin(&self, values: Values, reduction: Reduction, writes: Writes) -> PyResult<Sums> {
+        let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
+        Ok(Sums {
+            pending: Mutex::new(Some(pending)),
+            writes,
+            spare: Arc::clone(&self.spare),
+            ranks: self.ranks,
+        })
     }
 }
 

@@ -72,3 +72,33 @@ pub unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyRes
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, length) };
     Ok(())
 }
+
+/// Bytes as words; zeros fill the last one up.
+///
+/// # Safety
+/// So many bytes stand at `address`, and nobody writes to them meanwhile.
+pub unsafe fn words(address: usize, bytes: usize) -> PyResult<Vec<i32>> {
+    is_aligned::<u8>(address)?;
+    let mut words = vec![0_i32; bytes.div_ceil(size_of::<i32>())];
+    // SAFETY: said above; the words are memory of our own, and at least as many bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr().cast(), bytes);
+    }
+    Ok(words)
+}
+
+/// Writes the bytes that words were made of.
+///
+/// # Safety
+/// There is room for so many bytes at `address`, and nobody else touches it meanwhile.
+pub unsafe fn put_bytes(words: &[i32], address: usize, bytes: usize) -> PyResult<()> {
+    is_aligned::<u8>(address)?;
+    if words.len() != bytes.div_ceil(size_of::<i32>()) {
+        return Err(PyValueError::new_err(
+            "as many bytes are taken as were asked for",
+        ));
+    }
+    // SAFETY: said above; the words are memory of our own.
+    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast(), address as *mut u8, bytes) };
+    Ok(())
+}

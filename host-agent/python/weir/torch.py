@@ -5,8 +5,9 @@
 
     dist.init_process_group("weir")
 
-Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch. What a switch cannot do goes
-from host to host by Gloo, which torch brings along: other operations, other types, groups of fewer ranks.
+Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch, to all ranks or to one, and what one rank
+gives all others, of any type. What a switch cannot do goes from host to host by Gloo, which torch brings along: other
+operations, other types, groups of fewer ranks.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
 WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is
@@ -32,6 +33,7 @@ import torch
 import torch.distributed as dist
 
 from . import NonFinite, _settings
+from ._composed import Composed
 from ._join import join
 from ._work import Kept, Waiter, Work
 
@@ -47,7 +49,7 @@ _C10D = torch._C._distributed_c10d
 _AVERAGE = getattr(dist.ReduceOp, "AVG", None)
 
 
-class WeirGroup(dist.ProcessGroup):
+class WeirGroup(Composed, dist.ProcessGroup):
     """A process group whose sums go through a switch."""
 
     def __init__(self, store, rank, size, timeout):
@@ -58,6 +60,8 @@ class WeirGroup(dist.ProcessGroup):
         self._fallbacks = 0
         # For what is not finite: apart from the other, since the thread that waits uses it beside the user's.
         self._wide = None
+        # A broadcast without its root would be wrong.
+        self._waits_for_all = "WEIR_DEADLINE" not in os.environ
         self._kept = Kept()
         self._waiter = Waiter()
         job = _settings.job()
@@ -78,7 +82,7 @@ class WeirGroup(dist.ProcessGroup):
         self._member = join(store, job, interface, seed)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
-        if "WEIR_DEADLINE" in os.environ:
+        if not self._waits_for_all:
             # Who is late may have to ask the others for sums: nobody leaves before all have come to their end.
             atexit.register(self._leave)
         _joined.append(self._member)
@@ -99,35 +103,74 @@ class WeirGroup(dist.ProcessGroup):
         opts = opts or dist.AllreduceCoalescedOptions()
         return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce_coalesced, tensors, opts)
 
-    def _by_switch(self, tensors, opts):
-        """The work, if the switch can do it."""
+    def reduce(self, tensors, opts=None):
+        """Tensors of other ranks than the root stay what they are."""
+        opts = opts or _C10D.ReduceOptions()
+        is_root = self.rank() == opts.rootRank
+        if self._waits_for_all:
+            work = self._by_switch(tensors, opts, takes=is_root)
+            if work is not None:
+                return work
+        # Gloo writes to all of them.
+        own = tensors if is_root else [tensor.detach().clone() for tensor in tensors]
+        return self._by_gloo(self._gloo.reduce, own, opts)
+
+    def broadcast(self, tensors, opts=None):
+        """Bytes of any type: the root's are summed with zeros, as integers."""
+        opts = opts or dist.BroadcastOptions()
+        if self._member is None or not self._waits_for_all or not all(map(_has_bytes, tensors)):
+            return self._gloo.broadcast(tensors, opts)
+        is_root = self.rank() == opts.rootRank
+        begun = [self._begin_bytes(tensor, is_root) for tensor in tensors if tensor.numel() > 0]
+
+        def finish():
+            for tensor, flat, sums in begun:
+                sums.wait(flat.data_ptr(), _bytes(flat), self._timeout.total_seconds())
+                self._tell_fallbacks()
+                if not is_root and flat is not tensor:
+                    tensor.copy_(flat)
+            return tensors, None, None
+
+        return self._work(finish)
+
+    def _begin_bytes(self, tensor, is_root):
+        own = tensor.detach()
+        if is_root:
+            flat = own.contiguous().resolve_conj().resolve_neg()
+            return own, flat, self._member.broadcast(flat.data_ptr(), _bytes(flat))
+        is_plain = own.is_contiguous() and not own.is_conj() and not own.is_neg()
+        flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
+        return own, flat, self._member.receive(_bytes(flat))
+
+    def _by_switch(self, tensors, opts, takes=True):
+        """The work, if the switch can do it. A rank that does not take the sums keeps what it has."""
         averages = _averages(opts)
         is_sum = averages or opts.reduceOp == dist.ReduceOp.SUM
         if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
             return None
-        begun = [self._begin(tensor, averages) for tensor in tensors if tensor.numel() > 0]
+        begun = [self._begin(tensor, averages, takes) for tensor in tensors if tensor.numel() > 0]
 
         def finish():
-            told = [self._finish(*one, averages) for one in begun]
-            if None in told:
+            told = [self._finish(*one, averages, takes) for one in begun]
+            if None in told or not takes:
                 return tensors, None, None
             bound = max((bound for bound, _ in told), default=0.0)
             return tensors, bound, min((ranks for _, ranks in told), default=self.size())
 
         return self._work(finish)
 
-    def _begin(self, tensor, averages):
+    def _begin(self, tensor, averages, takes):
         # In the order of its elements, wherever they stand: ranks may have them elsewhere.
         flat = tensor.detach().contiguous()
         dtype = _SUMMED[tensor.dtype]
         key = getattr(_bucket, "key", None)
-        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key)
+        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key, takes)
 
-    def _finish(self, tensor, sums, averages):
+    def _finish(self, tensor, sums, averages, takes):
         """Puts the sums into the tensor, and gives what they are off by at most and of how many ranks they are at least; None if
         they are Gloo's."""
         own = tensor.detach()
-        flat = own if own.is_contiguous() else torch.empty(own.shape, dtype=own.dtype)
+        flat = own if own.is_contiguous() or not takes else torch.empty(own.shape, dtype=own.dtype)
         try:
             told = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
         except NonFinite:
@@ -138,21 +181,27 @@ class WeirGroup(dist.ProcessGroup):
             self._wide.allreduce([flat], dist.AllreduceOptions()).wait()
             if averages:
                 flat /= self.size()
-        if flat is not own:
+        if takes and flat is not own:
             own.copy_(flat)
-        if self._member.fallbacks > self._fallbacks:
-            self._fallbacks = self._member.fallbacks
-            warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
+        self._tell_fallbacks()
         if told is not None:
             _bounds.append(max(told[0], _bounds.pop()))
         return told
+
+    def _tell_fallbacks(self):
+        if self._member.fallbacks > self._fallbacks:
+            self._fallbacks = self._member.fallbacks
+            warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
 
     def _by_gloo(self, reduce, tensors, opts):
         """The work, host to host. Averages are the sums', divided: Gloo has none."""
         if not _averages(opts):
             return reduce(tensors, opts)
         sum_of = type(opts)()
-        sum_of.reduceOp, sum_of.timeout = dist.ReduceOp.SUM, opts.timeout
+        for name in ("timeout", "rootRank", "rootTensor"):
+            if hasattr(opts, name):
+                setattr(sum_of, name, getattr(opts, name))
+        sum_of.reduceOp = dist.ReduceOp.SUM
         begun = reduce([tensor.detach() for tensor in tensors], sum_of)
 
         def finish():
@@ -171,14 +220,8 @@ class WeirGroup(dist.ProcessGroup):
 
     # What a switch cannot do.
 
-    def broadcast(self, tensors, opts=None):
-        return self._gloo.broadcast(tensors, opts or dist.BroadcastOptions())
-
     def allgather(self, outputs, inputs, opts=None):
         return self._gloo.allgather(outputs, inputs, opts or _C10D.AllgatherOptions())
-
-    def reduce(self, tensors, opts=None):
-        return self._gloo.reduce(tensors, opts or _C10D.ReduceOptions())
 
     def gather(self, outputs, inputs, opts=None):
         return self._gloo.gather(outputs, inputs, opts or _C10D.GatherOptions())
@@ -205,10 +248,19 @@ def _averages(opts):
 
 def _is_summed(tensor):
     """Whether a switch can sum it."""
-    is_plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.dtype in _SUMMED
+    return tensor.dtype in _SUMMED and _has_bytes(tensor)
+
+
+def _has_bytes(tensor):
+    """Whether its elements stand somewhere in this host's memory, each alone."""
+    is_plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
     if is_plain and any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
-        raise ValueError("weir: some elements of this tensor are one in memory, so it cannot hold sums: clone it")
+        raise ValueError("weir: some elements of this tensor are one in memory, so nothing can be written there: clone it")
     return is_plain
+
+
+def _bytes(tensor):
+    return tensor.numel() * tensor.element_size()
 
 
 def hook(group, bucket):

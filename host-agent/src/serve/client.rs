@@ -163,8 +163,13 @@ impl Client {
         reduction: Reduction,
     ) -> Result<RemotePending, CollectiveError> {
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
+        let dtype = values::dtype(values);
+        let bytes = values::width(dtype).unwrap_or(0) * values.len() as u64;
         let memory = values::memory().map_err(io)?;
-        values::store(values, &memory).map_err(io)?;
+        match reduction.share.gives() {
+            true => values::store(values, &memory).map_err(io)?,
+            false => memory.set_len(bytes).map_err(io)?,
+        }
         let (told, sums) = mpsc::channel();
         let _giving = self.0.giving.lock().unwrap_or_else(PoisonError::into_inner);
         let operation = {
@@ -177,7 +182,6 @@ impl Client {
             state.waiting.insert(operation, told);
             operation
         };
-        let dtype = values::dtype(values);
         let ask = Ask::Sum {
             operation,
             dtype: dtype.to_owned(),
@@ -187,6 +191,7 @@ impl Client {
                 Rounding::Nearest => None,
                 Rounding::Stochastic { seed } => Some(seed),
             },
+            share: reduction.share.into(),
         };
         if let Err(error) = send(self.0.socket.as_fd(), &ask, Some(memory.as_fd())) {
             self.0.shared.lock().waiting.remove(&operation);

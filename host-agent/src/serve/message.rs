@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
-use aggregation::rank::Setup;
+use aggregation::rank::{Setup, Share};
 use aggregation::rto::Retransmission;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Status;
 
 /// Of this protocol. A daemon speaks one version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
 
@@ -133,9 +133,43 @@ pub enum Ask {
         average: bool,
         /// The seed, if they are rounded by chance.
         stochastic: Option<u64>,
+        /// What the asker does in it.
+        share: Shared,
     },
     /// What is counted, and waited for.
     Status,
+}
+
+/// What the memory of a sum holds ([`Share`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shared {
+    /// Values, and the sums afterwards.
+    GivesAndTakes,
+    /// Values.
+    Gives,
+    /// Nothing before the sums are there.
+    Takes,
+}
+
+impl From<Share> for Shared {
+    fn from(share: Share) -> Self {
+        match share {
+            Share::GivesAndTakes => Shared::GivesAndTakes,
+            Share::Gives => Shared::Gives,
+            Share::Takes => Shared::Takes,
+        }
+    }
+}
+
+impl From<Shared> for Share {
+    fn from(share: Shared) -> Self {
+        match share {
+            Shared::GivesAndTakes => Share::GivesAndTakes,
+            Shared::Gives => Share::Gives,
+            Shared::Takes => Share::Takes,
+        }
+    }
 }
 
 /// Why something was not done.

@@ -119,12 +119,14 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
                 length,
                 average,
                 stochastic,
+                share,
             } => {
                 let reduction = Reduction {
                     average,
                     rounding: stochastic
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key: None,
+                    share: share.into(),
                 };
                 match sum(
                     joined.as_ref(),

@@ -327,7 +327,7 @@ proptest! {
         let faults = Faults { loss, duplicate, reorder, reorder_ns: 300_000 };
         let mut config = config(seed, workers, 1 << window, faults);
         let rounding = chance.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed });
-        config.reduction = Reduction { average, rounding, key: None };
+        config.reduction = Reduction { average, rounding, ..Reduction::default() };
         let job = aggregation::Job::new(config.job).unwrap();
         let report = run(&config, &mut SlotSwitch::new(job), 12, &|operation, rank| {
             input(seed, operation, rank)

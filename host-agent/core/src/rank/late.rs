@@ -21,7 +21,7 @@ use wire::{Flags, Repr};
 use super::lane::{Attempt, LaneState, Send};
 use super::operation::Operation;
 use super::peers::Word;
-use super::{Lane, NonFinite, Rank, Received, Sums, Values};
+use super::{Lane, NonFinite, Rank, Received, Reduction, Sums, Values};
 use crate::job::{Job, Place, WorkerId, WorkerSet};
 
 /// So often the switch is asked at most.
@@ -389,7 +389,8 @@ impl Rank {
             };
             operation.partial.insert(before, partial);
         }
-        if is_in && !clips {
+        // Who gives nothing is late with nothing.
+        if is_in && !clips || !operation.reduction.share.gives() {
             return;
         }
         match is_in {
@@ -408,7 +409,9 @@ impl Rank {
     }
 
     /// Adds to an operation's values what came too late of the one before of the same key.
-    pub(super) fn add_residual(&mut self, values: &mut Values, key: Option<u64>) -> bool {
+    pub(super) fn add_residual(&mut self, values: &mut Values, reduction: Reduction) -> bool {
+        // Of one that gives nothing it stays for the next.
+        let key = reduction.key.filter(|_| reduction.share.gives());
         let (Some(late), Some(key)) = (&mut self.late, key) else {
             return false;
         };

@@ -56,7 +56,7 @@ pub use half::{bf16, f16};
 pub use hosts::Fallback;
 pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
-pub use operation::{Reduction, Values};
+pub use operation::{Reduction, Share, Values};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
@@ -206,7 +206,7 @@ impl Rank {
         if values.is_empty() {
             return Err(SubmitError::Empty);
         }
-        let is_carrying = self.add_residual(&mut values, reduction.key);
+        let is_carrying = self.add_residual(&mut values, reduction);
         let id = self.submitted;
         let mut operation = Operation::new(&self.job, id, self.items, values, reduction);
         operation.is_carrying = is_carrying;

@@ -108,6 +108,33 @@ pub struct Reduction {
     pub rounding: Rounding,
     /// Which tensor this is. What of it comes too late joins the next operation of the same key ([`Carry`](super::Carry)).
     pub key: Option<u64>,
+    /// What this rank does in it; others may do something else.
+    pub share: Share,
+}
+
+/// What a rank does in an operation. Of a reduce the root has `GivesAndTakes`, and the others `Gives`; of a broadcast the root
+/// has `Gives`, and the others `Takes`. On the wire all are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Share {
+    /// Its values are summed, and the sums take their place.
+    #[default]
+    GivesAndTakes,
+    /// Its values are summed, and stay what they are: it has no sums, and no bound of their error.
+    Gives,
+    /// It gives zeros, whatever its values are, which are not read. The sums take their place.
+    Takes,
+}
+
+impl Share {
+    /// Whether its values are summed.
+    pub fn gives(self) -> bool {
+        self != Share::Takes
+    }
+
+    /// Whether it has the sums.
+    pub fn takes(self) -> bool {
+        self != Share::Gives
+    }
 }
 
 /// Exponents of so many chunks are read at a time: memory is fast where it is read in a row.
@@ -155,10 +182,9 @@ impl Operation {
         // A short one has no chunk that comes behind another in its lane, so nothing could tell its exponents before.
         let is_long = chunks > window && !values.is_integer();
         let prologue = if is_long { window } else { 0 };
-        let expected = if values.is_integer() {
-            0
-        } else {
-            chunks as usize
+        let expected = match values.is_integer() || !reduction.share.gives() {
+            true => 0,
+            false => chunks as usize,
         };
         Self {
             id,
@@ -203,7 +229,8 @@ impl Operation {
         let Chunk::Values(index) = self.chunk(item) else {
             return;
         };
-        if index < self.exponents.len() || index >= chunks {
+        // Zeros want none.
+        if index < self.exponents.len() || index >= chunks || !self.reduction.share.gives() {
             return;
         }
         for index in self.exponents.len()..(index + READ).min(chunks) {
@@ -228,7 +255,7 @@ impl Operation {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Writes a chunk's values into a frame. Its exponent must be at most `scale`.
+    /// Writes a chunk's values into a frame, which has zeros. Their exponent must be at most `scale`.
     pub fn encode(
         &self,
         job: &Job,
@@ -237,6 +264,9 @@ impl Operation {
         draws: Option<Draws>,
         words: &mut [u8],
     ) {
+        if !self.reduction.share.gives() {
+            return;
+        }
         let range = self.range(job, index);
         let workers = job.workers();
         match &self.values {
@@ -321,8 +351,11 @@ impl Operation {
         }
     }
 
-    /// Puts a chunk's sums in the place of its values; so many ranks contributed.
+    /// Puts a chunk's sums in the place of its values, if this rank takes them; so many ranks contributed.
     pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, shares: u16, words: &[u8]) {
+        if !self.reduction.share.takes() {
+            return;
+        }
         let range = self.range(job, index);
         let workers = job.workers();
         let Reduction {

@@ -21,7 +21,7 @@ pub enum Event {
 /// What an operation gives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sums {
-    /// In the type of what was summed.
+    /// In the type of what was summed; of who takes no sums, what it gave.
     pub values: Values,
     /// No value is farther from the exact sum of the ranks' values, or from their mean, than this.
     pub error_bound: f64,

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use super::late::{Late, TOLD_BEFORE_HELPING};
 use super::operation::Chunk;
 use super::peers::{Kept, Peers, Word};
-use super::{Event, Operation, Partial, Rank, Reduction, Rounding, Values};
+use super::{Event, Operation, Partial, Rank, Reduction, Rounding, Share, Values};
 use crate::quantise::Exponent;
 use crate::state::Put;
 use wire::{Flags, HEADER_LEN, Packet};
@@ -87,6 +87,7 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
         average,
         rounding,
         key,
+        share,
     } = operation.reduction;
     out.put_u64(key.map_or(u64::MAX, |key| key));
     put_partial(&operation.partial, out);
@@ -94,6 +95,11 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
         put_values(residual, out);
     }
     out.put_u8(u8::from(average));
+    out.put_u8(match share {
+        Share::GivesAndTakes => 0,
+        Share::Gives => 1,
+        Share::Takes => 2,
+    });
     match rounding {
         Rounding::Nearest => out.put_u8(0),
         Rounding::Stochastic { seed } => {

@@ -1,0 +1,258 @@
+//! Ranks that only give their values, or only take the sums: reduces and broadcasts, among all-reduces.
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::{Carry, Fallback, NonFinite, Share, Sums, Values};
+use cluster::Faults;
+use cluster::drawn::{mix, pick};
+use cluster::ranks::{Config, Deadline, Racks, RankEnd, Report, SlotSwitch, Steps, run};
+
+const MS: u64 = 1_000_000;
+const OPERATIONS: usize = 18;
+const WORKERS: u16 = 4;
+const SALT: u64 = 0x5A;
+
+fn config(seed: u64, faults: Faults) -> Config {
+    let job = JobConfig {
+        job: JobId(5),
+        workers: WORKERS,
+        window: 1 << pick(seed, SALT, 1, 4),
+        values_per_packet: 8,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    Config::new(seed, job, faults)
+}
+
+/// In turn an all-reduce, a reduce and a broadcast, whose roots change.
+fn share(operation: usize, rank: WorkerId) -> Share {
+    let is_root = operation / 3 % usize::from(WORKERS) == usize::from(rank.0);
+    match (operation % 3, is_root) {
+        (0, _) | (1, true) => Share::GivesAndTakes,
+        (1, false) | (2, true) => Share::Gives,
+        _ => Share::Takes,
+    }
+}
+
+/// What a rank has in its memory, whatever it does with it. Some values are not finite, also of ranks that give none.
+fn input(seed: u64, operation: usize, rank: WorkerId) -> Values {
+    let of = |what: u64, options: u64| pick(seed, SALT + operation as u64, what, options);
+    let length = 1 + of(1, 200) as usize;
+    let salt = (operation as u64) << 16 | u64::from(rank.0);
+    let words = (0..length).map(|index| mix(seed, salt, index as u64) as u32);
+    let broken = of(2, 8) == 0 && of(3, u64::from(WORKERS)) == u64::from(rank.0);
+    match of(4, 2) {
+        0 => Values::Integers(words.map(|word| word as i32).collect()),
+        _ => {
+            let floats = words.map(|word| (word as f32 / 2_f32.powi(31) - 1.0) * 1e-3);
+            let mut floats: Vec<f32> = floats.collect();
+            if broken {
+                floats[length / 2] = f32::NAN;
+            }
+            Values::Floats(floats)
+        }
+    }
+}
+
+/// The same as everybody would give it who always gives and takes: zeros for nothing.
+fn plainly(seed: u64, operation: usize, rank: WorkerId) -> Values {
+    match (share(operation, rank), input(seed, operation, rank)) {
+        (Share::Takes, Values::Integers(values)) => Values::Integers(vec![0; values.len()]),
+        (Share::Takes, values) => Values::Floats(vec![0.0; values.len()]),
+        (_, values) => values,
+    }
+}
+
+fn outcomes(report: &Report) -> &[Vec<Result<Sums, NonFinite>>] {
+    let done = report.ends.iter().all(|end| *end == RankEnd::Done);
+    assert!(done, "{:?}", report.ends);
+    &report.sums
+}
+
+/// Who takes has what it has among ranks that all give and take; who does not has what it gave.
+fn check(config: &Config, plain: &Report, shared: &Report) -> (usize, usize) {
+    let seed = config.seed;
+    let (mut failed, mut kept) = (0, 0);
+    for rank in 0..WORKERS {
+        let of = usize::from(rank);
+        for operation in 0..OPERATIONS {
+            let own = &outcomes(shared)[of][operation];
+            let expected = &outcomes(plain)[of][operation];
+            let place = format!("seed {seed}, operation {operation}, rank {rank}");
+            match (own, share(operation, WorkerId(rank)).takes()) {
+                (Err(_), _) => failed += 1,
+                (Ok(_), true) => {}
+                (Ok(sums), false) => {
+                    kept += 1;
+                    assert_eq!(
+                        sums.values,
+                        input(seed, operation, WorkerId(rank)),
+                        "{place}"
+                    );
+                    assert_eq!(sums.error_bound, 0.0, "{place}");
+                    assert!(expected.is_ok(), "{place}");
+                    continue;
+                }
+            }
+            assert_eq!(own, expected, "{place}");
+        }
+        // A broadcast's values are the root's, to the bit; nobody divides them.
+        let broadcasts = (2..OPERATIONS).step_by(3);
+        for operation in broadcasts.filter(|_| !config.reduction.average) {
+            let root = WorkerId((operation / 3 % usize::from(WORKERS)) as u16);
+            let given = input(seed, operation, root);
+            if let (Values::Integers(_), Ok(sums)) = (&given, &outcomes(shared)[of][operation]) {
+                assert_eq!(sums.values, given, "seed {seed}, operation {operation}");
+            }
+        }
+    }
+    (failed, kept)
+}
+
+fn both(config: &Config, switch: impl Fn() -> SlotSwitch) -> (Report, Report) {
+    let seed = config.seed;
+    let plain = run(config, &mut switch(), OPERATIONS, &|operation, rank| {
+        plainly(seed, operation, rank)
+    });
+    let mut config = config.clone();
+    config.share = share;
+    let shared = run(&config, &mut switch(), OPERATIONS, &|operation, rank| {
+        input(seed, operation, rank)
+    });
+    (plain.unwrap(), shared.unwrap())
+}
+
+#[test]
+fn reduces_and_broadcasts_are_all_reduces_of_zeros() {
+    let (mut failed, mut kept) = (0, 0);
+    for seed in 0..60 {
+        let faults = match seed % 3 {
+            0 => Faults::NONE,
+            _ => Faults {
+                loss: 0.1,
+                duplicate: 0.1,
+                reorder: 0.2,
+                reorder_ns: 300_000,
+            },
+        };
+        let mut config = config(seed, faults);
+        config.reduction.average = seed % 2 == 0;
+        let job = Job::new(config.job).unwrap();
+        let racks = Racks { size: 2 };
+        let is_tree = seed % 4 == 3;
+        config.racks = is_tree.then_some(racks);
+        let (plain, shared) = both(&config, || match is_tree {
+            true => SlotSwitch::tree(job, racks),
+            false => SlotSwitch::new(job),
+        });
+        if faults == Faults::NONE {
+            // On the wire they are alike.
+            assert_eq!(plain.counters, shared.counters, "seed {seed}");
+        }
+        let seen = check(&config, &plain, &shared);
+        (failed, kept) = (failed + seen.0, kept + seen.1);
+    }
+    assert!(failed > 100 && kept > 1000, "{failed} {kept}");
+}
+
+/// The switch forgets all now and then, or is silent and ranks sum themselves.
+#[test]
+fn a_switch_that_restarts_or_is_gone_changes_no_bit_of_them() {
+    let mut by_hosts = 0;
+    for seed in 0..30 {
+        let faults = Faults {
+            loss: 0.05,
+            ..Faults::NONE
+        };
+        let mut config = config(seed, faults);
+        config.fallback = Some(Fallback {
+            at_once: seed % 2 == 0,
+            ..Fallback::IF_SILENT
+        });
+        config.dead_after_ns = Some(1000 * MS);
+        let job = Job::new(config.job).unwrap();
+        let (plain, shared) = both(&config, || {
+            (1..10).fold(SlotSwitch::new(job), |switch, turn| {
+                switch.restarting(turn * 150_000, 0)
+            })
+        });
+        check(&config, &plain, &shared);
+        let counters = shared.counters.iter();
+        by_hosts += counters.map(|counters| counters.by_hosts).sum::<u64>();
+    }
+    assert!(by_hosts > 0);
+}
+
+/// With deadlines: what a rank gave too late joins the next operation to which it gives, and nothing is lost on the way.
+#[test]
+fn what_is_late_passes_operations_to_which_a_rank_gives_nothing() {
+    /// Every second operation is one rank's to give.
+    fn share(operation: usize, rank: WorkerId) -> Share {
+        match (operation % 2, rank.0) {
+            (0, _) => Share::GivesAndTakes,
+            (_, 0) => Share::Gives,
+            _ => Share::Takes,
+        }
+    }
+    const LENGTH: usize = 50;
+    let (mut late, mut carried) = (0, 0);
+    for seed in 0..40 {
+        let mut config = config(seed, Faults::NONE);
+        config.steps = Some(Steps {
+            compute_ns: 100_000,
+            stall_ns: 10 * MS,
+            stalls: 0.2,
+        });
+        config.deadline = Some(Deadline {
+            after_ns: MS / 2,
+            quorum: 2,
+            carry: Carry::NextRound,
+            keeps: None,
+        });
+        config.reduction.key = Some(3);
+        config.share = share;
+        let word = |operation: usize, rank: WorkerId, index: usize| {
+            let salt = (operation as u64) << 16 | u64::from(rank.0);
+            mix(seed, salt, index as u64) as i32
+        };
+        let job = Job::new(config.job).unwrap();
+        let mut switch = SlotSwitch::new(job).with_deadlines();
+        let report = run(&config, &mut switch, OPERATIONS, &|operation, rank| {
+            Values::Integers(
+                (0..LENGTH)
+                    .map(|index| word(operation, rank, index))
+                    .collect(),
+            )
+        });
+        let report = report.unwrap();
+        // Rank 1 takes all sums. What was given is in them, or waits for the next.
+        let mut left = vec![0_i32; LENGTH];
+        let mut add = |values: &Values, sign: i32| {
+            let Values::Integers(values) = values else {
+                panic!("other values");
+            };
+            let pairs = left.iter_mut().zip(values);
+            pairs.for_each(|(left, value)| *left = left.wrapping_add(value.wrapping_mul(sign)));
+        };
+        for operation in 0..OPERATIONS {
+            add(
+                &outcomes(&report)[1][operation].as_ref().unwrap().values,
+                -1,
+            );
+            for rank in (0..WORKERS).map(WorkerId) {
+                if share(operation, rank).gives() {
+                    let given = (0..LENGTH).map(|index| word(operation, rank, index));
+                    add(&Values::Integers(given.collect()), 1);
+                }
+            }
+        }
+        let residuals = report.residuals.iter().flatten();
+        residuals.for_each(|(_, residual)| add(residual, -1));
+        assert_eq!(left, vec![0; LENGTH], "seed {seed}");
+        for counters in &report.counters {
+            assert_eq!(counters.lost_residuals, 0, "seed {seed}");
+            late += counters.late_chunks;
+            carried += counters.carried;
+        }
+    }
+    assert!(late > 20 && carried > 20, "{late} {carried}");
+}

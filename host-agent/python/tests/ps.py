@@ -1,0 +1,502 @@
+"""Three ranks: a parameter server in all modes, over the backend BACKEND, `weir` without. Exits with 0 if all is right.
+
+Who pushes when is forced: a rank goes on when another one has told it to, by torch's store.
+"""
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+
+import weir
+import weir.torch
+from weir.ps import Differs, Lost, Plan, Server, Worker, rules
+from weir.ps.layout import Layout
+from weir.ps.messages import HEADER_BYTES
+from weir.ps.rules import Taken
+
+dist.init_process_group(os.environ.get("BACKEND", "weir"))
+rank, size = dist.get_rank(), dist.get_world_size()
+assert size == 3
+store = dist.PrefixStore("tests", dist.distributed_c10d._get_default_store())
+by_switch = bool(weir.torch.counters())
+
+
+def told(what):
+    store.set(what, "yes")
+
+
+def heard(what):
+    store.wait([what])
+
+
+def raises(kind, *texts):
+    """What happens inside fails, and says this."""
+
+    @contextmanager
+    def fails():
+        try:
+            yield
+        except kind as error:
+            assert all(text in str(error) for text in texts), (error, texts)
+        else:
+            raise AssertionError(f"no {kind.__name__}: {texts}")
+
+    return fails()
+
+
+def parameters(value=0.0, *shapes):
+    return [torch.full(shape, value, requires_grad=True) for shape in shapes or ((3,), (2, 2))]
+
+
+def ones(value):
+    """A gradient for all parameters."""
+    return [torch.full((3,), value), torch.full((2, 2), value)]
+
+
+def descent(of):
+    """Parameters are what was subtracted."""
+    return torch.optim.SGD(of, lr=1.0)
+
+
+def are(of, value):
+    assert all((one == value).all() for one in of), (of, value)
+
+
+def until(server, watch):
+    """Serves, and calls what watches the counters meanwhile."""
+    failed = []
+
+    def watches():
+        try:
+            watch()
+        except Exception as error:  # noqa: BLE001: raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=watches)
+    thread.start()
+    try:
+        return server.run()
+    finally:
+        thread.join()
+        assert not failed, failed
+
+
+def reaches(server, **counts):
+    """Waits until the server has counted so much."""
+    deadline = time.monotonic() + 60
+    while any(server.counters()[name] < count for name, count in counts.items()):
+        assert time.monotonic() < deadline, (server.counters(), counts)
+        time.sleep(0.002)
+
+
+def settings():
+    """What is no plan says why."""
+    for wrong, text in (
+        (dict(mode="fast"), "sync, async, stale, fastest"),
+        (dict(mode="stale"), "mode stale wants 0 or more"),
+        (dict(mode="stale", staleness=-1), "mode stale wants 0 or more"),
+        (dict(mode="fastest", fastest=0), "mode fastest wants 1 or more"),
+        (dict(mode="fastest", fastest=1, late="never"), "'drop' or 'next'"),
+        (dict(mode="async", staleness=1), "is of mode stale"),
+        (dict(servers=[]), "at least one"),
+        (dict(servers=[1, 1]), "each once"),
+        (dict(on_lost="continue"), "in mode sync"),
+        (dict(mode="async", on_lost="cry"), "'fail' or 'continue'"),
+        (dict(mode="async", lost_after=0), "number of seconds"),
+    ):
+        with raises(ValueError, "weir.ps: ", text):
+            Plan(**wrong)
+    # The largest first, to who has the least.
+    assert Plan(servers=[2, 5]).shards([10, 40, 25, 20]) == {2: [0, 1], 5: [2, 3]}
+    assert Plan(servers=[1]).workers(4) == [0, 2, 3]
+
+
+def modes_apart():
+    """What a mode does with a push, without any network."""
+    stale = rules.Stale([1, 2, 3], 1)
+    for worker, is_answered in ((1, True), (1, False), (2, True), (3, True)):
+        assert stale.take(worker, 0, 0) == Taken.KEPT and stale.is_due(1)
+        assert stale.answers(worker) == is_answered, worker
+    assert stale.answers(1) and stale.ahead(1) == 1
+    stale.take(1, 0, 0)
+    stale.take(2, 0, 0)
+    assert not stale.answers(1) and stale.answers(2)
+    stale.leave(3)
+    assert stale.answers(1)
+    for late, taken in (("drop", Taken.DROPPED), ("next", Taken.LATE)):
+        fastest = rules.Fastest([1, 2, 3], 2, late)
+        assert fastest.take(1, 4, 4) == Taken.KEPT and not fastest.is_due(1) and not fastest.answers(1)
+        # What is late is answered at once, and makes no step, however much of it there is.
+        assert fastest.take(2, 3, 4) == taken and not fastest.is_due(2) and fastest.answers(2)
+        assert fastest.take(3, 4, 4) == Taken.KEPT and fastest.is_due(3)
+        fastest.stepped()
+        assert fastest.answers(1) and fastest.answers(3) and not fastest.is_due(0)
+        fastest.take(1, 5, 5)
+        fastest.leave(2)
+        assert not fastest.is_due(1)
+        fastest.leave(3)
+        assert fastest.is_due(1)
+
+
+def layouts():
+    torch.manual_seed(1)
+    types = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+    tensors = [torch.randn(of, of + 1).to(dtype) for of, dtype in enumerate(types)]
+    layout = Layout(tensors)
+    views = layout.views(layout.pack(tensors, layout.buffer()))
+    assert all(torch.equal(view, tensor) and view.dtype == tensor.dtype for view, tensor in zip(views, tensors))
+    rows = torch.sparse_coo_tensor(torch.tensor([[1]]), torch.ones(1, 3), (2, 3))
+    layout = Layout([torch.zeros(2, 3), torch.zeros(5)])
+    views = layout.views(layout.pack([rows, None], torch.ones(layout.bytes, dtype=torch.uint8)))
+    assert torch.equal(views[0], rows.to_dense()) and (views[1] == 0).all()
+
+
+def differences():
+    """Who does not fit is named at all ranks; what comes after it works."""
+
+    def begins(plan, of, is_server=rank == 0):
+        return Server(of, descent(of), plan) if is_server else Worker(of, plan)
+
+    with raises(Differs, "rank 2 has other parameters than rank 0", "number 1 is [2, 3] of torch.float32 and not [2, 2]"):
+        begins(Plan(), parameters(0.0, (3,), (2, 3) if rank == 2 else (2, 2)))
+    with raises(Differs, "rank 1 has other parameters", "1 and not 2"):
+        begins(Plan(), parameters()[: 1 if rank == 1 else 2])
+    with raises(Differs, "rank 1 has other parameters", "torch.float64 and not [3] of torch.float32"):
+        begins(Plan(), [of.double() if rank == 1 else of for of in parameters()])
+    with raises(Differs, "rank 2 has another plan than rank 0: staleness=2 and not 1"):
+        begins(Plan(mode="stale", staleness=1 + (rank == 2)), parameters())
+    with raises(Differs, "rank 1 is a server, and the servers are [0]"):
+        begins(Plan(), parameters(), rank != 2)
+    with raises(Differs, "no server 7"):
+        begins(Plan(servers=[0, 7]), parameters())
+    with raises(Differs, "no worker"):
+        begins(Plan(servers=[0, 1, 2]), parameters(), True)
+    with raises(Differs, "the fastest 3 of 2 workers"):
+        begins(Plan(mode="fastest", fastest=3), parameters())
+    with raises(Differs, "parameters are floats"):
+        begins(Plan(), [torch.zeros(3, dtype=torch.int32)])
+    with raises(Differs, "2 servers, and 1 parameters"):
+        begins(Plan(servers=[0, 1]), parameters()[:1], rank < 2)
+
+
+def in_step():
+    """Mode sync: to the bit what ranks have that sum gradients and step by themselves."""
+    # Longer than a window: the exponents are those of the values then, whatever was summed before.
+    length = 256 * int(os.environ.get("WEIR_WINDOW", 16)) + 1000
+    torch.manual_seed(rank)
+    of = [torch.randn(length, requires_grad=True), torch.randn(3, 5).double().requires_grad_()]
+    plan = Plan()
+
+    def gradients(step):
+        torch.manual_seed(100 * step + rank)
+        return [torch.zeros_like(one) if rank == 0 else torch.randn(one.shape).to(one.dtype) for one in of]
+
+    hand = [one.detach().clone() for one in of]
+    for one in hand:
+        dist.broadcast(one, 0)
+        one.requires_grad_()
+    by_hand = torch.optim.SGD(hand, lr=0.1, momentum=0.9)
+    expected = []
+    for step in range(3):
+        for one, gradient in zip(hand, gradients(step)):
+            dist.all_reduce(gradient)
+            one.grad = gradient / (size - 1)
+        by_hand.step()
+        expected.append([one.detach().clone() for one in hand])
+    before = weir.torch.counters().get("bytes", 0)
+    if rank == 0:
+        server = Server(of, torch.optim.SGD(of, lr=0.1, momentum=0.9), plan)
+        counted = server.run()
+        assert counted["steps"] == 3 and counted["pushes"] == 6 and counted["left"] == 2, counted
+    else:
+        with Worker(of, plan) as worker:
+            for step in range(3):
+                if step == 0:
+                    worker.push(gradients(step))
+                    worker.pull()
+                elif step == 1:
+                    for one, gradient in zip(of, gradients(step)):
+                        one.grad = gradient
+                    worker.push_pull()
+                else:
+                    worker.push_pull(gradients(step))
+                assert all(torch.equal(one, other) for one, other in zip(of, expected[step])), step
+        assert worker.steps == {0: 3}
+    assert all(torch.equal(one, other) for one, other in zip(of, expected[-1]))
+    if by_switch:
+        # Three times up as gradients, of which float64 goes by Gloo, and four times as parameters; the server's link carries
+        # what a worker's does.
+        values = 4 * (7 * length + 4 * 30)
+        sent = weir.torch.counters()["bytes"] - before
+        assert 1.02 <= sent / values <= 1.3, (sent, values)
+
+
+def out_of_step():
+    """Workers that do not do the same; values that are not finite; a worker whose program fails."""
+    of = parameters()
+    plan = Plan()
+    if rank == 0:
+        with raises(Lost, "PUSH by rank 1, PULL by rank 2"):
+            Server(of, descent(of), plan).run()
+    else:
+        with raises(Lost, "PUSH by rank 1, PULL by rank 2"), Worker(of, plan) as worker:
+            worker.push(ones(1.0)) if rank == 1 else worker.pull()
+    if rank == 0:
+        with raises(Lost, "worker rank 2 has failed"):
+            Server(of, descent(of), plan).run()
+    else:
+        with raises(*((Lost, "worker rank 2 has failed") if rank == 1 else (KeyError, "mine"))), Worker(of, plan) as worker:
+            if rank == 2:
+                raise KeyError("mine")
+            worker.push_pull(ones(1.0))
+    if not by_switch or os.environ.get("WEIR_NON_FINITE") == "gloo":
+        return
+    of = parameters(5.0)
+    if rank == 0:
+        counted = Server(of, descent(of), plan).run()
+        assert counted["dropped"] == 2 and counted["steps"] == 1, counted
+    else:
+        with Worker(of, plan) as worker:
+            with raises(weir.NonFinite, "not finite"):
+                worker.push_pull(ones(float("nan") if rank == 1 else 1.0))
+            are(of, 5)
+            worker.push_pull(ones(0.0))
+    are(of, 5)
+
+
+def one_after_the_other():
+    """Mode async: each push is applied when it comes, and answered with what it has become."""
+    of = parameters(7.0 if rank == 0 else 0.0)
+    plan = Plan(mode="async")
+    if rank == 0:
+        steps = []
+        counted = Server(of, descent(of), plan, on_step=steps.append).run()
+        assert steps == [1, 2, 3, 4], steps
+        assert counted["staleness"] == {0: 3, 3: 1}, counted
+        assert (counted["pushes"], counted["steps"], counted["held"], counted["left"]) == (4, 4, 0, 2), counted
+        # What it costs: a gradient for a push, the parameters for a pull, and a header for each message.
+        whole = Layout(of).bytes
+        # Each worker: a pull at the start, what follows, and a leave.
+        assert counted["received"] == 4 * whole + 9 * HEADER_BYTES, counted
+        assert counted["sent"] == 6 * whole + 9 * HEADER_BYTES, counted
+        are(of, 7 - 3 - 0.5)
+        return
+    with Worker(of, plan) as worker:
+        are(of, 7)
+        if rank == 2:
+            told("begun")
+            heard("three")
+            # Its parameters are three steps old.
+            worker.push(ones(0.5))
+            are(of, 7)
+            worker.pull()
+            are(of, 3.5)
+            told("four")
+        else:
+            heard("begun")
+            for step in range(3):
+                worker.push_pull(ones(1.0))
+                are(of, 7 - step - 1)
+            told("three")
+            heard("four")
+        assert worker.steps == {0: 4 if rank == 2 else 3}
+
+
+def ahead():
+    """Mode stale: who is too far ahead is answered when the slowest has pushed, is lost, or has left."""
+    of = parameters()
+    plan = Plan(mode="stale", staleness=1, on_lost="continue")
+    if rank == 0:
+        server = Server(of, descent(of), plan)
+
+        def watch():
+            reaches(server, pushes=2, held=1)
+            told("held")
+            reaches(server, pushes=4, held=2)
+            told("held again")
+
+        counted = until(server, watch)
+        assert (counted["pushes"], counted["held"], counted["lost"], counted["left"]) == (4, 2, 1, 1), counted
+        assert counted["ahead"] == 1, counted
+        are(of, -4)
+    elif rank == 1:
+        with Worker(of, plan) as worker:
+            worker.push_pull(ones(1.0))
+            are(of, -1)
+            # It is two ahead, and gets what rank 2 has pushed meanwhile.
+            worker.push_pull(ones(1.0))
+            are(of, -3)
+            # Two ahead once more: until rank 2 is lost.
+            worker.push_pull(ones(1.0))
+            are(of, -4)
+            assert worker.steps == {0: 4}
+    else:
+        with raises(ZeroDivisionError), Worker(of, plan) as worker:
+            heard("held")
+            worker.push(ones(1.0))
+            heard("held again")
+            raise ZeroDivisionError
+
+
+def the_first():
+    """Mode fastest: the first so many make a step, and what is late is in none, or in the next."""
+    for late in ("drop", "next"):
+        of = parameters()
+        plan = Plan(mode="fastest", fastest=1, late=late)
+        if rank == 0:
+            counted = Server(of, descent(of), plan).run()
+            assert (counted["pushes"], counted["late"], counted["left"]) == (4, 1, 2), counted
+            assert counted["dropped"] == (1 if late == "drop" else 0), counted
+            assert counted["steps"] == 3 and counted["staleness"] == {0: 3, 2: 1}, counted
+        else:
+            with Worker(of, plan) as worker:
+                if rank == 1:
+                    worker.push_pull(ones(1.0))
+                    worker.push_pull(ones(1.0))
+                    are(of, -2)
+                    told(f"two {late}")
+                    heard(f"late {late}")
+                    worker.push_pull(ones(1.0))
+                    # The mean of both that are in it.
+                    are(of, -3 if late == "drop" else -4)
+                else:
+                    heard(f"two {late}")
+                    worker.push_pull(ones(3.0))
+                    # It is answered at once, with what there is.
+                    are(of, -2)
+                    told(f"late {late}")
+        dist.barrier()
+
+
+def all_of_two():
+    """Mode fastest, of all: nobody is answered before; and when one has left, the other is enough."""
+    of = parameters()
+    plan = Plan(mode="fastest", fastest=2)
+    if rank == 0:
+        server = Server(of, descent(of), plan)
+
+        def watch():
+            reaches(server, pushes=1, held=1)
+            assert server.counters()["steps"] == 0
+            told("one of two")
+            reaches(server, pushes=3, held=2)
+            told("one of one")
+
+        counted = until(server, watch)
+        assert counted["steps"] == 2 and counted["left"] == 2 and counted["late"] == 0, counted
+        return
+    with Worker(of, plan) as worker:
+        if rank == 1:
+            worker.push_pull(ones(1.0))
+            are(of, -2)
+            worker.push_pull(ones(1.0))
+            are(of, -3)
+        else:
+            heard("one of two")
+            worker.push_pull(ones(3.0))
+            are(of, -2)
+            heard("one of one")
+
+
+def silent():
+    """A worker that says nothing is lost after a while, and told so if it comes after all."""
+    of = parameters()
+    plan = Plan(mode="stale", staleness=0, on_lost="continue", lost_after=0.5)
+    if rank == 0:
+        counted = Server(of, descent(of), plan).run()
+        assert (counted["pushes"], counted["lost"], counted["left"]) == (1, 1, 1), counted
+    elif rank == 1:
+        with Worker(of, plan) as worker:
+            worker.push_pull(ones(1.0))
+            are(of, -1)
+            told("went on")
+            heard("was told")
+    else:
+        with Worker(of, plan) as worker:
+            heard("went on")
+            with raises(Lost, "takes this worker for lost", "said nothing for 0.5 s"):
+                worker.push(ones(1.0))
+            told("was told")
+            worker._has_left = True
+
+
+def several_servers():
+    """Each has its part of the parameters; in every mode the worker has all of them."""
+    for plan in (Plan(servers=[0, 2]), Plan(mode="async", servers=[0, 2])):
+        of = parameters(float(rank))
+        if rank != 1:
+            counted = Server(of, descent(of), plan).run()
+            assert counted["steps"] == 2, counted
+            # Rank 0 has the larger one.
+            are(of[1:] if rank == 0 else of[:1], rank - 2)
+        else:
+            with Worker(of, plan) as worker:
+                are(of[1:], 0)
+                are(of[:1], 2)
+                worker.push(ones(1.0))
+                worker.push_pull(ones(1.0))
+                are(of[1:], -2)
+                are(of[:1], 0)
+                assert worker.steps == {0: 2, 2: 2}
+
+
+def failures():
+    """A server whose own code fails raises that, and its workers are told."""
+    of = parameters()
+    plan = Plan(mode="async")
+
+    def fails(step):
+        raise KeyError("the server's")
+
+    if rank == 0:
+        with raises(KeyError, "the server's"):
+            Server(of, descent(of), plan, on_step=fails).run()
+    else:
+        with raises(Lost, "server rank 0 has failed", "the server's"), Worker(of, plan) as worker:
+            worker.push(ones(1.0))
+    # A worker fails, and the plan says that all end.
+    if rank == 0:
+        with raises(Lost, "worker rank 1 has failed: RuntimeError: mine"):
+            Server(of, descent(of), plan).run()
+    elif rank == 1:
+        with raises(RuntimeError, "mine"), Worker(of, plan) as worker:
+            raise RuntimeError("mine")
+    else:
+        with raises(Lost, "server rank 0: worker rank 1 has failed: RuntimeError: mine"), Worker(of, plan) as worker:
+            while True:
+                worker.push(ones(0.0))
+
+
+def wrong_gradients():
+    of = parameters()
+    plan = Plan(mode="async")
+    if rank == 0:
+        assert Server(of, descent(of), plan).run()["pushes"] == 2
+        return
+    with Worker(of, plan) as worker:
+        with raises(ValueError, "1 gradients of 2 parameters"):
+            worker.push(ones(1.0)[:1])
+        with raises(ValueError, "gradient number 1 is [3], and the parameter [2, 2]"):
+            worker.push([torch.ones(3), torch.ones(3)])
+        # Without any, those of backward; none is zeros.
+        of[0].grad, of[1].grad = torch.ones(3), None
+        worker.push()
+    with raises(RuntimeError, "has left"):
+        worker.pull()
+
+
+CHECKS = (
+    *(settings, modes_apart, layouts, differences, in_step, out_of_step, one_after_the_other, ahead, the_first),
+    *(all_of_two, silent, several_servers, failures, wrong_gradients),
+)
+for check in CHECKS:
+    check()
+    # So that what one begins the others have ended.
+    dist.barrier()
+print("right", flush=True)
+# Rank 0, which holds the store, leaves last.
+dist.barrier()

@@ -1,0 +1,97 @@
+"""Collectives that are made of others: of all_reduce, which a switch may make, and of what Gloo has.
+
+Gloo before torch 2 lacks the forms with one tensor, reduce_scatter and all_to_all of lists.
+"""
+
+import torch
+import torch.distributed as dist
+
+
+class Composed:
+    """Part of :class:`weir.torch.WeirGroup`."""
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        """All ranks' sums come to each, which keeps its part: by a switch that takes no longer than the part alone."""
+        return self._scattered(outputs, [torch.stack([of.detach() for of in given]) for given in inputs], opts)
+
+    def _reduce_scatter_base(self, output, given, opts=None):
+        _is_shared_by(self.size(), given, output, "input", "output")
+        whole = given.detach().reshape(self.size(), *output.shape).clone()
+        return self._scattered([output], [whole], opts)
+
+    def _scattered(self, outputs, wholes, opts):
+        """`wholes`, which are ours to write to, have a part for each rank."""
+        of_sum = dist.AllreduceOptions()
+        if opts is not None:
+            of_sum.reduceOp, of_sum.timeout = opts.reduceOp, opts.timeout
+        begun = [self.allreduce([whole], of_sum) for whole in wholes]
+
+        def finish():
+            for work, output, whole in zip(begun, outputs, wholes):
+                work.wait()
+                output.detach().copy_(whole[self.rank()])
+            bounds = [getattr(work, "error_bound", None) for work in begun]
+            ranks = [getattr(work, "contributors", None) for work in begun]
+            return outputs, _known(max, bounds), _known(min, ranks)
+
+        return self._work(finish)
+
+    def _allgather_base(self, output, given, opts=None):
+        _is_shared_by(self.size(), output, given, "output", "input")
+        own = given.detach().contiguous()
+        row = output.detach()
+        row = row if row.is_contiguous() else torch.empty_like(row, memory_format=torch.contiguous_format)
+        parts = list(row.view(self.size(), *own.shape).unbind())
+        begun = self._gloo.allgather([parts], [own])
+
+        def finish():
+            begun.wait()
+            if row.data_ptr() != output.data_ptr():
+                output.detach().copy_(row)
+            return [output], None, None
+
+        return self._work(finish)
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        return self._gloo.allgather_coalesced(outputs, inputs, *_said(opts))
+
+    def alltoall_base(self, output, given, output_sizes, input_sizes, opts=None):
+        return self._gloo.alltoall_base(output, given, output_sizes, input_sizes, *_said(opts))
+
+    def alltoall(self, outputs, inputs, opts=None):
+        dtypes = {of.dtype for of in (*outputs, *inputs)}
+        if len(outputs) != self.size() or len(inputs) != self.size() or len(dtypes) != 1:
+            raise ValueError(f"weir: all_to_all takes {self.size()} tensors, of one type, and gives as many")
+        given = torch.cat([of.detach().reshape(-1) for of in inputs])
+        taken = torch.empty(sum(of.numel() for of in outputs), dtype=given.dtype)
+        sizes = [[of.numel() for of in those] for those in (outputs, inputs)]
+        begun = self._gloo.alltoall_base(taken, given, *sizes, *_said(opts))
+
+        def finish():
+            begun.wait()
+            for output, part in zip(outputs, taken.split(sizes[0])):
+                output.detach().copy_(part.view(output.shape))
+            return outputs, None, None
+
+        return self._work(finish)
+
+    # As torch 2 has called the forms with one tensor, one after the other.
+    all_gather_into_tensor = all_gather_single = _allgather_base
+    reduce_scatter_tensor = reduce_scatter_single = _reduce_scatter_base
+
+
+def _is_shared_by(ranks, whole, part, whole_name, part_name):
+    if whole.numel() != ranks * part.numel() or whole.dtype != part.dtype:
+        raise ValueError(
+            f"weir: the {whole_name} has {whole.numel()} of {whole.dtype}, and the {part_name} of {ranks} ranks "
+            f"{part.numel()} of {part.dtype}"
+        )
+
+
+def _known(choose, told):
+    return None if None in told else choose(told, default=None)
+
+
+def _said(opts):
+    """Options, if there are any: Gloo has its own."""
+    return () if opts is None else (opts,)

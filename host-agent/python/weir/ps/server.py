@@ -1,0 +1,250 @@
+"""A server: has parameters and their optimizer, takes gradients and gives parameters."""
+
+import threading
+import time
+from collections import Counter
+
+import torch.distributed as dist
+
+from .. import NonFinite
+from . import messages, rules
+from .agreement import agree
+from .collective import Together
+from .layout import Layout
+from .messages import Kind, Lost
+
+# A server that ends because of one worker waits so long for the others to ask, so that they are told why.
+_TELLING_S = 60.0
+
+
+class Server:
+    """A rank that serves. ``optimizer`` is any of torch's over the same parameters, of which it steps those that are this
+    server's. ``on_step`` is called after each step with how many there were: for a learning rate that changes, or a snapshot.
+
+    The constructor ends when all ranks are there.
+    """
+
+    def __init__(self, parameters, optimizer, plan, on_step=None):
+        self._parameters = list(parameters)
+        agree(plan, "server", self._parameters)
+        self._plan, self._optimizer, self._on_step = plan, optimizer, on_step
+        self._rank = dist.get_rank()
+        shards = plan.shards([of.numel() * of.element_size() for of in self._parameters])
+        self._shard = shards[self._rank]
+        self._own = [self._parameters[at] for at in self._shard]
+        self._step = 0
+        self._counts = Counter()
+        self._staleness = Counter()
+        if plan.mode == "sync":
+            self._together = Together(self._parameters, plan, shards)
+        else:
+            self._together, self._among = None, messages.group()
+            self._layout = Layout(self._own)
+        workers = plan.workers(dist.get_world_size())
+        # What follows is looked at and changed by a thread for each worker, one at a time.
+        self._changed = threading.Condition()
+        self._rule = rules.of(plan, workers)
+        self._sums = [of.detach().clone().zero_() for of in self._own]
+        self._kept = 0
+        # Since when each worker computes; None while the server has something of it to do.
+        self._idle_since = {}
+        self._attended = set(workers)
+        self._lost, self._failure = {}, None
+
+    def run(self):
+        """Serves until all workers have left; gives the counters. ``Lost`` if a worker is and the plan says ``fail``, or all are."""
+        if self._together is not None:
+            self._run_together()
+        else:
+            self._run_apart()
+        return self.counters()
+
+    def counters(self):
+        """``pushes`` that came, ``steps`` that were made, ``late`` pushes, of which ``dropped`` are in no step, answers that were
+        ``held``, workers that have ``left`` and that are ``lost``, bytes ``received`` and ``sent`` host to host. ``staleness``: of
+        how many pushes the parameters were how many steps old; ``ahead``: by how many pushes one was ahead of the slowest at most,
+        when it was answered."""
+        with self._changed:
+            names = ("pushes", "late", "dropped", "held", "left", "lost", "received", "sent", "ahead")
+            counted = {name: self._counts[name] for name in names}
+            return counted | {"steps": self._step, "staleness": dict(sorted(self._staleness.items()))}
+
+    # Mode sync.
+
+    def _run_together(self):
+        while True:
+            kind = self._together.agree(Kind.SERVE)
+            if kind.pushes and not self._sum():
+                continue
+            if kind.pulls:
+                self._together.broadcast()
+            if kind == Kind.LEAVE:
+                self._counts["left"] = len(self._attended)
+                return
+
+    def _sum(self):
+        """Makes a step of what all push; ``False`` if that is not finite, which all ranks are told."""
+        workers = len(self._attended)
+        with self._changed:
+            self._counts["pushes"] += workers
+        try:
+            means = self._together.reduce(None)
+        except NonFinite:
+            with self._changed:
+                self._counts["dropped"] += workers
+            return False
+        with self._changed:
+            self._staleness[0] += workers
+            self._apply([means[at] for at in self._shard])
+        return True
+
+    # The other modes.
+
+    def _run_apart(self):
+        for worker in sorted(self._attended):
+            self._idle_since[worker] = time.monotonic()
+            # One that is blocked in a receive is not waited for at the end.
+            threading.Thread(target=self._attend, args=(worker,), name=f"weir.ps worker {worker}", daemon=True).start()
+        with self._changed:
+            while self._attended and self._failure is None:
+                self._changed.wait(None if self._plan.lost_after is None else self._plan.lost_after / 4)
+                self._look_for_silent()
+            # The others are told when they ask.
+            self._changed.wait_for(lambda: not self._attended, _TELLING_S)
+            if self._failure is None and not self._counts["left"]:
+                self._failure = Lost(f"weir.ps: no worker is left: {self._told_lost()}")
+            if self._failure is not None:
+                raise self._failure
+
+    def _look_for_silent(self):
+        now, lost_after = time.monotonic(), self._plan.lost_after
+        for worker, since in list(self._idle_since.items()):
+            if lost_after is not None and since is not None and now - since > lost_after:
+                self._lose(worker, f"has said nothing for {lost_after:g} s")
+
+    def _attend(self, worker):
+        """Answers one worker until it has left, or is lost."""
+        buffer = self._layout.buffer()
+        try:
+            while self._answer(worker, buffer):
+                pass
+        except messages.Closed as error:
+            with self._changed:
+                self._lose(worker, f"is gone: {error}")
+        except Exception as error:  # noqa: BLE001: it is raised by `run`, and told to all
+            with self._changed:
+                self._fail(error)
+        with self._changed:
+            self._attended.discard(worker)
+            self._idle_since.pop(worker, None)
+            self._changed.notify_all()
+
+    def _answer(self, worker, buffer):
+        """Takes what a worker says and answers it; ``False`` if that was the last."""
+        kind, seen, body = messages.receive(worker, buffer, self._among)
+        with self._changed:
+            self._counts["received"] += messages.HEADER_BYTES + body.numel()
+            if worker in self._idle_since:
+                self._idle_since[worker] = None
+            refusal, is_last = self._refusal(worker), kind in (Kind.LEAVE, Kind.FAILED)
+            if refusal is None:
+                try:
+                    self._do(worker, kind, seen, body)
+                except Exception as error:  # noqa: BLE001: an optimizer's, or `on_step`'s; all are told
+                    self._fail(error)
+                refusal = None if is_last else self._refusal(worker)
+            pulls = refusal is None and kind.pulls
+            answer = self._layout.pack(self._own, buffer) if pulls else refusal
+            step = self._step
+        messages.send(worker, Kind.ANSWER if refusal is None else Kind.REFUSAL, step, answer, self._among)
+        with self._changed:
+            self._counts["sent"] += messages.HEADER_BYTES + (buffer.numel() if pulls else len((refusal or "").encode()))
+            if worker in self._idle_since:
+                self._idle_since[worker] = time.monotonic()
+        return refusal is None and not is_last
+
+    def _refusal(self, worker):
+        """Why a worker is answered no more; None if it is."""
+        if worker in self._lost:
+            return f"weir.ps: server rank {self._rank} takes this worker for lost: rank {worker} {self._lost[worker]}"
+        if self._failure is None or isinstance(self._failure, Lost):
+            return self._failure and str(self._failure)
+        return f"weir.ps: server rank {self._rank} has failed: {self._failure}"
+
+    def _do(self, worker, kind, seen, body):
+        if kind.pushes:
+            if body.numel() != self._layout.bytes:
+                raise ValueError(f"weir.ps: rank {worker} pushes {body.numel()} bytes, and they are {self._layout.bytes}")
+            self._take(worker, seen, self._layout.views(body))
+            answers = lambda: self._refusal(worker) is not None or self._rule.answers(worker)  # noqa: E731
+            self._counts["held"] += not answers()
+            self._changed.wait_for(answers)
+            self._counts["ahead"] = max(self._counts["ahead"], self._rule.ahead(worker) or 0)
+        elif kind == Kind.LEAVE:
+            self._counts["left"] += 1
+            self._leave(worker)
+        elif kind == Kind.FAILED:
+            self._lose(worker, f"has failed: {messages.told(body)}")
+
+    def _take(self, worker, seen, gradients):
+        taken = self._rule.take(worker, seen, self._step)
+        self._counts["pushes"] += 1
+        self._counts["late"] += taken != rules.Taken.KEPT
+        self._counts["dropped"] += taken == rules.Taken.DROPPED
+        self._staleness[self._step - seen] += 1
+        if taken == rules.Taken.DROPPED:
+            return
+        for own, gradient in zip(self._sums, gradients):
+            own += gradient
+        self._kept += 1
+        self._step_if_due()
+
+    def _step_if_due(self):
+        if self._kept == 0 or not self._rule.is_due(self._kept):
+            return
+        for own in self._sums:
+            own /= self._kept
+        self._apply(self._sums)
+        for own in self._sums:
+            own.zero_()
+        self._kept = 0
+        self._rule.stepped()
+        self._changed.notify_all()
+
+    def _apply(self, gradients):
+        """A step, of these gradients."""
+        for parameter in self._parameters:
+            parameter.grad = None
+        for parameter, gradient in zip(self._own, gradients):
+            parameter.grad = gradient.clone()
+        self._optimizer.step()
+        self._step += 1
+        if self._on_step is not None:
+            self._on_step(self._step)
+
+    def _leave(self, worker):
+        """Nobody waits for it from now on."""
+        self._rule.leave(worker)
+        self._idle_since.pop(worker, None)
+        self._step_if_due()
+        self._changed.notify_all()
+
+    def _lose(self, worker, how):
+        if worker in self._lost or worker not in self._rule.present:
+            return
+        self._lost[worker] = how
+        self._counts["lost"] += 1
+        self._leave(worker)
+        # Whoever is blocked in a receive from it does not end by that.
+        self._attended.discard(worker)
+        if self._plan.on_lost == "fail":
+            self._fail(Lost(f"weir.ps: server rank {self._rank}: {self._told_lost()}"))
+
+    def _told_lost(self):
+        return "; ".join(f"worker rank {worker} {how}" for worker, how in sorted(self._lost.items()))
+
+    def _fail(self, error):
+        """The first is the one that is told."""
+        if self._failure is None:
+            self._failure = error
+        self._changed.notify_all()
