@@ -4,7 +4,11 @@
 // JobRate, JobTally and StrangerTally are what each architecture defines in its guard.p4. A job's cell is its number modulo
 // 256: at one switch no two jobs are equal in that (docs/protocol.md, "Frame").
 
-control JobGuard(in headers_t hdr, inout metadata_t meta, in lease_t now) {
+// Of the IPv4 header (RFC 3168): ranks send ECT(0), and what is near its rate becomes CE.
+const bit<2> ECN_CAPABLE = 2;
+const bit<2> ECN_CONGESTED = 3;
+
+control JobGuard(inout headers_t hdr, inout metadata_t meta, in lease_t now) {
     JobRate() rate;
     JobTally() outcomes;
     StrangerTally() strangers;
@@ -14,6 +18,8 @@ control JobGuard(in headers_t hdr, inout metadata_t meta, in lease_t now) {
     // How long the lease lasts yet, modulo the clock. Without one, for ever.
     lease_t left = 0;
     guarded_t outcome = GUARDED_PASSED;
+    // More than the rate has come of late, and is let through yet.
+    bit<1> is_near = 0;
 
     action unlimited() {
         is_guarded = 1;
@@ -57,10 +63,18 @@ control JobGuard(in headers_t hdr, inout metadata_t meta, in lease_t now) {
                 } else if (left[LEASE_SIGN:LEASE_SIGN] == 1) {
                     outcome = GUARDED_LAPSED;
                 } else {
-                    rate.apply(hdr.agg.job[7:0], outcome);
+                    rate.apply(hdr.agg.job[7:0], outcome, is_near);
                 }
                 if (outcome != GUARDED_PASSED) {
                     meta.verdict = VERDICT_DROP;
+                } else if (is_near == 1 && hdr.ipv4.ecn == ECN_CAPABLE) {
+                    hdr.ipv4.ecn = ECN_CONGESTED;
+                    // One more in the first word is one less in the checksum, in ones' complement (RFC 1624).
+                    if (hdr.ipv4.checksum == 0) {
+                        hdr.ipv4.checksum = 0xFFFE;
+                    } else {
+                        hdr.ipv4.checksum = hdr.ipv4.checksum - 1;
+                    }
                 }
                 outcomes.apply(hdr.agg.job[7:0] ++ outcome);
             }

@@ -1,11 +1,15 @@
 // What JobGuard needs of the architecture, in PSA's externs.
 
-// A job without a rate has a cell without a configuration: nothing is red.
-control JobRate(in bit<8> index, inout guarded_t outcome) {
+// A job without a rate has a cell without a configuration: all is green.
+control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     Meter<bit<8>>(256, PSA_MeterType_t.BYTES) meters;
     apply {
-        if (meters.execute(index) == PSA_MeterColor_t.RED) {
+        PSA_MeterColor_t color = meters.execute(index);
+        is_near = 0;
+        if (color == PSA_MeterColor_t.RED) {
             outcome = GUARDED_OVER_RATE;
+        } else if (color == PSA_MeterColor_t.YELLOW) {
+            is_near = 1;
         }
     }
 }

@@ -1,13 +1,16 @@
 // What JobGuard needs of the architecture, in v1model's externs.
 
-// A job without a rate has a cell without a configuration: nothing is red.
-control JobRate(in bit<8> index, inout guarded_t outcome) {
+// A job without a rate has a cell without a configuration: all is green.
+control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     meter(256, MeterType.bytes) meters;
     bit<2> color;
     apply {
         meters.execute_meter((bit<32>) index, color);
+        is_near = 0;
         if (color == V1MODEL_METER_COLOR_RED) {
             outcome = GUARDED_OVER_RATE;
+        } else if (color == V1MODEL_METER_COLOR_YELLOW) {
+            is_near = 1;
         }
     }
 }

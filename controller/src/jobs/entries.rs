@@ -86,7 +86,8 @@ impl Summed {
         let burst = burst_bytes(self.window, self.ports.len());
         let config = rate_bps.map(|rate| MeterConfig {
             cir: rate / 8,
-            cburst: burst,
+            // What is above the rate is marked for a while before it is dropped, so that ranks send less.
+            cburst: burst / 4,
             pir: rate / 8,
             pburst: burst,
         });

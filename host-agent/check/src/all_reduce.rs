@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use aggregation::job::{Job, JobConfig, JobId, Place, WorkerId, WorkerSet};
 use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, Received, Setup};
-use aggregation::{Destination, Retransmission};
+use aggregation::{Destination, Mark, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong, orders_of_first, permutations};
@@ -449,7 +449,7 @@ impl Model for AllReduce {
                     let mut packet = Packet::new_unchecked(&mut bytes[..]);
                     packet.set_flags(packet.flags() | Flags::KEPT);
                 }
-                let received = member.machine.handle_packet(NOW_NS, &bytes);
+                let received = member.machine.handle_packet(NOW_NS, Mark::None, &bytes);
                 if received == Received::Malformed {
                     let what = format!("rank {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));

@@ -18,7 +18,7 @@ mod switch;
 mod tree;
 
 pub use config::{Config, Death, Faults};
-pub use network::{NetworkCounters, Rate};
+pub use network::{NetworkCounters, Policer, Rate};
 pub use oracle::{Violation, check};
 pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};
 pub use run::{answer_with_sums, run};

@@ -1,5 +1,6 @@
 //! Links that lose, duplicate and reorder.
 
+use aggregation::Mark;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 
@@ -12,8 +13,10 @@ pub struct NetworkCounters {
     pub sent: u64,
     /// Frames lost.
     pub dropped: u64,
-    /// Frames for which a link's queue had no room.
+    /// Frames for which a link's queue, or a policer, had no room.
     pub overflowed: u64,
+    /// Frames that a queue or a policer has marked.
+    pub marked: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
     /// Frames that arrived before one sent earlier on the same link.
@@ -28,6 +31,7 @@ impl NetworkCounters {
         self.sent += other.sent;
         self.dropped += other.dropped;
         self.overflowed += other.overflowed;
+        self.marked += other.marked;
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.at_the_dead += other.at_the_dead;
@@ -41,6 +45,69 @@ pub struct Rate {
     pub bits_per_s: u64,
     /// A frame that finds more than this waiting is lost.
     pub queue_bytes: u64,
+    /// One that finds more than this waiting is marked; `None`: none is.
+    pub mark_bytes: Option<u64>,
+}
+
+impl Rate {
+    fn takes_ns(self, bytes: u64) -> u64 {
+        bytes * 8_000_000_000 / self.bits_per_s
+    }
+}
+
+/// What all frames of a job together may be at a switch: a meter of two buckets (RFC 2698) before the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policer {
+    /// Of whole frames.
+    pub bytes_per_s: u64,
+    /// What may come at once. What is more is lost.
+    pub burst_bytes: u64,
+    /// What may come at once unmarked; `None`: none is marked.
+    pub unmarked_bytes: Option<u64>,
+}
+
+/// A policer's buckets, in billionths of bytes.
+#[derive(Debug, Clone)]
+pub struct Buckets {
+    policer: Policer,
+    levels: [u128; 2],
+    filled_ns: u64,
+}
+
+impl Buckets {
+    pub fn full(policer: Policer) -> Self {
+        Self {
+            policer,
+            levels: Self::sizes(policer),
+            filled_ns: 0,
+        }
+    }
+
+    fn sizes(policer: Policer) -> [u128; 2] {
+        let unmarked = policer.unmarked_bytes.unwrap_or(policer.burst_bytes);
+        [policer.burst_bytes, unmarked].map(|bytes| u128::from(bytes) * 1_000_000_000)
+    }
+
+    /// What becomes of a frame; `None`: it is lost.
+    pub fn take(&mut self, now_ns: u64, bytes: u64) -> Option<Mark> {
+        let passed_ns = now_ns - self.filled_ns;
+        self.filled_ns = now_ns;
+        let filled = u128::from(passed_ns) * u128::from(self.policer.bytes_per_s);
+        for (level, size) in self.levels.iter_mut().zip(Self::sizes(self.policer)) {
+            *level = (*level + filled).min(size);
+        }
+        let wanted = u128::from(bytes) * 1_000_000_000;
+        let [all, unmarked] = &mut self.levels;
+        *all = all.checked_sub(wanted)?;
+        match unmarked.checked_sub(wanted) {
+            Some(left) => {
+                *unmarked = left;
+                Some(Mark::None)
+            }
+            None if self.policer.unmarked_bytes.is_some() => Some(Mark::Congested),
+            None => Some(Mark::None),
+        }
+    }
 }
 
 /// Ethernet, IPv4 and UDP: what stands in front of the aggregation header.
@@ -73,29 +140,45 @@ impl Link {
         Self { rate, ..self }
     }
 
-    /// When the copies of a frame arrive, whose aggregation header and values are so long: none, one or two.
+    /// When the copies of a frame arrive, whose aggregation header and values are so long: none, one or two; and whether the link's
+    /// queue has marked it.
     pub fn send(
         &mut self,
         now_ns: u64,
         length: usize,
         rng: &mut ChaCha8Rng,
         counters: &mut NetworkCounters,
-    ) -> [Option<u64>; 2] {
+    ) -> ([Option<u64>; 2], Mark) {
         counters.sent += 1;
+        let mark = self.mark(now_ns);
+        counters.marked += u64::from(mark == Mark::Congested);
         let Some(now_ns) = self.serialise(now_ns, length as u64 + HEADERS) else {
             counters.overflowed += 1;
-            return [None, None];
+            return ([None, None], mark);
         };
         if chance(rng, self.faults.loss) {
             counters.dropped += 1;
-            return [None, None];
+            return ([None, None], mark);
         }
         let first = self.arrival(now_ns, rng, counters);
         let copy = chance(rng, self.faults.duplicate).then(|| {
             counters.duplicated += 1;
             self.arrival(now_ns, rng, counters)
         });
-        [Some(first), copy]
+        ([Some(first), copy], mark)
+    }
+
+    /// What a frame finds that enters the queue now.
+    fn mark(&self, now_ns: u64) -> Mark {
+        let marking = |rate: Rate| Some((rate, rate.mark_bytes?));
+        match self.rate.and_then(marking) {
+            Some((rate, mark_bytes))
+                if self.free_ns.saturating_sub(now_ns) > rate.takes_ns(mark_bytes) =>
+            {
+                Mark::Congested
+            }
+            _ => Mark::None,
+        }
     }
 
     /// When a frame's last bit has left, if there was room for it.
@@ -104,11 +187,10 @@ impl Link {
             return Some(now_ns);
         };
         let waiting_ns = self.free_ns.saturating_sub(now_ns);
-        let takes_ns = |bytes: u64| bytes * 8_000_000_000 / rate.bits_per_s;
-        if waiting_ns > takes_ns(rate.queue_bytes) {
+        if waiting_ns > rate.takes_ns(rate.queue_bytes) {
             return None;
         }
-        self.free_ns = now_ns + waiting_ns + takes_ns(bytes);
+        self.free_ns = now_ns + waiting_ns + rate.takes_ns(bytes);
         Some(self.free_ns)
     }
 

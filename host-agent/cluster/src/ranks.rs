@@ -3,17 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aggregation::Destination;
 use aggregation::job::{Job, JobConfig, JobError, Place, WorkerId};
 use aggregation::rank::{
     Carry, Event, Fallback, Lateness, LatenessError, NonFinite, Rank, RankCounters, RankError,
     Reduction, Setup, Share, Sums, Values,
 };
 use aggregation::rto::Retransmission;
+use aggregation::{Destination, Mark};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::network::{Link, Rate, below, chance};
+use crate::network::{Buckets, HEADERS, Link, Policer, Rate, below, chance};
 use crate::{Faults, NetworkCounters};
 
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
@@ -31,6 +31,8 @@ pub struct Config {
     pub delay_ns: u64,
     /// What each rank's link carries, each way; `None` for what is sent.
     pub rate: Option<Rate>,
+    /// What the switch takes of all ranks together; `None` for what comes.
+    pub policer: Option<Policer>,
     /// A rank submits each operation up to so much later than the one before.
     pub pause_ns: u64,
     /// What every link does.
@@ -74,6 +76,7 @@ impl Config {
             },
             delay_ns: 10_000,
             rate: None,
+            policer: None,
             pause_ns: 60_000,
             faults,
             racks: None,
@@ -180,9 +183,10 @@ enum Happens {
     AtSwitch {
         from: WorkerId,
         to: Destination,
+        mark: Mark,
         frame: Vec<u8>,
     },
-    AtRank(WorkerId, Vec<u8>),
+    AtRank(WorkerId, Mark, Vec<u8>),
     Wake(WorkerId),
     Death(WorkerId),
 }
@@ -207,6 +211,7 @@ struct Run<'a, S> {
     happens: BinaryHeap<Reverse<(u64, u64, Happens)>>,
     scheduled: u64,
     members: Vec<Member>,
+    policer: Option<Buckets>,
     network: NetworkCounters,
     named_ns: Option<u64>,
 }
@@ -255,6 +260,7 @@ pub fn run<S: RankSwitch>(
         happens: BinaryHeap::new(),
         scheduled: 0,
         members,
+        policer: config.policer.map(Buckets::full),
         network: NetworkCounters::default(),
         named_ns: None,
     };
@@ -329,7 +335,7 @@ impl<S: RankSwitch> Run<'_, S> {
 
     fn handle(&mut self, happens: Happens) {
         let now_ns = self.now_ns;
-        if let Happens::Submit(rank) | Happens::AtRank(rank, _) | Happens::Wake(rank) = &happens
+        if let Happens::Submit(rank) | Happens::AtRank(rank, ..) | Happens::Wake(rank) = &happens
             && self.member(*rank).end == RankEnd::Died
         {
             self.network.at_the_dead += u64::from(matches!(happens, Happens::AtRank(..)));
@@ -354,19 +360,16 @@ impl<S: RankSwitch> Run<'_, S> {
                 }
                 self.pump(rank);
             }
-            Happens::AtSwitch { from, to, frame } => {
-                let mut out = Vec::new();
-                self.switch.handle(now_ns, from, to, &frame, &mut out);
-                for (to, frame) in out {
-                    let link = &mut self.members[usize::from(to.0)].from_switch;
-                    let arrivals = link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
-                    for at_ns in arrivals.into_iter().flatten() {
-                        self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
-                    }
-                }
-            }
-            Happens::AtRank(rank, frame) => {
-                self.member(rank).machine.handle_packet(now_ns, &frame);
+            Happens::AtSwitch {
+                from,
+                to,
+                mark,
+                frame,
+            } => self.at_switch(from, to, mark, &frame),
+            Happens::AtRank(rank, mark, frame) => {
+                self.member(rank)
+                    .machine
+                    .handle_packet(now_ns, mark, &frame);
                 self.pump(rank);
             }
             Happens::Wake(rank) => {
@@ -378,6 +381,32 @@ impl<S: RankSwitch> Run<'_, S> {
         }
     }
 
+    /// What the switch sends has the mark of the frame that it is made of, as it has its headers.
+    fn at_switch(&mut self, from: WorkerId, to: Destination, mark: Mark, frame: &[u8]) {
+        let now_ns = self.now_ns;
+        let bytes = frame.len() as u64 + HEADERS;
+        let passed = match &mut self.policer {
+            Some(policer) => policer.take(now_ns, bytes),
+            None => Some(Mark::None),
+        };
+        let Some(passed) = passed else {
+            self.network.overflowed += 1;
+            return;
+        };
+        self.network.marked += u64::from(passed == Mark::Congested);
+        let mut out = Vec::new();
+        self.switch.handle(now_ns, from, to, frame, &mut out);
+        for (to, frame) in out {
+            let link = &mut self.members[usize::from(to.0)].from_switch;
+            let (arrivals, queue) =
+                link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
+            let mark = mark.max(passed).max(queue);
+            for at_ns in arrivals.into_iter().flatten() {
+                self.schedule(at_ns, Happens::AtRank(to, mark, frame.clone()));
+            }
+        }
+    }
+
     /// Sends what a rank has to send, and takes what it has to say.
     fn pump(&mut self, rank: WorkerId) {
         let now_ns = self.now_ns;
@@ -385,7 +414,8 @@ impl<S: RankSwitch> Run<'_, S> {
         let mut buffer = Vec::new();
         while let Some(to) = self.member(rank).machine.poll_transmit(now_ns, &mut buffer) {
             let link = &mut self.members[usize::from(rank.0)].to_switch;
-            let arrivals = link.send(now_ns, buffer.len(), &mut self.rng, &mut self.network);
+            let (arrivals, mark) =
+                link.send(now_ns, buffer.len(), &mut self.rng, &mut self.network);
             for at_ns in arrivals.into_iter().flatten() {
                 let frame = buffer.clone();
                 self.schedule(
@@ -393,6 +423,7 @@ impl<S: RankSwitch> Run<'_, S> {
                     Happens::AtSwitch {
                         from: rank,
                         to,
+                        mark,
                         frame,
                     },
                 );

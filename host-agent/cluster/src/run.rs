@@ -324,7 +324,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             Node::Server => &mut self.server.to_switch,
             Node::Worker(rank) => &mut self.workers[usize::from(rank.0)].to_switch,
         };
-        let arrivals = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
+        let (arrivals, _) = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
         for at_ns in arrivals.into_iter().flatten() {
             self.schedule(
                 at_ns,
@@ -344,7 +344,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                 None => return,
             },
         };
-        let [first, copy] = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
+        let ([first, copy], _) = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
         if let Some(at_ns) = copy {
             self.schedule(
                 at_ns,

@@ -13,6 +13,7 @@
 //! [`slot::SlotTable`] is `docs/protocol.md`'s rule for slots, the reference that the P4 `Aggregate` is
 //! compared with. The crate `cluster` runs all of them in virtual time, for tests.
 
+pub mod congestion;
 pub mod job;
 pub mod quantise;
 pub mod rank;
@@ -22,6 +23,7 @@ pub mod slot;
 mod state;
 pub mod worker;
 
+pub use congestion::Mark;
 pub use job::{CellIndex, ChunkId, Job, JobId, Position, SlotIndex, Version, WorkerId, WorkerSet};
 pub use rto::Retransmission;
 

@@ -6,6 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Event, Rank, Received, Setup, Values};
 use aggregation::rto::Retransmission;
@@ -82,7 +83,7 @@ fn a_packet_allocates_nothing() {
                 continue;
             }
             sum(frame);
-            let received = rank.handle_packet(now_ns, frame);
+            let received = rank.handle_packet(now_ns, Mark::None, frame);
             let flags = Packet::new_checked(&frame[..]).unwrap().flags();
             let is_told = flags.contains(Flags::PROBE) && !flags.contains(Flags::SCALE_ONLY);
             let expected = match is_told {

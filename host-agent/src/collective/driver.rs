@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{CollectiveError, Command, Config, Seen, Shared, Standing};
-use crate::frames::{Frames, asking, build, open, refused, sum};
+use crate::frames::{Frames, asking, build, mark, open, refused, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -175,7 +175,7 @@ impl<F: Frames + AsFd> Driver<F> {
         self.frames
             .receive_batch(BURST, &mut |frame| match open(frame, me) {
                 Some(payload) => {
-                    rank.handle_packet(now_ns, payload);
+                    rank.handle_packet(now_ns, mark(frame), payload);
                 }
                 None => match refused(frame, me) {
                     Some(host) => {

@@ -5,6 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use aggregation::Mark;
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 use pnet::packet::ethernet::{EtherTypes, EthernetPacket, MutableEthernetPacket};
@@ -16,6 +17,9 @@ use pnet::util::MacAddr;
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
 const UDP_LEN: usize = 8;
+/// ECT(0) and CE (RFC 3168).
+const ECN_CAPABLE: u8 = 0b10;
+const ECN_CONGESTED: u8 = 0b11;
 const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
 
 /// An Ethernet address.
@@ -164,6 +168,7 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
     if let Some(mut ip) = MutableIpv4Packet::new(&mut frame[ETHERNET_LEN..]) {
         ip.set_version(4);
         ip.set_header_length((IPV4_LEN / 4) as u8);
+        ip.set_ecn(ECN_CAPABLE);
         ip.set_total_length(ip_len as u16);
         ip.set_flags(Ipv4Flags::DontFragment);
         ip.set_ttl(64);
@@ -177,6 +182,15 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
         udp.set_destination(wire::UDP_PORT);
         udp.set_length((ip_len - IPV4_LEN) as u16);
         // The checksum stays 0, "none" (RFC 768): a switch changes the payload.
+    }
+}
+
+/// What queues on the way have made of a frame that [`open`] takes.
+pub fn mark(frame: &[u8]) -> Mark {
+    let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new);
+    match ip.is_some_and(|ip| ip.get_ecn() == ECN_CONGESTED) {
+        true => Mark::Congested,
+        false => Mark::None,
     }
 }
 
@@ -292,10 +306,19 @@ mod tests {
         let frame = frame(&[0; 20]);
         assert_eq!(frame.len(), 62);
         assert_eq!(frame[..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
-        assert_eq!(frame[14..24], [0x45, 0, 0, 48, 0, 0, 0x40, 0, 64, 17]);
+        assert_eq!(frame[14..24], [0x45, 2, 0, 48, 0, 0, 0x40, 0, 64, 17]);
         assert_eq!(frame[26..34], [10, 0, 0, 1, 10, 0, 0, 2]);
         assert_eq!(frame[34..42], [0x57, 0x45, 0x57, 0x45, 0, 28, 0, 0]);
         assert_eq!(internet_checksum(&frame[14..34]), 0);
+    }
+
+    #[test]
+    fn a_mark_is_read() {
+        let mut frame = frame(b"payload");
+        assert_eq!(mark(&frame), Mark::None);
+        frame[15] |= 3;
+        assert_eq!(mark(&frame), Mark::Congested);
+        assert_eq!(mark(&frame[..20]), Mark::None);
     }
 
     #[test]

@@ -92,6 +92,18 @@ pub const GUESSES: Metric = counter(
     "chunks sent once more because their exponent was guessed wrongly",
 );
 pub const TIMEOUTS: Metric = counter("weir_timeouts_total", "chunks that timed out");
+pub const MARKS: Metric = counter(
+    "weir_congestion_marks_total",
+    "answers that a full queue on the way has marked",
+);
+pub const WINDOW: Metric = gauge(
+    "weir_congestion_window_chunks",
+    "chunks that may be under way now",
+);
+pub const LEAST_WINDOW: Metric = gauge(
+    "weir_least_congestion_window_chunks",
+    "the fewest that it was",
+);
 pub const FALLBACKS: Metric = counter(
     "weir_fallbacks_total",
     "how often the switch was silent for so long that ranks summed themselves",
@@ -191,6 +203,9 @@ pub const ALL: &[&Metric] = &[
     &WORDS,
     &GUESSES,
     &TIMEOUTS,
+    &MARKS,
+    &WINDOW,
+    &LEAST_WINDOW,
     &FALLBACKS,
     &RETURNS,
     &BY_HOSTS,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aggregation::congestion::Signals;
 use aggregation::rank::RankCounters;
 use aggregation::server::ServerCounters;
 use aggregation::worker::WorkerCounters;
@@ -156,9 +157,18 @@ pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
         lost_residuals,
         forgotten,
         early,
+        congestion,
     } = counters;
+    let Signals {
+        marks,
+        window,
+        least_window,
+    } = congestion;
     status.count_sent(sent);
     status.count([
+        (names::MARKS, marks),
+        (names::WINDOW, window.into()),
+        (names::LEAST_WINDOW, least_window.into()),
         (names::FALLBACKS, fallbacks),
         (names::RETURNS, returns),
         (names::BY_HOSTS, by_hosts),

@@ -1,6 +1,7 @@
 //! The tests of the protocol, as one program: each more would be linked anew.
 
 mod common;
+mod congestion;
 mod late;
 mod machines;
 mod protocol;

@@ -274,10 +274,11 @@ fn loss_costs_what_was_lost() {
 }
 
 /// On links that are full, what is lost costs little more time than its bytes take: it is found out by what comes behind it,
-/// also if the question was lost, or the answer, or what was sent again.
+/// also if the question was lost, or the answer, or what was sent again. What is sent again waits in a short queue, and lanes that
+/// were held up go first.
 #[test]
 fn loss_costs_little_time() {
-    const CHUNKS: usize = 10_000;
+    const CHUNKS: usize = 30_000;
     let took = |loss: f64| {
         let faults = Faults {
             loss,
@@ -291,6 +292,7 @@ fn loss_costs_little_time() {
         config.rate = Some(Rate {
             bits_per_s: 200_000_000,
             queue_bytes: 4 << 20,
+            mark_bytes: None,
         });
         let job = Job::new(config.job).unwrap();
         let long =
@@ -302,11 +304,12 @@ fn loss_costs_little_time() {
     };
     let (free_ns, counters) = took(0.0);
     let probes: u64 = counters.iter().map(|counted| counted.probes).sum();
-    // Round trips grow until the links are full.
     assert!(probes < 8 * CHUNKS as u64 / 100, "{probes}");
-    // Values are sent 1.02 and 1.11 times. The last window has nothing behind it, and waits for timeouts.
-    for (loss, most) in [(0.01, 1.15), (0.05, 1.5)] {
+    // Values are sent 1.02 and 1.11 times; the questions are another 0.005 and 0.03. The last chunks have nothing behind them, and
+    // wait for timeouts.
+    for (loss, most) in [(0.01, 1.08), (0.05, 1.2)] {
         let (ns, _) = took(loss);
+        println!("{loss}: {:.3} times", ns / free_ns);
         assert!(ns < most * free_ns, "{loss}: {:.3}", ns / free_ns);
     }
 }
@@ -525,6 +528,7 @@ fn a_tree_is_as_fast_as_a_link() {
         config.rate = Some(Rate {
             bits_per_s: BITS_PER_S,
             queue_bytes: 4 << 20,
+            mark_bytes: None,
         });
         let racks = Racks { size: rack };
         config.racks = Some(racks);

@@ -17,6 +17,7 @@ use wire::{Flags, Kind, Packet, Repr};
 use super::lane::{LaneState, Send};
 use super::peers::Word;
 use super::{Rank, Received};
+use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::slot::{Outcome, SlotTable};
 
@@ -295,7 +296,7 @@ impl Rank {
             let mut bytes = std::mem::take(&mut hosts.scratch);
             if self.write_given(&answer, cell, &mut bytes) {
                 let packet = Packet::new_unchecked(&bytes[..]);
-                self.receive(now_ns, &packet);
+                self.receive(now_ns, Mark::None, &packet);
             }
             if let Some(hosts) = &mut self.hosts {
                 hosts.scratch = bytes;

@@ -42,6 +42,7 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
+use crate::congestion::{Answered, CongestionWindow, Mark, SendQueue};
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
@@ -123,13 +124,16 @@ pub struct Rank {
     /// How many of them were sent and not answered.
     in_flight: usize,
     /// Lanes that have something to send.
-    queue: VecDeque<u16>,
+    queue: SendQueue,
+    window: CongestionWindow,
     next_order: u64,
     /// Transmissions in their order, and by which lane. What is no lane's last any more, or was answered, goes when it has come
     /// to the front: then who was overtaken is known by a look at the front.
     sent: VecDeque<(u64, u16)>,
     /// No lane times out before.
     earliest_ns: u64,
+    /// Some wait for longer than they would if they were among the lowest under way.
+    is_backed_off: bool,
     events: VecDeque<Event>,
     failed: bool,
     counters: RankCounters,
@@ -173,10 +177,12 @@ impl Rank {
             items: 0,
             lanes: lanes.collect(),
             in_flight: 0,
-            queue: VecDeque::with_capacity(job.window() as usize),
+            queue: SendQueue::new(window),
+            window: CongestionWindow::new(job.window()),
             next_order: 0,
             sent: VecDeque::with_capacity(timers::SENT_PER_LANE * job.window() as usize),
             earliest_ns: u64::MAX,
+            is_backed_off: false,
             events: VecDeque::new(),
             failed: false,
             counters: RankCounters::default(),
@@ -185,7 +191,10 @@ impl Rank {
 
     /// What was counted so far.
     pub fn counters(&self) -> RankCounters {
-        self.counters
+        RankCounters {
+            congestion: self.window.signals(),
+            ..self.counters
+        }
     }
 
     /// Takes values to be summed over all ranks, and gives the operation's number. Every rank must submit operations of the same
@@ -268,7 +277,10 @@ impl Rank {
         let lane = &mut self.lanes[slot];
         // Values say all that a probe asks.
         if lane.sends.is_none() {
-            self.queue.push_back(slot as u16);
+            match lane.state {
+                LaneState::InFlight => self.queue.push_again(slot, lane.item),
+                LaneState::Waiting | LaneState::Idle => self.queue.push_first(slot, lane.item),
+            }
         }
         lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
     }
@@ -298,10 +310,10 @@ impl Rank {
         }
     }
 
-    /// Takes a frame in, from the aggregation header on.
-    pub fn handle_packet(&mut self, now_ns: u64, bytes: &[u8]) -> Received {
+    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
-            Ok(packet) => self.receive(now_ns, &packet),
+            Ok(packet) => self.receive(now_ns, mark, &packet),
             Err(_) => Received::Malformed,
         };
         match received {
@@ -313,7 +325,7 @@ impl Rank {
         received
     }
 
-    fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
         // One that has given up answers nobody: those who wait for it are to know.
         if repr.job != self.job.id().0 || self.failed {
@@ -388,13 +400,21 @@ impl Rank {
         if !is_answer {
             return Received::Malformed;
         }
-        if lane.transmissions == 1 {
-            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
-        }
+        let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
+        let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
+        rtt_ns.inspect(|rtt_ns| self.rtt.sample(*rtt_ns));
         let first_order = lane.first_order;
+        let answered = Answered {
+            order: first_order,
+            rtt_ns,
+            mark,
+        };
+        let refused = self.queue.refused();
+        self.window
+            .answered(now_ns, answered, self.next_order, refused);
         self.counters.by_hosts += u64::from(by_host);
         self.in_flight -= 1;
-        self.hurry_last();
+        self.hurry_lowest();
         self.take_answer(slot, &repr, packet);
         self.count_overtaken(first_order);
         if self.shares(contributors) < self.job.workers() {

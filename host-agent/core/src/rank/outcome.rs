@@ -2,6 +2,7 @@
 
 use super::{Partial, Values};
 use crate::Sent;
+use crate::congestion::Signals;
 use crate::job::{ChunkId, WorkerId};
 
 /// What a rank has to say.
@@ -154,4 +155,6 @@ pub struct RankCounters {
     pub not_ours: u64,
     /// Frames that are no answer.
     pub malformed: u64,
+    /// How far its window has shrunk.
+    pub congestion: Signals,
 }

@@ -19,18 +19,11 @@ impl Rank {
             self.counters.probes += 1;
             return Some(Destination::Worker(self.rank));
         }
-        while let Some(slot) = self.queue.pop_front() {
-            let slot = usize::from(slot);
-            let lane = &mut self.lanes[slot];
-            let Some(what) = lane.sends.take() else {
-                continue;
-            };
-            if lane.state == LaneState::Idle {
-                continue; // answered meanwhile
-            }
-            let (previous, timeouts) = (lane.transmissions, lane.timeouts);
+        while let Some((slot, what)) = self.next_send() {
+            let lane = &self.lanes[slot];
+            let previous = lane.transmissions;
             self.in_flight += usize::from(lane.state != LaneState::InFlight);
-            let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+            let deadline_ns = now_ns.saturating_add(self.timeout_ns(slot));
             let lane = &mut self.lanes[slot];
             lane.state = LaneState::InFlight;
             lane.sent_at_ns = now_ns;
@@ -71,6 +64,30 @@ impl Rank {
         self.counters.sent.count(buffer.len(), false);
         self.counters.words += 1;
         Some(Destination::Worker(to))
+    }
+
+    /// The lane that sends next, as far as the window lets it, and what it sends.
+    fn next_send(&mut self) -> Option<(usize, Send)> {
+        let has_room = self.in_flight < self.window.chunks();
+        loop {
+            let lanes = &self.lanes;
+            let next = self.queue.pop(has_room, |item| {
+                let lane = &lanes[(item % lanes.len() as u64) as usize];
+                lane.item == item && lane.state == LaneState::InFlight
+            })?;
+            let lane = &mut self.lanes[next.slot];
+            let is_so = match lane.state {
+                LaneState::Idle => false,
+                LaneState::Waiting => next.is_first,
+                LaneState::InFlight => !next.is_first,
+            };
+            if next.item == lane.item
+                && is_so
+                && let Some(what) = lane.sends.take()
+            {
+                return Some((next.slot, what));
+            }
+        }
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {

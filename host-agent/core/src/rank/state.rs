@@ -28,10 +28,14 @@ impl Rank {
             lanes,
             // Decides how soon is asked.
             in_flight: _,
-            queue,
+            // Which lanes have something to send is said by them; of two, that of the lower item is sent first.
+            queue: _,
+            // What it holds back is sent in the end (`congestion/queue.rs`), so it decides *when*.
+            window: _,
             next_order: _,
             sent: _,
             earliest_ns: _,
+            is_backed_off: _,
             events,
             failed,
             counters: _,
@@ -42,8 +46,6 @@ impl Rank {
         out.put_len(operations.len());
         operations.iter().for_each(|operation| put(operation, out));
         lanes.iter().for_each(|lane| put_lane(lane, out));
-        out.put_len(queue.len());
-        queue.iter().for_each(|lane| out.put(&lane.to_le_bytes()));
         out.put_len(events.len());
         for event in events {
             match event {

@@ -5,9 +5,9 @@ use super::lane::{Lane, LaneState, Send};
 use super::peers::Peers;
 use super::{Rank, RankError};
 
-/// So few chunks under way have few behind them that could overtake them, and as many that ask often are no load: they wait for no
-/// more than two timeouts.
-const FEW_IN_FLIGHT: usize = 8;
+/// So many of the lowest items under way wait for no more than two timeouts. They have few behind them that could overtake them, or
+/// hold up a window that is full; and as many that ask often are no load.
+const HURRIED: usize = 8;
 /// So often the number of chunks is doubled that have to overtake one before it is asked for again.
 const MOST_DOUBLINGS: u32 = 6;
 /// Transmissions that are remembered: one under way for each lane, and as many that are over.
@@ -64,27 +64,49 @@ impl Rank {
         }
     }
 
-    /// How long a chunk waits that has timed out so often.
-    pub(super) fn timeout_ns(&self, timeouts: u32) -> u64 {
-        match self.in_flight <= FEW_IN_FLIGHT {
-            true => self.rtt.timeout_ns(timeouts.min(1)),
-            false => self.rtt.timeout_ns(timeouts),
+    /// How long a lane's chunk waits.
+    pub(super) fn timeout_ns(&mut self, slot: usize) -> u64 {
+        let Lane { item, timeouts, .. } = self.lanes[slot];
+        if timeouts <= 1 || item <= self.last_hurried() {
+            return self.rtt.timeout_ns(timeouts.min(1));
+        }
+        self.is_backed_off = true;
+        self.rtt.timeout_ns(timeouts)
+    }
+
+    /// A chunk is answered. Those that have waited for others for long, and are now among the lowest, ask soon.
+    pub(super) fn hurry_lowest(&mut self) {
+        if !self.is_backed_off {
+            return;
+        }
+        self.is_backed_off = false;
+        let (last, longest_ns) = (self.last_hurried(), self.rtt.timeout_ns(1));
+        for lane in &mut self.lanes {
+            if lane.state != LaneState::InFlight || lane.timeouts <= 1 {
+                continue;
+            }
+            if lane.item > last {
+                self.is_backed_off = true;
+                continue;
+            }
+            let latest_ns = lane.sent_at_ns.saturating_add(longest_ns);
+            lane.deadline_ns = lane.deadline_ns.min(latest_ns);
+            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
         }
     }
 
-    /// A chunk is answered. If that leaves few, those that have waited for others for long ask soon.
-    pub(super) fn hurry_last(&mut self) {
-        if self.in_flight != FEW_IN_FLIGHT {
-            return;
-        }
-        let longest_ns = self.timeout_ns(1);
-        for lane in &mut self.lanes {
-            if lane.state == LaneState::InFlight {
-                let latest_ns = lane.sent_at_ns.saturating_add(longest_ns);
-                lane.deadline_ns = lane.deadline_ns.min(latest_ns);
-                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+    /// The highest of the lowest items under way.
+    fn last_hurried(&self) -> u64 {
+        let mut lowest = [u64::MAX; HURRIED];
+        let under_way = self.lanes.iter();
+        for lane in under_way.filter(|lane| lane.state == LaneState::InFlight) {
+            let at = lowest.partition_point(|item| *item < lane.item);
+            if at < HURRIED {
+                lowest.copy_within(at..HURRIED - 1, at + 1);
+                lowest[at] = lane.item;
             }
         }
+        lowest[HURRIED - 1]
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.

@@ -40,6 +40,7 @@ impl Rank {
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
             lane.asked_early = 0;
+            self.note_loss(slot);
             self.enqueue(slot, Send::Fetch);
             return Received::Told;
         }
@@ -54,20 +55,33 @@ impl Rank {
             let is_for_others = !by_host && asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
                 lane.asked_early = 0;
+                let is_forgotten = lane.others_missing > self.config.ask_after;
+                self.note_loss(slot);
                 self.enqueue(slot, Send::Values);
+                // A switch that restarts again and again forgets a chunk before it tells that others are missing, which may
+                // have its sum.
+                if is_forgotten {
+                    self.ask_others(now_ns, slot);
+                }
                 return Received::Told;
             }
         }
         // Others are to come: one asks again, ever less often.
         let asks = by_host || lane.others_missing >= self.config.ask_after;
-        let timeouts = lane.timeouts;
-        let deadline_ns = now_ns.saturating_add(self.timeout_ns(timeouts));
+        let deadline_ns = now_ns.saturating_add(self.timeout_ns(slot));
         self.lanes[slot].deadline_ns = deadline_ns;
         self.earliest_ns = self.earliest_ns.min(deadline_ns);
         if asks {
             self.ask_others(now_ns, slot);
         }
         Received::Told
+    }
+
+    /// The switch has not had this rank's values, or the rank not its sum. A chunk counts once.
+    fn note_loss(&mut self, slot: usize) {
+        if self.lanes[slot].transmissions == 2 {
+            self.window.lost();
+        }
     }
 
     /// Asks who is missing, or if that is not known one after the other, whether the sum is there already.

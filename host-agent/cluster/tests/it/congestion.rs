@@ -1,0 +1,129 @@
+//! Queues that are short, and what ranks make of them.
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobId};
+use aggregation::rank::{Fallback, Values};
+use aggregation::{Retransmission, WorkerId};
+use cluster::ranks::{Config, RankEnd, Report, SlotSwitch, run};
+use cluster::{Faults, Policer, Rate};
+
+const VALUES: usize = 256;
+/// Of a frame with so many values.
+const FRAME: u64 = 1090;
+
+fn config(workers: u16) -> Config {
+    let job = JobConfig {
+        job: JobId(7),
+        workers,
+        window: 256,
+        values_per_packet: VALUES as u16,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    Config {
+        retransmission: Retransmission::of_ranks(),
+        dead_after_ns: Some(5_000_000_000),
+        delay_ns: 20_000,
+        pause_ns: 0,
+        ..Config::new(1, job, Faults::NONE)
+    }
+}
+
+/// All ranks sum so many chunks.
+fn sum(config: &Config, switch: &mut SlotSwitch, chunks: usize) -> Report {
+    let inputs =
+        |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); VALUES * chunks]);
+    let report = run(config, switch, 1, &inputs).unwrap();
+    for end in &report.ends {
+        assert_eq!(*end, RankEnd::Done);
+    }
+    report
+}
+
+/// While no switch sums, each rank is sent the values of all others for its part of the chunks, over one link with a queue of
+/// 256 KB. Each link carries 2 (n − 1) / n times the values, whatever n is.
+#[test]
+fn incast_does_not_collapse() {
+    const BITS_PER_S: u64 = 1_000_000_000;
+    let took_ns = |workers: u16, chunks: usize| {
+        let mut config = config(workers);
+        config.rate = Some(Rate {
+            bits_per_s: BITS_PER_S,
+            queue_bytes: 256_000,
+            mark_bytes: Some(64_000),
+        });
+        config.fallback = Some(Fallback::IF_SILENT);
+        let job = Job::new(config.job).unwrap();
+        let mut switch = SlotSwitch::new(job).silent(0..u64::MAX, None);
+        let report = sum(&config, &mut switch, chunks);
+        assert!(report.counters[0].by_hosts >= chunks as u64);
+        (report.ended_ns, report.network.overflowed)
+    };
+    let mut of_two = None;
+    for workers in [2, 8, 16, 32, 64] {
+        // Until they notice that there is no switch, and how they begin, is the same for both.
+        let (few, more) = (1000, 3000);
+        let (short_ns, _) = took_ns(workers, few);
+        let (long_ns, lost) = took_ns(workers, more);
+        let chunks = 2 * u64::from(workers - 1) * (more - few) as u64 / u64::from(workers);
+        let least_ns = chunks * FRAME * 8_000_000_000 / BITS_PER_S;
+        let share = least_ns as f64 / (long_ns - short_ns) as f64;
+        println!("{workers} ranks: {share:.3} of the link, {lost} frames lost");
+        let of_two = *of_two.get_or_insert(share);
+        assert!(share > 0.8 * of_two, "{workers}: {share} of {of_two}");
+    }
+}
+
+/// Ranks whose links have short queues that mark fill the links, and lose nothing.
+#[test]
+fn marks_keep_queues_short() {
+    const BITS_PER_S: u64 = 1_000_000_000;
+    const CHUNKS: usize = 8000;
+    for workers in [2, 8, 32] {
+        let mut config = config(workers);
+        config.rate = Some(Rate {
+            bits_per_s: BITS_PER_S,
+            queue_bytes: 64_000,
+            mark_bytes: Some(20_000),
+        });
+        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let report = sum(&config, &mut switch, CHUNKS);
+        let least_ns = CHUNKS as u64 * FRAME * 8_000_000_000 / BITS_PER_S;
+        let share = least_ns as f64 / report.ended_ns as f64;
+        let congestion = report.counters[0].congestion;
+        println!("{workers} ranks: {share:.3} of the link, {congestion:?}");
+        assert_eq!(report.network.overflowed, 0);
+        assert!(congestion.marks > 0 && congestion.least_window < 64);
+        assert!(share > 0.9, "{share}");
+    }
+}
+
+/// A job that is held to a rate by a meter gets its rate, whether the meter marks before it drops or not.
+#[test]
+fn a_job_gets_its_rate() {
+    const BYTES_PER_S: u64 = 2_400_000;
+    const CHUNKS: usize = 6000;
+    for unmarked_bytes in [Some(280_000), None] {
+        let mut config = config(2);
+        let burst_bytes = 2 * 2 * 256 * FRAME;
+        config.rate = Some(Rate {
+            bits_per_s: 1_000_000_000,
+            queue_bytes: 4 << 20,
+            mark_bytes: None,
+        });
+        config.policer = Some(Policer {
+            bytes_per_s: BYTES_PER_S,
+            burst_bytes,
+            unmarked_bytes,
+        });
+        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let report = sum(&config, &mut switch, CHUNKS);
+        let values = 2 * CHUNKS as u64 * FRAME - burst_bytes;
+        let allowed = report.ended_ns as f64 / 1e9 * BYTES_PER_S as f64;
+        let share = values as f64 / allowed;
+        println!(
+            "{unmarked_bytes:?}: {share:.3} of the rate, {} frames lost",
+            report.network.overflowed
+        );
+        assert!(share > 0.9, "{share}");
+    }
+}
