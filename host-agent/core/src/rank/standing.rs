@@ -5,7 +5,7 @@ use super::lane::LaneState;
 use crate::UnderWay;
 
 /// With fewer chunks under way each answer is waited for.
-const MANY_IN_FLIGHT: usize = 32;
+const MANY_IN_FLIGHT: usize = 16;
 /// Answers gather for this part of a round trip, in which this part of the window comes.
 const GATHERED_PART: u64 = 8;
 /// They gather no longer than that.
