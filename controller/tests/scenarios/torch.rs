@@ -168,7 +168,7 @@ fn collectives_of_all_kinds() {
     let settings = ", WEIR_NON_FINITE: gloo";
     all_are_right("torch collectives and Gloo", file, settings);
     all_are_right_by(By::Daemon, "torch collectives by a daemon", file, "");
-    let until = JOB.replace("]}}", "], deadline: 5s, quorum: 2}}");
+    let until = JOB.replace("]}}", "], deadline: 30s, quorum: 2}}");
     all_are_right_in(&until, By::Itself, "torch collectives late", file, "");
     all_are_right_in("", By::Itself, "torch collectives by Gloo", file, "");
 }

@@ -171,6 +171,9 @@ def differences():
         begins(Plan(mode="stale", staleness=1 + (rank == 2)), parameters())
     with raises(Differs, "rank 1 is a server, and the servers are [0]"):
         begins(Plan(), parameters(), rank != 2)
+    others = parameters()
+    with raises(Differs, "rank 0: its optimizer is of other parameters"):
+        Server(others, descent(parameters()), Plan()) if rank == 0 else Worker(others, Plan())
     with raises(Differs, "no server 7"):
         begins(Plan(servers=[0, 7]), parameters())
     with raises(Differs, "no worker"):

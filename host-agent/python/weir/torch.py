@@ -111,9 +111,18 @@ class WeirGroup(Composed, dist.ProcessGroup):
             work = self._by_switch(tensors, opts, takes=is_root)
             if work is not None:
                 return work
-        # Gloo writes to all of them.
-        own = tensors if is_root else [tensor.detach().clone() for tensor in tensors]
-        return self._by_gloo(self._gloo.reduce, own, opts)
+        # Gloo writes to all of them, and in the order in which elements stand in memory.
+        own = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+        begun = self._by_gloo(self._gloo.reduce, own, opts)
+
+        def finish():
+            begun.wait()
+            if is_root:
+                for tensor, sums in zip(tensors, own):
+                    tensor.detach().copy_(sums)
+            return tensors, None, None
+
+        return self._work(finish)
 
     def broadcast(self, tensors, opts=None):
         """Bytes of any type: the root's are summed with zeros, as integers."""

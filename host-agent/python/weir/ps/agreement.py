@@ -9,25 +9,27 @@ class Differs(ValueError):
     """The ranks do not fit together. All of them raise the same."""
 
 
-def agree(plan, role, parameters):
-    """Raises at every rank if plans, parameters or roles do not fit together."""
+def agree(plan, role, parameters, wrong=None):
+    """Raises at every rank if plans, parameters or roles do not fit together, or one of them says what is ``wrong`` with it."""
     shapes = [(tuple(of.shape), str(of.dtype)) for of in parameters]
     floats = all(of.is_floating_point() and of.device.type == "cpu" for of in parameters)
     told = [None] * dist.get_world_size()
-    dist.all_gather_object(told, (role, asdict(plan), shapes, floats))
-    wrong = list(_wrong(told))
-    if wrong:
-        raise Differs("weir.ps: " + "; ".join(wrong))
+    dist.all_gather_object(told, (role, asdict(plan), shapes, floats, wrong))
+    differences = list(_differences(told))
+    if differences:
+        raise Differs("weir.ps: " + "; ".join(differences))
 
 
-def _wrong(told):
+def _differences(told):
     """What does not fit, seen alike by all."""
     of = 0 if told[0][1]["servers"][0] >= len(told) else told[0][1]["servers"][0]
-    _, plan, shapes, floats = told[of]
+    _, plan, shapes, floats, _ = told[of]
     servers, size = plan["servers"], len(told)
     if not floats or not shapes:
         yield f"rank {of}: parameters are floats, on the CPU, and at least one"
-    for rank, (role, other, others, _) in enumerate(told):
+    for rank, (role, other, others, _, wrong) in enumerate(told):
+        if wrong is not None:
+            yield f"rank {rank}: {wrong}"
         if other != plan:
             names = [name for name in plan if other[name] != plan[name]]
             differ = ", ".join(f"{name}={other[name]!r} and not {plan[name]!r}" for name in names)

@@ -26,7 +26,9 @@ class Server:
 
     def __init__(self, parameters, optimizer, plan, on_step=None):
         self._parameters = list(parameters)
-        agree(plan, "server", self._parameters)
+        stepped = {id(of) for group in optimizer.param_groups for of in group["params"]}
+        is_whole = all(id(of) in stepped for of in self._parameters)
+        agree(plan, "server", self._parameters, None if is_whole else "its optimizer is of other parameters")
         self._plan, self._optimizer, self._on_step = plan, optimizer, on_step
         self._rank = dist.get_rank()
         shards = plan.shards([of.numel() * of.element_size() for of in self._parameters])
