@@ -1,10 +1,11 @@
 //! A job that forges: whatever it sends, nobody else's cells change, its frames reach nobody else's ranks in another's name,
 //! and what it tried is counted by job and port.
 
+use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use cluster::drawn::mix;
 use controller::jobs::entries::{self, Summed};
-use host_agent::frames::{Endpoint, Mac, build, group, sum};
+use host_agent::frames::{Endpoint, Mac, build, group, mark, open, sum};
 use parser_gen::{Arch, FrameValues, Options};
 use pipeline::MeterConfig;
 use scenario::names::guard::{self, Guarded};
@@ -446,4 +447,69 @@ fn a_job_is_held_to_its_rate_and_no_other() {
         );
         assert_eq!(counted(&p4, 2, Guarded::Passed), steps, "{arch:?}");
     }
+}
+
+/// What is above the rate for a while is let through with a mark, in a header that is right; so the ranks, to whom the sum goes
+/// by that header, send less before anything is dropped. What cannot be marked is not.
+#[test]
+fn what_is_near_the_rate_is_marked() {
+    const UNMARKED: u64 = 5_000;
+    const BURST: u64 = 20_000;
+    for arch in GUARDED {
+        for is_capable in [true, false] {
+            let mut p4 = switch_with(arch, true, &[], None);
+            let config = MeterConfig {
+                cir: 1000,
+                cburst: UNMARKED,
+                pir: 1000,
+                pburst: BURST,
+            };
+            let set = p4
+                .switch
+                .meter_configure(guard::METERS, guard::cell(1), Some(config), 0);
+            set.expect("a meter");
+            let [one, ..] = jobs();
+            let mut frame = update(&one, 0, 0);
+            p4.send(0, 11, &update(&one, 1, 0));
+            // Every checksum comes up, and with it the one that has none below.
+            let mut marks = [0, 0];
+            let mut is_marked_before = false;
+            for identification in 0..=u16::MAX {
+                frame[18..20].copy_from_slice(&identification.to_be_bytes());
+                if !is_capable {
+                    frame[15] &= !3;
+                }
+                set_checksum(&mut frame);
+                if identification % 50 == 0 {
+                    let refilled =
+                        p4.switch
+                            .meter_configure(guard::METERS, guard::cell(1), Some(config), 0);
+                    refilled.expect("a meter");
+                    is_marked_before = false;
+                }
+                let sent = p4.send(0, 10, &frame);
+                for (port, bytes) in sent {
+                    open(&bytes, host(port)).expect("a header with a right checksum");
+                    let is_marked = mark(&bytes) == Mark::Congested;
+                    assert!(is_marked || !is_marked_before || !is_capable, "{arch:?}");
+                    is_marked_before = is_marked;
+                    marks[usize::from(is_marked)] += 1;
+                }
+            }
+            assert!(marks[0] > 10_000, "{arch:?}: {marks:?}");
+            assert_eq!(marks[1] > 10_000, is_capable, "{arch:?}: {marks:?}");
+            assert!(counted(&p4, 1, Guarded::OverRate) > 1000, "{arch:?}");
+        }
+    }
+}
+
+/// That of the IPv4 header of a frame.
+fn set_checksum(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let words = frame[14..34].as_chunks::<2>().0.iter();
+    let mut sum: u32 = words.map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }

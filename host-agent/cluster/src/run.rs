@@ -344,7 +344,8 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                 None => return,
             },
         };
-        let ([first, copy], _) = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
+        let ([first, copy], _) =
+            link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
         if let Some(at_ns) = copy {
             self.schedule(
                 at_ns,

@@ -199,3 +199,189 @@ impl CongestionWindow {
         fastest_ns - self.fastest_ns[0].min(self.fastest_ns[1])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::Mark;
+
+    const US: u64 = 1_000;
+
+    /// Someone who always has something to send.
+    struct Flow {
+        window: CongestionWindow,
+        in_flight: usize,
+        sent: u64,
+        refused: u64,
+        answered: u64,
+    }
+
+    /// A queue that all share.
+    struct Link {
+        /// A chunk takes so long.
+        serial_ns: u64,
+        delay_ns: u64,
+        /// As chunks.
+        marks_above: usize,
+        holds: usize,
+    }
+
+    impl Link {
+        /// Runs flows for so many chunks in all, and gives the longest queue of the second half.
+        fn run(&self, flows: &mut [Flow], chunks: u64) -> usize {
+            // Flow, order, when it was sent, and its mark.
+            let mut queue: VecDeque<(usize, u64, u64, Mark)> = VecDeque::new();
+            let mut back: VecDeque<(u64, usize, u64, u64, Mark)> = VecDeque::new();
+            let mut longest = 0;
+            for turn in 0..chunks {
+                let now_ns = turn * self.serial_ns;
+                while back.front().is_some_and(|answer| answer.0 <= now_ns) {
+                    let (_, flow, order, sent_ns, mark) = back.pop_front().expect("seen");
+                    let flow = &mut flows[flow];
+                    flow.in_flight -= 1;
+                    flow.answered += u64::from(turn > chunks / 2);
+                    let answered = Answered {
+                        order,
+                        rtt_ns: Some(now_ns - sent_ns),
+                        mark,
+                    };
+                    flow.window
+                        .answered(now_ns, answered, flow.sent, flow.refused);
+                }
+                let count = flows.len();
+                for at in (0..count).map(|at| (at + turn as usize) % count) {
+                    let flow = &mut flows[at];
+                    while flow.in_flight < flow.window.chunks() && queue.len() < self.holds {
+                        let mark = match queue.len() > self.marks_above {
+                            true => Mark::Congested,
+                            false => Mark::None,
+                        };
+                        queue.push_back((at, flow.sent, now_ns, mark));
+                        flow.in_flight += 1;
+                        flow.sent += 1;
+                    }
+                    flow.refused += 1;
+                }
+                if turn > chunks / 2 {
+                    longest = longest.max(queue.len());
+                }
+                if let Some((flow, order, sent_ns, mark)) = queue.pop_front() {
+                    back.push_back((now_ns + self.delay_ns, flow, order, sent_ns, mark));
+                }
+            }
+            longest
+        }
+    }
+
+    impl Link {
+        /// What an earlier run has left under way is forgotten.
+        fn run_from_idle(&self, flows: &mut [Flow], chunks: u64) -> usize {
+            for flow in &mut *flows {
+                flow.in_flight = 0;
+                flow.answered = 0;
+            }
+            self.run(flows, chunks)
+        }
+    }
+
+    fn flows(count: usize) -> Vec<Flow> {
+        let flow = || Flow {
+            window: CongestionWindow::new(256),
+            in_flight: 0,
+            sent: 0,
+            refused: 0,
+            answered: 0,
+        };
+        std::iter::repeat_with(flow).take(count).collect()
+    }
+
+    /// Jain's index: 1 if all have the same.
+    fn fairness(flows: &[Flow]) -> f64 {
+        let shares = || flows.iter().map(|flow| flow.answered as f64);
+        let sum: f64 = shares().sum();
+        sum * sum / (flows.len() as f64 * shares().map(|share| share * share).sum::<f64>())
+    }
+
+    #[test]
+    fn sixteen_jobs_share_a_link_that_marks() {
+        let link = Link {
+            serial_ns: 9 * US,
+            delay_ns: 1_000 * US,
+            marks_above: 60,
+            holds: 4096,
+        };
+        let mut jobs = flows(16);
+        // One has the link for itself at first.
+        link.run(&mut jobs[..1], 20_000);
+        let longest = link.run_from_idle(&mut jobs, 400_000);
+        let fairness = fairness(&jobs);
+        let answered: u64 = jobs.iter().map(|job| job.answered).sum();
+        println!("Jain {fairness:.4}, {answered} of 200000, queue of {longest}");
+        assert!(fairness > 0.98, "{fairness}");
+        assert!(answered > 195_000, "{answered}");
+        assert!(longest < 512, "{longest}");
+    }
+
+    /// A queue that marks nothing is told by its delay, and is as short as the target.
+    #[test]
+    fn a_long_queue_that_marks_nothing_is_noticed() {
+        let link = Link {
+            serial_ns: 40 * US,
+            delay_ns: 100 * US,
+            marks_above: usize::MAX,
+            holds: 4096,
+        };
+        let mut one = flows(1);
+        let longest = link.run(&mut one, 50_000);
+        let signals = one[0].window.signals();
+        println!("queue of {longest}, {signals:?}");
+        assert!(one[0].answered > 24_000, "{}", one[0].answered);
+        assert!((DELAY_FLOOR..64).contains(&signals.window), "{signals:?}");
+        assert_eq!(signals.marks, 0);
+    }
+
+    /// Answers with so many losses for each.
+    fn after_losses(share: f64) -> Signals {
+        let mut window = CongestionWindow::new(256);
+        let mut owed = 0.0;
+        for order in 0..100_000 {
+            owed += share;
+            while owed >= 1.0 {
+                window.lost();
+                owed -= 1.0;
+            }
+            let answered = Answered {
+                order,
+                rtt_ns: Some(100 * US),
+                mark: Mark::None,
+            };
+            window.answered(order * US, answered, order + 100, order);
+        }
+        window.signals()
+    }
+
+    #[test]
+    fn losses_at_random_are_no_congestion_and_those_of_a_policer_are() {
+        // 5 % are lost each way.
+        let random = after_losses(0.1);
+        assert_eq!((random.window, random.least_window), (256, INITIAL));
+        let policed = after_losses(0.5);
+        assert_eq!(policed.window, LOSS_FLOOR);
+    }
+
+    #[test]
+    fn a_window_that_is_not_filled_does_not_grow() {
+        let mut window = CongestionWindow::new(256);
+        for order in 0..1000 {
+            let answered = Answered {
+                order,
+                rtt_ns: Some(100 * US),
+                mark: Mark::None,
+            };
+            window.answered(order * US, answered, order + 4, 0);
+        }
+        assert_eq!(window.signals().window, INITIAL);
+    }
+}

@@ -407,7 +407,8 @@ impl Rank {
         let answered = Answered {
             order: first_order,
             rtt_ns,
-            mark,
+            // A host answers all ranks at once, and so fills a queue however few chunks are under way.
+            mark: if by_host { Mark::None } else { mark },
         };
         let refused = self.queue.refused();
         self.window

@@ -55,14 +55,8 @@ impl Rank {
             let is_for_others = !by_host && asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
                 lane.asked_early = 0;
-                let is_forgotten = lane.others_missing > self.config.ask_after;
                 self.note_loss(slot);
                 self.enqueue(slot, Send::Values);
-                // A switch that restarts again and again forgets a chunk before it tells that others are missing, which may
-                // have its sum.
-                if is_forgotten {
-                    self.ask_others(now_ns, slot);
-                }
                 return Received::Told;
             }
         }
