@@ -16,6 +16,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::network::{Link, Rate, below, chance};
 use crate::{Faults, NetworkCounters};
 
+pub use crate::recovery::Recovery;
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
 
 /// A run.
@@ -47,6 +48,8 @@ pub struct Config {
     pub fallback: Option<Fallback>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
+    /// When it is noted what is under way, ascending: [`Report::recoveries`] says how long that took.
+    pub watched_ns: Vec<u64>,
     /// What ranks do with all their operations.
     pub reduction: Reduction,
     /// No run lasts longer.
@@ -80,6 +83,7 @@ impl Config {
             deadline: None,
             fallback: None,
             deaths: Vec::new(),
+            watched_ns: Vec::new(),
             reduction: Reduction::default(),
             deadline_ns: 60_000 * MS,
         }
@@ -169,6 +173,8 @@ pub struct Report {
     pub ended_ns: u64,
     /// When the first rank gave up.
     pub named_ns: Option<u64>,
+    /// Of each time that was watched, and came before the end.
+    pub recoveries: Vec<Recovery>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,6 +188,9 @@ enum Happens {
     AtRank(WorkerId, Vec<u8>),
     Wake(WorkerId),
     Death(WorkerId),
+    /// A frame that is between switches arrives.
+    BetweenSwitches,
+    Watch,
 }
 
 struct Member {
@@ -206,6 +215,9 @@ struct Run<'a, S> {
     members: Vec<Member>,
     network: NetworkCounters,
     named_ns: Option<u64>,
+    recoveries: Vec<Recovery>,
+    /// When the switches are to be looked at, if that is planned.
+    switches_ns: Option<u64>,
 }
 
 /// Runs ranks to their end. `inputs` gives a rank's values of an operation.
@@ -254,6 +266,8 @@ pub fn run<S: RankSwitch>(
         members,
         network: NetworkCounters::default(),
         named_ns: None,
+        recoveries: Vec::new(),
+        switches_ns: None,
     };
     Ok(run.finish())
 }
@@ -266,6 +280,9 @@ impl<S: RankSwitch> Run<'_, S> {
         for (rank, at_ns) in &self.config.deaths {
             self.schedule(*at_ns, Happens::Death(*rank));
         }
+        for at_ns in &self.config.watched_ns {
+            self.schedule(*at_ns, Happens::Watch);
+        }
         while self
             .members
             .iter()
@@ -275,6 +292,14 @@ impl<S: RankSwitch> Run<'_, S> {
         {
             self.now_ns = at_ns;
             self.handle(happens);
+            let (now_ns, members) = (self.now_ns, &self.members);
+            for recovery in self
+                .recoveries
+                .iter_mut()
+                .filter(|recovery| recovery.took_ns.is_none())
+            {
+                recovery.look(now_ns, members.iter().map(|member| &member.machine));
+            }
         }
         Report {
             ends: self
@@ -301,6 +326,7 @@ impl<S: RankSwitch> Run<'_, S> {
             network: self.network,
             ended_ns: self.now_ns,
             named_ns: self.named_ns,
+            recoveries: self.recoveries,
         }
     }
 
@@ -334,6 +360,10 @@ impl<S: RankSwitch> Run<'_, S> {
         }
         match happens {
             Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
+            Happens::Watch => {
+                let ranks = self.members.iter().map(|member| &member.machine);
+                self.recoveries.push(Recovery::begin(now_ns, ranks));
+            }
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
                 let reduction = self.config.reduction;
@@ -350,13 +380,13 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::AtSwitch { from, to, frame } => {
                 let mut out = Vec::new();
                 self.switch.handle(now_ns, from, to, &frame, &mut out);
-                for (to, frame) in out {
-                    let link = &mut self.members[usize::from(to.0)].from_switch;
-                    let arrivals = link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
-                    for at_ns in arrivals.into_iter().flatten() {
-                        self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
-                    }
-                }
+                self.to_ranks(out);
+            }
+            Happens::BetweenSwitches => {
+                self.switches_ns = None;
+                let mut out = Vec::new();
+                self.switch.arrive(now_ns, &mut out);
+                self.to_ranks(out);
             }
             Happens::AtRank(rank, frame) => {
                 self.member(rank).machine.handle_packet(now_ns, &frame);
@@ -368,6 +398,24 @@ impl<S: RankSwitch> Run<'_, S> {
                 member.machine.handle_timeout(now_ns);
                 self.pump(rank);
             }
+        }
+    }
+
+    /// Sends what switches have given to the ranks' links, and plans to look at those between switches.
+    fn to_ranks(&mut self, out: Vec<(WorkerId, Vec<u8>)>) {
+        let now_ns = self.now_ns;
+        for (to, frame) in out {
+            let link = &mut self.members[usize::from(to.0)].from_switch;
+            let arrivals = link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
+            for at_ns in arrivals.into_iter().flatten() {
+                self.schedule(at_ns, Happens::AtRank(to, frame.clone()));
+            }
+        }
+        if let Some(at_ns) = self.switch.next_ns()
+            && self.switches_ns.is_none_or(|planned_ns| at_ns < planned_ns)
+        {
+            self.switches_ns = Some(at_ns);
+            self.schedule(at_ns.max(now_ns), Happens::BetweenSwitches);
         }
     }
 

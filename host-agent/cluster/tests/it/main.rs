@@ -6,3 +6,4 @@ mod machines;
 mod protocol;
 mod prototype_defects;
 mod ranks;
+mod recovery;
