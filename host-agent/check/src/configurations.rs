@@ -419,11 +419,9 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
             let bounds = bounds(rule).without(rule);
             match rule {
                 // Who is late has to ask others, and who gives its values to a host.
-                Rule::Closed
-                | Rule::Opened
-                | Rule::Forgotten
-                | Rule::Kept
-                | Rule::Asked => (rule, bounds),
+                Rule::Closed | Rule::Opened | Rule::Forgotten | Rule::Kept | Rule::Asked => {
+                    (rule, bounds)
+                }
                 _ => (rule, bounds.alone()),
             }
         })

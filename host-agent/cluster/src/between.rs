@@ -24,13 +24,16 @@ pub enum Hop {
     ToRanks(Vec<WorkerId>),
 }
 
+/// A frame: when it arrives, its number among all that were sent, where it is going, its bytes.
+type UnderWay = (u64, u64, Hop, Vec<u8>);
+
 /// The links, and what is on them.
 #[derive(Debug, Clone)]
 pub struct Between {
     /// By rack: up, and down.
     links: Vec<[Link; 2]>,
     /// By arrival, and of one time in the order in which they were sent.
-    under_way: BinaryHeap<Reverse<(u64, u64, Hop, Vec<u8>)>>,
+    under_way: BinaryHeap<Reverse<UnderWay>>,
     sent: u64,
     counters: NetworkCounters,
 }

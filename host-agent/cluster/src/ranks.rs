@@ -380,13 +380,13 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::AtSwitch { from, to, frame } => {
                 let mut out = Vec::new();
                 self.switch.handle(now_ns, from, to, &frame, &mut out);
-                self.to_ranks(out);
+                self.send_down(out);
             }
             Happens::BetweenSwitches => {
                 self.switches_ns = None;
                 let mut out = Vec::new();
                 self.switch.arrive(now_ns, &mut out);
-                self.to_ranks(out);
+                self.send_down(out);
             }
             Happens::AtRank(rank, frame) => {
                 self.member(rank).machine.handle_packet(now_ns, &frame);
@@ -402,7 +402,7 @@ impl<S: RankSwitch> Run<'_, S> {
     }
 
     /// Sends what switches have given to the ranks' links, and plans to look at those between switches.
-    fn to_ranks(&mut self, out: Vec<(WorkerId, Vec<u8>)>) {
+    fn send_down(&mut self, out: Vec<(WorkerId, Vec<u8>)>) {
         let now_ns = self.now_ns;
         for (to, frame) in out {
             let link = &mut self.members[usize::from(to.0)].from_switch;
