@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Reduction, Values};
+use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::{RankSwitch, SlotSwitch};
 use host_agent::collective::CollectiveError;
 use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, asking, build, open, sum};
@@ -49,6 +49,7 @@ fn rank(number: u16) -> RankOf {
         window: 64,
         values_per_packet: 256,
         place: (number, 2, 2),
+        deadline: None,
     }
 }
 
@@ -231,7 +232,17 @@ fn a_client() {
     assert_eq!((io, refused), (Io::Rings, None));
     println!("JOINED");
     for line in std::io::stdin().lines() {
-        let length: usize = line.unwrap().parse().unwrap();
+        let line = line.unwrap();
+        if line == "wide" {
+            // Sums that their type has no room for.
+            let values = Values::Float16s(vec![f16::MAX; 5]);
+            let pending = client.all_reduce_as(&values, Reduction::default()).unwrap();
+            let sums = pending.wait(PATIENCE).unwrap();
+            assert_eq!(sums.values, Values::Float16s(vec![f16::INFINITY; 5]));
+            println!("WIDE {}", sums.error_bound);
+            continue;
+        }
+        let length: usize = line.parse().unwrap();
         let values = |index: usize| (index as f32 - 300.0) * f32::from(number + 1);
         let values = Values::Floats((0..length).map(values).collect());
         let pending = client.all_reduce_as(&values, Reduction::default()).unwrap();
@@ -281,6 +292,10 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
 
     let mut ranks = [client(&socket, 0), client(&socket, 1)];
     ranks.iter_mut().for_each(|rank| drop(rank.says("JOINED")));
+    ranks.iter_mut().for_each(|rank| rank.tell("wide"));
+    ranks
+        .iter_mut()
+        .for_each(|rank| assert_eq!(rank.says("WIDE"), "inf"));
     for length in ["1", "700", "200000"] {
         ranks.iter_mut().for_each(|rank| rank.tell(length));
         ranks

@@ -7,6 +7,7 @@ mod equivalence;
 mod fuzz;
 mod model_check;
 mod packages;
+mod plots;
 mod test;
 mod tofino;
 
@@ -34,6 +35,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Explore all that can happen to aggregation's state machines, within bounds
     ModelCheck(model_check::Args),
+    /// Measure in virtual time what docs/performance.md plots, and draw it
+    Plots(plots::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),
 }
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Equivalence => equivalence::run(),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::ModelCheck(args) => model_check::run(&args),
+        Command::Plots(args) => plots::run(&args),
         Command::Tofino(args) => tofino::run(&args),
     };
     match result {

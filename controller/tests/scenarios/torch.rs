@@ -126,17 +126,13 @@ fn a_job_is_begun_once_more() {
     all_are_right("torch again", "again.py", "");
 }
 
-/// Who is late is not waited for, and has the same sums as the others.
+/// Who is late is not waited for, and has the same sums as the others, whoever sends for it.
 #[test]
 fn a_late_rank_is_left_out() {
     let until = ", deadline: 50ms, quorum: 2, late: next";
-    all_are_right_in(
-        &JOB.replace("]}}", &format!("]{until}}}}}")),
-        By::Itself,
-        "torch late",
-        "late.py",
-        "",
-    );
+    let job = JOB.replace("]}}", &format!("]{until}}}}}"));
+    all_are_right_in(&job, By::Itself, "torch late", "late.py", "");
+    all_are_right_in(&job, By::Daemon, "torch late by a daemon", "late.py", "");
 }
 
 /// What a rank counts and waits for is there for Prometheus.

@@ -143,6 +143,7 @@ impl AllReduce {
                 Destination::Worker(rank) if kind != Kind::Update => {
                     out.send(member.id, [rank.0 as u8], to, &bytes);
                 }
+                _ if self.bounds.cut == Some(member.id) => {}
                 to => out.send(member.id, [switch], to, &bytes),
             }
         }
@@ -230,7 +231,10 @@ impl AllReduce {
             dead_after_ns: asks.then_some(DEAD_AFTER_NS),
             lateness: self.lateness,
             fallback: self.bounds.hosts.then_some(Fallback {
-                after: 1,
+                after: match self.bounds.cut {
+                    Some(cut) if cut != id => u32::MAX,
+                    _ => 1,
+                },
                 at_once: false,
                 retry_ns: 0,
                 doubt_after: u32::MAX,
@@ -444,10 +448,15 @@ impl Model for AllReduce {
             Node::Rank(member) if member.crashed || member.failed => {}
             Node::Rank(member) => {
                 let mut bytes = frame.bytes.clone();
-                if self.bounds.without == Some(Rule::Kept) {
+                let mut packet = Packet::new_unchecked(&mut bytes[..]);
+                match self.bounds.without {
                     // As if a rank had kept it.
-                    let mut packet = Packet::new_unchecked(&mut bytes[..]);
-                    packet.set_flags(packet.flags() | Flags::KEPT);
+                    Some(Rule::Kept) => packet.set_flags(packet.flags() | Flags::KEPT),
+                    // As if who asks had not given its values to a host.
+                    Some(Rule::Asked) if packet.kind() == Kind::Ask => {
+                        packet.set_flags(packet.flags().with(Flags::AGAIN, false));
+                    }
+                    _ => {}
                 }
                 let received = member.machine.handle_packet(NOW_NS, Mark::None, &bytes);
                 if received == Received::Malformed {
@@ -471,6 +480,7 @@ impl Model for AllReduce {
                     Destination::Worker(rank) => rank.0 as u8..rank.0 as u8 + 1,
                     Destination::Server => 0..0,
                 };
+                let ranks = ranks.filter(|rank| self.bounds.cut != Some(*rank));
                 out.send(self.bounds.ranks, ranks, frame.addressed, &sum);
             }
             Node::Rack(rack) => {

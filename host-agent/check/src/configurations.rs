@@ -157,6 +157,15 @@ fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
+/// One rank is cut off from the switch. The first chunk's host is another one, and a third hears the switch.
+fn cut() -> Bounds {
+    Bounds::AllReduce(all_reduce::Bounds {
+        hosts: true,
+        cut: Some(1),
+        ..all_reduce::Bounds::new(3, 1, integers(1, 1))
+    })
+}
+
 /// Somebody by another port speaks for the first rank.
 fn stranger() -> Bounds {
     Bounds::AllReduce(all_reduce::Bounds {
@@ -236,6 +245,11 @@ pub fn configurations() -> Vec<Configuration> {
             "hosts",
             "2 ranks, 1 slot, 2 operations, ranks sum when they hear nothing of the switch",
             hosts(2, 1, integers(1, 2)),
+        ),
+        small(
+            "hosts-cut",
+            "3 ranks, 1 slot, 1 operation, one is cut off from the switch, and the others hear it",
+            cut(),
         ),
         small(
             "server-sums",
@@ -397,14 +411,17 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         Rule::Opened | Rule::Forgotten | Rule::Kept => {
             ranks(3, 1, integers(1, 1)).until(1, 2).restarted()
         }
+        Rule::Asked => cut(),
         _ => short(),
     };
     Rule::ALL
         .map(|rule| {
             let bounds = bounds(rule).without(rule);
             match rule {
-                // Who is late has to ask others.
-                Rule::Closed | Rule::Opened | Rule::Forgotten | Rule::Kept => (rule, bounds),
+                // Who is late has to ask others, and who gives its values to a host.
+                Rule::Closed | Rule::Opened | Rule::Forgotten | Rule::Kept | Rule::Asked => {
+                    (rule, bounds)
+                }
                 _ => (rule, bounds.alone()),
             }
         })

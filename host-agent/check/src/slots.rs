@@ -60,11 +60,14 @@ pub enum Rule {
     /// Who sends values again that do not count where they may have been closed takes a partial sum from ranks alone. Without,
     /// from the switch as well.
     Kept,
+    /// Who is asked by one that has given its values to a host gives them to it, too. Without, only who hears nothing of the
+    /// switch does.
+    Asked,
 }
 
 impl Rule {
     /// All that can be removed.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Stale,
         Self::TakeOver,
         Self::Overwrite,
@@ -89,6 +92,7 @@ impl Rule {
         Self::Opened,
         Self::Forgotten,
         Self::Kept,
+        Self::Asked,
     ];
 }
 

@@ -5,13 +5,16 @@
 //! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet. [`drawn`]
 //! makes configurations and inputs from a seed.
 //!
-//! For tests alone: no program of weir depends on it.
+//! For tests and figures alone: no program of weir depends on it.
 
+mod between;
 mod config;
 pub mod drawn;
+pub mod growth;
 mod network;
 pub mod oracle;
 pub mod ranks;
+mod recovery;
 mod report;
 mod run;
 mod switch;

@@ -16,6 +16,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::network::{Buckets, HEADERS, Link, Policer, Rate, below, chance};
 use crate::{Faults, NetworkCounters};
 
+pub use crate::recovery::Recovery;
 pub use crate::tree::{Racks, RankSwitch, SlotSwitch};
 
 /// A run.
@@ -49,6 +50,8 @@ pub struct Config {
     pub fallback: Option<Fallback>,
     /// Ranks that die, and when.
     pub deaths: Vec<(WorkerId, u64)>,
+    /// When it is noted what is under way, ascending: [`Report::recoveries`] says how long that took.
+    pub watched_ns: Vec<u64>,
     /// What ranks do with all their operations.
     pub reduction: Reduction,
     /// What a rank does in an operation; `reduction` does not say it.
@@ -85,6 +88,7 @@ impl Config {
             deadline: None,
             fallback: None,
             deaths: Vec::new(),
+            watched_ns: Vec::new(),
             reduction: Reduction::default(),
             share: |_, _| Share::default(),
             deadline_ns: 60_000 * MS,
@@ -175,6 +179,8 @@ pub struct Report {
     pub ended_ns: u64,
     /// When the first rank gave up.
     pub named_ns: Option<u64>,
+    /// Of each time that was watched, and came before the end.
+    pub recoveries: Vec<Recovery>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,6 +195,9 @@ enum Happens {
     AtRank(WorkerId, Mark, Vec<u8>),
     Wake(WorkerId),
     Death(WorkerId),
+    /// A frame that is between switches arrives.
+    BetweenSwitches,
+    Watch,
 }
 
 struct Member {
@@ -214,6 +223,9 @@ struct Run<'a, S> {
     policer: Option<Buckets>,
     network: NetworkCounters,
     named_ns: Option<u64>,
+    recoveries: Vec<Recovery>,
+    /// When the switches are to be looked at, if that is planned.
+    switches_ns: Option<u64>,
 }
 
 /// Runs ranks to their end. `inputs` gives a rank's values of an operation.
@@ -263,6 +275,8 @@ pub fn run<S: RankSwitch>(
         policer: config.policer.map(Buckets::full),
         network: NetworkCounters::default(),
         named_ns: None,
+        recoveries: Vec::new(),
+        switches_ns: None,
     };
     Ok(run.finish())
 }
@@ -275,6 +289,9 @@ impl<S: RankSwitch> Run<'_, S> {
         for (rank, at_ns) in &self.config.deaths {
             self.schedule(*at_ns, Happens::Death(*rank));
         }
+        for at_ns in &self.config.watched_ns {
+            self.schedule(*at_ns, Happens::Watch);
+        }
         while self
             .members
             .iter()
@@ -284,6 +301,14 @@ impl<S: RankSwitch> Run<'_, S> {
         {
             self.now_ns = at_ns;
             self.handle(happens);
+            let (now_ns, members) = (self.now_ns, &self.members);
+            for recovery in self
+                .recoveries
+                .iter_mut()
+                .filter(|recovery| recovery.took_ns.is_none())
+            {
+                recovery.look(now_ns, members.iter().map(|member| &member.machine));
+            }
         }
         Report {
             ends: self
@@ -310,6 +335,7 @@ impl<S: RankSwitch> Run<'_, S> {
             network: self.network,
             ended_ns: self.now_ns,
             named_ns: self.named_ns,
+            recoveries: self.recoveries,
         }
     }
 
@@ -343,6 +369,10 @@ impl<S: RankSwitch> Run<'_, S> {
         }
         match happens {
             Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
+            Happens::Watch => {
+                let ranks = self.members.iter().map(|member| &member.machine);
+                self.recoveries.push(Recovery::begin(now_ns, ranks));
+            }
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
                 let config = self.config;
@@ -366,6 +396,12 @@ impl<S: RankSwitch> Run<'_, S> {
                 mark,
                 frame,
             } => self.at_switch(from, to, mark, &frame),
+            Happens::BetweenSwitches => {
+                self.switches_ns = None;
+                let mut out = Vec::new();
+                self.switch.arrive(now_ns, &mut out);
+                self.send_down(Mark::None, out);
+            }
             Happens::AtRank(rank, mark, frame) => {
                 self.member(rank)
                     .machine
@@ -396,14 +432,26 @@ impl<S: RankSwitch> Run<'_, S> {
         self.network.marked += u64::from(passed == Mark::Congested);
         let mut out = Vec::new();
         self.switch.handle(now_ns, from, to, frame, &mut out);
+        self.send_down(mark.max(passed), out);
+    }
+
+    /// Sends what switches have given to the ranks' links, and plans to look at those between switches, which do not mark.
+    fn send_down(&mut self, mark: Mark, out: Vec<(WorkerId, Vec<u8>)>) {
+        let now_ns = self.now_ns;
         for (to, frame) in out {
             let link = &mut self.members[usize::from(to.0)].from_switch;
             let (arrivals, queue) =
                 link.send(now_ns, frame.len(), &mut self.rng, &mut self.network);
-            let mark = mark.max(passed).max(queue);
+            let mark = mark.max(queue);
             for at_ns in arrivals.into_iter().flatten() {
                 self.schedule(at_ns, Happens::AtRank(to, mark, frame.clone()));
             }
+        }
+        if let Some(at_ns) = self.switch.next_ns()
+            && self.switches_ns.is_none_or(|planned_ns| at_ns < planned_ns)
+        {
+            self.switches_ns = Some(at_ns);
+            self.schedule(at_ns.max(now_ns), Happens::BetweenSwitches);
         }
     }
 

@@ -7,8 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use wire::{Kind, Packet};
 
-use crate::Faults;
+use crate::between::{Between, Hop};
 use crate::network::chance;
+use crate::{Faults, Rate};
 
 /// A switch between ranks, or several.
 pub trait RankSwitch {
@@ -21,6 +22,14 @@ pub trait RankSwitch {
         payload: &[u8],
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     );
+
+    /// When the next frame arrives that is between switches.
+    fn next_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Takes in what has arrived from other switches by now.
+    fn arrive(&mut self, _now_ns: u64, _out: &mut Vec<(WorkerId, Vec<u8>)>) {}
 }
 
 /// Which ranks hang at which switch.
@@ -63,9 +72,11 @@ pub struct SlotSwitch {
     restarts: Vec<(u64, usize)>,
     /// From when to when UPDATEs of which rank are lost, or of all.
     outages: Vec<(std::ops::Range<u64>, Option<WorkerId>)>,
-    /// What happens between switches; time does not pass there.
+    /// What happens between switches.
     faults: Faults,
     rng: ChaCha8Rng,
+    /// Links between switches, if they take time.
+    between: Option<Between>,
 }
 
 impl SlotSwitch {
@@ -92,6 +103,7 @@ impl SlotSwitch {
             outages: Vec::new(),
             faults: Faults::NONE,
             rng: ChaCha8Rng::seed_from_u64(0),
+            between: None,
         }
     }
 
@@ -123,6 +135,15 @@ impl SlotSwitch {
     pub fn with_faults(mut self, seed: u64, faults: Faults) -> Self {
         self.faults = faults;
         self.rng = ChaCha8Rng::seed_from_u64(seed);
+        self
+    }
+
+    /// Each rack's link to the topmost switch carries so much each way, and delays; without, no time passes there. After
+    /// [`with_faults`](Self::with_faults).
+    #[must_use]
+    pub fn with_rate(mut self, rate: Rate, delay_ns: u64) -> Self {
+        let racks = self.racks.map_or(0, |racks| racks.count(&self.job));
+        self.between = Some(Between::new(racks, self.faults, delay_ns, rate));
         self
     }
 
@@ -173,7 +194,13 @@ impl SlotSwitch {
     }
 
     /// What the topmost switch sends goes to all, or by one rack to one.
-    fn send(&mut self, to: Destination, frame: &[u8], out: &mut Vec<(WorkerId, Vec<u8>)>) {
+    fn send(
+        &mut self,
+        now_ns: u64,
+        to: Destination,
+        frame: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
         let racks = self.racks.unwrap_or(Racks {
             size: self.job.workers(),
         });
@@ -184,6 +211,12 @@ impl SlotSwitch {
             Destination::Server => Vec::new(),
         };
         for of_rack in to_ranks.chunk_by(|a, b| a / racks.size == b / racks.size) {
+            if let Some(between) = &mut self.between {
+                let ranks = of_rack.iter().copied().map(WorkerId).collect();
+                let rack = of_rack[0] / racks.size;
+                between.send(now_ns, rack, Hop::ToRanks(ranks), frame, &mut self.rng);
+                continue;
+            }
             let copies = if self.racks.is_some() {
                 self.copies()
             } else {
@@ -198,6 +231,7 @@ impl SlotSwitch {
     /// At the topmost switch.
     fn at_top(
         &mut self,
+        now_ns: u64,
         from: WorkerId,
         to: Destination,
         payload: &[u8],
@@ -211,7 +245,7 @@ impl SlotSwitch {
                 true => Destination::Worker(from),
                 false => to,
             };
-            self.send(to, &sum, out);
+            self.send(now_ns, to, &sum, out);
         }
     }
 }
@@ -230,7 +264,7 @@ impl RankSwitch for SlotSwitch {
             return;
         };
         if packet.kind() != Kind::Update {
-            self.send(to, payload, out);
+            self.send(now_ns, to, payload, out);
             return;
         }
         let mut outages = self.outages.iter();
@@ -248,7 +282,7 @@ impl RankSwitch for SlotSwitch {
             return;
         }
         let Some(racks) = self.racks else {
-            self.at_top(from, to, payload, out);
+            self.at_top(now_ns, from, to, payload, out);
             return;
         };
         let rack = from.0 / racks.size;
@@ -257,12 +291,36 @@ impl RankSwitch for SlotSwitch {
         let mut frame = payload.to_vec();
         let mut packet = Packet::new_unchecked(&mut frame[..]);
         if slots.make_update(outcome, WorkerId(rack), &mut packet) {
+            if let Some(between) = &mut self.between {
+                between.send(now_ns, rack, Hop::ToTop { from, to }, &frame, &mut self.rng);
+                return;
+            }
             for _ in 0..self.copies() {
-                self.at_top(from, to, &frame, out);
+                self.at_top(now_ns, from, to, &frame, out);
             }
         } else if slots.make_sum(outcome, &mut packet) {
             // A probe of what is not complete here.
             out.push((from, frame));
+        }
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        self.between.as_ref().and_then(Between::next_ns)
+    }
+
+    fn arrive(&mut self, now_ns: u64, out: &mut Vec<(WorkerId, Vec<u8>)>) {
+        self.restart(now_ns);
+        while let Some((hop, frame)) = self
+            .between
+            .as_mut()
+            .and_then(|between| between.take(now_ns))
+        {
+            match hop {
+                Hop::ToTop { from, to } => self.at_top(now_ns, from, to, &frame, out),
+                Hop::ToRanks(ranks) => {
+                    out.extend(ranks.into_iter().map(|rank| (rank, frame.clone())))
+                }
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use aggregation::rto::Retransmission;
 use host_agent::collective::{self, CollectiveError, Config, Pending};
 use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
-use host_agent::serve::{Client, Kind, RankOf, RemotePending};
+use host_agent::serve::{Client, Deadline, Kind, RankOf, RemotePending};
 use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
@@ -114,6 +114,8 @@ struct Rank {
     me: Endpoint,
     job: JobConfig,
     setup: Setup,
+    /// As a daemon is told of it.
+    deadline: Option<Deadline>,
     /// The daemon by which it is a rank, if not by itself.
     agent: Option<Client>,
 }
@@ -121,7 +123,12 @@ struct Rank {
 impl Rank {
     /// As a daemon is told of it.
     fn described(&self) -> RankOf {
-        RankOf::new(Some(self.interface.clone()), &self.job, &self.setup)
+        RankOf::new(
+            Some(self.interface.clone()),
+            &self.job,
+            &self.setup,
+            self.deadline,
+        )
     }
 
     /// Shows a member of this rank at an address.
@@ -227,22 +234,23 @@ impl Rank {
                 )));
             }
         }
-        if let Some(deadline) = deadline {
-            if agent.is_some() {
-                let told =
-                    "a daemon's ranks wait for all: a deadline is for ranks that send themselves";
-                return Err(wrong(told));
-            }
-            let after = Duration::try_from_secs_f64(deadline).map_err(wrong)?;
-            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
+        let deadline = deadline.map(|seconds| {
+            let after = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
             let carry = match late {
                 "drop" => Carry::Drop,
                 "next" => Carry::NextRound,
                 _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
             };
+            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
             let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
             setup.lateness = Some(lateness.map_err(wrong)?);
-        }
+            Ok(Deadline {
+                after_ns,
+                quorum,
+                carries: carry == Carry::NextRound,
+            })
+        });
+        let deadline = deadline.transpose()?;
         let agent = agent.map(|path| Client::connect(Path::new(path)));
         let agent = agent.transpose().map_err(told)?;
         let me = match &agent {
@@ -255,6 +263,7 @@ impl Rank {
             interface,
             job: config,
             setup,
+            deadline,
         })
     }
 
@@ -551,7 +560,6 @@ impl Sums {
 fn counted(status: &Status) -> RankCounters {
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     let mut counters = RankCounters {
-        // A job with a deadline has no daemon.
         fallbacks: count("weir_fallbacks_total"),
         returns: count("weir_returns_total"),
         by_hosts: count("weir_chunks_by_hosts_total"),
@@ -560,6 +568,14 @@ fn counted(status: &Status) -> RankCounters {
         probes: count("weir_probes_total"),
         repeated_guesses: count("weir_repeated_guesses_total"),
         timeouts: count("weir_timeouts_total"),
+        partial_chunks: count("weir_partial_chunks_total"),
+        late_chunks: count("weir_late_chunks_total"),
+        clipped_chunks: count("weir_clipped_chunks_total"),
+        dropped_chunks: count("weir_dropped_chunks_total"),
+        carried: count("weir_carried_operations_total"),
+        lost_residuals: count("weir_lost_residuals_total"),
+        closes: count("weir_closes_total"),
+        forgotten: count("weir_forgotten_chunks_total"),
         ..RankCounters::default()
     };
     counters.sent.frames = count("weir_sent_frames_total");

@@ -23,6 +23,7 @@ use super::status::Status;
 const REQUEST_LIMIT: usize = 8 << 10;
 /// So long somebody may take to ask, and to be answered.
 const PATIENCE: Duration = Duration::from_secs(2);
+const BETWEEN_FAILURES: Duration = Duration::from_millis(10);
 
 /// Where a status is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,8 +156,13 @@ impl Exporter {
                     .map(|source| PollFd::new(source, PollFlags::POLLIN));
                 match poll(&mut sources, PollTimeout::NONE) {
                     Ok(_) if sources[1].any() == Some(true) => return,
-                    // Who breaks off, or asks nonsense, has had an answer or wants none.
-                    Ok(_) => drop(listener.answer(&show)),
+                    // Who breaks off, or asks nonsense, has had an answer or wants none. Without a descriptor for who is there, the
+                    // next look would come at once.
+                    Ok(_) => {
+                        if listener.answer(&show).is_err() {
+                            std::thread::sleep(BETWEEN_FAILURES);
+                        }
+                    }
                     Err(Errno::EINTR) => {}
                     Err(_) => return,
                 }

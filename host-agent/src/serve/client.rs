@@ -42,7 +42,9 @@ struct Shared {
     state: Mutex<State>,
 }
 
-type Told = Sender<Result<f64, CollectiveError>>;
+/// What is told of an operation that has its sums: what they are off by at most, and how many chunks are not of all.
+type Bounds = (f64, u64);
+type Told = Sender<Result<Bounds, CollectiveError>>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -192,6 +194,7 @@ impl Client {
                 Rounding::Stochastic { seed } => Some(seed),
             },
             share: reduction.share.into(),
+            key: reduction.key,
         };
         if let Err(error) = send(self.0.socket.as_fd(), &ask, Some(memory.as_fd())) {
             self.0.shared.lock().waiting.remove(&operation);
@@ -250,7 +253,8 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
             Answer::Summed {
                 operation,
                 error_bound,
-            } => (operation, Ok(error_bound)),
+                partial,
+            } => (operation, Ok((error_bound, partial))),
             Answer::NotSummed {
                 operation,
                 kind,
@@ -279,7 +283,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
 /// Sums that are to come from a daemon.
 #[derive(Debug)]
 pub struct RemotePending {
-    sums: Receiver<Result<f64, CollectiveError>>,
+    sums: Receiver<Result<Bounds, CollectiveError>>,
     memory: File,
     dtype: &'static str,
     length: usize,
@@ -289,16 +293,18 @@ pub struct RemotePending {
 impl RemotePending {
     /// Waits for the sums, but not longer than that.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
-        let error_bound = match self.sums.recv_timeout(timeout) {
+        let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
             Ok(told) => told?,
             Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             Err(RecvTimeoutError::Timeout) => return Err(self.late(timeout)),
         };
-        let values = values::load(self.dtype, self.length, &self.memory);
+        let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
+        let values = values::load(self.dtype, self.length, &self.memory).map_err(io)?;
+        let bytes = values.len() as u64 * values::width(self.dtype).unwrap_or_default();
         Ok(Sums {
-            values: values.map_err(|error| CollectiveError::Io(Arc::new(error)))?,
+            partial: values::load_partial(partial, bytes, &self.memory).map_err(io)?,
+            values,
             error_bound,
-            partial: Vec::new(),
         })
     }
 

@@ -24,7 +24,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, User, chown};
 
 use super::message::{Answer, Kind, send};
-use super::session::{self, Grounds};
+use super::session::{self, Grounds, OPERATIONS};
 use crate::frames::{InterfaceFrames, Io};
 
 /// `weir-agent serve`
@@ -82,6 +82,18 @@ pub enum DaemonError {
     /// There is no such user or group.
     #[error("`{0}` is no owner: root is one, root:training, and :training")]
     Owner(String),
+    /// Each operation under way takes an open file.
+    #[error(
+        "{clients} clients want at least {needed} open files, and {limit} are allowed (ulimit -Hn): say fewer --clients"
+    )]
+    Files {
+        /// How many may be connected.
+        clients: usize,
+        /// What they take.
+        needed: u64,
+        /// What this process may have.
+        limit: u64,
+    },
     /// Something else of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -141,11 +153,13 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
         })?;
     }
     let owner = args.owner.as_deref().map(owner).transpose()?;
+    let operations = operations(raise_files()?, args.clients)?;
     let listener = Listener::bind(&args.socket, args.mode, owner)?;
     let grounds = Arc::new(Grounds {
         interfaces: args.interfaces.clone(),
         io: args.io,
         memory: args.memory.saturating_mul(1 << 20),
+        operations,
         places: Places::default(),
     });
     ready()?;
@@ -167,6 +181,44 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
         };
         admit(owned(fd), &grounds, &connected, args.clients);
     }
+}
+
+/// Open files that the daemon has itself, and those of a session without any operation: its socket, its frames' sockets, what
+/// wakes its thread, and a message's memory.
+const OWN_FILES: u64 = 64;
+const FILES_OF_SESSION: u64 = 8;
+/// With fewer operations than this under way no process gets far.
+const LEAST_OPERATIONS: u64 = 4;
+
+/// So many operations a session may have under way: each holds its memory open, and nobody may leave none for the others.
+fn operations(files: u64, clients: usize) -> Result<u64, DaemonError> {
+    let clients_files = (clients as u64).max(1);
+    let needed =
+        OWN_FILES.saturating_add(clients_files.saturating_mul(FILES_OF_SESSION + LEAST_OPERATIONS));
+    if files < needed {
+        return Err(DaemonError::Files {
+            clients,
+            needed,
+            limit: files,
+        });
+    }
+    Ok(((files - OWN_FILES) / clients_files - FILES_OF_SESSION).min(OPERATIONS))
+}
+
+/// Allows this process as many open files as it may allow itself; how many that is.
+#[allow(unsafe_code)]
+fn raise_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: both calls read or write one rlimit, which is ours.
+    unsafe {
+        Errno::result(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_cur = limit.rlim_max;
+        Errno::result(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit))?;
+    }
+    Ok(limit.rlim_cur)
 }
 
 /// A descriptor that the kernel has just made.
@@ -193,17 +245,25 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
         let _ = send(client.as_fd(), &Answer::No { kind, text }, None);
         return;
     }
-    let (grounds, leaving) = (Arc::clone(grounds), Arc::clone(connected));
+    let grounds = Arc::clone(grounds);
+    let seat = Seat(Arc::clone(connected));
     let thread = std::thread::Builder::new().name("weir session".to_owned());
-    let started = thread.spawn(move || {
+    // Without a thread the seat is free at once: it goes with what was not run.
+    let _ = thread.spawn(move || {
+        let _seat = seat;
         match session::run(client, &grounds, &told) {
             Ok(()) => told("has left"),
             Err(error) => told(&format!("has left: {error}")),
         }
-        leaving.fetch_sub(1, Ordering::Relaxed);
     });
-    if started.is_err() {
-        connected.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// One of those who may be connected. Dropped, however its session ended, it is free.
+struct Seat(Arc<AtomicUsize>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -301,6 +361,20 @@ mod tests {
                 matches!(owner(wrong), Err(DaemonError::Owner(_))),
                 "{wrong}"
             );
+        }
+    }
+
+    #[test]
+    fn nobody_may_hold_all_open_files() {
+        assert_eq!(operations(1 << 20, 64).unwrap(), OPERATIONS);
+        let few = operations(1_024, 64).unwrap();
+        assert!(
+            few >= LEAST_OPERATIONS && OWN_FILES + 64 * (few + FILES_OF_SESSION) <= 1_024,
+            "{few}"
+        );
+        for clients in [100, usize::MAX] {
+            let told = operations(1_024, clients).unwrap_err().to_string();
+            assert!(told.contains("and 1024 are allowed"), "{told}");
         }
     }
 

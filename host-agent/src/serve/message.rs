@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
-use aggregation::rank::{Setup, Share};
+use aggregation::rank::{Carry, Lateness, Setup, Share};
 use aggregation::rto::Retransmission;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
@@ -19,6 +19,38 @@ use crate::metrics::Status;
 pub const VERSION: u32 = 2;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
+/// No deadline is longer, as in a scenario.
+const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
+
+/// When sums are made of fewer than all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// After so long.
+    pub after_ns: u64,
+    /// If so many are there.
+    pub quorum: u16,
+    /// Whether what comes later joins the next operation of the same key.
+    pub carries: bool,
+}
+
+impl Deadline {
+    fn lateness(self, job: &Job, place: Place) -> Result<Lateness, String> {
+        let Deadline {
+            after_ns,
+            quorum,
+            carries,
+        } = self;
+        if after_ns > LONGEST_DEADLINE_NS {
+            return Err("a deadline is 60 s at most".to_owned());
+        }
+        let carry = if carries {
+            Carry::NextRound
+        } else {
+            Carry::Drop
+        };
+        Lateness::new(job, place, after_ns, quorum, carry).map_err(|error| error.to_string())
+    }
+}
 
 /// A rank of a job that a switch has been told of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,11 +69,18 @@ pub struct RankOf {
     pub values_per_packet: u16,
     /// Its number at its switch, how many that one sums, and the topmost.
     pub place: (u16, u8, u8),
+    /// When sums are made of fewer than all; `None`: never.
+    pub deadline: Option<Deadline>,
 }
 
 impl RankOf {
     /// The same for who has it as types already.
-    pub fn new(interface: Option<String>, job: &JobConfig, setup: &Setup) -> RankOf {
+    pub fn new(
+        interface: Option<String>,
+        job: &JobConfig,
+        setup: &Setup,
+        deadline: Option<Deadline>,
+    ) -> RankOf {
         let Place {
             child,
             siblings,
@@ -55,6 +94,7 @@ impl RankOf {
             window: job.window,
             values_per_packet: job.values_per_packet,
             place: (child.0, siblings, top),
+            deadline,
         }
     }
 
@@ -86,6 +126,7 @@ impl RankOf {
                 "child {child} of {siblings}, and {top} at the top: no place among switches"
             ));
         }
+        let lateness = self.deadline.map(|deadline| deadline.lateness(&job, place));
         Ok(Setup {
             job,
             rank: WorkerId(self.rank),
@@ -93,7 +134,7 @@ impl RankOf {
             retransmission: Retransmission::of_ranks(),
             dead_after_ns: None,
             fallback: None,
-            lateness: None,
+            lateness: lateness.transpose()?,
         })
     }
 }
@@ -135,6 +176,8 @@ pub enum Ask {
         stochastic: Option<u64>,
         /// What the asker does in it.
         share: Shared,
+        /// What of them is late joins the next operation of the same key.
+        key: Option<u64>,
     },
     /// What is counted, and waited for.
     Status,
@@ -210,7 +253,10 @@ pub enum Answer {
         /// Which.
         operation: u64,
         /// What they are off by at most.
+        #[serde(with = "bound")]
         error_bound: f64,
+        /// Chunks whose sum is of fewer than all: so many stand behind the sums in the memory.
+        partial: u64,
     },
     /// An operation has no sums.
     NotSummed {
@@ -230,6 +276,22 @@ pub enum Answer {
         /// For people.
         text: String,
     },
+}
+
+/// JSON has no infinity: a bound that is infinite is `null`.
+mod bound {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bound: &f64, to: S) -> Result<S::Ok, S::Error> {
+        match bound.is_finite() {
+            true => to.serialize_f64(*bound),
+            false => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
 }
 
 /// Says something, with a descriptor if there is one.
@@ -300,4 +362,78 @@ pub fn receive<T: DeserializeOwned>(
     }
     let message = serde_json::from_slice(&buffer[..length])?;
     Ok(Some((message, fds.into_iter().next())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_is_infinite_comes_as_it_went() {
+        for error_bound in [0.0, 1.5e-7, f64::MAX, f64::INFINITY] {
+            let said = Answer::Summed {
+                operation: 3,
+                error_bound,
+                partial: 0,
+            };
+            let text = serde_json::to_string(&said).unwrap();
+            assert_eq!(
+                serde_json::from_str::<Answer>(&text).unwrap(),
+                said,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn deadlines_that_cannot_be_are_refused() {
+        let rank = |deadline, place| RankOf {
+            interface: None,
+            job: 1,
+            rank: 0,
+            ranks: 4,
+            window: 64,
+            values_per_packet: 256,
+            place,
+            deadline: Some(deadline),
+        };
+        let deadline = Deadline {
+            after_ns: 0,
+            quorum: 3,
+            carries: true,
+        };
+        let flat = (0, 4, 4);
+        assert!(rank(deadline, flat).setup(0).unwrap().lateness.is_some());
+        let wrong = [
+            (
+                Deadline {
+                    quorum: 0,
+                    ..deadline
+                },
+                flat,
+                "a quorum of 0",
+            ),
+            (
+                Deadline {
+                    quorum: 4,
+                    ..deadline
+                },
+                flat,
+                "a quorum of 4",
+            ),
+            (deadline, (0, 2, 2), "on a tree"),
+            (
+                Deadline {
+                    after_ns: u64::MAX,
+                    ..deadline
+                },
+                flat,
+                "60 s at most",
+            ),
+        ];
+        for (deadline, place, expected) in wrong {
+            let told = rank(deadline, place).setup(0).unwrap_err();
+            assert!(told.contains(expected), "{expected:?} is not in {told:?}");
+        }
+    }
 }

@@ -17,8 +17,8 @@ use super::values;
 use crate::collective::{CollectiveError, Config, Member, Observer, Pending, open_job};
 use crate::frames::{Endpoint, InterfaceFrames};
 
-/// So many operations may be under way.
-const OPERATIONS: u64 = 4_096;
+/// So many operations may be under way, if the daemon may have as many files open.
+pub const OPERATIONS: u64 = 4_096;
 /// After so long without an answer a rank may be gone: sooner, all that is sent would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
 /// The member says itself when it gives up; who asked waits as long as it likes.
@@ -80,6 +80,8 @@ pub struct Grounds {
     pub io: crate::frames::Io,
     /// Bytes of values that a session may have under way.
     pub memory: u64,
+    /// So many operations a session may have under way.
+    pub operations: u64,
     /// Which places of jobs are taken.
     pub places: super::daemon::Places,
 }
@@ -120,12 +122,13 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
                 average,
                 stochastic,
                 share,
+                key,
             } => {
                 let reduction = Reduction {
                     average,
                     rounding: stochastic
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
-                    key: None,
+                    key,
                     share: share.into(),
                 };
                 match sum(
@@ -293,9 +296,10 @@ fn sum(
             grounds.memory
         )));
     }
-    if load.operations.load(Ordering::Relaxed) >= OPERATIONS {
+    if load.operations.load(Ordering::Relaxed) >= grounds.operations {
         return Err(refused(format!(
-            "{OPERATIONS} operations are under way, and no more may be"
+            "{} operations are under way, and no more may be",
+            grounds.operations
         )));
     }
     let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
@@ -328,15 +332,18 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load) {
         } = under_way;
         let stored = pending.wait(PATIENCE).map_err(|error| refusal(&error));
         let stored = stored.and_then(|sums| {
-            values::store(&sums.values, &memory).map_err(|error| broken(&error))?;
-            Ok(sums.error_bound)
+            let stored = values::store(&sums.values, &memory);
+            let stored = stored.and_then(|()| values::store_partial(&sums.partial, bytes, &memory));
+            stored.map_err(|error| broken(&error))?;
+            Ok((sums.error_bound, sums.partial.len() as u64))
         });
         load.bytes.fetch_sub(bytes, Ordering::Relaxed);
         load.operations.fetch_sub(1, Ordering::Relaxed);
         let answer = match stored {
-            Ok(error_bound) => Answer::Summed {
+            Ok((error_bound, partial)) => Answer::Summed {
                 operation,
                 error_bound,
+                partial,
             },
             Err((kind, text)) => Answer::NotSummed {
                 operation,

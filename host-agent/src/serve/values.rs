@@ -1,16 +1,19 @@
-//! Values in shared memory: a file without a name, as long as they are.
+//! Values in shared memory: a file without a name, as long as they are. Behind sums stands which chunks' sum is not that of all.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use aggregation::rank::{Values, bf16, f16};
+use aggregation::job::WorkerSet;
+use aggregation::rank::{Partial, Values, bf16, f16};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 /// Bytes that are converted at a time: they stay in the processor's cache.
 const BLOCK: usize = 64 << 10;
+/// Bytes of a number or a bitmap.
+const WORD: u64 = 8;
 
 /// How types are called.
 pub fn dtype(values: &Values) -> &'static str {
@@ -57,36 +60,67 @@ pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
 /// Writes values, from the memory's beginning on.
 pub fn store(values: &Values, memory: &File) -> io::Result<()> {
     match values {
-        Values::Floats(values) => write(values, memory, |value| value.to_ne_bytes()),
-        Values::Float16s(values) => write(values, memory, |value| value.to_bits().to_ne_bytes()),
-        Values::Bfloat16s(values) => write(values, memory, |value| value.to_bits().to_ne_bytes()),
-        Values::Integers(values) => write(values, memory, |value| value.to_ne_bytes()),
-        Values::Int8s(values) => write(values, memory, |value| value.to_ne_bytes()),
+        Values::Floats(values) => write(values, 0, memory, |value| value.to_ne_bytes()),
+        Values::Float16s(values) => write(values, 0, memory, |value| value.to_bits().to_ne_bytes()),
+        Values::Bfloat16s(values) => {
+            write(values, 0, memory, |value| value.to_bits().to_ne_bytes())
+        }
+        Values::Integers(values) => write(values, 0, memory, |value| value.to_ne_bytes()),
+        Values::Int8s(values) => write(values, 0, memory, |value| value.to_ne_bytes()),
     }
 }
 
 /// Reads values of a type; an error of kind `InvalidInput` if it is none.
 pub fn load(dtype: &str, length: usize, memory: &File) -> io::Result<Values> {
     Ok(match dtype {
-        "float32" => Values::Floats(read(length, memory, f32::from_ne_bytes)?),
-        "float16" => Values::Float16s(read(length, memory, |bytes| {
+        "float32" => Values::Floats(read(length, 0, memory, f32::from_ne_bytes)?),
+        "float16" => Values::Float16s(read(length, 0, memory, |bytes| {
             f16::from_bits(u16::from_ne_bytes(bytes))
         })?),
-        "bfloat16" => Values::Bfloat16s(read(length, memory, |bytes| {
+        "bfloat16" => Values::Bfloat16s(read(length, 0, memory, |bytes| {
             bf16::from_bits(u16::from_ne_bytes(bytes))
         })?),
-        "int32" => Values::Integers(read(length, memory, i32::from_ne_bytes)?),
-        "int8" => Values::Int8s(read(length, memory, i8::from_ne_bytes)?),
+        "int32" => Values::Integers(read(length, 0, memory, i32::from_ne_bytes)?),
+        "int8" => Values::Int8s(read(length, 0, memory, i8::from_ne_bytes)?),
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     })
 }
 
+/// Writes which chunks' sum is not that of all behind sums of so many bytes.
+pub fn store_partial(partial: &[Partial], sums_bytes: u64, memory: &File) -> io::Result<()> {
+    let words = partial.iter().flat_map(
+        |Partial {
+             index,
+             contributors,
+         }| [*index as u64, contributors.0],
+    );
+    let words: Vec<u64> = words.collect();
+    write(&words, sums_bytes, memory, u64::to_ne_bytes)
+}
+
+/// Reads so many of these. An error if the memory has fewer.
+pub fn load_partial(count: u64, sums_bytes: u64, memory: &File) -> io::Result<Vec<Partial>> {
+    // What the other says is not believed before there is room for it.
+    let holds = memory.metadata()?.len().saturating_sub(sums_bytes) / (2 * WORD);
+    if count > holds {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let words = read(2 * count as usize, sums_bytes, memory, u64::from_ne_bytes)?;
+    let (pairs, _) = words.as_chunks::<2>();
+    let partial = pairs.iter().map(|[index, contributors]| Partial {
+        index: *index as usize,
+        contributors: WorkerSet(*contributors),
+    });
+    Ok(partial.collect())
+}
+
 fn write<T: Copy, const N: usize>(
     values: &[T],
+    mut at: u64,
     memory: &File,
     bytes: impl Fn(T) -> [u8; N],
 ) -> io::Result<()> {
-    let (mut block, mut at) = (Vec::with_capacity(BLOCK), 0);
+    let mut block = Vec::with_capacity(BLOCK);
     for some in values.chunks(BLOCK / N) {
         block.clear();
         some.iter()
@@ -99,11 +133,12 @@ fn write<T: Copy, const N: usize>(
 
 fn read<T, const N: usize>(
     length: usize,
+    mut at: u64,
     memory: &File,
     value: impl Fn([u8; N]) -> T,
 ) -> io::Result<Vec<T>> {
     let mut values = Vec::with_capacity(length);
-    let (mut block, mut at) = (vec![0; BLOCK], 0);
+    let mut block = vec![0; BLOCK];
     while values.len() < length {
         let some = (length - values.len()).min(BLOCK / N) * N;
         memory.read_exact_at(&mut block[..some], at)?;
@@ -144,6 +179,22 @@ mod tests {
             );
         }
         assert_eq!(width("float64"), None);
+    }
+
+    #[test]
+    fn what_is_not_of_all_stands_behind_the_sums() {
+        let own = memory().unwrap();
+        store(&Values::Int8s(vec![1; 5]), &own).unwrap();
+        let partial = [(0, 3), (70_000, u64::MAX)].map(|(index, contributors)| Partial {
+            index,
+            contributors: WorkerSet(contributors),
+        });
+        store_partial(&partial, 5, &own).unwrap();
+        assert_eq!(load_partial(2, 5, &own).unwrap(), partial);
+        assert_eq!(load("int8", 5, &own).unwrap(), Values::Int8s(vec![1; 5]));
+        for wild in [3, u64::MAX] {
+            assert!(load_partial(wild, 5, &own).is_err());
+        }
     }
 
     #[test]

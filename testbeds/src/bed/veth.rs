@@ -23,7 +23,8 @@ pub struct Links {
     hosts: BTreeMap<String, (Host, Netlink)>,
     /// Interface of (switch, port).
     ports: BTreeMap<(String, u32), String>,
-    captures: Vec<(String, u32, Capture)>,
+    /// Of (switch, port).
+    captures: Vec<((String, u32), Capture)>,
     /// Keeps the switches' ends until the end.
     ours: Netlink,
 }
@@ -57,7 +58,7 @@ impl Links {
                     continue;
                 };
                 let capture = Capture::start(&here, interface, options.filter, options.limits)?;
-                self.captures.push((switch.clone(), port.number, capture));
+                self.captures.push(((switch.clone(), port.number), capture));
             }
         }
         Ok(())
@@ -157,16 +158,17 @@ impl Links {
     }
 
     pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        let stop = |(switch, port, capture): (String, u32, Capture)| {
-            Ok(PortRecording {
+        let stopped = Capture::stop_all(self.captures.drain(..))?;
+        let recordings = stopped
+            .into_iter()
+            .map(|((switch, port), recording)| PortRecording {
                 switch,
                 port,
-                recording: capture.stop()?,
+                recording,
                 // What is captured at the switch's end has passed the link.
                 undelivered: 0,
-            })
-        };
-        self.captures.drain(..).map(stop).collect()
+            });
+        Ok(recordings.collect())
     }
 }
 

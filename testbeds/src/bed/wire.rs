@@ -42,14 +42,13 @@ impl Links {
     }
 
     pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        let stop = |(port, capture): (u32, Capture)| {
-            Ok(PortRecording {
-                switch: Topology::WIRE.to_owned(),
-                port,
-                recording: capture.stop()?,
-                undelivered: 0,
-            })
-        };
-        self.captures.drain(..).map(stop).collect()
+        let stopped = Capture::stop_all(self.captures.drain(..))?;
+        let recordings = stopped.into_iter().map(|(port, recording)| PortRecording {
+            switch: Topology::WIRE.to_owned(),
+            port,
+            recording,
+            undelivered: 0,
+        });
+        Ok(recordings.collect())
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -23,8 +23,10 @@ const BLOCK_BYTES: u32 = 1 << 17;
 const BLOCKS: u32 = 256;
 /// A block that is not full is handed over after this long.
 const RETIRE_MS: u32 = 4;
-/// What passed before [`Capture::stop`] is surely handed over this long after it.
+/// What passed before [`Capture::stop`] is mostly handed over this long after it.
 const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
+/// The kernel's timer that hands a block over may be late on a busy machine, but not by so much.
+const HANDING_OVER: Duration = Duration::from_secs(2);
 
 /// A capture that runs.
 ///
@@ -67,6 +69,26 @@ impl Capture {
             thread: Some(thread),
             interface: interface.into(),
         })
+    }
+
+    /// Ends several recordings at one time: no frame is in one that passed when another had ended. Whom each belongs to is kept.
+    pub fn stop_all<T>(
+        captures: impl IntoIterator<Item = (T, Capture)>,
+    ) -> Result<Vec<(T, Recording)>, CaptureError> {
+        let mut captures: Vec<(T, Capture)> = captures.into_iter().collect();
+        let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let end_ns = end.map_or(u64::MAX, |end| {
+            u64::try_from(end.as_nanos()).unwrap_or(u64::MAX)
+        });
+        for (_, capture) in &mut captures {
+            capture.stop = None;
+        }
+        let stopped = captures.into_iter().map(|(whose, capture)| {
+            let mut recording = capture.stop()?;
+            recording.frames.retain(|frame| frame.at_ns <= end_ns);
+            Ok((whose, recording))
+        });
+        stopped.collect()
     }
 
     /// Ends the recording.
@@ -131,12 +153,21 @@ fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recor
                 .revents()
                 .is_some_and(|events| !events.is_empty())
         {
+            // What passes from now on would be in a block that nobody waits for, and pass for lost.
+            ring.accept_no_more()?;
             end = Some(Instant::now() + SETTLE);
         }
     }
-    while ring.take_block(&mut recorder) {}
-    let lost = ring.passed()?.saturating_sub(ring.delivered);
-    Ok(recorder.finish(lost))
+    let patience = Instant::now() + HANDING_OVER;
+    loop {
+        while ring.take_block(&mut recorder) {}
+        ring.count()?;
+        if ring.delivered + ring.dropped >= ring.passed || Instant::now() > patience {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(recorder.finish(ring.passed.saturating_sub(ring.delivered)))
 }
 
 /// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
@@ -165,6 +196,10 @@ struct Ring {
     next_block: u32,
     /// Frames that we have taken out.
     delivered: u64,
+    /// Frames that the filter accepted, as far as [`count`](Self::count) has asked, whether or not the ring had room for them.
+    passed: u64,
+    /// Those for which it had none.
+    dropped: u64,
 }
 
 // SAFETY: the memory belongs to this value alone; it is mapped until the value is dropped.
@@ -225,6 +260,8 @@ impl Ring {
             memory: memory.cast(),
             next_block: 0,
             delivered: 0,
+            passed: 0,
+            dropped: 0,
         };
         bind(&ring.socket, index)?;
         Ok(ring)
@@ -299,9 +336,28 @@ impl Ring {
         self.delivered += 1;
     }
 
-    /// How many frames the filter accepted, whether or not the ring had room for them. To be asked once: asking
-    /// resets the kernel's count.
-    fn passed(&self) -> io::Result<u64> {
+    /// From now on no frame is recorded, nor counted.
+    fn accept_no_more(&self) -> io::Result<()> {
+        let mut nothing = [libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: 0,
+        }];
+        let program = libc::sock_fprog {
+            len: 1,
+            filter: nothing.as_mut_ptr(),
+        };
+        set_option(
+            &self.socket,
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            &program,
+        )
+    }
+
+    /// Asks what the kernel has counted since it was asked last: asking resets its counts.
+    fn count(&mut self) -> io::Result<()> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of_val(&statistics) as libc::socklen_t;
@@ -317,7 +373,9 @@ impl Ring {
         };
         Errno::result(result)?;
         // The kernel includes the dropped ones in tp_packets.
-        Ok(statistics.tp_packets.into())
+        self.passed += u64::from(statistics.tp_packets);
+        self.dropped += u64::from(statistics.tp_drops);
+        Ok(())
     }
 }
 

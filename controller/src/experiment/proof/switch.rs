@@ -65,6 +65,10 @@ impl<'a> Witness<'a> {
         if triggers_join_ports(scenario, plan, name) {
             trace.join();
         }
+        let writes: Vec<EpochWrite> = writes.cloned().collect();
+        if let Some(first) = writes.first() {
+            trace.forget_before(first.sent_ns);
+        }
         let engine = Engine::new(scenario, plan, name)?;
         // Ports that hold frames for the latency of their links give them another time.
         let shares_stamps = evidence.shares_stamps && latencies.is_empty();
@@ -76,7 +80,7 @@ impl<'a> Witness<'a> {
                 false => engine,
             },
             trace,
-            writes: writes.cloned().collect(),
+            writes,
         })
     }
 

@@ -8,6 +8,8 @@ use scenario::replay::Recorded;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
+use super::STAMP_NS;
+
 /// Frames with equal bytes and length have one identity: nothing tells them apart.
 pub type Identity = usize;
 
@@ -98,6 +100,22 @@ impl<'a> SwitchTrace<'a> {
             .values_mut()
             .for_each(|times| times.sort_unstable());
         trace
+    }
+
+    /// Forgets frames that left before this time and are none of those that came: captures begin one after the other, so of a
+    /// frame that passed meanwhile its departure alone may have been seen. It would be taken for that of one with the same bytes
+    /// that came later; hosts repeat what they say of themselves bit for bit.
+    pub fn forget_before(&mut self, begin_ns: u64) {
+        let mut first_came: HashMap<Identity, u64> = HashMap::new();
+        for arrival in &self.arrivals {
+            let first = first_came.entry(arrival.identity).or_insert(u64::MAX);
+            *first = arrival.at_ns.min(*first);
+        }
+        for ((_, identity), times) in &mut self.departures {
+            let came_ns = first_came.get(identity).copied().unwrap_or(u64::MAX);
+            times.retain(|left_ns| *left_ns >= begin_ns || came_ns <= left_ns.saturating_add(STAMP_NS));
+        }
+        self.departures.retain(|_, times| !times.is_empty());
     }
 
     /// All ports in one order, that of the stamps: for what goes by packets of several of them. What one packet brings another

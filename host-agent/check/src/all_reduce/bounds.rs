@@ -55,6 +55,8 @@ pub struct Bounds {
     pub asks: bool,
     /// Whether a rank whose timer fires may take the switch for silent, so that ranks sum.
     pub hosts: bool,
+    /// A rank that the switch never hears, nor it the switch. The others hear it, and do not take it for silent. With `hosts`.
+    pub cut: Option<u8>,
     /// Whether somebody by another port speaks for the first rank.
     pub stranger: bool,
     /// Whether chunks may be closed. Operations are of integers then.
@@ -77,6 +79,7 @@ impl Bounds {
             crashes: false,
             asks: true,
             hosts: false,
+            cut: None,
             stranger: false,
             deadline: None,
             without: None,

@@ -75,7 +75,8 @@ fn every_rule_is_needed() {
             | Rule::Again
             | Rule::Told
             | Rule::Repeat
-            | Rule::Peers => Shows::Stuck,
+            | Rule::Peers
+            | Rule::Asked => Shows::Stuck,
             Rule::None => unreachable!("it is none"),
         };
         let shows = match &wrong {

@@ -8,3 +8,4 @@ mod protocol;
 mod prototype_defects;
 mod ranks;
 mod shares;
+mod recovery;

@@ -6,6 +6,7 @@ use aggregation::quantise::{self, Exponent};
 use aggregation::rank::{
     Fallback, NonFinite, Opening, RankError, Reduction, Rounding, Sums, Values, bf16, f16,
 };
+use cluster::growth::{Size, time_by_bound};
 use cluster::ranks::{Config, Racks, RankEnd, RankSwitch, Report, SlotSwitch, run};
 use cluster::{Faults, Rate};
 use proptest::prelude::*;
@@ -513,36 +514,21 @@ fn a_rank_that_dies_is_named() {
 /// However many ranks there are, a sum takes little longer than a rank's own values take over its link.
 #[test]
 fn a_tree_is_as_fast_as_a_link() {
-    const BITS_PER_S: u64 = 10_000_000_000;
-    for (workers, rack, chunks) in [
+    for (ranks, rack, chunks) in [
         (8, 8, 4000),
         (64, 8, 4000),
         (256, 16, 1500),
         (1024, 32, 800),
     ] {
-        let mut config = config(1, workers, 256, Faults::NONE);
-        config.job.values_per_packet = 256;
-        config.retransmission = aggregation::Retransmission::of_ranks();
-        config.delay_ns = 5_000;
-        config.pause_ns = 0;
-        config.rate = Some(Rate {
-            bits_per_s: BITS_PER_S,
-            queue_bytes: 4 << 20,
-            mark_bytes: None,
-        });
-        let racks = Racks { size: rack };
-        config.racks = Some(racks);
-        let job = Job::new(config.job).unwrap();
-        let mut switch = SlotSwitch::tree(job, racks);
-        let inputs =
-            |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); 256 * chunks]);
-        let report = run(&config, &mut switch, 1, &inputs).unwrap();
-        assert!(report.ends.iter().all(|end| *end == RankEnd::Done));
-        let sent_ns = chunks as u64 * 1024 * 8_000_000_000 / BITS_PER_S;
-        let share = report.ended_ns as f64 / sent_ns as f64;
-        println!("{workers} ranks in racks of {rack}: {share:.3}");
+        let size = Size {
+            ranks,
+            rack,
+            chunks,
+        };
+        let share = time_by_bound(size).unwrap().expect("all sums");
+        println!("{ranks} ranks in racks of {rack}: {share:.3}");
         // Headers alone make 1.065, and of so few chunks the scale-only ones are the more.
-        assert!(share < 1.1, "{workers}: {share}");
+        assert!(share < 1.1, "{ranks}: {share}");
     }
 }
 

@@ -32,4 +32,16 @@ impl Rank {
             misses: first.misses,
         })
     }
+
+    /// When the first of the chunks under way was sent for the first time.
+    pub fn oldest_since_ns(&self) -> Option<u64> {
+        let sent = self.lanes.iter();
+        let sent = sent.filter(|lane| lane.state == LaneState::InFlight);
+        sent.map(|lane| lane.first_sent_ns).min()
+    }
+
+    /// How long a chunk that is sent now would wait for its first timeout.
+    pub fn timeout_now_ns(&self) -> u64 {
+        self.timeout_ns(0)
+    }
 }

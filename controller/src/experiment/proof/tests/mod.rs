@@ -137,6 +137,25 @@ fn what_each_effect_did_wrongly_is_counted() {
     );
 }
 
+/// Captures begin one after the other: of a frame that passes meanwhile one sees that it leaves, and none that it came. One with
+/// the same bytes comes later, and has to leave once.
+#[test]
+fn what_passed_before_all_captures_had_begun_is_no_later_frames() {
+    let mut sent = evenly(20, MS);
+    sent.insert(0, Sent { at_ns: 500 * US, ..sent[7] });
+    let mut bench = Bench::new(DENSE, sent);
+    bench.writes.clear();
+    bench.write(1, MS, MS);
+    bench.unseen = [0].into();
+    let fault = bench.fault();
+    assert_proved(&fault);
+    assert_eq!(fault.observed, 20);
+    // Once faults are in force, all captures run: a frame that leaves and has not come is the switch's.
+    bench.sent[0].at_ns = MS + 200 * US;
+    bench.miscounts = [(0, -1)].into();
+    assert!(!bench.fault().proved);
+}
+
 /// What ingress drops comes to no egress, and is not counted there.
 #[test]
 fn drops_in_ingress_and_in_egress_are_told_apart() {

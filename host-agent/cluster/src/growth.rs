@@ -1,0 +1,55 @@
+//! How long an all-reduce takes beside what no such sum is faster than: a rank's own values over its own link.
+
+use aggregation::Retransmission;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::Values;
+
+use crate::ranks::{Config, ConfigError, Racks, RankEnd, SlotSwitch, run};
+use crate::{Faults, Rate};
+
+const BITS_PER_S: u64 = 10_000_000_000;
+const DELAY_NS: u64 = 5_000;
+const VALUES: usize = 256;
+
+/// Ranks in racks below one switch. All links are alike, those between switches, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// How many ranks.
+    pub ranks: u16,
+    /// How many of them share a switch.
+    pub rack: u16,
+    /// What each gives, in chunks of 256 values.
+    pub chunks: usize,
+}
+
+/// How long the sum takes, in times that a rank's values take over a link without any header; `None` if some rank has no sum.
+pub fn time_by_bound(size: Size) -> Result<Option<f64>, ConfigError> {
+    let job = JobConfig {
+        job: JobId(7),
+        workers: size.ranks,
+        window: 256,
+        values_per_packet: VALUES as u16,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    let (racks, rate) = (
+        Racks { size: size.rack },
+        Rate {
+            bits_per_s: BITS_PER_S,
+            queue_bytes: 4 << 20,
+        },
+    );
+    let mut config = Config::new(1, job, Faults::NONE);
+    config.retransmission = Retransmission::of_ranks();
+    config.delay_ns = DELAY_NS;
+    config.pause_ns = 0;
+    config.rate = Some(rate);
+    config.racks = Some(racks);
+    let mut switch = SlotSwitch::tree(Job::new(job)?, racks).with_rate(rate, DELAY_NS);
+    let values = VALUES * size.chunks;
+    let inputs = |_: usize, rank: WorkerId| Values::Integers(vec![i32::from(rank.0); values]);
+    let report = run(&config, &mut switch, 1, &inputs)?;
+    let is_done = report.ends.iter().all(|end| *end == RankEnd::Done);
+    let bound_ns = values as f64 * 32.0 * 1e9 / BITS_PER_S as f64;
+    Ok(is_done.then_some(report.ended_ns as f64 / bound_ns))
+}

@@ -1,0 +1,159 @@
+//! `cargo xtask plots`: figures in virtual time, so every machine gives the same; each is a table and a drawing in `docs/plots`.
+
+mod growth;
+mod stragglers;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::prelude::*;
+
+const SIZE: (u32, u32) = (700, 360);
+const FONT: (&str, u32) = ("sans-serif", 14);
+
+/// Options of `cargo xtask plots`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these
+    #[arg(value_enum)]
+    names: Vec<Plot>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Plot {
+    /// Time of an all-reduce over the number of ranks, 8 to 1,024
+    Growth,
+    /// Steps a second of ranks out of step
+    Stragglers,
+}
+
+/// Measures and draws.
+pub fn run(args: &Args) -> Result<bool> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plots");
+    for plot in [Plot::Growth, Plot::Stragglers] {
+        if !args.names.is_empty() && !args.names.contains(&plot) {
+            continue;
+        }
+        let (name, svg) = match plot {
+            Plot::Growth => ("growth.svg", growth::plot()?),
+            Plot::Stragglers => ("stragglers.svg", stragglers::plot()?),
+        };
+        let path = folder.join(name);
+        std::fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("docs/plots/{name}");
+    }
+    Ok(true)
+}
+
+/// A line of a drawing.
+struct Curve {
+    name: &'static str,
+    color: RGBColor,
+    points: Vec<(f64, f64)>,
+}
+
+/// What an axis is of.
+struct Axis<'a> {
+    label: &'a str,
+    is_logarithmic: bool,
+}
+
+impl<'a> Axis<'a> {
+    fn linear(label: &'a str) -> Axis<'a> {
+        Axis {
+            label,
+            is_logarithmic: false,
+        }
+    }
+
+    fn logarithmic(label: &'a str) -> Axis<'a> {
+        Axis {
+            label,
+            is_logarithmic: true,
+        }
+    }
+}
+
+/// Curves as SVG. Both axes are linear, from 0 on, or both are logarithmic, from the least value on.
+fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
+    let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let (x_most, y_most) = points().fold((1.0_f64, 1.0_f64), |(x, y), point| {
+        (x.max(point.0), y.max(point.1))
+    });
+    let x_least = points().map(|point| point.0).fold(x_most, f64::min);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        let mut builder = ChartBuilder::on(&area);
+        builder
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(56);
+        match x.is_logarithmic && y.is_logarithmic {
+            true => {
+                let ranges = (
+                    (x_least..x_most).log_scale().base(2.0),
+                    (1.0..y_most).log_scale(),
+                );
+                draw(
+                    builder.build_cartesian_2d(ranges.0, ranges.1)?,
+                    &x,
+                    &y,
+                    curves,
+                )?;
+            }
+            false => draw(
+                builder.build_cartesian_2d(0.0..x_most, 0.0..y_most * 1.05)?,
+                &x,
+                &y,
+                curves,
+            )?,
+        }
+        present(&area)?;
+    }
+    Ok(svg)
+}
+
+fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
+    area.present()
+        .map_err(|error| anyhow!("cannot draw: {error}"))
+}
+
+fn draw<'s, X, Y>(
+    mut chart: ChartContext<'s, SVGBackend<'s>, Cartesian2d<X, Y>>,
+    x: &Axis<'_>,
+    y: &Axis<'_>,
+    curves: &[Curve],
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .label_style(FONT)
+        .x_desc(x.label)
+        .y_desc(y.label)
+        .x_label_formatter(&f64::to_string)
+        .y_label_formatter(&f64::to_string)
+        .draw()?;
+    for curve in curves {
+        let line = LineSeries::new(curve.points.iter().copied(), curve.color.stroke_width(2));
+        let color = curve.color;
+        chart
+            .draw_series(line)?
+            .label(curve.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .label_font(FONT)
+        .draw()?;
+    Ok(())
+}
