@@ -49,6 +49,8 @@ pub struct Config {
     pub deaths: Vec<(WorkerId, u64)>,
     /// What ranks do with all their operations.
     pub reduction: Reduction,
+    /// One that asks for averages where the others do not, or the other way round.
+    pub averages_at: Option<WorkerId>,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -81,6 +83,7 @@ impl Config {
             fallback: None,
             deaths: Vec::new(),
             reduction: Reduction::default(),
+            averages_at: None,
             deadline_ns: 60_000 * MS,
         }
     }
@@ -336,7 +339,8 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::Death(rank) => self.member(rank).end = RankEnd::Died,
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
-                let reduction = self.config.reduction;
+                let mut reduction = self.config.reduction;
+                reduction.average ^= self.config.averages_at == Some(rank);
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
