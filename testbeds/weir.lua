@@ -13,10 +13,10 @@ local ALL_WORKERS = 0x3ff
 -- A tree with every value would bury everything else; the rest is there as bytes.
 local SHOWN_VALUES = 16
 
-local KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE, KIND_GIVE, KIND_GIVEN = 1, 2, 3, 4, 5, 6, 7
+local KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE, KIND_GIVE, KIND_GIVEN, KIND_DIFFER = 1, 2, 3, 4, 5, 6, 7, 8
 local KINDS = {
   [KIND_UPDATE] = "UPDATE", [KIND_SUM] = "SUM", [KIND_RESULT] = "RESULT", [KIND_ASK] = "ASK", [KIND_HERE] = "HERE",
-  [KIND_GIVE] = "GIVE", [KIND_GIVEN] = "GIVEN",
+  [KIND_GIVE] = "GIVE", [KIND_GIVEN] = "GIVEN", [KIND_DIFFER] = "DIFFER",
 }
 
 local f = weir.fields

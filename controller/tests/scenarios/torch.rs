@@ -114,6 +114,13 @@ fn without_a_switch_that_sums_the_ranks_sum() {
     all_are_right_in("", By::Itself, "torch by hosts", "all_reduce.py", job);
 }
 
+/// Type, length, sum or average: whoever gives something else is named to all.
+#[test]
+fn ranks_that_give_different_things_are_told_so() {
+    all_are_right("torch differ", "differ.py", "");
+    all_are_right_by(By::Daemon, "torch differ by a daemon", "differ.py", "");
+}
+
 /// Who dies is named to those who wait for it.
 #[test]
 fn a_rank_that_dies_is_named() {

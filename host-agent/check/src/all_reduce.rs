@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use aggregation::job::{Job, JobConfig, JobId, Place, WorkerId, WorkerSet};
-use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, Received, Setup};
+use aggregation::rank::{Carry, Event, Fallback, Lateness, Rank, RankError, Received, Setup};
 use aggregation::{Destination, Mark, Retransmission};
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -81,8 +81,9 @@ impl AllReduce {
             job: JobId(7),
             workers: u16::from(bounds.ranks),
             window,
-            // One for each rank, which alone gives a value there: a sum says whose values it has.
-            values_per_packet: u16::from(bounds.ranks),
+            // One for each rank, which alone gives a value there: a sum says whose values it has. In front of them an operation's
+            // first chunk has the word that is no value, and others have a zero.
+            values_per_packet: u16::from(bounds.ranks) + 1,
             values_per_round: 0,
             first_chunk: bounds.first_chunk,
         };
@@ -168,7 +169,12 @@ impl AllReduce {
                 }
                 Event::Failed(error) => {
                     member.failed = true;
-                    out.wrong(Wrong::Unexpected(format!("rank {}: {error}", member.id)));
+                    let what = format!("rank {}: {error}", member.id);
+                    // All are given the same: the sum of what says so is wrong.
+                    out.wrong(match error {
+                        RankError::Differs { .. } => Wrong::Sum(what),
+                        _ => Wrong::Unexpected(what),
+                    });
                 }
             }
         }
@@ -259,12 +265,12 @@ impl AllReduce {
                 contributors: 1,
                 scale: 0,
                 next_scale: 0,
-                count: u16::from(self.bounds.ranks),
+                count: u16::from(self.bounds.ranks) + 1,
             };
             let mut bytes = vec![0; repr.buffer_len()];
             let mut packet = Packet::new_unchecked(&mut bytes[..]);
             repr.emit(&mut packet);
-            packet.write_i32((0..self.bounds.ranks).map(|_| 3));
+            packet.write_i32((0..=self.bounds.ranks).map(|_| 3));
             bytes
         });
         frames.collect()
@@ -548,7 +554,7 @@ impl Model for AllReduce {
             Kind::Sum | Kind::Given => {
                 flags.contains(Flags::PROBE) && !flags.contains(Flags::AGAIN)
             }
-            Kind::Update | Kind::Result | Kind::Give => false,
+            Kind::Update | Kind::Result | Kind::Give | Kind::Differ => false,
         }
     }
 

@@ -53,7 +53,7 @@ impl Between {
     pub fn send(&mut self, now_ns: u64, rack: u16, hop: Hop, frame: &[u8], rng: &mut ChaCha8Rng) {
         let way = usize::from(matches!(hop, Hop::ToRanks(_)));
         let link = &mut self.links[usize::from(rack)][way];
-        let arrivals = link.send(now_ns, frame.len(), rng, &mut self.counters);
+        let (arrivals, _) = link.send(now_ns, frame.len(), rng, &mut self.counters);
         for at_ns in arrivals.into_iter().flatten() {
             let arrives = (at_ns, self.sent, hop.clone(), frame.to_vec());
             self.under_way.push(Reverse(arrives));

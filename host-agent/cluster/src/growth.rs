@@ -37,6 +37,7 @@ pub fn time_by_bound(size: Size) -> Result<Option<f64>, ConfigError> {
         Rate {
             bits_per_s: BITS_PER_S,
             queue_bytes: 4 << 20,
+            mark_bytes: None,
         },
     );
     let mut config = Config::new(1, job, Faults::NONE);

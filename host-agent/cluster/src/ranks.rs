@@ -56,6 +56,8 @@ pub struct Config {
     pub reduction: Reduction,
     /// What a rank does in an operation; `reduction` does not say it.
     pub share: fn(usize, WorkerId) -> Share,
+    /// One that asks for averages where the others do not, or the other way round.
+    pub averages_at: Option<WorkerId>,
     /// No run lasts longer.
     pub deadline_ns: u64,
 }
@@ -91,6 +93,7 @@ impl Config {
             watched_ns: Vec::new(),
             reduction: Reduction::default(),
             share: |_, _| Share::default(),
+            averages_at: None,
             deadline_ns: 60_000 * MS,
         }
     }
@@ -376,12 +379,14 @@ impl<S: RankSwitch> Run<'_, S> {
             Happens::Submit(rank) => {
                 let inputs = self.inputs;
                 let config = self.config;
+                let mut reduction = config.reduction;
+                reduction.average ^= config.averages_at == Some(rank);
                 let member = self.member(rank);
                 let given = member.given;
                 member.given += 1;
                 let reduction = Reduction {
                     share: (config.share)(given, rank),
-                    ..config.reduction
+                    ..reduction
                 };
                 // One that has failed takes nothing.
                 let _ = member.machine.submit_as(inputs(given, rank), reduction);

@@ -611,6 +611,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Rank>()?;
     module.add_class::<Member>()?;
     module.add_class::<Sums>()?;
+    // Ranks of other versions may send other frames.
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

@@ -5,6 +5,7 @@ import os
 import torch.distributed as dist
 
 import weir.torch  # noqa: F401: registers the backend
+from weir import _join
 
 RANK = int(os.environ["RANK"])
 
@@ -38,4 +39,20 @@ late = (
 )
 for number, (told, settings) in enumerate(late):
     refused(29607 + number, told, **settings)
+
+# So is who they are.
+for name in ("WEIR_DEADLINE", "WEIR_QUORUM", "WEIR_LATE"):
+    os.environ.pop(name, None)
+jobs = (
+    ("the ranks are of different jobs: rank 0: ", {"WEIR_WINDOW": "128" if RANK == 1 else os.environ["WEIR_WINDOW"]}),
+    ("the ranks are of different jobs: rank 0: ", {"WEIR_JOB": str(int(os.environ["WEIR_JOB"]) + (RANK == 2))}),
+    ("rank 1 of its job, and rank 0 for torch", {"WEIR_RANK": str([1, 0, 2][RANK])}),
+)
+for number, (told, settings) in enumerate(jobs):
+    before = {name: os.environ[name] for name in settings}
+    told = "this host is rank 0 of its job, and rank 1 for torch" if "WEIR_RANK" in settings and RANK == 1 else told
+    refused(29620 + number, told, **settings)
+    os.environ.update(before)
+_join.VERSION = "0.0.0" if RANK == 2 else _join.VERSION
+refused(29630, "rank 2: weir 0.0.0, job ")
 print("right", flush=True)

@@ -6,7 +6,7 @@ import warnings
 
 import torch.distributed as dist
 
-from . import Rank, Silent, _settings
+from . import VERSION, Rank, Silent, _settings
 
 _FAILED = "failed: "
 _SILENT = "silent"
@@ -14,10 +14,16 @@ _SILENT = "silent"
 _MOST_HOSTS = 64
 
 
-def join(store, job, interface, seed):
+def join(store, job, interface, seed, torch_rank):
     """The member that this rank is of its job, once all ranks are members. What fails at one raises at all."""
-    store = dist.PrefixStore(f"weir/job/{job['job']}", store)
+    store = dist.PrefixStore("weir/job", store)
     number, ranks = job["rank"], job["ranks"]
+    same = f"weir {VERSION}, job {job['job']}, window {job['window']}, {job['values']} values"
+
+    def agreed():
+        if number != torch_rank:
+            raise RuntimeError(f"weir: this host is rank {number} of its job, and rank {torch_rank} for torch")
+        return None, same
 
     def found():
         gone_after, lateness = _settings.gone_after(), _settings.lateness(ranks) or {}
@@ -47,6 +53,10 @@ def join(store, job, interface, seed):
         metrics = os.environ.get("WEIR_METRICS") or None
         return rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics), "yes"
 
+    _, told = _together(store, "job", torch_rank, ranks, agreed)
+    if len(set(told)) > 1:
+        differ = "; ".join(f"rank {at}: {said}" for at, said in enumerate(told))
+        raise RuntimeError(f"weir: the ranks are of different jobs: {differ}")
     (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
     # From here on a rank whose host says that nobody listens there is gone.
     member, _ = _together(store, "member", number, ranks, joined)

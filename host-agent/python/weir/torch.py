@@ -67,8 +67,6 @@ class WeirGroup(Composed, dist.ProcessGroup):
         job = _settings.job()
         # A group of fewer ranks than the job has is none that the switch knows.
         if job is not None and job["ranks"] == size and not _joined:
-            if job["rank"] != rank:
-                raise RuntimeError(f"weir: this host is rank {job['rank']} of its job, and rank {rank} for torch")
             self._join(store, job)
 
     def _host_to_host(self, name, store):
@@ -79,7 +77,7 @@ class WeirGroup(Composed, dist.ProcessGroup):
         if non_finite == _settings.GLOO:
             self._wide = self._host_to_host("weir/wide", store)
         interface = os.environ.get("WEIR_INTERFACE", "eth0")
-        self._member = join(store, job, interface, seed)
+        self._member = join(store, job, interface, seed, self.rank())
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
         if not self._waits_for_all:

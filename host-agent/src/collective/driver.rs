@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::job::WorkerId;
-use aggregation::rank::{Event, Rank, Setup, Sums};
+use aggregation::rank::{Event, Rank, RankError, Setup, Sums};
 use aggregation::{Destination, UnderWay};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -82,12 +82,31 @@ impl<F: Frames + AsFd> Driver<F> {
         self.show(ended.as_ref().err().map(ToString::to_string));
         self.shared.board.close();
         if let Err(error) = ended {
+            self.shared.lock().failed = Some(error.clone());
+            // The other ranks are told first: who waits here may end the process.
+            let _ = self.transmit();
             for (_, waiting) in self.waiting.drain() {
                 // Who does not wait any more need not be told.
                 let _ = waiting.send(Err(error.clone()));
             }
+            if matches!(error, CollectiveError::Rank(RankError::Differs { .. })) {
+                // A network that fails now is of no interest any more.
+                let _ = self.answer_why();
+            }
             // Those that come later are told by their closed channel.
         }
+    }
+
+    /// Others may have lost the word that says why this rank has given up: it is there for a while to say it again.
+    fn answer_why(&mut self) -> io::Result<()> {
+        let until_ns = self.now_ns().saturating_add(LINGERING_NS);
+        while self.now_ns() < until_ns && self.take_commands() {
+            if self.receive()? == 0 {
+                self.transmit()?;
+                self.wait()?;
+            }
+        }
+        Ok(())
     }
 
     fn serve(&mut self) -> Result<(), CollectiveError> {
@@ -137,7 +156,8 @@ impl<F: Frames + AsFd> Driver<F> {
                         self.waiting.insert(operation, answer);
                     }
                     Err(error) => {
-                        let _ = answer.send(Err(error.into()));
+                        let failed = self.shared.lock().failed.clone();
+                        let _ = answer.send(Err(failed.unwrap_or(error.into())));
                     }
                 },
                 Err(TryRecvError::Empty) => return true,

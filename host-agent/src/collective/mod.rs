@@ -142,7 +142,7 @@ impl Pending {
                 waited: timeout,
                 stands: self.shared.lock().stands,
             }),
-            Err(RecvTimeoutError::Disconnected) => Err(CollectiveError::Closed),
+            Err(RecvTimeoutError::Disconnected) => Err(self.shared.closed()),
         }
     }
 }
@@ -160,11 +160,19 @@ struct State {
     stands: Option<Standing>,
     counters: RankCounters,
     foreign: u64,
+    /// Why the rank has given up.
+    failed: Option<CollectiveError>,
 }
 
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing is summed any more.
+    fn closed(&self) -> CollectiveError {
+        let failed = self.lock().failed.clone();
+        failed.unwrap_or(CollectiveError::Closed)
     }
 }
 
@@ -232,7 +240,7 @@ impl Member {
             reduction,
             answer,
         });
-        sent.map_err(|_| CollectiveError::Closed)?;
+        sent.map_err(|_| self.shared.closed())?;
         // Full only if it was written to 2⁶⁴ times: it wakes then, too.
         let _ = self.wake.write(1);
         Ok(Pending {

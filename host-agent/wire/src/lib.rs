@@ -86,6 +86,8 @@ pub enum Kind {
     Give = 6,
     /// What that rank answers, as a switch does by SUM.
     Given = 7,
+    /// What a rank gave to an operation to which ranks gave different things.
+    Differ = 8,
 }
 
 impl Kind {
@@ -99,6 +101,7 @@ impl Kind {
             5 => Some(Self::Here),
             6 => Some(Self::Give),
             7 => Some(Self::Given),
+            8 => Some(Self::Differ),
             _ => None,
         }
     }

@@ -129,7 +129,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     }
 
     /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
-    /// addressee. ASK, HERE, GIVE: the sender's rank. GIVEN: that of the addressee.
+    /// addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: that of the addressee.
     pub fn worker(&self) -> u16 {
         self.u16_at(field::WORKER_TRANSMISSION) >> TRANSMISSION_BITS
     }

@@ -16,7 +16,7 @@ pub struct Repr {
     /// The slot.
     pub slot: u16,
     /// UPDATE: the sender, as its switch numbers those that it sums. SUM: who completed it or asked for it. RESULT: the
-    /// addressee. ASK, HERE, GIVE: the sender's rank. GIVEN: that of the addressee.
+    /// addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: that of the addressee.
     pub worker: u16,
     /// How often this frame was sent before, saturating at [`MAX_TRANSMISSION`](crate::MAX_TRANSMISSION).
     pub transmission: u8,

@@ -13,6 +13,7 @@ fn repr() -> impl Strategy<Value = Repr> {
             Kind::Here,
             Kind::Give,
             Kind::Given,
+            Kind::Differ,
         ]),
         any::<u8>(),
         any::<u16>(),
@@ -126,8 +127,8 @@ fn bad_bytes_are_named() {
     let mut bytes = [0; 28];
     bytes[0] = 0x11;
     assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Version(1));
-    bytes[0] = 0x28;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(8));
+    bytes[0] = 0x29;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(9));
     bytes[0] = 0x20;
     assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
     bytes[0] = 0x21;

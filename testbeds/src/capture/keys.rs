@@ -176,7 +176,7 @@ pub(super) mod tests {
             (23, 6),
             (36, 0),
             (42, 0x11),
-            (42, 0x28),
+            (42, 0x29),
         ] {
             let mut frame = good[..42 + HEADER_LEN].to_vec();
             frame[at] = value;

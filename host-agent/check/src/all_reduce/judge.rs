@@ -11,10 +11,13 @@ impl AllReduce {
     pub(super) fn values(&self, at: usize, of: Option<u8>) -> Values {
         let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
         let ranks = self.bounds.ranks;
-        let is_of = |rank: u8| of.is_none_or(|of| of == rank);
+        let is_of = |rank: u8| rank < ranks && of.is_none_or(|of| of == rank);
         let operation = self.operation(at);
-        let places = (chunks_before..chunks_before + operation.chunks())
-            .flat_map(|chunk| (0..ranks).map(move |rank| (chunk as u32, rank)));
+        let values = operation.chunks() * self.job.values_per_packet() - 1;
+        let places = (0..values).map(|value| {
+            let (chunk, rank) = self.place(value);
+            ((chunks_before + chunk) as u32, rank)
+        });
         match operation {
             // Between a thousand and two: no sum of several is one of them.
             Operation::Integers(_) => Values::Integers(
@@ -46,6 +49,16 @@ impl AllReduce {
         }
     }
 
+    /// The chunk of an operation that has a value of it, and the rank that gives one there; beyond all ranks if none does.
+    fn place(&self, value: usize) -> (usize, u8) {
+        let words = self.job.values_per_packet();
+        let (chunk, word) = ((value + 1) / words, (value + 1) % words);
+        (
+            chunk,
+            word.checked_sub(1).map_or(u8::MAX, |rank| rank as u8),
+        )
+    }
+
     /// What is wrong with sums of which some are not of all. That all ranks have the same is seen where all ranks are.
     pub(super) fn judge_partial(
         &self,
@@ -63,13 +76,13 @@ impl AllReduce {
             let what = "deadlines are explored with integers".to_owned();
             return Some(Wrong::Unexpected(what));
         };
-        let ranks = usize::from(self.bounds.ranks);
-        for (place, value) in right.iter_mut().enumerate() {
-            if !contributors(place / ranks).contains(WorkerId((place % ranks) as u16)) {
-                *value = 0;
+        for (value, right) in right.iter_mut().enumerate() {
+            let (chunk, rank) = self.place(value);
+            if !contributors(chunk).contains(WorkerId(rank.into())) {
+                *right = 0;
             }
         }
-        let chunks = 0..right.len() / ranks;
+        let chunks = 0..(right.len() + 1) / self.job.values_per_packet();
         member.taken.resize(at, Vec::new());
         member
             .taken

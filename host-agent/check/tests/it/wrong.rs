@@ -42,8 +42,6 @@ enum Shows {
     Stuck,
     /// A rank gives up, as it is told that its chunk is older than what the cell holds.
     GivesUp,
-    /// A rank calls malformed what honest ones sent.
-    Malformed,
 }
 
 #[test]
@@ -67,9 +65,9 @@ fn every_rule_is_needed() {
             | Rule::Closed
             | Rule::Opened
             | Rule::Forgotten
-            | Rule::Kept => Shows::Sum,
+            | Rule::Kept
+            | Rule::Up => Shows::Sum,
             Rule::Versions | Rule::Window | Rule::Admission => Shows::GivesUp,
-            Rule::Up => Shows::Malformed,
             Rule::Stale
             | Rule::TakeOver
             | Rule::Again
@@ -83,7 +81,6 @@ fn every_rule_is_needed() {
             Wrong::Sum(_) => Shows::Sum,
             Wrong::Stuck => Shows::Stuck,
             Wrong::Unexpected(what) if what.contains("is older than what") => Shows::GivesUp,
-            Wrong::Unexpected(what) if what.contains("malformed") => Shows::Malformed,
             Wrong::Unexpected(_) | Wrong::Leaked => panic!("without {rule:?}: {wrong}\n{trace}"),
         };
         assert_eq!(shows, expected, "without {rule:?}: {wrong}\n{trace}");

@@ -7,5 +7,5 @@ mod machines;
 mod protocol;
 mod prototype_defects;
 mod ranks;
-mod shares;
 mod recovery;
+mod shares;

@@ -109,7 +109,9 @@ fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &Non
         let values = as_binary64(values);
         values.iter().position(|value| !value.is_finite())
     });
-    let index = first.min().expect("all are finite") / usize::from(config.job.values_per_packet);
+    // An operation's first word is no value.
+    let word = first.min().expect("all are finite") + 1;
+    let index = word / usize::from(config.job.values_per_packet);
     assert_eq!((error.operation, error.index), (operation as u64, index));
 }
 
@@ -518,7 +520,7 @@ fn a_tree_is_as_fast_as_a_link() {
         (8, 8, 4000),
         (64, 8, 4000),
         (256, 16, 1500),
-        (1024, 32, 800),
+        (1024, 32, 1200),
     ] {
         let size = Size {
             ranks,
@@ -557,7 +559,8 @@ fn everything_at_once() {
         mixed.wrapping_mul(2_654_435_761 + u32::from(rank)) as i32
     };
     let inputs = |operation: usize, rank: WorkerId| {
-        let values = (0..4 * CHUNKS).map(|index| value(operation, rank.0, index));
+        // The first word is no value.
+        let values = (0..4 * CHUNKS - 1).map(|index| value(operation, rank.0, index));
         Values::Integers(values.collect())
     };
     let run_until = |death_ns: Option<u64>| {
@@ -701,4 +704,102 @@ fn a_job_begins_again_where_its_cells_are_free() {
             "{end:?}"
         );
     }
+}
+
+/// What one rank gives differs from the others' in its type, its length, or whether chunks agree on exponents a window ahead.
+#[test]
+fn ranks_that_give_different_things_are_all_told_so() {
+    const OPERATIONS: usize = 6;
+    let floats = |length: usize| Values::Floats(vec![1.5; length]);
+    let integers = |length: usize| Values::Integers(vec![3; length]);
+    // A window is of 4 chunks of 4 values; an operation's first word is no value.
+    let pairs: Vec<(Values, Values)> = vec![
+        (floats(10), floats(9)),
+        (floats(10), floats(11)),
+        (floats(10), floats(60)),
+        (floats(60), floats(59)),
+        (floats(10), integers(10)),
+        (floats(60), integers(60)),
+        (floats(60), integers(76)),
+        (integers(7), integers(8)),
+        (integers(7), Values::Int8s(vec![3; 7])),
+        (floats(7), Values::Float16s(vec![f16::ONE; 7])),
+        (floats(70), Values::Bfloat16s(vec![bf16::ONE; 70])),
+    ];
+    let faults = Faults {
+        loss: 0.05,
+        duplicate: 0.05,
+        reorder: 0.1,
+        reorder_ns: 300_000,
+    };
+    let mut named = 0;
+    for (at, (usual, other)) in pairs.iter().enumerate() {
+        for seed in 0..20 {
+            let faults = if seed % 2 == 0 { Faults::NONE } else { faults };
+            let mut config = config(seed, 2 + seed as u16 % 4, 4, faults);
+            config.fallback = (seed % 3 == 0).then_some(Fallback {
+                at_once: seed % 6 == 0,
+                ..Fallback::IF_SILENT
+            });
+            let (usual, other) = match seed % 5 < 2 {
+                true => (usual, other),
+                false => (other, usual),
+            };
+            let wrong = WorkerId(seed as u16 % config.job.workers);
+            let job = Job::new(config.job).unwrap();
+            let inputs = |operation, rank| match operation == 3 && rank == wrong {
+                true => other.clone(),
+                false => usual.clone(),
+            };
+            let report = run(&config, &mut SlotSwitch::new(job), OPERATIONS, &inputs).unwrap();
+            for (rank, end) in report.ends.iter().enumerate() {
+                let RankEnd::Failed(RankError::Differs {
+                    operation: 3,
+                    own: Some(own),
+                    other: Some((_, else_given)),
+                }) = end
+                else {
+                    panic!("pair {at}, seed {seed}, rank {rank}: {end:?}");
+                };
+                assert_ne!(own, else_given);
+                named += 1;
+            }
+            // Nobody has sums of what differs, nor of anything behind it.
+            for sums in &report.sums {
+                assert!(sums.len() <= 3, "pair {at}, seed {seed}");
+            }
+            let mended_ns = report.ended_ns;
+            assert!(mended_ns < 1_000_000_000, "{mended_ns}");
+        }
+    }
+    assert!(named >= 11 * 20 * 2, "{named}");
+}
+
+/// An average of some and a sum of others.
+#[test]
+fn a_sum_is_no_average() {
+    let mut config = config(1, 3, 4, Faults::NONE);
+    config.averages_at = Some(WorkerId(1));
+    let job = Job::new(config.job).unwrap();
+    let one = |_: usize, _: WorkerId| Values::Floats(vec![1.0; 9]);
+    let report = run(&config, &mut SlotSwitch::new(job), 1, &one).unwrap();
+    let told: Vec<String> = report
+        .ends
+        .iter()
+        .map(|end| match end {
+            RankEnd::Failed(error) => error.to_string(),
+            end => panic!("{end:?}"),
+        })
+        .collect();
+    let different = "operation 0: the ranks gave different things: this one float32 x 9, ";
+    assert_eq!(
+        told[0],
+        format!("{different}sum; rank 1 float32 x 9, average")
+    );
+    assert_eq!(told[2], told[0]);
+    assert!(
+        told[1].starts_with(&format!("{different}average; rank ")),
+        "{}",
+        told[1]
+    );
 }

@@ -39,6 +39,7 @@ fn report(seed: u64, chunks: usize, loss: f64, restart: Option<Restart>) -> Repo
     config.rate = Some(Rate {
         bits_per_s: 1_000_000_000,
         queue_bytes: 4 << 20,
+        mark_bytes: None,
     });
     let mut switch = SlotSwitch::new(Job::new(job).unwrap());
     if let Some(Restart {

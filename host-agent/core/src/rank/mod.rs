@@ -25,6 +25,7 @@
 //!
 //! A rank may leave when it has its last result: who still misses it has it from the switch.
 
+mod differing;
 mod hosts;
 mod lane;
 mod late;
@@ -35,6 +36,7 @@ mod peers;
 mod sending;
 mod standing;
 mod state;
+mod terms;
 mod timers;
 mod waiting;
 
@@ -46,6 +48,7 @@ use crate::congestion::{Answered, CongestionWindow, Mark, SendQueue};
 use crate::job::{ChunkId, Job, Place, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
+use differing::Differing;
 use hosts::Hosts;
 use lane::{Attempt, Lane, LaneState, Send};
 use late::Late;
@@ -59,6 +62,7 @@ pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
 pub use operation::{Reduction, Share, Values};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
+pub use terms::Terms;
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
 /// that which binary32 would keep; beyond, the chunk is sent once more.
@@ -136,6 +140,8 @@ pub struct Rank {
     is_backed_off: bool,
     events: VecDeque<Event>,
     failed: bool,
+    /// Ranks gave different things to an operation.
+    differing: Option<Differing>,
     counters: RankCounters,
 }
 
@@ -185,6 +191,7 @@ impl Rank {
             is_backed_off: false,
             events: VecDeque::new(),
             failed: false,
+            differing: None,
             counters: RankCounters::default(),
         }
     }
@@ -327,9 +334,15 @@ impl Rank {
 
     fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
-        // One that has given up answers nobody: those who wait for it are to know.
-        if repr.job != self.job.id().0 || self.failed {
+        if repr.job != self.job.id().0 {
             return Received::NotOurs;
+        }
+        match repr.kind {
+            Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
+            _ if self.differing.is_some() => return self.receive_while_differing(&repr),
+            // One that has given up answers nobody: those who wait for it are to know.
+            _ if self.failed => return Received::NotOurs,
+            _ => {}
         }
         let chunk = ChunkId(repr.chunk);
         let slot = self.lane_of(chunk);
@@ -347,7 +360,7 @@ impl Rank {
             Kind::Given if self.hosts.is_some() => {}
             Kind::Give => return self.receive_give(now_ns, packet),
             Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
-            Kind::Update | Kind::Result | Kind::Given => return Received::NotOurs,
+            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => return Received::NotOurs,
         }
         let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
@@ -384,17 +397,28 @@ impl Rank {
                 return self.told(now_ns, slot, &repr, everyone);
             }
         }
-        let count = match scale_only {
+        let is_scale_only = repr.flags.contains(Flags::SCALE_ONLY);
+        let count = match is_scale_only {
             true => 0,
             false => self.job.values_per_packet(),
         };
         let Some(is_sum) = self.takes(slot, &repr, everyone) else {
             return Received::Duplicate;
         };
+        let is_sum = is_sum && usize::from(repr.count) == count;
+        let is_of_chunk = repr.scale == lane.scale.bits() && is_scale_only == scale_only;
+        // Of a sum of fewer than all this rank may not know the exponent.
+        let differs = match is_of_chunk {
+            true => !self.is_agreed(lane, packet),
+            false => self.late.is_none(),
+        };
+        if is_sum && differs {
+            let operation = self.chunk_of(lane.item).map(|(operation, _)| operation.id);
+            self.differ(now_ns, operation.unwrap_or_default());
+            return Received::Told;
+        }
         let is_answer = is_sum
-            && repr.scale == lane.scale.bits()
-            && repr.flags.contains(Flags::SCALE_ONLY) == scale_only
-            && usize::from(repr.count) == count
+            && is_of_chunk
             && (Exponent::from_bits(repr.next_scale) >= self.wanted(lane)
                 || !self.is_in(contributors));
         if !is_answer {
@@ -422,6 +446,17 @@ impl Rank {
             self.hurry(now_ns);
         }
         Received::Answer
+    }
+
+    /// Whether a lane's sum says that those who are in it gave the same to the operation.
+    fn is_agreed(&self, lane: &Lane, packet: &Packet<&[u8]>) -> bool {
+        let shares = self.shares(WorkerSet(packet.contributors()));
+        match self.chunk_of(lane.item) {
+            Some((operation, Chunk::Values(index))) => {
+                operation.is_agreed(index, shares, packet.payload())
+            }
+            _ => true,
+        }
     }
 
     /// Lanes count from the job's first chunk, slots from number 0.

@@ -1,7 +1,9 @@
 //! What a rank was given to sum.
 
 use half::{bf16, f16};
+use wire::VALUE_LEN;
 
+use super::terms::Terms;
 use super::{NonFinite, Partial, Sums};
 use crate::job::{ChunkId, Job};
 use crate::quantise::rounding::{Draws, Rounding};
@@ -157,6 +159,8 @@ pub struct Operation {
     pub first: u64,
     pub values: Values,
     pub reduction: Reduction,
+    /// What all ranks have to give alike.
+    pub terms: Terms,
     /// That this rank wants for each chunk, as far as they were read; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
     chunks: u64,
@@ -177,7 +181,8 @@ pub struct Operation {
 
 impl Operation {
     pub fn new(job: &Job, id: u64, first: u64, values: Values, reduction: Reduction) -> Self {
-        let chunks = values.len().div_ceil(job.values_per_packet()) as u64;
+        // The first word is the digest of its terms.
+        let chunks = (values.len() + 1).div_ceil(job.values_per_packet()) as u64;
         let window = u64::from(job.window());
         // A short one has no chunk that comes behind another in its lane, so nothing could tell its exponents before.
         let is_long = chunks > window && !values.is_integer();
@@ -189,6 +194,7 @@ impl Operation {
         Self {
             id,
             first,
+            terms: Terms::of(&values, reduction),
             values,
             reduction,
             exponents: Vec::with_capacity(expected),
@@ -255,7 +261,23 @@ impl Operation {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Writes a chunk's values into a frame, which has zeros. Their exponent must be at most `scale`.
+    /// Whether the word of a sum that is no value says that all of so many ranks gave the same.
+    pub fn is_agreed(&self, index: usize, shares: u16, words: &[u8]) -> bool {
+        let first = words.first_chunk();
+        index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
+    }
+
+    /// Writes the word that is no value into a chunk's frame, and gives where its values are.
+    pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
+        if index > 0 {
+            return words;
+        }
+        let (head, values) = words.split_at_mut(VALUE_LEN);
+        head.copy_from_slice(&self.terms.digest().to_be_bytes());
+        values
+    }
+
+    /// Writes a chunk's values where they are in a frame, which has zeros. Their exponent must be at most `scale`.
     pub fn encode(
         &self,
         job: &Job,
@@ -357,6 +379,7 @@ impl Operation {
             return;
         }
         let range = self.range(job, index);
+        let words = &words[if index == 0 { VALUE_LEN } else { 0 }..];
         let workers = job.workers();
         let Reduction {
             average, rounding, ..
@@ -435,8 +458,8 @@ impl Operation {
 
     fn range(&self, job: &Job, index: usize) -> std::ops::Range<usize> {
         let size = job.values_per_packet();
-        let from = index * size;
-        from..(from + size).min(self.values.len())
+        let from = (index * size).saturating_sub(1);
+        from..((index + 1) * size - 1).min(self.values.len())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a rank tells its driver.
 
+use super::terms::Terms;
 use super::{Partial, Values};
 use crate::Sent;
 use crate::congestion::Signals;
@@ -72,6 +73,25 @@ pub enum RankError {
         /// What it was asked for.
         chunk: ChunkId,
     },
+    /// Ranks gave different things to one operation.
+    #[error("operation {operation}: the ranks gave different things: this one {}; {}", gave(*.own), gave_else(*.other))]
+    Differs {
+        /// Its number.
+        operation: u64,
+        /// What this rank gave; `None` if nothing yet.
+        own: Option<Terms>,
+        /// A rank that gave something else, and what; `None` if none has said so.
+        other: Option<(WorkerId, Terms)>,
+    },
+}
+
+fn gave(own: Option<Terms>) -> String {
+    own.map_or_else(|| "nothing yet".to_owned(), |own| own.to_string())
+}
+
+fn gave_else(other: Option<(WorkerId, Terms)>) -> String {
+    let told = other.map(|(rank, terms)| format!("rank {} {terms}", rank.0));
+    told.unwrap_or_else(|| "another something else, and has not said what".to_owned())
 }
 
 /// Why an operation is not taken.

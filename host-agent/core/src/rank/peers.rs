@@ -22,6 +22,8 @@ pub enum Word {
     Here(ChunkId),
     /// The sum that is kept here.
     Sum(usize),
+    /// What this rank gave to an operation in which ranks differ.
+    Differ,
     /// What this rank answers as a chunk's host, from that cell.
     Given(Repr, CellIndex),
 }

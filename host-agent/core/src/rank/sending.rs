@@ -12,14 +12,22 @@ use crate::quantise::Exponent;
 impl Rank {
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        if let Some(slot) = self.retried() {
+        if self.differing.is_some() {
+            if let Some(to) = self.tell_differing(buffer) {
+                self.counters.sent.count(buffer.len(), false);
+                self.counters.words += 1;
+                return Some(to);
+            }
+        } else if let Some(slot) = self.retried() {
             let transmissions = self.lanes[slot].transmissions;
             self.write(slot, Send::Probe, transmissions, false, buffer);
             self.counters.sent.count(buffer.len(), true);
             self.counters.probes += 1;
             return Some(Destination::Worker(self.rank));
         }
-        while let Some((slot, what)) = self.next_send() {
+        while self.differing.is_none()
+            && let Some((slot, what)) = self.next_send()
+        {
             let lane = &self.lanes[slot];
             let previous = lane.transmissions;
             self.in_flight += usize::from(lane.state != LaneState::InFlight);
@@ -132,10 +140,11 @@ impl Rank {
         };
         // What the guess has no room for is said by `next_scale`: all ranks send the chunk once more.
         let draws = operation.draws(self.rank.0, lane.item);
+        let words = operation.begin(index, packet.payload_mut());
         if wants.is_some_and(|wants| wants <= lane.scale) {
-            operation.encode(&self.job, index, lane.scale, draws, packet.payload_mut());
+            operation.encode(&self.job, index, lane.scale, draws, words);
         } else if self.late.is_some() && late::clips(lane, operation, index) {
-            operation.encode_clipped(&self.job, index, lane.scale, draws, packet.payload_mut());
+            operation.encode_clipped(&self.job, index, lane.scale, draws, words);
         }
     }
 }

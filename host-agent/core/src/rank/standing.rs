@@ -42,6 +42,6 @@ impl Rank {
 
     /// How long a chunk that is sent now would wait for its first timeout.
     pub fn timeout_now_ns(&self) -> u64 {
-        self.timeout_ns(0)
+        self.rtt.timeout_ns(0)
     }
 }

@@ -38,11 +38,18 @@ impl Rank {
             is_backed_off: _,
             events,
             failed,
+            differing,
             counters: _,
         } = self;
         out.put_u64(*submitted);
         out.put_u64(*items);
         out.put_u8(u8::from(*failed));
+        // Until when it waits is time.
+        if let Some(differing) = differing {
+            // Which operations it tells of follows from those that it has.
+            out.put_u64(u64::from(differing.next));
+            out.put_u8(u8::from(differing.again));
+        }
         out.put_len(operations.len());
         operations.iter().for_each(|operation| put(operation, out));
         lanes.iter().for_each(|lane| put_lane(lane, out));
@@ -206,6 +213,7 @@ fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
                 out.put_u8(1);
                 out.put_u32(chunk.0);
             }
+            Word::Differ => out.put_u8(4),
             Word::Sum(lane) => {
                 out.put_u8(2);
                 out.put_len(*lane);

@@ -115,6 +115,7 @@ impl Rank {
         let hosts_ns = self.hosts.as_ref().and_then(Hosts::due_ns);
         let others_ns = peers_ns.into_iter().chain(hosts_ns).min();
         let due_ns = self.earliest_ns.min(others_ns.unwrap_or(u64::MAX));
+        let due_ns = self.differing_due_ns().unwrap_or(due_ns);
         (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
@@ -122,6 +123,9 @@ impl Rank {
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.failed {
             return;
+        }
+        if self.differing.is_some() {
+            return self.check_differing(now_ns);
         }
         self.check_peers(now_ns);
         self.retry_switch(now_ns);

@@ -169,6 +169,7 @@ impl Rank {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),
             Word::Here(chunk) => (Kind::Here, chunk, None),
+            Word::Differ => return self.write_terms(false, buffer),
             Word::Given(answer, cell) => return self.write_given(&answer, cell, buffer),
             Word::Sum(at) => {
                 let kept = &self.kept[at];

@@ -1,0 +1,61 @@
+"""Three ranks, of which one gives something else: all are told so, and what this one gave. Exits with 0 if all is right."""
+
+import os
+import subprocess
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+SUM, AVG = dist.ReduceOp.SUM, dist.ReduceOp.AVG
+# What two give, and what the last does: a type, a length and an operation.
+CASES = (
+    ((torch.float32, 1000, SUM), (torch.float32, 1001, SUM)),
+    ((torch.float32, 1000, SUM), (torch.int32, 1000, SUM)),
+    ((torch.float32, 1000, SUM), (torch.float32, 1000, AVG)),
+    ((torch.float32, 1000, SUM), (torch.float32, 500_000, SUM)),
+    ((torch.float16, 500_000, AVG), (torch.bfloat16, 500_000, AVG)),
+)
+
+
+def said(dtype, length, op):
+    name = str(dtype).removeprefix("torch.")
+    return f"{name} x {length}, {'sum' if op == SUM else 'average'}"
+
+
+def use(case):
+    import weir.torch  # noqa: F401: registers the backend
+
+    dist.init_process_group("weir")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for _ in range(12):
+        dist.all_reduce(torch.ones(1000))
+    usual, other = CASES[case]
+    own, others = (other, usual) if rank == size - 1 else (usual, other)
+    dtype, length, op = own
+    tensor = torch.ones(length, dtype=dtype)
+    begun = time.monotonic()
+    # What comes after fails as well, and says why.
+    for _ in range(2):
+        try:
+            dist.all_reduce(tensor, op=op)
+        except RuntimeError as error:
+            told = f"operation 12: the ranks gave different things: this one {said(*own)}; rank "
+            assert str(error).startswith(told) and str(error).endswith(said(*others)), error
+        else:
+            raise AssertionError("what differs was summed")
+        # It is what it was.
+        assert (tensor == 1).all()
+    assert time.monotonic() - begun < 3, time.monotonic() - begun
+    # By Gloo: rank 0, which holds the store, leaves last.
+    dist.barrier()
+    os._exit(0)
+
+
+if len(sys.argv) > 1:
+    use(int(sys.argv[1]))
+for turn in range(len(CASES)):
+    port = str(int(os.environ["MASTER_PORT"]) + turn)
+    subprocess.run([sys.executable, __file__, str(turn)], check=True, env={**os.environ, "MASTER_PORT": port})
+print("right", flush=True)
