@@ -9,8 +9,9 @@
 //! | `session.rs` | one process that has connected: a member of a job |
 //! | `client.rs` | the other end |
 //!
-//! An operation's values come in a memfd of its own, and its sums go back in the same; behind them stands which chunks are not of
-//! all ranks. Neither end maps it: both read and write it as a file. So nobody can take memory away from under the other, and no rule of memory models is at stake.
+//! An operation's values come in a memfd of its own, and its sums go back in the same; behind them stands which chunks are not
+//! of all ranks. Neither end maps it: both read and write it as a file. So nobody can take memory away from under the other, and
+//! no rule of memory models is at stake.
 
 mod client;
 mod daemon;

@@ -109,11 +109,11 @@ impl Rank {
         self.answer_terms(packet.flags(), from);
         let others = Terms::of_words(packet.payload());
         let mut others = (first..).zip(others);
-        let first = others.find_map(|(operation, other)| {
+        let otherwise = others.find_map(|(operation, other)| {
             let own = self.differing.as_ref()?.given(operation)?;
             Some((operation, other?)).filter(|(_, other)| *other != own)
         });
-        if let Some((operation, other)) = first {
+        if let Some((operation, other)) = otherwise {
             self.fail_differing(operation, Some((from, other)));
         }
         Received::Word

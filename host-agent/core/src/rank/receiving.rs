@@ -1,0 +1,232 @@
+//! What a rank takes: answers to its chunks, and what becomes of them.
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use super::lane::{Attempt, Lane, LaneState};
+use super::operation::Chunk;
+use super::{Rank, RankError, Received};
+use crate::congestion::{Answered, Mark};
+use crate::job::{ChunkId, WorkerSet};
+use crate::quantise::Exponent;
+
+/// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
+/// that which binary32 would keep; beyond, the chunk is sent once more.
+const SPARE_BITS: u8 = 4;
+
+impl Rank {
+    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+        let received = match Packet::new_checked(bytes) {
+            Ok(packet) => self.receive(now_ns, mark, &packet),
+            Err(_) => Received::Malformed,
+        };
+        match received {
+            Received::Answer | Received::Told | Received::Word | Received::Early => {}
+            Received::Duplicate => self.counters.duplicates += 1,
+            Received::NotOurs => self.counters.not_ours += 1,
+            Received::Malformed => self.counters.malformed += 1,
+        }
+        received
+    }
+
+    pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+        let repr = Repr::parse(packet);
+        if repr.job != self.job.id().0 {
+            return Received::NotOurs;
+        }
+        match repr.kind {
+            Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
+            _ if self.differing.is_some() => return self.receive_while_differing(&repr),
+            // One that has given up answers nobody: those who wait for it are to know.
+            _ if self.failed => return Received::NotOurs,
+            _ => {}
+        }
+        let chunk = ChunkId(repr.chunk);
+        let slot = self.lane_of(chunk);
+        match repr.kind {
+            Kind::Sum => {
+                let is_probe = repr.flags.contains(Flags::PROBE);
+                if is_probe && repr.scale != 0 && self.forgets_switch() {
+                    return Received::Told;
+                }
+                // Other ranks give what they have kept as well, and say that it was sent before.
+                if is_probe || !repr.flags.contains(Flags::AGAIN) {
+                    self.heard_switch(now_ns, is_probe);
+                }
+            }
+            Kind::Given if self.hosts.is_some() => {}
+            Kind::Give => return self.receive_give(now_ns, packet),
+            Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
+            Kind::Update | Kind::Result | Kind::Given | Kind::Differ => return Received::NotOurs,
+        }
+        let lane = &self.lanes[slot];
+        let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
+            return Received::Malformed;
+        };
+        if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
+            return Received::Duplicate;
+        }
+        // No chunk completes before this rank has sent it, unless others have closed it.
+        if sequence > lane.sequence || lane.state != LaneState::InFlight {
+            return self.see(slot, sequence);
+        }
+        let contributors = WorkerSet(repr.contributors);
+        let is_of_chunk = repr.slot == self.job.slot(chunk).0
+            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0;
+        if !is_of_chunk {
+            return Received::Malformed;
+        }
+        let by_host = repr.kind == Kind::Given;
+        let everyone = match &self.hosts {
+            Some(hosts) if by_host => hosts.everyone(),
+            _ => self.place.complete(),
+        };
+        let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
+        if repr.flags.contains(Flags::PROBE) {
+            if repr.scale != 0 {
+                if self.asks_for_kept(now_ns, slot, &repr) {
+                    return Received::Told;
+                }
+                self.fail(RankError::Superseded { chunk });
+                return Received::Told;
+            }
+            if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
+                return self.told(now_ns, slot, &repr, everyone);
+            }
+        }
+        let is_scale_only = repr.flags.contains(Flags::SCALE_ONLY);
+        let count = match is_scale_only {
+            true => 0,
+            false => self.job.values_per_packet(),
+        };
+        let Some(is_sum) = self.takes(slot, &repr, everyone) else {
+            return Received::Duplicate;
+        };
+        let is_sum = is_sum && usize::from(repr.count) == count;
+        let is_of_chunk = repr.scale == lane.scale.bits() && is_scale_only == scale_only;
+        // Of a sum of fewer than all this rank may not know the exponent.
+        let differs = match is_of_chunk {
+            true => !self.is_agreed(lane, packet),
+            false => self.late.is_none(),
+        };
+        if is_sum && differs {
+            let operation = self.chunk_of(lane.item).map(|(operation, _)| operation.id);
+            self.differ(now_ns, operation.unwrap_or_default());
+            return Received::Told;
+        }
+        let is_answer = is_sum
+            && is_of_chunk
+            && (Exponent::from_bits(repr.next_scale) >= self.wanted(lane)
+                || !self.is_in(contributors));
+        if !is_answer {
+            return Received::Malformed;
+        }
+        let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
+        let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
+        if let Some(rtt_ns) = rtt_ns {
+            self.rtt.sample(rtt_ns);
+        }
+        let first_order = lane.first_order;
+        let answered = Answered {
+            order: first_order,
+            rtt_ns,
+            // A host answers all ranks at once, and so fills a queue however few chunks are under way.
+            mark: if by_host { Mark::None } else { mark },
+        };
+        let refused = self.queue.refused();
+        self.window
+            .answered(now_ns, answered, self.next_order, refused);
+        self.counters.by_hosts += u64::from(by_host);
+        self.in_flight -= 1;
+        self.hurry_lowest();
+        self.take_answer(slot, &repr, packet);
+        self.count_overtaken(first_order);
+        if self.shares(contributors) < self.job.workers() {
+            self.hurry(now_ns);
+        }
+        Received::Answer
+    }
+
+    /// Whether a lane's sum says that those who are in it gave the same to the operation.
+    fn is_agreed(&self, lane: &Lane, packet: &Packet<&[u8]>) -> bool {
+        let shares = self.shares(WorkerSet(packet.contributors()));
+        match self.chunk_of(lane.item) {
+            Some((operation, Chunk::Values(index))) => {
+                operation.is_agreed(index, shares, packet.payload())
+            }
+            _ => true,
+        }
+    }
+
+    /// A chunk is complete: its sum is taken, or the chunk is sent once more with the exponent that is known now.
+    fn take_answer(&mut self, slot: usize, repr: &Repr, packet: &Packet<&[u8]>) {
+        let lane = &self.lanes[slot];
+        let (scale, item, attempt) = (lane.scale, lane.item, lane.attempt);
+        let told = Exponent::from_bits(repr.next_scale);
+        let Some((at, index)) = self.locate(item) else {
+            return;
+        };
+        let operation = &self.operations[at];
+        let chunk = operation.chunk(index);
+        let (is_integer, is_long) = (operation.is_integer(), operation.is_long());
+        let window = u64::from(self.job.window());
+        let contributors = WorkerSet(repr.contributors);
+        let at_kept = self.kept_at(lane.sequence);
+        if let Some(kept) = self.kept.get_mut(at_kept) {
+            kept.sequence = Some(lane.sequence);
+            kept.contributors = repr.contributors;
+            let told = Flags::PROBE | Flags::TIMED | Flags::KEPT;
+            kept.flags = repr.flags.with(told, false).bits();
+            kept.scale = scale.bits();
+            kept.next_scale = repr.next_scale;
+            kept.values.clear();
+            kept.values.extend(packet.values_i32());
+        }
+        self.note_contributors(slot, contributors);
+        let Chunk::Values(index) = chunk else {
+            let lane = &mut self.lanes[slot];
+            lane.agreed = told;
+            lane.advance(window);
+            self.close_item(at);
+            self.begin(slot);
+            return;
+        };
+        let is_finite = !repr.flags.contains(Flags::NON_FINITE);
+        if !is_integer && !is_long && attempt == Attempt::Guess {
+            if told != Exponent::ZERO {
+                self.lanes[slot].last = told;
+            }
+            let fits = told <= scale
+                && (told == Exponent::ZERO || scale.bits() - told.bits() <= SPARE_BITS);
+            if !fits && is_finite {
+                self.counters.repeated_guesses += 1;
+                let by_host = self.is_by_hosts();
+                self.lanes[slot].repeat(window, told, by_host);
+                let what = self.first_send(slot);
+                self.enqueue(slot, what);
+                return;
+            }
+        }
+        // Of zeros alone nothing was rounded, whatever was guessed.
+        let is_zero = !is_long && attempt == Attempt::Guess && told == Exponent::ZERO;
+        let scale = if is_zero { Exponent::ZERO } else { scale };
+        self.set_aside(slot, at, index, contributors);
+        let shares = self.shares(contributors);
+        let operation = &mut self.operations[at];
+        match is_finite {
+            true => operation.decode(&self.job, index, scale, shares, packet.payload()),
+            // All ranks are told the same, so all go on without its sums.
+            false => operation.fail(index, ChunkId(repr.chunk)),
+        }
+        let lane = &mut self.lanes[slot];
+        if is_long {
+            lane.agreed = told;
+            if scale != Exponent::ZERO {
+                lane.last = scale;
+            }
+        }
+        lane.advance(window);
+        self.close_item(at);
+        self.begin(slot);
+    }
+}
