@@ -273,7 +273,7 @@ fn the_dissector_has_the_same_numbers() {
         .map_while(Kind::from_bits)
         .map(|kind| (kind as u8).to_string())
         .collect();
-    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE, KIND_GIVE, KIND_GIVEN";
+    let names = "KIND_UPDATE, KIND_SUM, KIND_RESULT, KIND_ASK, KIND_HERE, KIND_GIVE, KIND_GIVEN, KIND_DIFFER";
     assert_eq!(number(names), kinds.join(", "));
     for (field, flag) in [
         ("slot_version", Flags::VERSION),
