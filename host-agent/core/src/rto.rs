@@ -108,11 +108,6 @@ impl RttEstimator {
         }
     }
 
-    /// The smoothed round trip; 0 before the first.
-    pub fn smoothed_ns(&self) -> u64 {
-        self.smoothed.map_or(0, |(smoothed, _)| smoothed)
-    }
-
     /// The timeout without any doubling.
     pub fn base_ns(&self) -> u64 {
         let Retransmission {

@@ -42,8 +42,6 @@ pub struct Driver<F> {
     /// When nobody was there any more who could give commands.
     left_ns: Option<u64>,
     received: u64,
-    /// How many of them had come when it last waited.
-    waited_at: u64,
     /// Frames that the kernel dropped; `None` if it does not tell.
     lost: Option<u64>,
 }
@@ -70,7 +68,6 @@ impl<F: Frames + AsFd> Driver<F> {
             foreign: 0,
             left_ns: None,
             received: 0,
-            waited_at: 0,
             lost: None,
         }
     }
@@ -267,8 +264,8 @@ impl<F: Frames + AsFd> Driver<F> {
         });
     }
 
-    /// Until there is a frame, a command, or something is due; while frames come anyway, until some have gathered.
-    fn wait(&mut self) -> io::Result<()> {
+    /// Until there is a frame, a command, or something is due.
+    fn wait(&self) -> io::Result<()> {
         let timeout = match self.rank.poll_timeout() {
             Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
             None => IDLE,
@@ -277,15 +274,9 @@ impl<F: Frames + AsFd> Driver<F> {
             Some(_) => timeout.min(LINGERING),
             None => timeout,
         };
-        let has_received = std::mem::replace(&mut self.waited_at, self.received) < self.received;
-        let gathers = Duration::from_nanos(self.rank.gathers_ns());
         let mut sources =
-            [self.wake.as_fd(), self.frames.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        let (sources, timeout) = match has_received && !gathers.is_zero() {
-            true => (&mut sources[..1], timeout.min(gathers)),
-            false => (&mut sources[..], timeout),
-        };
-        match ppoll(sources, Some(timeout.into()), None) {
+            [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match ppoll(&mut sources, Some(timeout.into()), None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }

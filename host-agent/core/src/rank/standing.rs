@@ -1,26 +1,10 @@
-//! What a rank waits for: for people who ask, and for whoever drives it.
+//! What a rank waits for, for people who ask.
 
 use super::Rank;
 use super::lane::LaneState;
 use crate::UnderWay;
 
-/// With fewer chunks under way each answer is waited for.
-const MANY_IN_FLIGHT: usize = 16;
-/// Answers gather for this part of a round trip, in which this part of the window comes.
-const GATHERED_PART: u64 = 8;
-/// They gather no longer than that.
-const LONGEST_GATHERED_NS: u64 = 500_000;
-
 impl Rank {
-    /// For how long answers may gather before they are looked at. To be woken by each costs more than the answer; a part of the
-    /// window that comes together leaves the rest of it under way, so no link falls idle. 0 where somebody waits for a few.
-    pub fn gathers_ns(&self) -> u64 {
-        match self.in_flight >= MANY_IN_FLIGHT {
-            true => (self.rtt.smoothed_ns() / GATHERED_PART).min(LONGEST_GATHERED_NS),
-            false => 0,
-        }
-    }
-
     /// The chunk under way that was sent first, or, if the switch has told whom a chunk misses, the first of those.
     pub fn under_way(&self) -> Option<UnderWay> {
         let sent = self.lanes.iter();
