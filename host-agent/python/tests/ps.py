@@ -358,6 +358,8 @@ def the_first():
         else:
             with Worker(of, plan) as worker:
                 if rank == 1:
+                    # What the other has seen is the beginning.
+                    heard(f"begun {late}")
                     worker.push_pull(ones(1.0))
                     worker.push_pull(ones(1.0))
                     are(of, -2)
@@ -367,6 +369,7 @@ def the_first():
                     # The mean of both that are in it.
                     are(of, -3 if late == "drop" else -4)
                 else:
+                    told(f"begun {late}")
                     heard(f"two {late}")
                     worker.push_pull(ones(3.0))
                     # It is answered at once, with what there is.
@@ -408,7 +411,7 @@ def all_of_two():
 def silent():
     """A worker that says nothing is lost after a while, and told so if it comes after all."""
     of = parameters()
-    plan = Plan(mode="stale", staleness=0, on_lost="continue", lost_after=0.5)
+    plan = Plan(mode="stale", staleness=0, on_lost="continue", lost_after=2.0)
     if rank == 0:
         counted = Server(of, descent(of), plan).run()
         assert (counted["pushes"], counted["lost"], counted["left"]) == (1, 1, 1), counted
@@ -417,13 +420,16 @@ def silent():
             worker.push_pull(ones(1.0))
             are(of, -1)
             told("went on")
-            heard("was told")
+            # Meanwhile it is not silent itself.
+            while store.add("was told", 0) == 0:
+                worker.pull()
+                time.sleep(0.05)
     else:
         with Worker(of, plan) as worker:
             heard("went on")
-            with raises(Lost, "takes this worker for lost", "said nothing for 0.5 s"):
+            with raises(Lost, "takes this worker for lost", "said nothing for 2 s"):
                 worker.push(ones(1.0))
-            told("was told")
+            store.add("was told", 1)
             worker._has_left = True
 
 
