@@ -3,6 +3,9 @@
 //! The parts stand in the order in which a packet meets them, and a unit has only those that it needs: `select` (flows and
 //! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
 
+mod channel;
+mod words;
+
 use super::dialect::Dialect;
 use super::keyed::Keyed;
 use super::lot;
@@ -171,11 +174,11 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     select(&needs, w);
     if needs.draws() {
         w.blank();
-        tables(&needs, w);
+        words::tables(&needs, w);
     }
     if unit.select == Select::GilbertElliott {
         w.blank();
-        channel(&needs, w);
+        channel::table(&needs, w);
     }
     if lot::is_drawn(unit) {
         w.blank();
@@ -233,24 +236,7 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
         needs.variable(w, "bit<32>", "key_");
     }
     if needs.draws() {
-        needs.variable(w, "bit<32>", "mixed");
-        if let Some(key) = needs.key() {
-            key.write_state(needs.dialect.0, "", false, w);
-        }
-        for word in &needs.words {
-            needs.variable(w, "draw_t", &word.to_string());
-        }
-        needs.variable(w, "bit<16>", "d");
-        if needs.dialect.is_tna() {
-            for word in &needs.words {
-                for table in 0..6 {
-                    needs.variable(w, "draw_t", &format!("{word}{table}"));
-                }
-            }
-            for table in 0..4 {
-                needs.variable(w, "bit<16>", &format!("d{table}"));
-            }
-        }
+        words::variables(needs, w);
     }
     if needs.unit.select == Select::GilbertElliott {
         needs.variable(w, "bit<8>", "bad");
@@ -302,108 +288,6 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     w.line("const default_action = NoAction();");
     let size = needs.unit.entries.max(MIN_ENTRIES).next_power_of_two();
     w.line(format!("size = {size};"));
-    w.close();
-}
-
-/// The tables of the decision function, and what counts its turns.
-fn tables(needs: &Needs<'_>, w: &mut Writer) {
-    for table in 0..6 {
-        let (key, derives) = match table {
-            0..4 => (format!("mixed[{}:{}]", 8 * table + 7, 8 * table), true),
-            _ => (
-                format!("d[{}:{}]", 8 * (table - 4) + 7, 8 * (table - 4)),
-                false,
-            ),
-        };
-        let mut parameters: Vec<String> = needs
-            .words
-            .iter()
-            .map(|word| format!("draw_t {word}_"))
-            .collect();
-        let mut names: Vec<String> = needs.words.iter().map(char::to_string).collect();
-        if derives {
-            parameters.push("bit<16> d_".to_owned());
-            names.push("d".to_owned());
-        }
-        w.open(format!("action words{table}({})", parameters.join(", ")));
-        for name in names {
-            w.line(match needs.dialect.is_tna() {
-                true => format!("{name}{table} = {name}_;"),
-                false => format!("{name} = {name} ^ {name}_;"),
-            });
-        }
-        w.close();
-        w.open(format!("table t{table}"));
-        w.open("key =");
-        w.line(format!("{key}: exact @name(\"byte\");"));
-        w.close();
-        w.line(format!("actions = {{ words{table}; NoAction; }}"));
-        w.line("const default_action = NoAction();");
-        w.line("size = 256;");
-        w.close();
-    }
-    if needs.dialect.is_tna() {
-        folds(needs, w);
-    }
-}
-
-/// XOR in the hash units: what a table's six results come to takes one stage.
-fn folds(needs: &Needs<'_>, w: &mut Writer) {
-    let mut fold = |name: &str, parts: usize| {
-        let list: Vec<String> = (0..parts).map(|part| format!("{name}{part}")).collect();
-        w.line(format!("Hash<bit<16>>(HashAlgorithm_t.XOR16) xor_{name};"));
-        w.open(format!("action fold_{name}()"));
-        w.line(format!(
-            "{name} = xor_{name}.get({{ {} }});",
-            list.join(", ")
-        ));
-        w.close();
-    };
-    fold("d", 4);
-    for word in &needs.words {
-        fold(&word.to_string(), 6);
-    }
-}
-
-/// What becomes of the channel's state.
-fn channel(needs: &Needs<'_>, w: &mut Writer) {
-    // Names of the actions, and how the state changes.
-    let changes = [
-        ("turn_bad", "state = 1;", 1),
-        ("turn_good", "state = 0;", 2),
-        ("turn_over", "state = state ^ 1;", 3),
-        ("stay", "", 0),
-    ];
-    if needs.dialect.is_tna() {
-        let (cell, cells) = (needs.cell, needs.cells());
-        w.line(format!("Register<bit<8>, {cell}>({cells}, 0) states;"));
-        for (name, change, _) in changes {
-            w.open(format!(
-                "RegisterAction<bit<8>, {cell}, bit<8>>(states) {name}_ ="
-            ));
-            w.open("void apply(inout bit<8> state, out bit<8> now)");
-            if !change.is_empty() {
-                w.line(change);
-            }
-            w.line("now = state;");
-            w.close();
-            w.close_with(";");
-        }
-    }
-    for (name, _, code) in changes {
-        w.line(match needs.dialect.is_tna() {
-            true => format!("action {name}() {{ bad = {name}_.execute(cell_); }}"),
-            false => format!("action {name}() {{ change = {code}; }}"),
-        });
-    }
-    w.open("table channel");
-    w.open("key =");
-    w.line("u: range @name(\"u\");");
-    w.close();
-    let names: Vec<&str> = changes.iter().map(|(name, ..)| *name).collect();
-    w.line(format!("actions = {{ {}; NoAction; }}", names.join("; ")));
-    w.line("const default_action = NoAction();");
-    w.line("size = 8;");
     w.close();
 }
 
@@ -491,7 +375,7 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         count(needs, w);
     }
     if needs.draws() {
-        draw(needs, w);
+        words::draw(needs, w);
     }
     if lot::is_drawn(needs.unit) {
         w.line("lots.apply();");
@@ -499,7 +383,7 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     if needs.unit.select == Select::GilbertElliott {
         w.line("channel.apply();");
         if !needs.dialect.is_tna() {
-            change(needs, w);
+            channel::change(needs, w);
         }
     }
     if needs.decides() {
@@ -569,53 +453,5 @@ fn count(needs: &Needs<'_>, w: &mut Writer) {
     w.close_open("else");
     w.line(needs.write("ordinals", "index + 1"));
     w.close();
-    w.close();
-}
-
-/// The words of the packet.
-fn draw(needs: &Needs<'_>, w: &mut Writer) {
-    if let Some(key) = needs.key() {
-        key.write(needs.dialect.0, "", "mixed", w);
-        w.line("mixed = mixed ^ key_;");
-    } else if needs.dialect.is_tna() {
-        w.line("mix();");
-    } else {
-        let turns = needs.turns();
-        w.open("@atomic");
-        w.line(needs.read(turns, "mixed"));
-        w.line(needs.write(turns, "mixed + 1"));
-        w.close();
-        // With the flow's key in it, the key's print stands for both.
-        let of = needs.keyed().map_or("key_", |_| "print");
-        w.line(format!("mixed = mixed ^ {of};"));
-    }
-    w.line("t0.apply();");
-    w.line("t1.apply();");
-    w.line("t2.apply();");
-    w.line("t3.apply();");
-    if needs.dialect.is_tna() {
-        w.line("fold_d();");
-    }
-    w.line("t4.apply();");
-    w.line("t5.apply();");
-    if needs.dialect.is_tna() {
-        for word in &needs.words {
-            w.line(format!("fold_{word}();"));
-        }
-    }
-}
-
-/// The channel's state after `channel` has said what becomes of it.
-fn change(needs: &Needs<'_>, w: &mut Writer) {
-    w.open("@atomic");
-    w.line(needs.read("states", "bad"));
-    w.open("if (change == 1)");
-    w.line("bad = 1;");
-    w.close_open("else if (change == 2)");
-    w.line("bad = 0;");
-    w.close_open("else if (change == 3)");
-    w.line("bad = bad ^ 1;");
-    w.close();
-    w.line(needs.write("states", "bad"));
     w.close();
 }

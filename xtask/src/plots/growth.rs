@@ -7,7 +7,7 @@ use plotters::style::RGBColor;
 use super::{Axis, Curve, drawing};
 
 /// What each rank gives, in chunks.
-const CHUNKS: usize = 800;
+const CHUNKS: usize = 1_200;
 
 /// How many ranks, and how many of them share a switch.
 const SIZES: [(u16, u16); 8] = [

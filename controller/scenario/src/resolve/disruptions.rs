@@ -1,6 +1,7 @@
 //! Faults of programs and switches: whom they name.
 
-use super::{during, switch, unknown};
+use super::epochs::during;
+use super::{switch, unknown};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::disruption::{Disruption, Subject};
 use crate::model::Epoch;

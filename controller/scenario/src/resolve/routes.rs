@@ -1,0 +1,79 @@
+//! Which ways a flow's packets can take.
+
+use std::collections::BTreeMap;
+
+use crate::model::Path;
+use crate::overlap;
+use crate::protocols::Protocols;
+use crate::topology::{Host, Topology};
+
+/// The ways between all pairs of hosts: found once, asked for by every flow.
+pub(super) struct AllRoutes<'t> {
+    topology: &'t Topology,
+    protocols: &'t Protocols,
+    /// By position of the receiver, then of the sender.
+    ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
+}
+
+impl<'t> AllRoutes<'t> {
+    pub(super) fn new(topology: &'t Topology, protocols: &'t Protocols) -> AllRoutes<'t> {
+        AllRoutes {
+            topology,
+            protocols,
+            ways: BTreeMap::new(),
+        }
+    }
+
+    /// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
+    pub(super) fn paths(
+        &mut self,
+        filter: &parser_gen::Filter,
+        from: Option<&Host>,
+        to: Option<&Host>,
+    ) -> Vec<Path> {
+        let topology = self.topology;
+        let chosen = |chosen: Option<&Host>| -> Vec<(usize, &Host)> {
+            let hosts = topology.hosts.iter().enumerate();
+            hosts
+                .filter(|(_, host)| chosen.is_none_or(|chosen| chosen.name == host.name))
+                .collect()
+        };
+        let address = |host: &Host| u128::from(host.ip.to_bits());
+        let allowed = overlap::Allowed::of(self.protocols, filter);
+        let mut paths = Vec::new();
+        for (to_at, receiver) in chosen(to) {
+            for (from_at, sender) in chosen(from) {
+                let mut fixed = vec![("ip.src", address(sender)), ("ip.dst", address(receiver))];
+                if topology.wire {
+                    let port = topology.next_hop(Topology::WIRE, &sender.name);
+                    let port = port.map(|port| ("switch.port", u128::from(port.number)));
+                    fixed = port.into_iter().collect();
+                }
+                if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
+                    continue;
+                }
+                if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
+                    paths.push(Path {
+                        from: sender.name.clone(),
+                        to: receiver.name.clone(),
+                        switches,
+                    });
+                }
+            }
+        }
+        paths
+    }
+
+    fn way(&mut self, to: (usize, &Host), from: (usize, &Host)) -> Option<Vec<String>> {
+        if let Some(way) = self.ways.get(&(to.0, from.0)) {
+            return way.clone();
+        }
+        let routes = self.topology.routes_to(&to.1.name);
+        for (at, sender) in self.topology.hosts.iter().enumerate() {
+            let way = routes.path_from(&sender.name);
+            let way = way.map(|switches| switches.into_iter().map(str::to_owned).collect());
+            self.ways.insert((to.0, at), way);
+        }
+        self.ways.get(&(to.0, from.0)).cloned().flatten()
+    }
+}

@@ -1,0 +1,61 @@
+//! A channel that is good or bad (Gilbert and Elliott): its state, cell by cell.
+
+use super::Needs;
+use crate::generate::writer::Writer;
+
+/// What becomes of the state.
+pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {
+    // Names of the actions, and how the state changes.
+    let changes = [
+        ("turn_bad", "state = 1;", 1),
+        ("turn_good", "state = 0;", 2),
+        ("turn_over", "state = state ^ 1;", 3),
+        ("stay", "", 0),
+    ];
+    if needs.dialect.is_tna() {
+        let (cell, cells) = (needs.cell, needs.cells());
+        w.line(format!("Register<bit<8>, {cell}>({cells}, 0) states;"));
+        for (name, change, _) in changes {
+            w.open(format!(
+                "RegisterAction<bit<8>, {cell}, bit<8>>(states) {name}_ ="
+            ));
+            w.open("void apply(inout bit<8> state, out bit<8> now)");
+            if !change.is_empty() {
+                w.line(change);
+            }
+            w.line("now = state;");
+            w.close();
+            w.close_with(";");
+        }
+    }
+    for (name, _, code) in changes {
+        w.line(match needs.dialect.is_tna() {
+            true => format!("action {name}() {{ bad = {name}_.execute(cell_); }}"),
+            false => format!("action {name}() {{ change = {code}; }}"),
+        });
+    }
+    w.open("table channel");
+    w.open("key =");
+    w.line("u: range @name(\"u\");");
+    w.close();
+    let names: Vec<&str> = changes.iter().map(|(name, ..)| *name).collect();
+    w.line(format!("actions = {{ {}; NoAction; }}", names.join("; ")));
+    w.line("const default_action = NoAction();");
+    w.line("size = 8;");
+    w.close();
+}
+
+/// The state after `channel` has said what becomes of it.
+pub(super) fn change(needs: &Needs<'_>, w: &mut Writer) {
+    w.open("@atomic");
+    w.line(needs.read("states", "bad"));
+    w.open("if (change == 1)");
+    w.line("bad = 1;");
+    w.close_open("else if (change == 2)");
+    w.line("bad = 0;");
+    w.close_open("else if (change == 3)");
+    w.line("bad = bad ^ 1;");
+    w.close();
+    w.line(needs.write("states", "bad"));
+    w.close();
+}
