@@ -1,8 +1,8 @@
 //! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s, their gradients summed by the switch and
 //! by Gloo, in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
 //!
-//! Whether both learn the same is judged twice. After the first step, weights are within the bound that weir states of its sum,
-//! times the learning rate, of where exact sums would put them. Later, rounding grows with training itself; so Gloo trains three
+//! Whether both learn the same is judged twice. The gradients of the first step are within the bound that weir states of its sum;
+//! so, by the learning rate, are the weights, but for the rounding of the step itself. Later, rounding grows with training itself; so Gloo trains three
 //! times, each time summing in another order, and weir may be from the first of these runs not farther than [`FACTOR`] times as
 //! far as they are from each other.
 
@@ -91,15 +91,15 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             floor: None,
             note: format!(
                 "how far weir's losses and last weights are from Gloo's, by how far three runs of Gloo that sum in other orders are \
-                 apart: losses up to {:.1e} and {:.1e}, last weights {:.1e} and {:.1e}; after the first step weights are off by \
-                 {:.2e}, Gloo's {:.2e}, within the bound of {:.2e}; last losses {:.4} and {:.4}",
+                 apart: losses up to {:.1e} and {:.1e}, last weights {:.1e} and {:.1e}; the first step's gradient is off by \
+                 {:.2e}, within the bound of {:.2e}, Gloo's by {:.2e}; last losses {:.4} and {:.4}",
                 learned.losses_apart,
                 learned.losses_rounding,
                 weights_apart[GLOO][WEIR],
                 learned.weights_rounding,
                 weir.first_off,
-                runs[GLOO].first_off,
                 weir.first_bound.unwrap_or(f64::NAN),
+                runs[GLOO].first_off,
                 weir.losses[STEPS - 1],
                 runs[GLOO].losses[STEPS - 1]
             ),
@@ -182,7 +182,7 @@ struct Run {
     losses: Vec<f64>,
     /// When each step had ended, from the beginning on: they end together, so the mean of the ranks.
     seconds: Vec<f64>,
-    /// How far weights were from where exact sums would have put them, after the first step, at the worst of the ranks.
+    /// How far the mean gradient of the first step was from the exact one, at the worst of the ranks.
     first_off: f64,
     /// How far they may be.
     first_bound: Option<f64>,
@@ -289,7 +289,7 @@ fn judge(runs: &[Run], weights_apart: &[Vec<f64>]) -> Result<Learned> {
     let bound = weir.first_bound.context("weir has stated no bound")?;
     ensure!(
         weir.first_off <= bound,
-        "after the first step weir's weights are off by {:e}; its bound is {bound:e}",
+        "the gradient of the first step is off by {:e}, and weir's bound is {bound:e}",
         weir.first_off
     );
     let pairs = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| (REFERENCES[a], REFERENCES[b]));
