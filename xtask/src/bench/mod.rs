@@ -46,7 +46,8 @@ pub struct Args {
     /// Of faults: how many packets a row has
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
-    /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg
+    /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
+    /// trainings, as ddp-loss.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Print the figures as one last line of JSON
@@ -155,7 +156,7 @@ fn allreduce(args: &Args) -> Result<bool> {
             allreduce::names().join(", ")
         );
     }
-    let rows = allreduce::run(&wanted)?;
+    let rows = allreduce::run(&wanted, args.plots.clone())?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

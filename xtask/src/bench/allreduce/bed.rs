@@ -1,19 +1,20 @@
 //! Where ranks stand: a namespace each, with a cable to an embedded switch, to a bridge of the kernel, or all in one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
-use testbeds::host::{Host, Output, Process};
+use testbeds::host::{Host, Process};
 use testbeds::net::{Interface, Netlink, Rate};
 
 use super::Setting;
+use super::ranks::line;
 
 /// What may leave a shaped link at once: a thousandth of what a round sends, and more than the timer's tick.
 const BURST_BYTES: u32 = 64 << 10;
@@ -133,7 +134,7 @@ impl Bed {
             command.args(["-i", &format!("{number}@{port}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
-        let line = line_with(&mut switch, "P4Runtime at ")?;
+        let line = line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
         let address = line.split_once("P4Runtime at ").context("an address")?.1;
         let address = address.split(',').next().unwrap_or_default().trim();
         let scenario = self.scenario.clone();
@@ -158,13 +159,19 @@ impl Bed {
 
 /// A star of ranks whose values the switch sums, and what it loses.
 fn scenario_text(setting: &Setting) -> String {
-    let names: Vec<String> = (0..setting.ranks).map(|rank| format!("r{rank}")).collect();
-    let names = names.join(", ");
+    let ranks = (0..setting.jobs * setting.ranks).map(|rank| format!("r{rank}"));
+    let ranks: Vec<String> = ranks.collect();
+    let servers = (0..setting.servers).map(|server| format!("s{server}"));
+    let hosts: Vec<String> = ranks.iter().cloned().chain(servers).collect();
     let mut text = format!(
-        "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [{names}], switch: {SWITCH}, mtu: {}}}}}\n\
-         jobs: {{bench: {{ranks: [{names}], window: {}}}}}\n",
-        setting.mtu, setting.window
+        "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [{}], switch: {SWITCH}, mtu: {}}}}}\njobs:\n",
+        hosts.join(", "),
+        setting.mtu
     );
+    for (job, ranks) in ranks.chunks(setting.ranks).enumerate() {
+        let (ranks, window) = (ranks.join(", "), setting.window);
+        text += &format!("  bench{job}: {{ranks: [{ranks}], window: {window}}}\n");
+    }
     if let Some(loss) = setting.loss {
         text += &format!(
             "lease: off\nflows: {{updates: agg.kind == 1, sums: agg.kind == 2}}\nfaults:\n  \
@@ -173,20 +180,6 @@ fn scenario_text(setting: &Setting) -> String {
         );
     }
     text
-}
-
-fn line_with(process: &mut Process, words: &str) -> Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
-            Output::Line(line) if line.contains(words) => return Ok(line),
-            Output::Line(_) => {}
-            Output::TimedOut | Output::End => {
-                process.kill();
-                bail!("weir never said `{words}`: {}", process.stderr().trim())
-            }
-        }
-    }
 }
 
 /// Plugs the cables into a bridge.
@@ -209,8 +202,8 @@ fn ip(arguments: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where the script and the package for it are: copied, so that nothing is left in the sources.
-pub fn package(folder: &Path, native: &Path) -> Result<PathBuf> {
+/// Puts the scripts and the package for them there: copied, so that nothing is left in the sources.
+pub fn package(folder: &Path, native: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host-agent/python");
     let package = folder.join("weir");
     std::fs::create_dir_all(&package)?;
@@ -225,7 +218,9 @@ pub fn package(folder: &Path, native: &Path) -> Result<PathBuf> {
     }
     std::fs::copy(native, package.join("_native.abi3.so"))
         .with_context(|| format!("cannot copy {}", native.display()))?;
-    let script = folder.join("allreduce.py");
-    std::fs::copy(sources.join("bench/allreduce.py"), &script)?;
-    Ok(script)
+    for script in ["bench/allreduce.py", "bench/ddp.py", "examples/fashion.py"] {
+        let name = Path::new(script).file_name().context("a name")?;
+        std::fs::copy(sources.join(script), folder.join(name))?;
+    }
+    Ok(())
 }

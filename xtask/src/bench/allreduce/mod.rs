@@ -7,17 +7,22 @@
 
 mod bed;
 mod bulk;
+mod ddp;
+mod jobs;
 mod latency;
 mod loss;
+mod loss_plot;
 mod machine;
 mod ps_bytes;
 mod ranks;
 mod shaped;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::row::Row;
 use super::veth;
@@ -30,7 +35,11 @@ struct Setting {
     /// What the process that measures is called by.
     name: &'static str,
     through: Through,
+    jobs: usize,
+    /// Of each job.
     ranks: usize,
+    /// Hosts that are no ranks, after all those that are.
+    servers: usize,
     /// In turn.
     backends: &'static [&'static str],
     /// Values of 4 bytes.
@@ -51,7 +60,9 @@ impl Setting {
     const BASE: Setting = Setting {
         name: "",
         through: Through::Switch,
+        jobs: 1,
         ranks: 8,
+        servers: 0,
         backends: &["weir", "gloo"],
         values: 16_000_000,
         rounds: 3,
@@ -87,6 +98,8 @@ const ROWS: &[Measure] = &[
     (bulk::JUMBO_NAMES, bulk::run_jumbo),
     (latency::NAMES, latency::run),
     (ps_bytes::NAMES, ps_bytes::run),
+    (jobs::NAMES, jobs::run),
+    (ddp::NAMES, ddp::run),
 ];
 
 /// The names of all rows.
@@ -97,31 +110,30 @@ pub fn names() -> Vec<&'static str> {
 /// What was built to be measured.
 struct Bench {
     weir: PathBuf,
+    /// Where drawings go, if any are wanted.
+    plots: Option<PathBuf>,
 }
 
 impl Bench {
     /// A setting, in a namespace of its own.
     fn measure(&self, setting: &Setting) -> Result<Measured> {
-        eprintln!("  {} …", setting.name);
-        let text = veth::in_namespace_as("allreduce", setting.name, None)
-            .with_context(|| setting.name.to_owned())?;
-        let measured = serde_json::from_str(&text)
-            .with_context(|| format!("{} said {text:?}", setting.name))?;
-        Measured::parse(setting, &measured)
+        Measured::parse(setting, &self.said(setting.name)?)
+    }
+
+    /// What is said by the process of this name, in a namespace of its own.
+    fn said(&self, name: &str) -> Result<Value> {
+        eprintln!("  {name} …");
+        let text = veth::in_namespace_as("allreduce", name, None);
+        let text = text.with_context(|| name.to_owned())?;
+        serde_json::from_str(&text).with_context(|| format!("{name} said {text:?}"))
     }
 }
 
 /// Measures the rows that are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
+pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<PathBuf>) -> Result<Vec<Row>> {
     let folder = built_folder()?;
     if let Some(role) = veth::role() {
-        let setting = settings().into_iter().find(|setting| setting.name == role);
-        let setting = setting.with_context(|| format!("no setting is called {role}"))?;
-        let native = folder.join("libweir_native.so");
-        println!(
-            "{}",
-            ranks::measure(&setting, &folder.join("weir"), &native)?
-        );
+        println!("{}", measure(&role, &folder)?);
         std::process::exit(0);
     }
     ensure!(
@@ -131,6 +143,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
     build()?;
     let bench = Bench {
         weir: folder.join("weir"),
+        plots,
     };
     let mut rows = Vec::new();
     for (names, measure) in ROWS {
@@ -142,6 +155,26 @@ pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// In the namespace: what this process was started for.
+fn measure(role: &str, folder: &Path) -> Result<Value> {
+    let (weir, native) = (folder.join("weir"), folder.join("libweir_native.so"));
+    if let Some(by) = jobs::By::named(role) {
+        return jobs::measure(by, &weir, &folder.join("examples/throughput"));
+    }
+    if role == ddp::SETTING.name {
+        return ddp::measure(&weir, &native);
+    }
+    let setting = settings().into_iter().find(|setting| setting.name == role);
+    let setting = setting.with_context(|| format!("no setting is called {role}"))?;
+    ranks::measure(&setting, &weir, &native)
+}
+
+/// Now, by the clock that all processes of the machine share.
+fn monotonic_ns() -> Result<u64> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
+    Ok(Duration::from(now).as_nanos() as u64)
+}
+
 /// Where what is shipped lies: beside the folder that this program is in.
 fn built_folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
@@ -149,14 +182,17 @@ fn built_folder() -> Result<PathBuf> {
     Ok(target.context("no target folder")?.join("dist"))
 }
 
-/// The switch, the controller and the native half of the package.
+/// The switch, the controller, the native half of the package, and members of jobs without PyTorch.
 fn build() -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--profile", "dist"]);
-    cargo.args(["--package", "controller", "--bin", "weir"]);
-    cargo.args(["--package", "weir-python", "--lib"]);
-    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let status = cargo.status().context("cannot run cargo")?;
-    ensure!(status.success(), "the build with profile dist failed");
+    let shipped = "--package controller --bin weir --package weir-python --lib";
+    // By itself: an example takes what tests want along.
+    for wanted in [shipped, "--package host-agent --example throughput"] {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--profile", "dist"]);
+        cargo.args(wanted.split_whitespace());
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let status = cargo.status().context("cannot run cargo")?;
+        ensure!(status.success(), "the build with profile dist failed");
+    }
     Ok(())
 }

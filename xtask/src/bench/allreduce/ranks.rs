@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use testbeds::host::{Output, Process};
 
 use super::super::veth::cpu_ns;
-use super::Setting;
 use super::bed::{Bed, Through, package};
 use super::machine::{self, Look};
+use super::{Setting, monotonic_ns};
 
 /// Debian's, for which its PyTorch is.
-const PYTHON: &str = "/usr/bin/python3";
+pub const PYTHON: &str = "/usr/bin/python3";
 /// A round of the slowest row is some 30 s on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(900);
+pub const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks at the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
 /// What a sum may be off, in parts of the largest: binary32 keeps 2^-24 of it.
@@ -33,12 +33,12 @@ pub fn have_torch() -> bool {
 /// In the namespace: brings the network up, runs the ranks, and gives what they said.
 pub fn measure(setting: &Setting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    let script = package(folder.path(), native)?;
+    package(folder.path(), native)?;
     let bed = Bed::up(setting, weir)?;
     let before = Look::now()?;
     let mut ranks = Vec::new();
     for rank in 0..setting.ranks {
-        ranks.push(start(setting, &bed, &script, folder.path(), rank)?);
+        ranks.push(start(setting, &bed, folder.path(), rank)?);
     }
     let ends = AtomicBool::new(false);
     let switch = bed.switch_id();
@@ -63,9 +63,7 @@ fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
         return Ok(samples);
     };
     while !ends.load(Ordering::Relaxed) {
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
-        let now_ns = Duration::from(now).as_nanos() as u64;
-        samples.push((now_ns, cpu_ns(switch)?));
+        samples.push((monotonic_ns()?, cpu_ns(switch)?));
         std::thread::sleep(SAMPLED);
     }
     Ok(samples)
@@ -78,16 +76,10 @@ fn hear_all(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
         .collect()
 }
 
-fn start(
-    setting: &Setting,
-    bed: &Bed,
-    script: &Path,
-    folder: &Path,
-    rank: usize,
-) -> Result<Process> {
+fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Process> {
     let host = &bed.hosts[rank];
     let mut command = Command::new(PYTHON);
-    command.arg(script).current_dir(folder);
+    command.arg("allreduce.py").current_dir(folder);
     command.args(["--backends", &setting.backends.join(",")]);
     let first = &bed.scenario.topology.hosts[0];
     let (store, interface) = match setting.through {
@@ -111,8 +103,30 @@ fn start(
     Ok(host.spawn(command)?)
 }
 
+/// The first line that is wanted.
+pub fn line(
+    process: &mut Process,
+    patience: Duration,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<String> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
+            Output::Line(line) if wanted(&line) => return Ok(line),
+            Output::Line(_) => {}
+            Output::TimedOut | Output::End => {
+                process.kill();
+                bail!(
+                    "it never said what was waited for: {}",
+                    process.stderr().trim()
+                )
+            }
+        }
+    }
+}
+
 /// All lines of a rank that has ended well.
-fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
+pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();
     loop {
         match process.next_line(deadline.saturating_duration_since(Instant::now())) {

@@ -1,0 +1,309 @@
+//! A member of a job that sums as fast as it goes, for `cargo xtask bench allreduce --row jobs_16`: a rank whose values the
+//! switch sums, a worker of a parameter server, or that server.
+//!
+//! It says `ready`, is told on its standard input until when it goes on (nanoseconds of the machine's monotonic clock), looks at
+//! every value of every sum, and then prints one line of JSON: when each sum was there. All members send and receive the same
+//! way, through rings, so that who sums is all that differs.
+
+use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::quantise::dequantise;
+use aggregation::rank::{Setup, Values};
+use aggregation::server::{self, Completed, Server};
+use aggregation::worker::{self, Worker};
+use aggregation::{Destination, Retransmission};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Parser, Subcommand};
+use host_agent::collective::{Config, Member};
+use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, build, group, open};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::time::{ClockId, clock_gettime};
+
+/// Frames that are taken before what they brought about is sent, as a rank does.
+const BURST: usize = 64;
+/// One looks at the clock at least so often.
+const IDLE: Duration = Duration::from_millis(50);
+/// After the end others have gone: who still waits for a sum waits no longer than that.
+const GRACE_NS: u64 = 200_000_000;
+/// What a sum may be off, in parts of the largest.
+const OFF: f32 = 1e-6;
+/// Values are whole numbers below this.
+const GRAINS: usize = 251;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    member: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Gives values to the switch, which gives back their sum
+    Rank {
+        #[command(flatten)]
+        of: Of,
+        #[arg(long)]
+        rank: u16,
+    },
+    /// Gives values to a server, which gives back their sum
+    Worker {
+        #[command(flatten)]
+        of: Of,
+        #[arg(long)]
+        rank: u16,
+        #[arg(long, value_name = "MAC/IP")]
+        server: Endpoint,
+    },
+    /// Takes sums of the switch and answers them, or sums itself
+    Server {
+        #[command(flatten)]
+        of: Of,
+        /// Whether the switch does not sum
+        #[arg(long)]
+        alone: bool,
+        /// A worker; repeat in the order of the ranks
+        #[arg(long = "worker", value_name = "MAC/IP", required = true)]
+        workers: Vec<Endpoint>,
+    },
+}
+
+/// What all members of a job are told alike.
+#[derive(Args)]
+struct Of {
+    #[arg(long)]
+    job: u16,
+    #[arg(long)]
+    ranks: u16,
+    #[arg(long)]
+    window: u32,
+    /// What is summed at a time
+    #[arg(long)]
+    values: usize,
+    #[arg(long)]
+    iface: String,
+}
+
+impl Of {
+    fn job(&self) -> Result<Job> {
+        Ok(Job::under_one_switch(JobConfig {
+            job: JobId(self.job),
+            workers: self.ranks,
+            window: self.window,
+            values_per_packet: wire::VALUES_PER_PACKET as u16,
+            values_per_round: self.values,
+            first_chunk: ChunkId(0),
+        })?)
+    }
+
+    fn frames(&self) -> Result<InterfaceFrames> {
+        let opened = InterfaceFrames::open(&self.iface, Io::Rings);
+        let (frames, _) = opened.with_context(|| format!("no rings of {}", self.iface))?;
+        Ok(frames)
+    }
+}
+
+fn main() -> Result<()> {
+    let said = match Cli::parse().member {
+        Role::Rank { of, rank } => rank_of(&of, rank)?,
+        Role::Worker { of, rank, server } => worker_of(&of, rank, server)?,
+        Role::Server { of, alone, workers } => server_of(&of, alone, &workers)?,
+    };
+    println!("{said}");
+    Ok(())
+}
+
+/// Says that frames can be received, and gives the end, by [`now_ns`].
+fn until() -> Result<u64> {
+    println!("ready");
+    io::stdout().flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    line.trim().parse().context("the end, in nanoseconds")
+}
+
+fn now_ns() -> u64 {
+    // The clock exists on every Linux.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| Duration::from(now).as_nanos() as u64)
+}
+
+/// What a rank gives: rank r has r + 1 times the same.
+fn given(values: usize, times: usize) -> Vec<f32> {
+    let grain = |index: usize| (index % GRAINS) as f32 - (GRAINS / 2) as f32;
+    (0..values)
+        .map(|index| grain(index) * times as f32)
+        .collect()
+}
+
+/// The sums of all ranks, as they have to be.
+struct Right(Vec<f32>);
+
+impl Right {
+    fn of(of: &Of) -> Right {
+        let ranks = usize::from(of.ranks);
+        Right(given(of.values, ranks * (ranks + 1) / 2))
+    }
+
+    fn holds(&self, sums: impl Iterator<Item = f32>) -> Result<()> {
+        let largest = self
+            .0
+            .iter()
+            .fold(0.0, |most: f32, sum| most.max(sum.abs()));
+        for (index, (is, should)) in sums.zip(&self.0).enumerate() {
+            // A sum that is no number is not near anything.
+            let is_near = (is - should).abs() <= OFF * largest;
+            ensure!(is_near, "sum {index} is {is} and not {should}");
+        }
+        Ok(())
+    }
+}
+
+fn said(sums_ns: &[u64]) -> serde_json::Value {
+    serde_json::json!({ "sums_ns": sums_ns })
+}
+
+fn rank_of(of: &Of, rank: u16) -> Result<serde_json::Value> {
+    let config = Config {
+        setup: Setup::under_one_switch(of.job()?, WorkerId(rank), Retransmission::of_ranks()),
+        me: Endpoint::of(&of.iface)?,
+        peers: Vec::new(),
+    };
+    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::of(of));
+    let member = Member::start(config, of.frames()?)?;
+    let until_ns = until()?;
+    let mut sums_ns = Vec::new();
+    while now_ns() < until_ns {
+        let pending = member.all_reduce(Values::Floats(values.clone()))?;
+        let left_ns = until_ns.saturating_add(GRACE_NS).saturating_sub(now_ns());
+        match pending.wait(Duration::from_nanos(left_ns)) {
+            Ok(sums) => {
+                sums_ns.push(now_ns());
+                let Values::Floats(sums) = sums.values else {
+                    bail!("sums of another type");
+                };
+                right.holds(sums.into_iter())?;
+            }
+            // The others have gone.
+            Err(_) if now_ns() >= until_ns => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(said(&sums_ns))
+}
+
+/// Frames, and the time as the state machines want it.
+struct Line {
+    me: Endpoint,
+    frames: InterfaceFrames,
+    frame: Vec<u8>,
+}
+
+impl Line {
+    fn open(of: &Of) -> Result<Line> {
+        Ok(Line {
+            me: Endpoint::of(&of.iface)?,
+            frames: of.frames()?,
+            frame: Vec::new(),
+        })
+    }
+
+    fn send(&mut self, to: Endpoint, payload: &[u8]) -> Result<()> {
+        build(&mut self.frame, self.me, to, payload);
+        Ok(self.frames.send(&self.frame)?)
+    }
+
+    /// Sends what was kept, and gives what has come, up to a burst. Waits for it until `due_ns`.
+    fn turn(&mut self, due_ns: Option<u64>, mut take: impl FnMut(u64, &[u8])) -> Result<()> {
+        self.frames.flush()?;
+        let me = self.me;
+        let now = now_ns();
+        let taken = self.frames.receive_batch(BURST, &mut |frame| {
+            if let Some(payload) = open(frame, me) {
+                take(now, payload);
+            }
+        })?;
+        if taken == 0 {
+            let due = due_ns.map_or(IDLE, |due_ns| {
+                Duration::from_nanos(due_ns.saturating_sub(now))
+            });
+            let mut source = [PollFd::new(self.frames.as_fd(), PollFlags::POLLIN)];
+            ppoll(&mut source, Some(due.min(IDLE).into()), None)?;
+        }
+        Ok(())
+    }
+}
+
+fn worker_of(of: &Of, rank: u16, server: Endpoint) -> Result<serde_json::Value> {
+    let (values, right) = (given(of.values, usize::from(rank) + 1), Right::of(of));
+    let mut worker = Worker::new(of.job()?, WorkerId(rank), Retransmission::default());
+    let (mut line, mut payload) = (Line::open(of)?, Vec::new());
+    let until_ns = until()?;
+    let mut sums_ns = Vec::new();
+    while now_ns() < until_ns {
+        worker.start_round(&values)?;
+        loop {
+            while worker.poll_transmit(now_ns(), &mut payload).is_some() {
+                line.send(server, &payload)?;
+            }
+            match worker.poll_event() {
+                Some(worker::Event::RoundDone { .. }) => break,
+                Some(worker::Event::Failed(error)) => bail!(error),
+                Some(worker::Event::Closed) | None => {}
+            }
+            if now_ns() >= until_ns.saturating_add(GRACE_NS) {
+                return Ok(said(&sums_ns));
+            }
+            line.turn(worker.poll_timeout(), |now, payload| {
+                worker.handle_packet(now, payload);
+            })?;
+            worker.handle_timeout(now_ns());
+        }
+        sums_ns.push(now_ns());
+        right.holds(worker.results().iter().map(|bits| f32::from_bits(*bits)))?;
+    }
+    Ok(said(&sums_ns))
+}
+
+fn server_of(of: &Of, alone: bool, workers: &[Endpoint]) -> Result<serde_json::Value> {
+    let ranks = of.ranks;
+    ensure!(
+        workers.len() == usize::from(ranks),
+        "{} workers of {ranks}",
+        workers.len()
+    );
+    let mode = match alone {
+        true => server::Mode::Direct,
+        false => server::Mode::Switch,
+    };
+    let everybody = group(of.job);
+    let answer = |chunk: Completed<'_>, answer: &mut [u32]| {
+        for (word, sum) in answer.iter_mut().zip(chunk.sums) {
+            *word = (dequantise(*sum, chunk.exponent, ranks) as f32).to_bits();
+        }
+    };
+    let (mut line, mut payload) = (Line::open(of)?, Vec::new());
+    let until_ns = until()?;
+    let settings = Retransmission::default();
+    let mut server = Server::new(of.job()?, mode, settings, None, answer, now_ns());
+    while now_ns() < until_ns.saturating_add(GRACE_NS) {
+        while let Some(to) = server.poll_transmit(now_ns(), &mut payload) {
+            let to = match to {
+                Destination::All => everybody,
+                Destination::Worker(rank) => workers[usize::from(rank.0)],
+                // A server sends to workers only.
+                Destination::Server => continue,
+            };
+            line.send(to, &payload)?;
+        }
+        if let Some(server::Event::Failed(error)) = server.poll_event() {
+            bail!(error);
+        }
+        line.turn(server.poll_timeout(), |now, payload| {
+            server.handle_packet(now, payload);
+        })?;
+        server.handle_timeout(now_ns());
+    }
+    Ok(said(&[]))
+}

@@ -1,0 +1,395 @@
+//! `allreduce/jobs_16`: 16 jobs of 2 ranks at one switch, all of them as fast as it goes; how even their shares are, and how each
+//! does beside the same job whose parameter server sums alone.
+//!
+//! Links are not shaped and each rank has its own port, so what the jobs share is the switch's one thread. The slots are divided
+//! once and for all, 64 for each job. Members are processes of `host-agent/examples/throughput.rs`, which differ in nothing but
+//! in who sums. With a server a job is measured twice: the switch sums and the server answers, and the server does both, while
+//! the same switch forwards. The latter is what a job has that gets no slots, and so what its share of the switch has to be
+//! worth.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbeds::host::{Host, Process};
+
+use super::super::row::{Goal, Row};
+use super::super::veth::cpu_ns;
+use super::bed::Bed;
+use super::machine::{self, Look};
+use super::ranks::{hear, line};
+use super::{Bench, Setting, monotonic_ns};
+
+pub const NAMES: &[&str] = &[
+    "allreduce/jobs_16",
+    "allreduce/jobs_16_slowest",
+    "allreduce/jobs_16_ps",
+];
+
+const JOBS: usize = 16;
+const RANKS: usize = 2;
+/// All slots of a switch, among the jobs.
+const WINDOW: u32 = 64;
+/// What is summed at a time: 1 MiB, 1,024 frames.
+const VALUES: usize = 1 << 18;
+/// Until all jobs run evenly.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// In which throughput is measured.
+const MEASURED: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What is added to the number of a job so that the switch knows none of that number.
+const UNKNOWN: u16 = 1000;
+
+/// Who sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The switch, for the ranks.
+    Switch,
+    /// The switch, for a server that answers.
+    SwitchAndServer,
+    /// The server.
+    Server,
+}
+
+const BY: [By; 3] = [By::Switch, By::Server, By::SwitchAndServer];
+
+impl By {
+    /// What the process that measures is called by.
+    fn name(self) -> &'static str {
+        match self {
+            By::Switch => "jobs_16_switch",
+            By::SwitchAndServer => "jobs_16_switch_and_server",
+            By::Server => "jobs_16_server",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<By> {
+        BY.into_iter().find(|by| by.name() == name)
+    }
+
+    fn setting(self) -> Setting {
+        Setting {
+            name: self.name(),
+            jobs: JOBS,
+            servers: if self == By::Switch { 0 } else { JOBS },
+            ranks: RANKS,
+            values: VALUES,
+            window: WINDOW,
+            ..Setting::BASE
+        }
+    }
+}
+
+pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let measured = |by: By| {
+        let said = bench.said(by.name())?;
+        Measured::parse(&said).with_context(|| by.name())
+    };
+    let [switch, server, both] = [
+        measured(By::Switch)?,
+        measured(By::Server)?,
+        measured(By::SwitchAndServer)?,
+    ];
+    let slowest = |name, by: &Measured| Row {
+        name,
+        value: Some(least_ratio(&by.bytes_per_s, &server.bytes_per_s)),
+        unit: "times",
+        goal: Goal::AtLeast(1.0),
+        floor: None,
+        note: format!(
+            "the job with the least, by what it has where its server sums alone through the same switch, beside 15 such jobs: \
+             {} {}",
+            server.told(),
+            server.machine
+        ),
+    };
+    let mut rows = vec![
+        Row {
+            name: NAMES[0],
+            value: Some(jain(&switch.bytes_per_s)),
+            unit: "Jain",
+            goal: Goal::AtLeast(0.98),
+            floor: None,
+            note: format!(
+                "{JOBS} jobs of {RANKS} ranks, {WINDOW} slots each, {} s after {} s of warm-up: {} {}",
+                MEASURED.as_secs(),
+                WARM_UP.as_secs(),
+                switch.told(),
+                switch.machine
+            ),
+        },
+        slowest(NAMES[1], &switch),
+        slowest(NAMES[2], &both),
+    ];
+    rows[2].note = format!(
+        "the same of jobs with a server which the switch sums for: {} Jain {:.4}; {}",
+        both.told(),
+        jain(&both.bytes_per_s),
+        both.machine
+    );
+    Ok(rows)
+}
+
+/// In the namespace: the jobs, and what each of their ranks had when.
+pub fn measure(by: By, weir: &Path, program: &Path) -> Result<Value> {
+    let setting = by.setting();
+    let bed = Bed::up(&setting, weir)?;
+    let mut members = Vec::new();
+    for job in 0..JOBS {
+        members.extend(start_job(by, &setting, &bed, program, job)?);
+    }
+    for (_, member) in &mut members {
+        let host = member.host().to_owned();
+        line(member, PATIENCE, |text| text == "ready").context(host)?;
+    }
+    let before = Look::now()?;
+    let begin_ns = monotonic_ns()? + WARM_UP.as_nanos() as u64;
+    let end_ns = begin_ns + MEASURED.as_nanos() as u64;
+    for (_, member) in &mut members {
+        member.write_line(&end_ns.to_string())?;
+    }
+    let switch = bed.switch_id().context("a switch")?;
+    let [first_ns, last_ns] = [begin_ns, end_ns].map(|at_ns| {
+        let left_ns = at_ns.saturating_sub(monotonic_ns()?);
+        std::thread::sleep(Duration::from_nanos(left_ns));
+        cpu_ns(switch)
+    });
+    let machine = before.until_now()?;
+    let mut jobs = vec![Vec::new(); JOBS];
+    let deadline = std::time::Instant::now() + PATIENCE;
+    for (job, member) in &mut members {
+        let host = member.host().to_owned();
+        let said = hear(member, deadline).context(host)?;
+        if let Some(job) = job {
+            let said = said.first().context("a member said nothing")?;
+            jobs[*job].push(said["sums_ns"].clone());
+        }
+    }
+    Ok(json!({
+        "jobs": jobs,
+        "begin_ns": begin_ns,
+        "end_ns": end_ns,
+        "switch_ns": last_ns?.saturating_sub(first_ns?),
+        "machine": machine,
+    }))
+}
+
+/// The members of a job; with its number those that get sums.
+fn start_job(
+    by: By,
+    setting: &Setting,
+    bed: &Bed,
+    program: &Path,
+    job: usize,
+) -> Result<Vec<(Option<usize>, Process)>> {
+    let declared = bed.scenario.jobs.get(job).context("a job")?;
+    let number = match by {
+        By::Server => declared.number + UNKNOWN,
+        By::Switch | By::SwitchAndServer => declared.number,
+    };
+    let start = |role: &str, host: &Host, more: &[String]| {
+        let mut command = Command::new(program);
+        command.arg(role).args(["--iface", "eth0"]);
+        for (name, value) in [
+            ("--job", usize::from(number)),
+            ("--ranks", RANKS),
+            ("--window", WINDOW as usize),
+            ("--values", VALUES),
+        ] {
+            command.args([name, &value.to_string()]);
+        }
+        command.args(more);
+        host.spawn(command)
+    };
+    let hosts = &bed.scenario.topology.hosts;
+    let address = |host: usize| format!("{}/{}", hosts[host].mac, hosts[host].ip);
+    let ranks = job * RANKS..(job + 1) * RANKS;
+    let mut members = Vec::new();
+    let server = setting.jobs * setting.ranks + job;
+    if by != By::Switch {
+        let workers = ranks
+            .clone()
+            .flat_map(|rank| ["--worker".to_owned(), address(rank)]);
+        let alone = (by == By::Server).then(|| "--alone".to_owned());
+        let more: Vec<String> = workers.chain(alone).collect();
+        members.push((None, start("server", &bed.hosts[server], &more)?));
+    }
+    for (rank, host) in ranks.enumerate() {
+        let mut more = vec!["--rank".to_owned(), rank.to_string()];
+        let role = match by {
+            By::Switch => "rank",
+            By::SwitchAndServer | By::Server => {
+                more.extend(["--server".to_owned(), address(server)]);
+                "worker"
+            }
+        };
+        members.push((Some(job), start(role, &bed.hosts[host], &more)?));
+    }
+    Ok(members)
+}
+
+/// What jobs had at the same time.
+struct Measured {
+    /// Of each.
+    bytes_per_s: Vec<f64>,
+    /// Of the time, how long the switch's process had a processor.
+    switch_share: f64,
+    machine: String,
+}
+
+impl Measured {
+    fn parse(said: &Value) -> Result<Measured> {
+        let number = |name: &str| said[name].as_u64().with_context(|| name.to_owned());
+        let (begin_ns, end_ns) = (number("begin_ns")?, number("end_ns")?);
+        let jobs = said["jobs"].as_array().context("jobs")?;
+        ensure!(jobs.len() == JOBS, "{} jobs instead of {JOBS}", jobs.len());
+        let of_job = |(job, ranks): (usize, &Value)| {
+            let ranks = ranks.as_array().context("ranks")?;
+            ensure!(ranks.len() == RANKS, "a rank is missing");
+            let of_rank = |sums_ns: &Value| {
+                let sums_ns = sums_ns.as_array().context("sums_ns")?;
+                let sums_ns: Option<Vec<u64>> = sums_ns.iter().map(Value::as_u64).collect();
+                sums_in(&sums_ns.context("sums_ns")?, begin_ns, end_ns)
+            };
+            let sums = ranks.iter().map(of_rank).collect::<Result<Vec<f64>>>();
+            let sums = sums.with_context(|| format!("job {job}"))?;
+            // Ranks have the same sums, but not at the same moment.
+            let least = sums.into_iter().fold(f64::INFINITY, f64::min);
+            Ok(least * 4.0 * VALUES as f64 * 1e9 / (end_ns - begin_ns) as f64)
+        };
+        Ok(Measured {
+            bytes_per_s: jobs.iter().enumerate().map(of_job).collect::<Result<_>>()?,
+            switch_share: number("switch_ns")? as f64 / (end_ns - begin_ns) as f64,
+            machine: machine::told(&said["machine"]),
+        })
+    }
+
+    fn told(&self) -> String {
+        let least = self
+            .bytes_per_s
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        let most = self.bytes_per_s.iter().copied().fold(0.0, f64::max);
+        let all: f64 = self.bytes_per_s.iter().sum();
+        format!(
+            "{:.1} to {:.1} MB/s a job, {:.0} MB/s all, the switch's process on a processor {:.0} % of the time;",
+            least / 1e6,
+            most / 1e6,
+            all / 1e6,
+            100.0 * self.switch_share
+        )
+    }
+}
+
+/// How many sums a rank had in a time, the parts of those that were under way at its ends included. Of the last one nothing
+/// counts if it never came.
+fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
+    ensure!(
+        sums_ns
+            .first()
+            .is_some_and(|first_ns| *first_ns <= begin_ns),
+        "it had no sum before the time that is measured"
+    );
+    let by = |time_ns: u64| {
+        let done = sums_ns.partition_point(|sum_ns| *sum_ns <= time_ns);
+        let part = match (sums_ns.get(done.wrapping_sub(1)), sums_ns.get(done)) {
+            (Some(from_ns), Some(to_ns)) => (time_ns - from_ns) as f64 / (to_ns - from_ns) as f64,
+            _ => 0.0,
+        };
+        done as f64 + part
+    };
+    Ok(by(end_ns) - by(begin_ns))
+}
+
+/// Jain's index: 1 if all have the same, 1/n if one has all.
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    // Who all have nothing are not treated fairly, but not at all: that is no number, and meets no goal.
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// Of jobs one by one, the least of what they have by what they would have.
+fn least_ratio(have: &[f64], would_have: &[f64]) -> f64 {
+    let ratios = have
+        .iter()
+        .zip(would_have)
+        .map(|(have, would)| have / would);
+    ratios.fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_is_one_of_equals_and_falls_with_one_who_starves() {
+        assert!((jain(&[3.0; 16]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[1.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        let mut shares = vec![1.0; 16];
+        shares[5] = 0.4;
+        assert!(jain(&shares) < 0.98, "{}", jain(&shares));
+        let nothing = Row {
+            name: NAMES[0],
+            value: Some(jain(&[0.0; 16])),
+            unit: "Jain",
+            goal: Goal::AtLeast(0.98),
+            floor: None,
+            note: String::new(),
+        };
+        assert!(!nothing.ok());
+    }
+
+    #[test]
+    fn sums_count_by_the_part_of_them_that_lies_in_the_time() {
+        let even: Vec<u64> = (0..=12).map(|n| n * 100).collect();
+        assert!((sums_in(&even, 150, 1050).unwrap() - 9.0).abs() < 1e-9);
+        // It stands still from 500 on.
+        assert!((sums_in(&even[..=5], 100, 1000).unwrap() - 4.0).abs() < 1e-9);
+        assert!(sums_in(&even[3..], 100, 1000).is_err());
+        assert!(sums_in(&[], 100, 1000).is_err());
+    }
+
+    fn said(slow_job: usize, every_ns: u64) -> Value {
+        let rank = |every_ns: u64| {
+            let sums: Vec<u64> = (0..4000).map(|n| n * every_ns).collect();
+            json!(sums)
+        };
+        let job = |job: usize| {
+            let slow = if job == slow_job {
+                every_ns
+            } else {
+                10_000_000
+            };
+            json!([rank(10_000_000), rank(slow)])
+        };
+        json!({
+            "jobs": (0..JOBS).map(job).collect::<Vec<_>>(),
+            "begin_ns": 3_000_000_000u64, "end_ns": 13_000_000_000u64, "switch_ns": 9_000_000_000u64,
+            "machine": {"load_before": "1", "busy": 1.0, "stolen": 0.0},
+        })
+    }
+
+    #[test]
+    fn a_job_has_what_its_slowest_rank_has() {
+        let even = Measured::parse(&said(JOBS, 0)).unwrap();
+        let bytes_per_s = 100.0 * 4.0 * VALUES as f64;
+        assert!((even.bytes_per_s[3] / bytes_per_s - 1.0).abs() < 1e-9);
+        assert!((even.switch_share - 0.9).abs() < 1e-9);
+        let one_slow = Measured::parse(&said(7, 20_000_000)).unwrap();
+        assert!(jain(&one_slow.bytes_per_s) < 0.99);
+        let ratio = least_ratio(&one_slow.bytes_per_s, &even.bytes_per_s);
+        assert!((ratio - 0.5).abs() < 1e-6, "{ratio}");
+        // It never had one.
+        assert!(Measured::parse(&said(7, 5_000_000_000)).is_ok());
+        let mut silent = said(JOBS, 0);
+        silent["jobs"][2][1] = json!([]);
+        assert!(Measured::parse(&silent).is_err());
+        silent["jobs"][2] = json!([]);
+        assert!(Measured::parse(&silent).is_err());
+    }
+}
