@@ -74,8 +74,10 @@ class WeirGroup(Composed, dist.ProcessGroup):
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
         self._fallbacks = 0
-        # For what is not finite: apart from the other, since the thread that waits uses it beside the user's.
-        self._wide = None
+        # For what the thread that waits begins, in its order: what was compared first, and what is not finite. Apart from the
+        # other, which the user's threads use meanwhile.
+        self._waiters = None
+        self._non_finite = _settings.FAIL
         # A broadcast without its root would be wrong.
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
         self._kept = Kept()
@@ -89,8 +91,8 @@ class WeirGroup(Composed, dist.ProcessGroup):
         return dist.ProcessGroupGloo(dist.PrefixStore(name, store), self.rank(), self.size(), self._timeout)
 
     def _join(self, store, job):
-        if _settings.non_finite() == _settings.GLOO:
-            self._wide = self._host_to_host("weir/wide", store)
+        self._non_finite = _settings.non_finite()
+        self._waiters = self._host_to_host("weir/waiters", store)
         interface = os.environ.get("WEIR_INTERFACE", "eth0")
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         if self._member.refused is not None:
@@ -110,11 +112,11 @@ class WeirGroup(Composed, dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
-        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce, tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo("allreduce", tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts=None):
         opts = opts or dist.AllreduceCoalescedOptions()
-        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce_coalesced, tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo("allreduce_coalesced", tensors, opts)
 
     def reduce(self, tensors, opts=None):
         """Tensors of other ranks than the root stay what they are."""
@@ -126,7 +128,7 @@ class WeirGroup(Composed, dist.ProcessGroup):
                 return work
         # Gloo writes to all of them, and in the order in which elements stand in memory.
         own = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
-        begun = self._by_gloo(self._gloo.reduce, own, opts, opts.rootRank)
+        begun = self._by_gloo("reduce", own, opts, opts.rootRank)
 
         def finish():
             begun.wait()
@@ -141,8 +143,7 @@ class WeirGroup(Composed, dist.ProcessGroup):
         """Bytes of any type: the root's are summed with zeros, as integers."""
         opts = opts or dist.BroadcastOptions()
         if self._member is None or not self._waits_for_all or not all(map(_has_bytes, tensors)):
-            compared = [self._compare(tensor, "broadcast", opts.rootRank) for tensor in tensors]
-            return self._compared(compared, self._gloo.broadcast(tensors, opts), tensors)
+            return self._by_gloo("broadcast", tensors, opts, opts.rootRank)
         is_root = self.rank() == opts.rootRank
         begun = [self._begin_bytes(tensor, is_root, opts.rootRank) for tensor in tensors]
 
@@ -196,24 +197,12 @@ class WeirGroup(Composed, dist.ProcessGroup):
         return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key, takes, root)
 
     def _compare(self, tensor, deed, root=None):
-        """What of a tensor all ranks have to say alike, where its values do not go by the switch; None if there is none."""
-        return self._member and self._member.compare(_name(tensor.dtype), deed, tensor.numel(), root)
+        """What of a tensor all ranks have to say alike, where its values do not go by the switch."""
+        return self._member.compare(_name(tensor.dtype), deed, tensor.numel(), root)
 
     def _agree(self, compared):
         for one in compared:
             one.wait(0, 0, self._timeout.total_seconds())
-
-    def _compared(self, compared, begun, result):
-        """A work of Gloo's, once all ranks have said that they do the same: those that do not would wait for each other."""
-        if self._member is None:
-            return begun
-
-        def finish():
-            self._agree(compared)
-            begun.wait()
-            return result, None, None
-
-        return self._work(finish)
 
     def _finish(self, tensor, sums, averages, takes):
         """Puts the sums into the tensor, and gives what they are off by at most and of how many ranks they are at least; None if
@@ -223,11 +212,11 @@ class WeirGroup(Composed, dist.ProcessGroup):
         try:
             told = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
         except NonFinite:
-            if self._wide is None:
+            if self._non_finite != _settings.GLOO:
                 raise
             # The tensor is what it was. All ranks were told the same, so all come here, in the same order.
             told, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-            self._wide.allreduce([flat], dist.AllreduceOptions()).wait()
+            self._waiters.allreduce([flat], dist.AllreduceOptions()).wait()
             if averages:
                 flat /= self.size()
         if takes and flat is not own:
@@ -242,23 +231,25 @@ class WeirGroup(Composed, dist.ProcessGroup):
             self._fallbacks = self._member.fallbacks
             warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
 
-    def _by_gloo(self, reduce, tensors, opts, root=None):
-        """The work, host to host. Averages are the sums', divided: Gloo has none."""
-        compared = [self._compare(tensor, _deed(opts), root) for tensor in tensors]
-        if not _averages(opts):
-            return self._compared(compared, reduce(tensors, opts), tensors)
-        sum_of = type(opts)()
-        for name in ("timeout", "rootRank", "rootTensor"):
-            if hasattr(opts, name):
-                setattr(sum_of, name, getattr(opts, name))
-        sum_of.reduceOp = dist.ReduceOp.SUM
-        begun = reduce([tensor.detach() for tensor in tensors], sum_of)
+    def _by_gloo(self, name, tensors, opts, root=None):
+        """The work, host to host. Averages are the sums', divided: Gloo has none. Ranks of a job say first what they give, since
+        those that do not give the same would wait for each other, or end."""
+        averages = name != "broadcast" and _averages(opts)
+        if self._member is None and not averages:
+            return getattr(self._gloo, name)(tensors, opts)
+        deed = "broadcast" if name == "broadcast" else _deed(opts)
+        given = [tensor.detach() for tensor in tensors] if averages else tensors
+        if averages:
+            opts = _as_sum(opts)
+        if self._member is None:
+            compared, begun = [], getattr(self._gloo, name)(given, opts)
+        else:
+            compared, begun = [self._compare(tensor, deed, root) for tensor in tensors], None
 
         def finish():
-            if self._member is not None:
-                self._agree(compared)
-            begun.wait()
-            for tensor in tensors:
+            self._agree(compared)
+            (begun or getattr(self._waiters, name)(given, opts)).wait()
+            for tensor in tensors if averages else ():
                 is_whole = not (tensor.is_floating_point() or tensor.is_complex())
                 tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
             return tensors, None, None
@@ -296,6 +287,15 @@ class WeirGroup(Composed, dist.ProcessGroup):
 
 def _averages(opts):
     return _AVERAGE is not None and opts.reduceOp == _AVERAGE
+
+
+def _as_sum(opts):
+    sum_of = type(opts)()
+    for name in ("timeout", "rootRank", "rootTensor"):
+        if hasattr(opts, name):
+            setattr(sum_of, name, getattr(opts, name))
+    sum_of.reduceOp = dist.ReduceOp.SUM
+    return sum_of
 
 
 def _deed(opts):

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
 use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
@@ -68,7 +68,11 @@ impl EthernetFrames {
         match self.receiver.next() {
             Ok(frame) => Ok(Some(frame)),
             Err(error) if is_passing(&error) => Ok(None),
-            Err(error) => Err(error),
+            // pnet says that there is an error, and not which. Asked for, it is over.
+            Err(error) => match getsockopt(&self.socket, sockopt::SocketError) {
+                Ok(number) if is_passing(&io::Error::from_raw_os_error(number)) => Ok(None),
+                _ => Err(error),
+            },
         }
     }
 }
