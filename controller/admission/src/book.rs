@@ -30,6 +30,38 @@ pub struct Request {
     pub lease_ns: Option<u64>,
 }
 
+impl Request {
+    /// What is wrong with it whoever holds what: no switch need be asked.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if let Some(fault) = name_fault(&self.name) {
+            let name = self.name.clone();
+            return Err(Refusal::Name { name, fault });
+        }
+        let ranks = self.ports.len();
+        if ranks == 0 || ranks > MAX_CHILDREN {
+            return Err(Refusal::Ranks { ranks });
+        }
+        for (rank, port) in self.ports.iter().enumerate() {
+            if self.ports[..rank].contains(port) {
+                return Err(Refusal::PortTwice { port: *port });
+            }
+        }
+        let window = self.window;
+        if !window.is_power_of_two() || window > SLOTS {
+            return Err(Refusal::Window { window });
+        }
+        if self.rate_bps.is_some_and(|rate| rate < 1000) {
+            return Err(Refusal::Rate);
+        }
+        if let Some(number) = self.number
+            && number.is_multiple_of(NUMBERS)
+        {
+            return Err(Refusal::Number { number });
+        }
+        check_lease(self.lease_ns)
+    }
+}
+
 /// What one switch has granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Book {
@@ -83,7 +115,7 @@ impl Book {
 
     /// Gives a job what it asks for, or says who has it. What is refused changes nothing.
     pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
-        self.check_itself(request)?;
+        request.check()?;
         if let Some(held) = self.named(&request.name, now_ns) {
             let held = Held::of(held, now_ns);
             return Err(Refusal::NameHeld { held });
@@ -148,36 +180,6 @@ impl Book {
             }),
             None => Err(Refusal::Unknown { name }),
         }
-    }
-
-    /// What is wrong with a request whoever holds what.
-    fn check_itself(&self, request: &Request) -> Result<(), Refusal> {
-        if let Some(fault) = name_fault(&request.name) {
-            let name = request.name.clone();
-            return Err(Refusal::Name { name, fault });
-        }
-        let ranks = request.ports.len();
-        if ranks == 0 || ranks > MAX_CHILDREN {
-            return Err(Refusal::Ranks { ranks });
-        }
-        for (rank, port) in request.ports.iter().enumerate() {
-            if request.ports[..rank].contains(port) {
-                return Err(Refusal::PortTwice { port: *port });
-            }
-        }
-        let window = request.window;
-        if !window.is_power_of_two() || window > SLOTS {
-            return Err(Refusal::Window { window });
-        }
-        if request.rate_bps.is_some_and(|rate| rate < 1000) {
-            return Err(Refusal::Rate);
-        }
-        if let Some(number) = request.number
-            && number.is_multiple_of(NUMBERS)
-        {
-            return Err(Refusal::Number { number });
-        }
-        check_lease(request.lease_ns)
     }
 
     /// What the tenant may have.
@@ -291,7 +293,8 @@ impl Book {
     }
 }
 
-fn check_lease(lease_ns: Option<u64>) -> Result<(), Refusal> {
+/// Whether a lease can be so long. No switch need be asked.
+pub fn check_lease(lease_ns: Option<u64>) -> Result<(), Refusal> {
     match lease_ns {
         Some(lease_ns) if !(MIN_LEASE_NS..=MAX_LEASE_NS).contains(&lease_ns) => {
             Err(Refusal::Lease { lease_ns })

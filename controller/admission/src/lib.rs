@@ -15,7 +15,7 @@ mod refusal;
 mod slots;
 mod tenant;
 
-pub use book::{Book, Request};
+pub use book::{Book, Request, check_lease};
 pub use grant::{Grant, State};
 pub use refusal::Refusal;
 pub use tenant::{BadTenants, Tenant, Tenants};

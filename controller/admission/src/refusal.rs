@@ -61,7 +61,7 @@ pub enum Refusal {
         wait_ns: u64,
     },
     /// A window that is none.
-    #[error("a window is a power of two from 1 to {SLOTS}; found {window}")]
+    #[error("a window is a power of two from 1 to {SLOTS}; found {window}: {} is the nearest", nearest(*window))]
     Window {
         /// As given.
         window: u32,
@@ -250,6 +250,16 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     (!begins || !name.chars().all(is_legal)).then_some(
         "is made of letters, digits, `-`, `_` and `.`, and begins with a letter or digit",
     )
+}
+
+/// A window that is one: of two that are as near, the larger.
+fn nearest(window: u32) -> u32 {
+    let above = window.clamp(1, SLOTS).next_power_of_two();
+    let below = above / 2;
+    match window.saturating_sub(below) < above.saturating_sub(window) {
+        true => below.max(1),
+        false => above,
+    }
 }
 
 /// Nobody waits for nanoseconds.

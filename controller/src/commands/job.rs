@@ -60,6 +60,7 @@ fn run(job: &Job) -> Result<(), ExitCode> {
         }
         Job::Admit(args) => admit(args),
         Job::Renew(args) => {
+            admission::check_lease(args.lease.ns()).map_err(fail)?;
             let renewed = at(&args.at)?.renew(&args.name, args.lease.ns());
             let grant = renewed.map_err(fail)?;
             let message = match args.lease.ns() {
@@ -116,6 +117,8 @@ fn admit(args: &Admit) -> Result<(), ExitCode> {
         rate_bps: args.rate,
         lease_ns: args.lease.ns(),
     };
+    // A switch that is not there is waited for: what it would refuse anyhow is said at once.
+    request.check().map_err(fail)?;
     let grant = at(&args.at)?.admit(&request).map_err(fail)?;
     let mut message = String::new();
     for (rank, port) in grant.ports.iter().enumerate() {
@@ -137,6 +140,7 @@ fn tell(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCode> {
 /// What a switch does not answer is tried again while the lease lasts.
 fn keep(args: &Keep) -> Result<(), ExitCode> {
     let lease_ns = u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX);
+    admission::check_lease(Some(lease_ns)).map_err(fail)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -121,6 +121,13 @@ fn ranks_that_give_different_things_are_told_so() {
     all_are_right_by(By::Daemon, "torch differ by a daemon", "differ.py", "");
 }
 
+/// Who is missing or there twice, ranks of no job or another, a switch that was told otherwise, a second use of the job, and
+/// what some give to the switch and others to Gloo: all are told, and the next sums are right.
+#[test]
+fn what_does_not_fit_together_is_told_to_all_ranks() {
+    all_are_right("torch bad input", "bad_input.py", "");
+}
+
 /// Who dies is named to those who wait for it.
 #[test]
 fn a_rank_that_dies_is_named() {

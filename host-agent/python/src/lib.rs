@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{
-    Carry, Fallback, Lateness, RankCounters, Reduction, Rounding, Setup, Share, Sums as RankSums,
-    Values, bf16, f16,
+    Carry, Fallback, LAYOUT, Lateness, RankCounters, Reduction, Rounding, Setup, Share,
+    Sums as RankSums, Terms, Values, bf16, f16,
 };
 use aggregation::rto::Retransmission;
-use host_agent::collective::{self, CollectiveError, Config, Pending};
-use host_agent::frames::{Endpoint, EndpointError, InterfaceFrames, Io};
+use host_agent::collective::{self, CollectiveError, Config, Pending, Place as HostPlace};
+use host_agent::frames::{Endpoint, EndpointError, Frames, InterfaceFrames, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
 use host_agent::serve::{Client, Deadline, Kind, RankOf, RemotePending};
 use memory::{Spare, copied, put, put_bytes, words};
@@ -40,7 +40,8 @@ pyo3::create_exception!(
 /// A rank of a job, on an Ethernet interface.
 #[pyclass]
 struct Member {
-    member: Link,
+    /// `None` once it was closed.
+    member: Option<Link>,
     ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
@@ -129,6 +130,11 @@ impl Rank {
             &self.setup,
             self.deadline,
         )
+    }
+
+    /// Taken by itself: no other process of this host is a rank of the job meanwhile.
+    fn place(&self) -> PyResult<HostPlace> {
+        HostPlace::take(&self.interface, self.job.job.0).map_err(|error| told(error.into()))
     }
 
     /// Shows a member of this rank at an address.
@@ -278,6 +284,7 @@ impl Rank {
         if let Some(agent) = &self.agent {
             return py.detach(|| agent.open(&self.described())).map_err(told);
         }
+        let _place = self.place()?;
         let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
         let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
         Ok(first.map_err(told)?.0)
@@ -331,7 +338,11 @@ impl Rank {
             None => {
                 let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
                 let io = frames.io();
-                let member = collective::Member::start(config, frames)?;
+                if let Some(fault) = frames.fault() {
+                    return Err(told(CollectiveError::Link(fault)));
+                }
+                let place = Some(Arc::new(self.place()?));
+                let member = collective::Member::start_at(config, frames, place)?;
                 (
                     Link::Own(Box::new(member)),
                     io,
@@ -358,7 +369,7 @@ impl Rank {
             refused,
             spare: Arc::default(),
             ranks,
-            member,
+            member: Some(member),
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }
@@ -368,8 +379,9 @@ impl Rank {
 impl Member {
     /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
     /// returns. What of them is late joins the next sum of the same `key`, if that is wanted. A rank that does not take the sums
-    /// only gives its values.
-    #[pyo3(signature = (address, length, dtype, average, key = None, takes = true))]
+    /// only gives its values; `root` is who does, if not all.
+    #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn all_reduce(
         &self,
         address: usize,
@@ -378,6 +390,7 @@ impl Member {
         average: bool,
         key: Option<u64>,
         takes: bool,
+        root: Option<u16>,
     ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
         // lock is held. Any bits are a value of each of these types.
@@ -405,30 +418,55 @@ impl Member {
             rounding: self.rounding,
             key,
             share,
+            terms: root.map(|root| {
+                let deed = if average { "average" } else { "sum" };
+                Terms::named(dtype, deed, Some(root), length as u64)
+            }),
         };
         self.begin(values, reduction, writes)
     }
 
-    /// Gives all other ranks these bytes, which are copied before this returns. They are the only ones in a sum of zeros, and so
-    /// come as they are.
-    fn broadcast(&self, address: usize, bytes: usize) -> PyResult<Sums> {
+    /// Gives all other ranks these bytes, which are copied before this returns: so many elements of that type, of the rank `root`,
+    /// which is this one. They are the only ones in a sum of zeros, and so come as they are.
+    fn broadcast(
+        &self,
+        address: usize,
+        bytes: usize,
+        dtype: &str,
+        length: u64,
+        root: u16,
+    ) -> PyResult<Sums> {
         // SAFETY: the caller says that so many bytes stand there, and holds on to them meanwhile: Python's lock is held.
         let values = Values::Integers(unsafe { words(address, bytes)? });
         let reduction = Reduction {
             share: Share::Gives,
+            terms: Some(Terms::named(dtype, "broadcast", Some(root), length)),
             ..Reduction::default()
         };
         self.begin(values, reduction, Writes::Nothing)
     }
 
-    /// Takes so many bytes of the rank that gives them.
-    fn receive(&self, bytes: usize) -> PyResult<Sums> {
+    /// Takes so many bytes, elements of that type, of the rank `root`, which gives them.
+    fn receive(&self, bytes: usize, dtype: &str, length: u64, root: u16) -> PyResult<Sums> {
         let reduction = Reduction {
             share: Share::Takes,
+            terms: Some(Terms::named(dtype, "broadcast", Some(root), length)),
             ..Reduction::default()
         };
         let values = Values::Integers(vec![0; bytes.div_ceil(size_of::<i32>())]);
         self.begin(values, reduction, Writes::Bytes)
+    }
+
+    /// Says what this rank gives to an operation that is done by other means. Waiting for it fails at all ranks if they do not
+    /// say the same, or some have given their values to the switch.
+    #[pyo3(signature = (dtype, deed, length, root = None))]
+    fn compare(&self, dtype: &str, deed: &str, length: u64, root: Option<u16>) -> PyResult<Sums> {
+        let reduction = Reduction {
+            share: Share::Compares,
+            terms: Some(Terms::named(dtype, deed, root, length)),
+            ..Reduction::default()
+        };
+        self.begin(Values::Integers(vec![0]), reduction, Writes::Nothing)
     }
 
     /// By which way frames come and go: `rings` or `pnet`.
@@ -443,13 +481,21 @@ impl Member {
         self.refused.as_deref()
     }
 
-    /// How often the switch fell silent, so that ranks summed themselves. A daemon tells in its counters.
+    /// How often the switch fell silent, so that ranks summed themselves. A daemon tells it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
         match &self.member {
-            Link::Own(member) => member.counters().0.fallbacks,
-            Link::Agent(_) => 0,
+            Some(Link::Own(member)) => member.counters().0.fallbacks,
+            Some(Link::Agent(client)) => client.fallbacks(),
+            None => 0,
         }
+    }
+
+    /// Leaves the job: what has no sums yet fails.
+    fn close(&mut self, py: Python<'_>) {
+        let left = (self.exporter.take(), self.member.take());
+        // The thread may stay a moment for what others have missed.
+        py.detach(|| drop(left));
     }
 
     /// Where it shows what it counts.
@@ -467,8 +513,9 @@ impl Member {
     /// switch had forgotten whether they were.
     fn counters(&self) -> PyResult<[(&'static str, u64); 19]> {
         let counters = match &self.member {
-            Link::Own(member) => member.counters().0,
-            Link::Agent(client) => counted(&client.status().map_err(told)?),
+            Some(Link::Own(member)) => member.counters().0,
+            Some(Link::Agent(client)) => counted(&client.status().map_err(told)?),
+            None => RankCounters::default(),
         };
         Ok([
             ("operations", counters.operations),
@@ -538,7 +585,9 @@ impl Sums {
 
 impl Member {
     fn begin(&self, values: Values, reduction: Reduction, writes: Writes) -> PyResult<Sums> {
-        let pending = self.member.all_reduce_as(values, reduction).map_err(told)?;
+        let member = self.member.as_ref().ok_or(CollectiveError::Closed);
+        let pending = member.and_then(|member| member.all_reduce_as(values, reduction));
+        let pending = pending.map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),
             writes,
@@ -599,7 +648,7 @@ fn told(error: CollectiveError) -> PyErr {
         }
         CollectiveError::Opening(_) => Silent::new_err(error.to_string()),
         CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
-        CollectiveError::Io(_) => PyOSError::new_err(error.to_string()),
+        CollectiveError::Io(_) | CollectiveError::Link(_) => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
 }
@@ -613,6 +662,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sums>()?;
     // Ranks of other versions may send other frames.
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add("LAYOUT", LAYOUT)?;
     module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

@@ -41,7 +41,7 @@ def use(case):
         try:
             dist.all_reduce(tensor, op=op)
         except RuntimeError as error:
-            told = f"operation 12: the ranks gave different things: this one {said(*own)}; rank "
+            told = f"operation 13: the ranks gave different things: this one {said(*own)}; rank "
             assert str(error).startswith(told) and str(error).endswith(said(*others)), error
         else:
             raise AssertionError("what differs was summed")

@@ -20,10 +20,11 @@ def refused(port, told, **settings):
         raise AssertionError(f"{settings} were taken")
 
 
-differs = "WEIR_NON_FINITE differs between the 3 ranks: fail at 2, "
-refused(29601, differs + "gloo at 1", WEIR_NON_FINITE="gloo" if RANK == 1 else "fail")
+said = "a job of 3 ranks, WEIR_NON_FINITE="
+differs = f"the ranks differ: ranks 0, 2: {said}fail; rank 1: {said}gloo"
+refused(29601, differs, WEIR_NON_FINITE="gloo" if RANK == 1 else "fail")
 one = {"WEIR_NON_FINITE": "never" if RANK == 0 else "fail"}
-refused(29602, "WEIR_NON_FINITE=never: it is" if RANK == 0 else differs + "wrong at 1", **one)
+refused(29602, ("" if RANK == 0 else "rank 0: ") + "WEIR_NON_FINITE=never: it is", **one)
 for number, rounding in enumerate(("up", "stochastic:-1", "stochastic:x", "nearest:1")):
     told = f"WEIR_ROUNDING={rounding}: it is"
     refused(29603 + number, told, WEIR_NON_FINITE="fail", WEIR_ROUNDING=rounding)
@@ -54,5 +55,5 @@ for number, (told, settings) in enumerate(jobs):
     refused(29620 + number, told, **settings)
     os.environ.update(before)
 _join.VERSION = "0.0.0" if RANK == 2 else _join.VERSION
-refused(29630, "rank 2: weir 0.0.0, job ")
+refused(29630, "rank 2: weir 0.0.0 (layout ")
 print("right", flush=True)

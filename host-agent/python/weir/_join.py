@@ -1,12 +1,14 @@
 """How the ranks of a job find each other, by torch's store: where each is, and from which chunk number on the switch's
 cells are free."""
 
+import contextlib
 import os
 import warnings
 
 import torch.distributed as dist
 
-from . import VERSION, Rank, Silent, _settings
+from . import LAYOUT, VERSION, Rank, Silent, _settings
+from ._roll import left_by_all
 
 _FAILED = "failed: "
 _SILENT = "silent"
@@ -14,11 +16,11 @@ _SILENT = "silent"
 _MOST_HOSTS = 64
 
 
-def join(store, job, interface, seed, torch_rank):
-    """The member that this rank is of its job, once all ranks are members. What fails at one raises at all."""
+def join(store, job, interface, seed, torch_rank, timeout):
+    """The member that this rank is of its job, once all ranks have summed something. What fails at one raises at all."""
     store = dist.PrefixStore("weir/job", store)
     number, ranks = job["rank"], job["ranks"]
-    same = f"weir {VERSION}, job {job['job']}, window {job['window']}, {job['values']} values"
+    same = f"weir {VERSION} (layout {LAYOUT}), job {job['job']}, window {job['window']}, {job['values']} values"
 
     def agreed():
         if number != torch_rank:
@@ -48,19 +50,33 @@ def join(store, job, interface, seed, torch_rank):
         if silent:
             warnings.warn("weir: no switch answers: the ranks sum themselves", stacklevel=2)
         peers = [where.split()[0] for where in told]
+        for at, peer in enumerate(peers):
+            if peer in peers[:at]:
+                raise RuntimeError(f"weir: ranks {peers.index(peer)} and {at} are both at {peer}: each is a host of its own")
         io = os.environ.get("WEIR_IO", "auto")
         first = 0 if silent else int(first)
         metrics = os.environ.get("WEIR_METRICS") or None
         return rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics), "yes"
 
-    _, told = _together(store, "job", torch_rank, ranks, agreed)
-    if len(set(told)) > 1:
-        differ = "; ".join(f"rank {at}: {said}" for at, said in enumerate(told))
-        raise RuntimeError(f"weir: the ranks are of different jobs: {differ}")
-    (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
-    # From here on a rank whose host says that nobody listens there is gone.
-    member, _ = _together(store, "member", number, ranks, joined)
-    return member
+    def summed():
+        # What the switch was told otherwise shows here, and not in the middle of training.
+        member.compare("uint8", "another reduction", LAYOUT).wait(0, 0, timeout.total_seconds())
+        return None, "yes"
+
+    with left_by_all(store, torch_rank, lambda: ranks):
+        _, told = _together(store, "job", torch_rank, ranks, agreed)
+        if len(set(told)) > 1:
+            differ = "; ".join(f"rank {at}: {said}" for at, said in enumerate(told))
+            raise RuntimeError(f"weir: the ranks are of different jobs: {differ}")
+        (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
+        # From here on a rank whose host says that nobody listens there is gone.
+        member, _ = _together(store, "member", number, ranks, joined)
+        try:
+            _together(store, "sum", number, ranks, summed)
+        except Exception as error:
+            member.close()
+            raise RuntimeError(_all_failures(store, "sum", number, ranks, error)) from None
+        return member
 
 
 def _opened(rank, falls_back):
@@ -85,8 +101,22 @@ def _together(store, step, number, ranks, act):
     return own, [_of(store, step, other) for other in range(ranks)]
 
 
+def _all_failures(store, step, number, ranks, error):
+    """What failed at this rank, and at the others: the cause of it may be theirs."""
+    told = [f"weir: {error}".replace("weir: weir: ", "weir: ")]
+    for rank in range(ranks):
+        with contextlib.suppress(RuntimeError):
+            said = store.get(f"{step}/{rank}").decode().removeprefix(_FAILED)
+            if said != "yes" and said not in told[0]:
+                told.append(f"rank {rank}: {said}")
+    return "; ".join(told)
+
+
 def _of(store, step, rank):
-    told = store.get(f"{step}/{rank}").decode()
+    try:
+        told = store.get(f"{step}/{rank}").decode()
+    except RuntimeError as error:
+        raise RuntimeError(f"weir: rank {rank} has left while the ranks joined, or does not come: {error}") from None
     if told.startswith(_FAILED):
         raise RuntimeError(f"weir: rank {rank} {told}")
     return told

@@ -1,46 +1,72 @@
 """What the environment says to a rank."""
 
 import os
-import time
 
+# What the environment says of a job, and the least and most that each may be.
+_OF_JOB = {"WEIR_JOB": (1, 65535), "WEIR_RANK": (0, 1023), "WEIR_RANKS": (1, 1024), "WEIR_WINDOW": (1, 32768)}
+# Values of a frame, as switches' programs have them.
+_VALUES = (32, 64, 256, 2048)
 # What becomes of a sum whose values are not finite.
 FAIL, GLOO = "fail", "gloo"
 # What ranks do while the switch is silent.
 HOSTS = "hosts"
-# What a rank says to the others that has a setting that is none.
-_WRONG = "wrong"
-# Rank 0, which holds torch's store, waits so long for those that have not read what differs.
-_LEAVING_S = 10
+
+
+def said_of(is_default, size):
+    """What all ranks of a group have to say alike of the job. A default group is the job's."""
+    own = job()
+    if own is None:
+        return "no WEIR_JOB"
+    if is_default and own["ranks"] != size:
+        raise RuntimeError(f"weir: the job has {own['ranks']} ranks (WEIR_RANKS), and torch's group {size} (WORLD_SIZE)")
+    # How it rounds is each rank's own, but not whether it can.
+    seed()
+    return f"a job of {own['ranks']} ranks, WEIR_NON_FINITE={non_finite()}"
 
 
 def job():
     """The job of this host; None if there is none."""
-    names = ("WEIR_JOB", "WEIR_RANK", "WEIR_RANKS", "WEIR_WINDOW")
-    values = [os.environ.get(name) for name in names]
-    # Those that are newer than the others have a value for who does not say them.
-    place, count = os.environ.get("WEIR_PLACE"), os.environ.get("WEIR_VALUES", "256")
-    if all(value is None for value in values):
+    if not any(name in os.environ for name in _OF_JOB):
         return None
-    try:
-        of_job = dict(zip(("job", "rank", "ranks", "window"), map(int, values)))
-        of_job["place"] = tuple(map(int, place.split("/"))) if place else None
-        of_job["values"] = int(count)
-        return of_job
-    except (TypeError, ValueError):
-        told = ", ".join(f"{name}={value}" for name, value in zip((*names, "WEIR_VALUES"), (*values, count)))
-        raise RuntimeError(f"weir: the environment names no job: {told}") from None
+    missing = [name for name in _OF_JOB if name not in os.environ]
+    if missing:
+        raise RuntimeError(f"weir: the environment names no job: {', '.join(missing)} missing")
+    of_job = {name.removeprefix("WEIR_").lower(): _number(name, *limits) for name, limits in _OF_JOB.items()}
+    if of_job["rank"] >= of_job["ranks"]:
+        raise RuntimeError(f"weir: WEIR_RANK={of_job['rank']}: ranks count from 0, and WEIR_RANKS={of_job['ranks']}")
+    if of_job["window"] & (of_job["window"] - 1):
+        raise RuntimeError(f"weir: WEIR_WINDOW={of_job['window']}: it is a power of two, 1 to 32768")
+    of_job["place"] = _place()
+    # Newer than the others: who does not say it means what there was before.
+    of_job["values"] = 256
+    if "WEIR_VALUES" in os.environ:
+        of_job["values"] = _number("WEIR_VALUES", 1, 2048)
+        if of_job["values"] not in _VALUES:
+            raise RuntimeError(f"weir: WEIR_VALUES={of_job['values']}: switches sum frames of 32, 64, 256 or 2048")
+    return of_job
 
 
-def numbers(store, rank, size):
-    """The seed by which this rank rounds, None if it rounds to the nearest; and what becomes of a sum whose values are not
-    finite, of which all ranks have to say the same. If one of them is wrong, or differs, all ranks raise."""
-    try:
-        seed, non_finite = _seed(), _non_finite()
-    except RuntimeError:
-        _agree(store, rank, size, _WRONG)
-        raise
-    _agree(store, rank, size, non_finite)
-    return seed, non_finite
+def _number(name, least, most):
+    told = os.environ[name]
+    # int() takes signs, blanks and underscores, too.
+    if not (told.isascii() and told.isdecimal() and len(told) <= 10 and least <= int(told) <= most):
+        raise RuntimeError(f"weir: {name}={told}: it is a whole number, {least} to {most}")
+    return int(told)
+
+
+def _place():
+    """Where this rank stands among switches; None where one sums all."""
+    told = os.environ.get("WEIR_PLACE")
+    if not told:
+        return None
+    parts = told.split("/")
+    numbers = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 10]
+    if len(parts) != 3 or len(numbers) != 3:
+        raise RuntimeError(f"weir: WEIR_PLACE={told}: it is CHILD/SIBLINGS/TOP, such as 0/2/2")
+    child, siblings, top = numbers
+    if not (1 <= siblings <= 64 and 1 <= top <= 64 and child < siblings):
+        raise RuntimeError(f"weir: WEIR_PLACE={told}: SIBLINGS and TOP are 1 to 64, and CHILD is less than SIBLINGS")
+    return child, siblings, top
 
 
 def gone_after():
@@ -87,50 +113,24 @@ def lateness(ranks):
     return {"deadline": deadline, "quorum": int(told), "late": late}
 
 
-def _seed():
+def seed():
+    """By which this rank rounds; None if it rounds to the nearest."""
     told = os.environ.get("WEIR_ROUNDING", "nearest")
     if told == "nearest":
         return None
     name, _, seed = told.partition(":")
     try:
-        seed = int(seed or "0")
+        number = int(seed or "0")
     except ValueError:
-        seed = -1
-    if name != "stochastic" or not 0 <= seed < 1 << 64:
+        number = -1
+    if name != "stochastic" or not 0 <= number < 1 << 64:
         raise RuntimeError(f"weir: WEIR_ROUNDING={told}: it is nearest, stochastic, or stochastic:SEED, 0 to 2**64 - 1")
-    return seed
+    return number
 
 
-def _non_finite():
+def non_finite():
+    """What becomes of a sum whose values are not finite."""
     told = os.environ.get("WEIR_NON_FINITE", FAIL)
     if told not in (FAIL, GLOO):
         raise RuntimeError(f"weir: WEIR_NON_FINITE={told}: it is {FAIL} or {GLOO}")
     return told
-
-
-def _agree(store, rank, size, own):
-    """Raises at all ranks if they do not say the same. A rank that went another way would wait for the others for ever."""
-    values, base = (FAIL, GLOO, _WRONG), 1 << 12
-    # Every rank adds one to its value's digit, and the last of them tells all.
-    counts = store.add("weir/non-finite", base ** values.index(own))
-    if sum(_digits(counts, base)) == size:
-        store.set("weir/non-finite/all", str(counts))
-    counts = dict(zip(values, _digits(int(store.get("weir/non-finite/all")), base)))
-    left = store.add("weir/non-finite/left", 1)
-    if counts.get(own) == size:
-        return
-    deadline = time.monotonic() + _LEAVING_S
-    while rank == 0 and left < size and time.monotonic() < deadline:
-        time.sleep(0.01)
-        left = store.add("weir/non-finite/left", 0)
-    if own != _WRONG:
-        told = ", ".join(f"{value} at {count}" for value, count in counts.items() if count)
-        raise RuntimeError(f"weir: WEIR_NON_FINITE differs between the {size} ranks: {told}")
-
-
-def _digits(number, base):
-    digits = []
-    while number:
-        number, digit = divmod(number, base)
-        digits.append(digit)
-    return digits

@@ -32,7 +32,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from . import NonFinite, _settings
+from . import NonFinite, _roll, _settings
 from ._composed import Composed
 from ._join import join
 from ._work import Kept, Waiter, Work
@@ -43,6 +43,17 @@ _SUMMED = {
     torch.bfloat16: "bfloat16",
     torch.int32: "int32",
     torch.int8: "int8",
+}
+# How ranks tell each other what they reduce by.
+_DEEDS = {
+    "SUM": "sum",
+    "AVG": "average",
+    "PRODUCT": "product",
+    "MIN": "minimum",
+    "MAX": "maximum",
+    "BAND": "bitwise and",
+    "BOR": "bitwise or",
+    "BXOR": "exclusive or",
 }
 _C10D = torch._C._distributed_c10d
 # Torch before 1.11 has no averages.
@@ -55,11 +66,18 @@ class WeirGroup(Composed, dist.ProcessGroup):
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self._timeout = timeout
+        # A process has one default group, and makes it first: what is left of another is another use of the job.
+        is_default = not dist.is_initialized()
+        if is_default:
+            _leave_job()
+        _roll.call(store, rank, size, timeout, lambda: _settings.said_of(is_default, size))
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
         self._fallbacks = 0
-        # For what is not finite: apart from the other, since the thread that waits uses it beside the user's.
-        self._wide = None
+        # For what the thread that waits begins, in its order: what was compared first, and what is not finite. Apart from the
+        # other, which the user's threads use meanwhile.
+        self._waiters = None
+        self._non_finite = _settings.FAIL
         # A broadcast without its root would be wrong.
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
         self._kept = Kept()
@@ -73,11 +91,10 @@ class WeirGroup(Composed, dist.ProcessGroup):
         return dist.ProcessGroupGloo(dist.PrefixStore(name, store), self.rank(), self.size(), self._timeout)
 
     def _join(self, store, job):
-        seed, non_finite = _settings.numbers(store, self.rank(), self.size())
-        if non_finite == _settings.GLOO:
-            self._wide = self._host_to_host("weir/wide", store)
+        self._non_finite = _settings.non_finite()
+        self._waiters = self._host_to_host("weir/waiters", store)
         interface = os.environ.get("WEIR_INTERFACE", "eth0")
-        self._member = join(store, job, interface, seed, self.rank())
+        self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
         if not self._waits_for_all:
@@ -95,23 +112,23 @@ class WeirGroup(Composed, dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
-        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce, tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo("allreduce", tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts=None):
         opts = opts or dist.AllreduceCoalescedOptions()
-        return self._by_switch(tensors, opts) or self._by_gloo(self._gloo.allreduce_coalesced, tensors, opts)
+        return self._by_switch(tensors, opts) or self._by_gloo("allreduce_coalesced", tensors, opts)
 
     def reduce(self, tensors, opts=None):
         """Tensors of other ranks than the root stay what they are."""
         opts = opts or _C10D.ReduceOptions()
         is_root = self.rank() == opts.rootRank
         if self._waits_for_all:
-            work = self._by_switch(tensors, opts, takes=is_root)
+            work = self._by_switch(tensors, opts, is_root, opts.rootRank)
             if work is not None:
                 return work
         # Gloo writes to all of them, and in the order in which elements stand in memory.
         own = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
-        begun = self._by_gloo(self._gloo.reduce, own, opts)
+        begun = self._by_gloo("reduce", own, opts, opts.rootRank)
 
         def finish():
             begun.wait()
@@ -126,9 +143,9 @@ class WeirGroup(Composed, dist.ProcessGroup):
         """Bytes of any type: the root's are summed with zeros, as integers."""
         opts = opts or dist.BroadcastOptions()
         if self._member is None or not self._waits_for_all or not all(map(_has_bytes, tensors)):
-            return self._gloo.broadcast(tensors, opts)
+            return self._by_gloo("broadcast", tensors, opts, opts.rootRank)
         is_root = self.rank() == opts.rootRank
-        begun = [self._begin_bytes(tensor, is_root) for tensor in tensors if tensor.numel() > 0]
+        begun = [self._begin_bytes(tensor, is_root, opts.rootRank) for tensor in tensors]
 
         def finish():
             for tensor, flat, sums in begun:
@@ -140,24 +157,30 @@ class WeirGroup(Composed, dist.ProcessGroup):
 
         return self._work(finish)
 
-    def _begin_bytes(self, tensor, is_root):
+    def _begin_bytes(self, tensor, is_root, root):
         own = tensor.detach()
+        terms = (_name(tensor.dtype), tensor.numel(), root)
+        if tensor.numel() == 0:
+            return own, own, self._compare(tensor, "broadcast", root)
         if is_root:
             flat = own.contiguous().resolve_conj().resolve_neg()
-            return own, flat, self._member.broadcast(flat.data_ptr(), _bytes(flat))
+            return own, flat, self._member.broadcast(flat.data_ptr(), _bytes(flat), *terms)
         is_plain = own.is_contiguous() and not own.is_conj() and not own.is_neg()
         flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
-        return own, flat, self._member.receive(_bytes(flat))
+        return own, flat, self._member.receive(_bytes(flat), *terms)
 
-    def _by_switch(self, tensors, opts, takes=True):
+    def _by_switch(self, tensors, opts, takes=True, root=None):
         """The work, if the switch can do it. A rank that does not take the sums keeps what it has."""
         averages = _averages(opts)
         is_sum = averages or opts.reduceOp == dist.ReduceOp.SUM
         if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
             return None
-        begun = [self._begin(tensor, averages, takes) for tensor in tensors if tensor.numel() > 0]
+        # Of nothing there is nothing to sum, but others may have something.
+        empty = [self._compare(tensor, _deed(opts), root) for tensor in tensors if tensor.numel() == 0]
+        begun = [self._begin(tensor, averages, takes, root) for tensor in tensors if tensor.numel() > 0]
 
         def finish():
+            self._agree(empty)
             told = [self._finish(*one, averages, takes) for one in begun]
             if None in told or not takes:
                 return tensors, None, None
@@ -166,12 +189,20 @@ class WeirGroup(Composed, dist.ProcessGroup):
 
         return self._work(finish)
 
-    def _begin(self, tensor, averages, takes):
+    def _begin(self, tensor, averages, takes, root):
         # In the order of its elements, wherever they stand: ranks may have them elsewhere.
         flat = tensor.detach().contiguous()
         dtype = _SUMMED[tensor.dtype]
         key = getattr(_bucket, "key", None)
-        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key, takes)
+        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key, takes, root)
+
+    def _compare(self, tensor, deed, root=None):
+        """What of a tensor all ranks have to say alike, where its values do not go by the switch."""
+        return self._member.compare(_name(tensor.dtype), deed, tensor.numel(), root)
+
+    def _agree(self, compared):
+        for one in compared:
+            one.wait(0, 0, self._timeout.total_seconds())
 
     def _finish(self, tensor, sums, averages, takes):
         """Puts the sums into the tensor, and gives what they are off by at most and of how many ranks they are at least; None if
@@ -181,11 +212,11 @@ class WeirGroup(Composed, dist.ProcessGroup):
         try:
             told = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
         except NonFinite:
-            if self._wide is None:
+            if self._non_finite != _settings.GLOO:
                 raise
             # The tensor is what it was. All ranks were told the same, so all come here, in the same order.
             told, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-            self._wide.allreduce([flat], dist.AllreduceOptions()).wait()
+            self._waiters.allreduce([flat], dist.AllreduceOptions()).wait()
             if averages:
                 flat /= self.size()
         if takes and flat is not own:
@@ -200,20 +231,25 @@ class WeirGroup(Composed, dist.ProcessGroup):
             self._fallbacks = self._member.fallbacks
             warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
 
-    def _by_gloo(self, reduce, tensors, opts):
-        """The work, host to host. Averages are the sums', divided: Gloo has none."""
-        if not _averages(opts):
-            return reduce(tensors, opts)
-        sum_of = type(opts)()
-        for name in ("timeout", "rootRank", "rootTensor"):
-            if hasattr(opts, name):
-                setattr(sum_of, name, getattr(opts, name))
-        sum_of.reduceOp = dist.ReduceOp.SUM
-        begun = reduce([tensor.detach() for tensor in tensors], sum_of)
+    def _by_gloo(self, name, tensors, opts, root=None):
+        """The work, host to host. Averages are the sums', divided: Gloo has none. Ranks of a job say first what they give, since
+        those that do not give the same would wait for each other, or end."""
+        averages = name != "broadcast" and _averages(opts)
+        if self._member is None and not averages:
+            return getattr(self._gloo, name)(tensors, opts)
+        deed = "broadcast" if name == "broadcast" else _deed(opts)
+        given = [tensor.detach() for tensor in tensors] if averages else tensors
+        if averages:
+            opts = _as_sum(opts)
+        if self._member is None:
+            compared, begun = [], getattr(self._gloo, name)(given, opts)
+        else:
+            compared, begun = [self._compare(tensor, deed, root) for tensor in tensors], None
 
         def finish():
-            begun.wait()
-            for tensor in tensors:
+            self._agree(compared)
+            (begun or getattr(self._waiters, name)(given, opts)).wait()
+            for tensor in tensors if averages else ():
                 is_whole = not (tensor.is_floating_point() or tensor.is_complex())
                 tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
             return tensors, None, None
@@ -253,6 +289,25 @@ def _averages(opts):
     return _AVERAGE is not None and opts.reduceOp == _AVERAGE
 
 
+def _as_sum(opts):
+    sum_of = type(opts)()
+    for name in ("timeout", "rootRank", "rootTensor"):
+        if hasattr(opts, name):
+            setattr(sum_of, name, getattr(opts, name))
+    sum_of.reduceOp = dist.ReduceOp.SUM
+    return sum_of
+
+
+def _deed(opts):
+    """What is done with the values, as ranks tell it each other."""
+    known = ((name, getattr(dist.ReduceOp, name, None)) for name in _DEEDS)
+    return next((_DEEDS[name] for name, op in known if op is not None and opts.reduceOp == op), "another reduction")
+
+
+def _name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
 def _is_summed(tensor):
     """Whether a switch can sum it."""
     return tensor.dtype in _SUMMED and _has_bytes(tensor)
@@ -283,6 +338,11 @@ def hook(group, bucket):
     finally:
         _bucket.key = None
     return work.get_future().then(lambda done: done.value()[0])
+
+
+def _leave_job():
+    while _joined:
+        _joined.pop().close()
 
 
 # Which bucket of DDP's this thread gives away.

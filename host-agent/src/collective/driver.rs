@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -14,8 +15,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
-use super::{CollectiveError, Command, Config, Seen, Shared, Standing};
-use crate::frames::{Frames, asking, build, mark, open, refused, sum};
+use super::{CollectiveError, Command, Config, Place, Seen, Shared, Standing};
+use crate::frames::{Frames, asking, build, mark, open, refused, source, sum};
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -25,11 +26,18 @@ const LINGERING_NS: u64 = 2_000_000_000;
 const LINGERING: Duration = Duration::from_millis(20);
 /// One looks around at least so often.
 const IDLE: Duration = Duration::from_millis(500);
+/// One who waits looks after its interface so often.
+const LINK_NS: u64 = 200_000_000;
+/// An interface that carries nothing for so long is not waited for, where ranks do not say when one of them is gone.
+const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
 pub struct Driver<F> {
     config: Config,
     rank: Rank,
     frames: F,
+    /// Whose frames are taken, ascending: the job's ranks, which also stand in what a switch makes of their frames. Of a job
+    /// whose ranks are not known, everybody's.
+    senders: Vec<Ipv4Addr>,
     commands: Receiver<Command>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -44,6 +52,11 @@ pub struct Driver<F> {
     received: u64,
     /// Frames that the kernel dropped; `None` if it does not tell.
     lost: Option<u64>,
+    /// When the interface is looked at again, and since when it carries nothing.
+    link_ns: u64,
+    faulty_ns: Option<u64>,
+    /// Nobody else on this host is a rank of the job meanwhile.
+    _place: Option<Arc<Place>>,
 }
 
 impl<F: Frames + AsFd> Driver<F> {
@@ -53,9 +66,15 @@ impl<F: Frames + AsFd> Driver<F> {
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
+        place: Option<Arc<Place>>,
     ) -> Driver<F> {
         Driver {
             rank: Rank::new(config.setup),
+            senders: {
+                let mut senders: Vec<Ipv4Addr> = config.peers.iter().map(|peer| peer.ip).collect();
+                senders.sort_unstable();
+                senders
+            },
             config,
             frames,
             commands,
@@ -69,12 +88,15 @@ impl<F: Frames + AsFd> Driver<F> {
             left_ns: None,
             received: 0,
             lost: None,
+            link_ns: 0,
+            faulty_ns: None,
+            _place: place,
         }
     }
 
     /// Until the member is dropped, or something fails; then all who wait are told.
     pub fn run(mut self) {
-        let ended = self.serve();
+        let ended = self.serve().map_err(|error| self.explained(error));
         self.tell();
         self.show(ended.as_ref().err().map(ToString::to_string));
         self.shared.board.close();
@@ -124,9 +146,42 @@ impl<F: Frames + AsFd> Driver<F> {
             if received == 0 {
                 self.transmit().map_err(io)?;
                 self.tell();
+                self.check_link()?;
                 self.wait().map_err(io)?;
             }
         }
+    }
+
+    /// Gives up once the interface has carried nothing for as long as a rank may be silent. What is lost meanwhile is mended.
+    fn check_link(&mut self) -> Result<(), CollectiveError> {
+        let now_ns = self.now_ns();
+        if now_ns < self.link_ns || self.left_ns.is_some() {
+            return Ok(());
+        }
+        self.link_ns = now_ns.saturating_add(LINK_NS);
+        let Some(fault) = self.frames.fault() else {
+            self.faulty_ns = None;
+            return Ok(());
+        };
+        let since_ns = *self.faulty_ns.get_or_insert(now_ns);
+        let gone_after_ns = self.config.setup.dead_after_ns;
+        let until_ns = since_ns.saturating_add(gone_after_ns.unwrap_or(LINK_PATIENCE_NS));
+        // Who waits for nothing loses nothing.
+        let waits = self.rank.under_way().is_some();
+        match fault.may_pass() && !(waits && now_ns >= until_ns) {
+            true => Ok(()),
+            false => Err(CollectiveError::Link(fault)),
+        }
+    }
+
+    /// To one whose own interface carries nothing all others seem to be gone.
+    fn explained(&self, error: CollectiveError) -> CollectiveError {
+        let seems = matches!(
+            error,
+            CollectiveError::Rank(RankError::Gone { .. } | RankError::Silent { .. })
+        );
+        let fault = self.frames.fault().filter(|_| seems);
+        fault.map_or(error, CollectiveError::Link)
     }
 
     /// Whether others may still want, of a rank that sums in the switch's place, what they have missed.
@@ -189,8 +244,13 @@ impl<F: Frames + AsFd> Driver<F> {
     fn receive(&mut self) -> io::Result<usize> {
         let (now_ns, me) = (self.now_ns(), self.config.me);
         let (rank, foreign, peers) = (&mut self.rank, &mut self.foreign, &self.config.peers);
+        let senders = &self.senders;
+        let is_known = |frame: &[u8]| {
+            senders.is_empty() || source(frame).is_some_and(|ip| senders.binary_search(&ip).is_ok())
+        };
         self.frames
             .receive_batch(BURST, &mut |frame| match open(frame, me) {
+                Some(_) if !is_known(frame) => *foreign += 1,
                 Some(payload) => {
                     rank.handle_packet(now_ns, mark(frame), payload);
                 }
@@ -256,6 +316,7 @@ impl<F: Frames + AsFd> Driver<F> {
             foreign: self.foreign,
             received: self.received,
             lost: self.lost,
+            unsent: self.frames.unsent(),
             under_way: under_way.map(|found| {
                 let since = self.origin + Duration::from_nanos(found.since_ns);
                 (found, since)

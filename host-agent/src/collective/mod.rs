@@ -6,6 +6,7 @@
 mod driver;
 mod observer;
 mod opening;
+mod place;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,13 +21,14 @@ use aggregation::rank::{
 };
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::frames::{Endpoint, Frames};
+use crate::frames::{Endpoint, Frames, LinkFault};
 use crate::metrics::{Board, Waits};
 use driver::Driver;
 use observer::Seen;
 
 pub use observer::Observer;
 pub use opening::open_job;
+pub use place::{Place, PlaceError};
 
 /// What a member needs to know.
 #[derive(Debug, Clone)]
@@ -57,6 +59,12 @@ pub enum CollectiveError {
     /// The network interface failed.
     #[error("the network interface failed: {0}")]
     Io(Arc<io::Error>),
+    /// No frame passes the network interface, so this rank has left its job.
+    #[error("{0}, so this rank can sum nothing")]
+    Link(LinkFault),
+    /// Somebody else on this host is a rank of the job.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// The sums did not come in time.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
     Timeout {
@@ -199,6 +207,15 @@ impl Member {
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
     ) -> io::Result<Member> {
+        Self::start_at(config, frames, None)
+    }
+
+    /// The same, and until the thread ends nobody else on this host is a rank of the job by that interface.
+    pub fn start_at(
+        config: Config,
+        frames: impl Frames + AsFd + Send + 'static,
+        place: Option<Arc<Place>>,
+    ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
@@ -210,6 +227,7 @@ impl Member {
             taken,
             Arc::clone(&wake),
             Arc::clone(&shared),
+            place,
         );
         let thread = std::thread::Builder::new().name(format!("weir rank {}", setup.rank.0));
         Ok(Member {

@@ -21,6 +21,7 @@ pub(super) struct Seen {
     pub foreign: u64,
     pub received: u64,
     pub lost: Option<u64>,
+    pub unsent: u64,
     /// What it waits for, and since when.
     pub under_way: Option<(UnderWay, Instant)>,
     pub failed: Option<String>,
@@ -50,6 +51,11 @@ impl Observer {
         }
     }
 
+    /// How often the switch has fallen silent, as the member said with its last sum.
+    pub fn fallbacks(&self) -> u64 {
+        self.shared.lock().counters.fallbacks
+    }
+
     /// What the member counts and waits for now; of one that hangs, or is gone, what it said last.
     pub fn status(&self) -> Status {
         let Setup {
@@ -67,7 +73,10 @@ impl Observer {
             return status;
         };
         count_rank(&mut status, seen.counters, seen.foreign);
-        status.count([(names::RECEIVED_FRAMES, seen.received)]);
+        status.count([
+            (names::RECEIVED_FRAMES, seen.received),
+            (names::UNSENT_FRAMES, seen.unsent),
+        ]);
         if let Some(lost) = seen.lost {
             status.count([(names::LOST_FRAMES, lost)]);
         }

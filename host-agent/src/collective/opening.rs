@@ -39,7 +39,10 @@ pub fn open_job(
             frames.send(&frame).map_err(io)?;
         }
         // An answer may have said that nothing can begin.
-        opening.handle_timeout(now_ns())?;
+        if let Err(error) = opening.handle_timeout(now_ns()) {
+            let fault = frames.fault();
+            return Err(fault.map_or(error.into(), CollectiveError::Link));
+        }
         if let Some(first) = opening.first_chunk() {
             return Ok(first);
         }

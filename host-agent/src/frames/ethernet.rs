@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
-use super::{FRAME_LIMIT, Frames, wait_readable};
+use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
 /// Asked for as the receive buffer; without privilege net.core.rmem_max limits it.
 const RECEIVE_BUFFER: usize = 16 << 20;
@@ -21,6 +21,8 @@ pub struct EthernetFrames {
     receiver: Box<dyn DataLinkReceiver>,
     /// The socket that pnet owns, once more, to wait for it: pnet's own timeout is fixed when the channel is opened.
     socket: OwnedFd,
+    link: Link,
+    unsent: u64,
     _quiet: Quiet,
 }
 
@@ -36,6 +38,7 @@ impl EthernetFrames {
                     format!("there is no interface {interface}"),
                 )
             })?;
+        let link = Link::of(&interface.name)?;
         let socket = packet_socket()?;
         let waiting = socket.try_clone()?;
         let config = datalink::Config {
@@ -54,6 +57,8 @@ impl EthernetFrames {
             sender,
             receiver,
             socket: waiting,
+            link,
+            unsent: 0,
             _quiet: quiet(),
         })
     }
@@ -63,7 +68,11 @@ impl EthernetFrames {
         match self.receiver.next() {
             Ok(frame) => Ok(Some(frame)),
             Err(error) if is_passing(&error) => Ok(None),
-            Err(error) => Err(error),
+            // pnet says that there is an error, and not which. Asked for, it is over.
+            Err(error) => match getsockopt(&self.socket, sockopt::SocketError) {
+                Ok(number) if is_passing(&io::Error::from_raw_os_error(number)) => Ok(None),
+                _ => Err(error),
+            },
         }
     }
 }
@@ -77,7 +86,11 @@ impl AsFd for EthernetFrames {
 impl Frames for EthernetFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.sender.send_to(frame, None) {
-            Some(Err(error)) if !is_passing(&error) => Err(error),
+            Some(Err(error)) if is_passing(&error) => {
+                self.unsent += 1;
+                Ok(())
+            }
+            Some(Err(error)) => Err(error),
             _ => Ok(()),
         }
     }
@@ -92,6 +105,14 @@ impl Frames for EthernetFrames {
 
     fn overflow(&mut self) -> Option<u64> {
         dropped(&self.socket)
+    }
+
+    fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        self.link.fault()
     }
 }
 
@@ -132,11 +153,14 @@ pub(super) fn quiet() -> Quiet {
     Quiet { _port: port }
 }
 
-/// Whether a later try may succeed.
+/// Whether a later try may succeed: the link is full, or down. What is the matter with it [`Link`] tells.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    let of_link = [libc::ENOBUFS, libc::ENETDOWN, libc::ENXIO, libc::ENODEV];
     matches!(error.kind(), TimedOut | WouldBlock | Interrupted)
-        || error.raw_os_error() == Some(libc::ENOBUFS)
+        || error
+            .raw_os_error()
+            .is_some_and(|error| of_link.contains(&error))
 }
 
 /// A packet socket that is not bound yet, so that nothing arrives before pnet binds it.

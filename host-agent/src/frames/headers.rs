@@ -194,6 +194,13 @@ pub fn mark(frame: &[u8]) -> Mark {
     }
 }
 
+/// Who has sent a frame that [`open`] takes, as its IP header says; a switch that sums leaves there who sent what it made the sum
+/// of.
+pub fn source(frame: &[u8]) -> Option<Ipv4Addr> {
+    let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new)?;
+    Some(ip.get_source())
+}
+
 /// The aggregation frame in a frame that is addressed to `me` or to a group; `None` for everything else and for
 /// whatever is broken.
 pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {

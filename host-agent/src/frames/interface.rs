@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{EthernetFrames, Frames, RingFrames};
+use super::{EthernetFrames, Frames, LinkFault, RingFrames};
 
 /// How frames are exchanged with an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,71 +43,105 @@ impl fmt::Display for Io {
 }
 
 /// An Ethernet interface.
-pub enum InterfaceFrames {
-    /// Through rings.
+pub struct InterfaceFrames {
+    name: String,
+    way: Way,
+}
+
+enum Way {
     Rings(RingFrames),
-    /// Through pnet.
     Pnet(EthernetFrames),
 }
 
 impl InterfaceFrames {
     /// Opens an interface of the current network namespace. Says why, if the rings were wanted and refused.
     pub fn open(interface: &str, io: Io) -> io::Result<(InterfaceFrames, Option<io::Error>)> {
-        let pnet = || EthernetFrames::open(interface).map(InterfaceFrames::Pnet);
-        match io {
-            Io::Pnet => Ok((pnet()?, None)),
-            Io::Rings => Ok((InterfaceFrames::Rings(RingFrames::open(interface)?), None)),
-            Io::Auto => match RingFrames::open(interface) {
-                Ok(rings) => Ok((InterfaceFrames::Rings(rings), None)),
+        let rings = || RingFrames::open(interface).map(Way::Rings);
+        let pnet = || EthernetFrames::open(interface).map(Way::Pnet);
+        let (way, refused) = match io {
+            Io::Pnet => (pnet()?, None),
+            Io::Rings => (rings()?, None),
+            Io::Auto => match rings() {
+                Ok(rings) => (rings, None),
                 // An interface that is missing, or not ours to open, fails here too, with its own reason.
-                Err(refused) => Ok((pnet()?, Some(refused))),
+                Err(refused) => (pnet()?, Some(refused)),
             },
-        }
+        };
+        let name = interface.to_owned();
+        Ok((InterfaceFrames { name, way }, refused))
     }
 
     /// By which way it was opened.
     pub fn io(&self) -> Io {
-        match self {
-            InterfaceFrames::Rings(_) => Io::Rings,
-            InterfaceFrames::Pnet(_) => Io::Pnet,
-        }
-    }
-
-    fn inner(&mut self) -> &mut dyn Frames {
-        match self {
-            InterfaceFrames::Rings(frames) => frames,
-            InterfaceFrames::Pnet(frames) => frames,
+        match self.way {
+            Way::Rings(_) => Io::Rings,
+            Way::Pnet(_) => Io::Pnet,
         }
     }
 }
 
+impl Way {
+    fn inner(&self) -> &dyn Frames {
+        match self {
+            Way::Rings(frames) => frames,
+            Way::Pnet(frames) => frames,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Frames {
+        match self {
+            Way::Rings(frames) => frames,
+            Way::Pnet(frames) => frames,
+        }
+    }
+}
+
+/// Says which interface it is that fails.
+fn of(name: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
+    move |error| io::Error::new(error.kind(), format!("interface {name}: {error}"))
+}
+
 impl AsFd for InterfaceFrames {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            InterfaceFrames::Rings(frames) => frames.as_fd(),
-            InterfaceFrames::Pnet(frames) => frames.as_fd(),
+        match &self.way {
+            Way::Rings(frames) => frames.as_fd(),
+            Way::Pnet(frames) => frames.as_fd(),
         }
     }
 }
 
 impl Frames for InterfaceFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.inner().send(frame)
+        self.way.inner_mut().send(frame).map_err(of(&self.name))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.inner().flush()
+        self.way.inner_mut().flush().map_err(of(&self.name))
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        self.inner().receive(timeout)
+        self.way
+            .inner_mut()
+            .receive(timeout)
+            .map_err(of(&self.name))
     }
 
     fn overflow(&mut self) -> Option<u64> {
-        self.inner().overflow()
+        self.way.inner_mut().overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.way.inner().unsent()
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        self.way.inner().fault()
     }
 
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        self.inner().receive_batch(most, take)
+        self.way
+            .inner_mut()
+            .receive_batch(most, take)
+            .map_err(of(&self.name))
     }
 }

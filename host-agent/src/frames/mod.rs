@@ -4,6 +4,7 @@ mod cable;
 mod ethernet;
 mod headers;
 mod interface;
+mod link;
 mod ring;
 
 use std::io;
@@ -11,8 +12,11 @@ use std::time::Duration;
 
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
-pub use headers::{Endpoint, EndpointError, Mac, asking, build, group, mark, open, refused, sum};
+pub use headers::{
+    Endpoint, EndpointError, Mac, asking, build, group, mark, open, refused, source, sum,
+};
 pub use interface::{InterfaceFrames, Io};
+pub use link::{Link, LinkFault};
 pub use ring::RingFrames;
 
 /// The longest frame that is received.
@@ -36,6 +40,16 @@ pub trait Frames {
     /// Frames that the system has dropped since the last call, because too many waited to be received; `None` if it does not
     /// tell.
     fn overflow(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Frames that were not sent so far, because the link took no more, or none at all.
+    fn unsent(&self) -> u64 {
+        0
+    }
+
+    /// Why no frame passes now; `None` where the way tells nothing of the kind.
+    fn fault(&self) -> Option<LinkFault> {
         None
     }
 
@@ -66,6 +80,14 @@ impl<F: Frames + ?Sized> Frames for Box<F> {
 
     fn overflow(&mut self) -> Option<u64> {
         (**self).overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        (**self).unsent()
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        (**self).fault()
     }
 
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

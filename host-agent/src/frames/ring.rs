@@ -7,13 +7,15 @@ use std::time::Duration;
 use rings::{Hears, PortIo, Ring, RingOptions};
 
 use super::ethernet::{Quiet, quiet};
-use super::{FRAME_LIMIT, Frames, wait_readable};
+use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
 /// An Ethernet interface.
 pub struct RingFrames {
     ring: Ring,
     /// For one who takes frames singly.
     buffer: Vec<u8>,
+    link: Link,
+    unsent: u64,
     _quiet: Quiet,
 }
 
@@ -27,6 +29,8 @@ impl RingFrames {
         Ok(RingFrames {
             ring: Ring::open(interface, options)?,
             buffer: Vec::new(),
+            link: Link::of(interface)?,
+            unsent: 0,
             _quiet: quiet(),
         })
     }
@@ -45,7 +49,8 @@ impl Frames for RingFrames {
 
     fn flush(&mut self) -> io::Result<()> {
         // What the link does not take is lost, as on any wire.
-        self.ring.flush().map(drop)
+        self.unsent += self.ring.flush()? as u64;
+        Ok(())
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
@@ -69,6 +74,14 @@ impl Frames for RingFrames {
 
     fn overflow(&mut self) -> Option<u64> {
         Some(self.ring.overflow())
+    }
+
+    fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        self.link.fault()
     }
 
     fn receive_batch(&mut self, most: usize, mut take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

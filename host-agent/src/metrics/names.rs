@@ -75,6 +75,10 @@ pub const LOST_FRAMES: Metric = counter(
     "weir_lost_frames_total",
     "frames that the kernel dropped, because too many waited to be received",
 );
+pub const UNSENT_FRAMES: Metric = counter(
+    "weir_unsent_frames_total",
+    "frames that the link did not take, because it was full or down",
+);
 pub const PROBES: Metric = counter(
     "weir_probes_total",
     "of the frames sent, questions to the switch",
@@ -198,6 +202,7 @@ pub const ALL: &[&Metric] = &[
     &RESENT_BYTES,
     &RECEIVED_FRAMES,
     &LOST_FRAMES,
+    &UNSENT_FRAMES,
     &PROBES,
     &EARLY_PROBES,
     &WORDS,

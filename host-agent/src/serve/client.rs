@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aggregation::rank::{Reduction, Rounding, Sums, Values};
+use aggregation::rank::{Reduction, Rounding, Sums, Terms, Values};
 use nix::sys::socket::{
     AddressFamily, Shutdown, SockFlag, SockType, UnixAddr, connect, shutdown, socket,
 };
@@ -40,6 +41,8 @@ struct Connection {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
+    /// How often the switch has fallen silent, as the daemon said last.
+    fallbacks: AtomicU64,
 }
 
 /// What is told of an operation that has its sums: what they are off by at most, and how many chunks are not of all.
@@ -194,6 +197,7 @@ impl Client {
                 Rounding::Stochastic { seed } => Some(seed),
             },
             share: reduction.share.into(),
+            terms: reduction.terms.map(Terms::words),
             key: reduction.key,
         };
         if let Err(error) = send(self.0.socket.as_fd(), &ask, Some(memory.as_fd())) {
@@ -215,6 +219,11 @@ impl Client {
             Answer::Status(status) => Ok(*status),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// How often the switch had fallen silent when the last sums came, so that ranks summed themselves.
+    pub fn fallbacks(&self) -> u64 {
+        self.0.shared.fallbacks.load(Ordering::Relaxed)
     }
 
     fn ask(&self, ask: &Ask) -> Result<Answer, CollectiveError> {
@@ -254,7 +263,11 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
                 operation,
                 error_bound,
                 partial,
-            } => (operation, Ok((error_bound, partial))),
+                fallbacks,
+            } => {
+                shared.fallbacks.store(fallbacks, Ordering::Relaxed);
+                (operation, Ok((error_bound, partial)))
+            }
             Answer::NotSummed {
                 operation,
                 kind,

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::Status;
 
-/// Of this protocol. A daemon speaks one version.
-pub const VERSION: u32 = 2;
+/// Of this protocol. A daemon speaks one version. Counts up with [`aggregation::rank::LAYOUT`] as well.
+pub const VERSION: u32 = 3;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
 /// No deadline is longer, as in a scenario.
@@ -176,6 +176,8 @@ pub enum Ask {
         stochastic: Option<u64>,
         /// What the asker does in it.
         share: Shared,
+        /// What all ranks have to give alike, where the rest does not say it (`Terms::words`).
+        terms: Option<[u32; 3]>,
         /// What of them is late joins the next operation of the same key.
         key: Option<u64>,
     },
@@ -193,6 +195,8 @@ pub enum Shared {
     Gives,
     /// Nothing before the sums are there.
     Takes,
+    /// Nothing.
+    Compares,
 }
 
 impl From<Share> for Shared {
@@ -201,6 +205,7 @@ impl From<Share> for Shared {
             Share::GivesAndTakes => Shared::GivesAndTakes,
             Share::Gives => Shared::Gives,
             Share::Takes => Shared::Takes,
+            Share::Compares => Shared::Compares,
         }
     }
 }
@@ -211,6 +216,7 @@ impl From<Shared> for Share {
             Shared::GivesAndTakes => Share::GivesAndTakes,
             Shared::Gives => Share::Gives,
             Shared::Takes => Share::Takes,
+            Shared::Compares => Share::Compares,
         }
     }
 }
@@ -257,6 +263,8 @@ pub enum Answer {
         error_bound: f64,
         /// Chunks whose sum is of fewer than all: so many stand behind the sums in the memory.
         partial: u64,
+        /// How often the switch has fallen silent so far, so that ranks summed themselves.
+        fallbacks: u64,
     },
     /// An operation has no sums.
     NotSummed {
@@ -375,6 +383,7 @@ mod tests {
                 operation: 3,
                 error_bound,
                 partial: 0,
+                fallbacks: 0,
             };
             let text = serde_json::to_string(&said).unwrap();
             assert_eq!(

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aggregation::rank::{Fallback, Reduction, Rounding};
+use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 
 use super::daemon::Place;
 use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
 use super::values;
-use crate::collective::{CollectiveError, Config, Member, Observer, Pending, open_job};
+use crate::collective::{self, CollectiveError, Config, Member, Observer, Pending, open_job};
 use crate::frames::{Endpoint, InterfaceFrames};
 
 /// So many operations may be under way, if the daemon may have as many files open.
@@ -122,6 +122,7 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
                 average,
                 stochastic,
                 share,
+                terms,
                 key,
             } => {
                 let reduction = Reduction {
@@ -130,6 +131,8 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key,
                     share: share.into(),
+                    // Of words that are none of this version's it compares what the values say.
+                    terms: terms.and_then(Terms::from_words),
                 };
                 match sum(
                     joined.as_ref(),
@@ -199,6 +202,8 @@ fn whereabouts(grounds: &Grounds, named: Option<&str>) -> Result<Answer, Refusal
 fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
     let interface = interface(grounds, rank.interface.as_deref())?;
     let setup = rank.setup(0).map_err(refused)?;
+    let _place =
+        collective::Place::take(interface, rank.job).map_err(|error| refusal(&error.into()))?;
     let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
     let frames = InterfaceFrames::open(interface, grounds.io);
     let (mut frames, _) = frames.map_err(|error| broken(&error))?;
@@ -239,6 +244,9 @@ fn join(
             rank.job
         ))
     })?;
+    // Nor by another daemon, or a process that sends itself.
+    let held =
+        collective::Place::take(interface, rank.job).map_err(|error| refusal(&error.into()))?;
     let config = Config {
         setup,
         me: Endpoint::of(interface).map_err(|error| broken(&error))?,
@@ -247,12 +255,14 @@ fn join(
     let frames = InterfaceFrames::open(interface, grounds.io);
     let (frames, why_not) = frames.map_err(|error| broken(&error))?;
     let io = frames.io().to_string();
-    let member = Member::start(config, frames).map_err(|error| broken(&error))?;
+    let member = Member::start_at(config, frames, Some(Arc::new(held)));
+    let member = member.map_err(|error| broken(&error))?;
     let load = Arc::new(Load::default());
     let (sums, to_come) = mpsc::channel();
     let (told, counted) = (Arc::clone(socket), Arc::clone(&load));
     let finisher = std::thread::Builder::new().name("weir sums".to_owned());
-    let finisher = finisher.spawn(move || finish(&to_come, &told, &counted));
+    let seen = member.observer();
+    let finisher = finisher.spawn(move || finish(&to_come, &told, &counted, &seen));
     let joined = Joined {
         observer: member.observer(),
         member: Some(member),
@@ -322,7 +332,7 @@ fn sum(
 }
 
 /// Gives sums back, in the order in which they were asked for: that in which they are done.
-fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load) {
+fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let UnderWay {
             operation,
@@ -344,6 +354,7 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load) {
                 operation,
                 error_bound,
                 partial,
+                fallbacks: seen.fallbacks(),
             },
             Err((kind, text)) => Answer::NotSummed {
                 operation,
@@ -359,7 +370,8 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load) {
 fn refusal(error: &CollectiveError) -> Refusal {
     let kind = match error {
         CollectiveError::NonFinite(_) => Kind::NonFinite,
-        CollectiveError::Io(_) => Kind::Io,
+        CollectiveError::Io(_) | CollectiveError::Link(_) => Kind::Io,
+        CollectiveError::Place(_) => Kind::Refused,
         CollectiveError::Agent { kind, .. } => *kind,
         CollectiveError::Opening(_) => Kind::Silent,
         CollectiveError::Submit(_) => Kind::Refused,

@@ -259,14 +259,14 @@ fn what_is_no_request_is_refused_for_what_it_is() {
                 window: 48,
                 ..good.clone()
             },
-            "a window is a power of two from 1 to 1024; found 48",
+            "a window is a power of two from 1 to 1024; found 48: 64 is the nearest",
         ),
         (
             Request {
                 window: 2048,
                 ..good.clone()
             },
-            "a window is a power of two from 1 to 1024; found 2048",
+            "a window is a power of two from 1 to 1024; found 2048: 1024 is the nearest",
         ),
         (
             Request {

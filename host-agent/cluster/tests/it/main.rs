@@ -9,3 +9,4 @@ mod prototype_defects;
 mod ranks;
 mod recovery;
 mod shares;
+mod strangers;

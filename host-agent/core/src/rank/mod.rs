@@ -62,7 +62,7 @@ pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
 pub use operation::{Reduction, Share, Values};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
-pub use terms::Terms;
+pub use terms::{LAYOUT, Terms};
 
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;
@@ -139,6 +139,8 @@ pub struct Rank {
     failed: bool,
     /// Ranks gave different things to an operation.
     differing: Option<Differing>,
+    /// How often the switch has said that other ranks are all, since the last sum that was right.
+    doubts: u8,
     counters: RankCounters,
 }
 
@@ -189,6 +191,7 @@ impl Rank {
             events: VecDeque::new(),
             failed: false,
             differing: None,
+            doubts: 0,
             counters: RankCounters::default(),
         }
     }
@@ -333,10 +336,10 @@ impl Rank {
         self.operations[at].close_item();
         while self.operations.front().is_some_and(Operation::is_done) {
             if let Some(done) = self.operations.pop_front() {
-                let operation = done.id;
+                let (operation, share) = (done.id, done.reduction.share);
                 let outcome = self.finish(done);
                 match outcome {
-                    Ok(_) => self.counters.operations += 1,
+                    Ok(_) => self.counters.operations += u64::from(share != Share::Compares),
                     Err(_) => self.counters.non_finite += 1,
                 }
                 self.events.push_back(Event::Done { operation, outcome });

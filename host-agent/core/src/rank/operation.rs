@@ -112,6 +112,9 @@ pub struct Reduction {
     pub key: Option<u64>,
     /// What this rank does in it; others may do something else.
     pub share: Share,
+    /// What all ranks have to give alike, where values and average do not say it: of a broadcast or a reduce, and of what is done
+    /// by other means, of which this sum only compares the terms.
+    pub terms: Option<Terms>,
 }
 
 /// What a rank does in an operation. Of a reduce the root has `GivesAndTakes`, and the others `Gives`; of a broadcast the root
@@ -125,17 +128,19 @@ pub enum Share {
     Gives,
     /// It gives zeros, whatever its values are, which are not read. The sums take their place.
     Takes,
+    /// It gives zeros, and takes nothing: only the terms are compared. Such an operation is not counted.
+    Compares,
 }
 
 impl Share {
     /// Whether its values are summed.
     pub fn gives(self) -> bool {
-        self != Share::Takes
+        matches!(self, Share::GivesAndTakes | Share::Gives)
     }
 
     /// Whether it has the sums.
     pub fn takes(self) -> bool {
-        self != Share::Gives
+        matches!(self, Share::GivesAndTakes | Share::Takes)
     }
 }
 
@@ -194,7 +199,7 @@ impl Operation {
         Self {
             id,
             first,
-            terms: Terms::of(&values, reduction),
+            terms: reduction.terms.unwrap_or(Terms::of(&values, reduction)),
             values,
             reduction,
             exponents: Vec::with_capacity(expected),

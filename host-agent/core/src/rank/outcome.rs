@@ -4,7 +4,7 @@ use super::terms::Terms;
 use super::{Partial, Values};
 use crate::Sent;
 use crate::congestion::Signals;
-use crate::job::{ChunkId, WorkerId};
+use crate::job::{ChunkId, WorkerId, WorkerSet};
 
 /// What a rank has to say.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +73,20 @@ pub enum RankError {
         /// What it was asked for.
         chunk: ChunkId,
     },
+    /// The switch waits for others than the ranks that this one knows of.
+    #[error(
+        "the switch sums for other ranks than the {ranks} of this job (chunk {chunk}: {}): was it told of another number of them?", summed(*.complete, *.is_waiting)
+    )]
+    OtherRanks {
+        /// Where it was seen.
+        chunk: ChunkId,
+        /// How many the job has here.
+        ranks: u16,
+        /// Whose values are in the chunk.
+        complete: WorkerSet,
+        /// Whether the switch waits for more.
+        is_waiting: bool,
+    },
     /// Ranks gave different things to one operation.
     #[error("operation {operation}: the ranks gave different things: this one {}; {}", gave(*.own), gave_else(*.other))]
     Differs {
@@ -83,6 +97,13 @@ pub enum RankError {
         /// A rank that gave something else, and what; `None` if none has said so.
         other: Option<(WorkerId, Terms)>,
     },
+}
+
+fn summed(complete: WorkerSet, is_waiting: bool) -> String {
+    match is_waiting {
+        true => format!("it has {complete}, and waits for more"),
+        false => format!("its sum is of {complete}"),
+    }
 }
 
 fn gave(own: Option<Terms>) -> String {

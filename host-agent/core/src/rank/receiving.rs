@@ -102,6 +102,14 @@ impl Rank {
         let Some(is_sum) = self.takes(slot, &repr, everyone) else {
             return Received::Duplicate;
         };
+        // With a deadline a sum may be of fewer.
+        let is_of_others = match self.late {
+            None => !is_sum,
+            Some(_) => !contributors.without(everyone).is_empty(),
+        };
+        if is_of_others && !by_host && usize::from(repr.count) == count {
+            return self.doubt_ranks(chunk, contributors, false);
+        }
         let is_sum = is_sum && usize::from(repr.count) == count;
         let is_of_chunk = repr.scale == lane.scale.bits() && is_scale_only == scale_only;
         // Of a sum of fewer than all this rank may not know the exponent.
@@ -121,6 +129,7 @@ impl Rank {
         if !is_answer {
             return Received::Malformed;
         }
+        self.doubts = 0;
         let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
         let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
         if let Some(rtt_ns) = rtt_ns {

@@ -39,11 +39,13 @@ impl Rank {
             events,
             failed,
             differing,
+            doubts,
             counters: _,
         } = self;
         out.put_u64(*submitted);
         out.put_u64(*items);
         out.put_u8(u8::from(*failed));
+        out.put_u8(*doubts);
         // Until when it waits is time.
         if let Some(differing) = differing {
             // Which operations it tells of follows from those that it has.
@@ -97,7 +99,11 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
         rounding,
         key,
         share,
+        // Those of the operation are what is compared.
+        terms: _,
     } = operation.reduction;
+    let words = operation.terms.words();
+    words.iter().for_each(|word| out.put_u32(*word));
     out.put_u64(key.map_or(u64::MAX, |key| key));
     put_partial(&operation.partial, out);
     if let Some(residual) = &operation.residual {
@@ -108,6 +114,7 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
         Share::GivesAndTakes => 0,
         Share::Gives => 1,
         Share::Takes => 2,
+        Share::Compares => 3,
     });
     match rounding {
         Rounding::Nearest => out.put_u8(0),

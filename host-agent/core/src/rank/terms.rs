@@ -8,16 +8,53 @@ use std::fmt;
 
 use super::{Reduction, Values};
 
-/// Names of the types, by their number on the wire less one.
-const NAMES: [&str; 5] = ["float32", "float16", "bfloat16", "int32", "int8"];
-/// What an operation takes in a frame: type and reduction, and the length.
+/// How the chunks of an operation, and the digest in the first of them, follow from what a rank gives. Counts up with each change
+/// of that: ranks of different layouts would not sum the same, whatever version they say they are.
+pub const LAYOUT: u32 = 2;
+
+/// Names of the types, by their number on the wire less one. Those behind the first five no switch sums.
+const TYPES: [&str; 13] = [
+    "float32",
+    "float16",
+    "bfloat16",
+    "int32",
+    "int8",
+    "float64",
+    "int64",
+    "int16",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+    OTHER_TYPE,
+];
+const OTHER_TYPE: &str = "of another type";
+/// Names of what is done, by their number on the wire. Switches make the first two, and broadcasts.
+const DEEDS: [&str; 10] = [
+    "sum",
+    "average",
+    BROADCAST,
+    "product",
+    "minimum",
+    "maximum",
+    "bitwise and",
+    "bitwise or",
+    "exclusive or",
+    OTHER_DEED,
+];
+const BROADCAST: &str = "broadcast";
+const OTHER_DEED: &str = "another reduction";
+/// What an operation takes in a frame: type, deed and root, and the length.
 const WORDS: usize = 3;
 
 /// What a rank gave to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
+    /// Numbers of [`TYPES`], from 1 on, and of [`DEEDS`], from 0 on.
     dtype: u8,
-    average: bool,
+    deed: u8,
+    /// Whose values, or who takes the sums; `None` where all do.
+    root: Option<u16>,
     length: u64,
 }
 
@@ -33,38 +70,58 @@ impl Terms {
         };
         Self {
             dtype,
-            average: reduction.average,
+            deed: u8::from(reduction.average),
+            root: None,
             length: values.len() as u64,
         }
     }
 
+    /// Of what is not said by the values and their reduction: by names, such as `int64` and `maximum`; those that are not known
+    /// here are another type or reduction.
+    pub fn named(dtype: &str, deed: &str, root: Option<u16>, length: u64) -> Self {
+        let at = |names: &[&str], name| names.iter().position(|known| *known == name);
+        Self {
+            dtype: at(&TYPES, dtype).unwrap_or(TYPES.len() - 1) as u8 + 1,
+            deed: at(&DEEDS, deed).unwrap_or(DEEDS.len() - 1) as u8,
+            root: root.filter(|root| *root < wire::MAX_WORKERS),
+            length,
+        }
+    }
+
     /// As a frame says it.
-    pub(super) fn words(self) -> [u32; WORDS] {
-        let kind = u32::from(self.dtype) << 8 | u32::from(self.average);
+    pub fn words(self) -> [u32; WORDS] {
+        let root = self.root.map_or(0, |root| u32::from(root) + 1);
+        let kind = root << 16 | u32::from(self.dtype) << 8 | u32::from(self.deed);
         [kind, (self.length >> 32) as u32, self.length as u32]
     }
 
     /// What a frame says; `None` where this version knows no such type.
     pub(super) fn of_words(bytes: &[u8]) -> impl Iterator<Item = Option<Self>> {
         let words = bytes.as_chunks::<4>().0.as_chunks::<WORDS>().0.iter();
-        let words = words.map(|words| words.map(u32::from_be_bytes));
-        words.map(|[kind, high, low]| {
-            let [0, 0, dtype @ 1..=5, average @ 0..=1] = kind.to_be_bytes() else {
-                return None;
-            };
-            Some(Self {
-                dtype,
-                average: average == 1,
-                length: u64::from(high) << 32 | u64::from(low),
-            })
+        words.map(|words| Self::from_words(words.map(u32::from_be_bytes)))
+    }
+
+    /// What [`words`](Self::words) say; `None` where this version knows no such type or deed.
+    pub fn from_words([kind, high, low]: [u32; WORDS]) -> Option<Self> {
+        let [_, _, dtype, deed] = kind.to_be_bytes();
+        let root = ((kind >> 16) as u16).checked_sub(1);
+        let is_known = (1..=TYPES.len()).contains(&dtype.into())
+            && usize::from(deed) < DEEDS.len()
+            && root.is_none_or(|root| root < wire::MAX_WORKERS);
+        is_known.then_some(Self {
+            dtype,
+            deed,
+            root,
+            length: u64::from(high) << 32 | u64::from(low),
         })
     }
 
     /// The word that is summed. It is odd: fewer than 2³² of them, or none, never pass for another number of them.
     pub(super) fn digest(self) -> u32 {
-        let kind = u64::from(self.dtype) << 1 | u64::from(self.average);
+        let [kind, ..] = self.words();
         // SplitMix64's finalizer: each bit of the digest depends on all that differs.
-        let mut mixed = self.length.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ kind << 58 ^ kind;
+        let mut mixed = self.length.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ u64::from(kind).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         (mixed ^ mixed >> 31) as u32 | 1
@@ -78,9 +135,15 @@ impl Terms {
 
 impl fmt::Display for Terms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES[usize::from(self.dtype) - 1];
-        let reduction = if self.average { "average" } else { "sum" };
-        write!(f, "{name} x {}, {reduction}", self.length)
+        let name = |names: &[&'static str], at: usize| names.get(at).copied().unwrap_or("?");
+        let (dtype, deed) = (usize::from(self.dtype), usize::from(self.deed));
+        let (dtype, deed) = (name(&TYPES, dtype.wrapping_sub(1)), name(&DEEDS, deed));
+        write!(f, "{dtype} x {}, {deed}", self.length)?;
+        match self.root {
+            Some(root) if deed == BROADCAST => write!(f, " of rank {root}"),
+            Some(root) => write!(f, " to rank {root}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -92,7 +155,8 @@ mod tests {
     fn whoever_gives_something_else_is_seen_by_all() {
         let terms = |dtype, average, length| Terms {
             dtype,
-            average,
+            deed: u8::from(average),
+            root: None,
             length,
         };
         let mut seen = std::collections::BTreeMap::new();
@@ -120,7 +184,27 @@ mod tests {
         }
         assert_eq!(own.to_string(), "float32 x 1000, sum");
         assert_eq!(terms(5, true, 7).to_string(), "int8 x 7, average");
-        for unknown in [0, 6 << 8, 1 << 8 | 2, 1 << 16 | 1 << 8] {
+        // Of what is done elsewhere, and of roots, too.
+        let mut seen = std::collections::BTreeSet::new();
+        for length in [1, 2, 256, 257, 1 << 20, 1 << 40] {
+            for (dtype, deed) in TYPES
+                .iter()
+                .flat_map(|dtype| DEEDS.map(|deed| (dtype, deed)))
+            {
+                for root in [None].into_iter().chain((0..wire::MAX_WORKERS).map(Some)) {
+                    let own = Terms::named(dtype, deed, root, length);
+                    assert_eq!(Terms::from_words(own.words()), Some(own));
+                    assert!(root > Some(7) || seen.insert(own.digest()), "{own}");
+                }
+            }
+        }
+        let said = |deed, root| Terms::named("int64", deed, root, 9).to_string();
+        assert_eq!(said("maximum", None), "int64 x 9, maximum");
+        assert_eq!(said("broadcast", Some(2)), "int64 x 9, broadcast of rank 2");
+        assert_eq!(said("sum", Some(0)), "int64 x 9, sum to rank 0");
+        let unknown = Terms::named("quint4", "premul", None, 9).to_string();
+        assert_eq!(unknown, "of another type x 9, another reduction");
+        for unknown in [0, 14 << 8, 1 << 8 | 10, 1026 << 16 | 1 << 8] {
             let words = [unknown, 0, 1].map(u32::to_be_bytes);
             assert_eq!(Terms::of_words(words.as_flattened()).next(), Some(None));
         }

@@ -9,6 +9,8 @@ use crate::job::{ChunkId, WorkerId, WorkerSet};
 
 /// In a tree a rank does not know who is missing: so many others are asked at a time.
 const ASKED_IN_TURN: u16 = 4;
+/// So often the switch says that other ranks are all before that is believed.
+const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
     /// What a switch, or a host, says to a probe. `everyone` is what is complete there.
@@ -49,6 +51,16 @@ impl Rank {
             lane.misses = everyone.without(present);
         }
         lane.others_missing = lane.others_missing.saturating_add(1);
+        let chunk = self.job.chunk(lane.sequence);
+        let is_complete_here = everyone.without(present).is_empty();
+        if is_complete_here && !by_host && self.place.is_flat(&self.job) {
+            // A switch that knows the same ranks would have said that the chunk is complete.
+            self.doubt_ranks(chunk, present, true);
+            if self.failed {
+                return Received::Told;
+            }
+        }
+        let lane = &mut self.lanes[slot];
         if !present.contains(asked_by) {
             // All ranks below a switch whose sum was lost are told so: the first of them sends again, the others if that does
             // not help.
@@ -69,6 +81,27 @@ impl Rank {
             self.ask_others(now_ns, slot);
         }
         Received::Told
+    }
+
+    /// The switch takes others than these for all ranks, or one of its frames is broken: it is believed when it says so again,
+    /// and no sum was right meanwhile.
+    pub(super) fn doubt_ranks(
+        &mut self,
+        chunk: ChunkId,
+        complete: WorkerSet,
+        is_waiting: bool,
+    ) -> Received {
+        self.doubts += 1;
+        if self.doubts >= BELIEVED_AFTER {
+            let ranks = self.job.workers();
+            self.fail(RankError::OtherRanks {
+                chunk,
+                ranks,
+                complete,
+                is_waiting,
+            });
+        }
+        Received::Malformed
     }
 
     /// The switch has not had this rank's values, or the rank not its sum. A chunk counts once.

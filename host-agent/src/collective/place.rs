@@ -1,0 +1,115 @@
+//! One rank of a job on an interface of a host: two would spoil each other's chunks, and to the switch they are one.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
+};
+
+/// The place of a job's rank on an interface, in this network namespace, as long as this lives: an abstract Unix socket of that
+/// name, which ends with the process that has it.
+#[derive(Debug)]
+pub struct Place {
+    _socket: OwnedFd,
+}
+
+/// Why it cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// Somebody has it.
+    #[error(
+        "job {job} has a rank on {interface} already{}: two uses of a job at once would spoil each other's sums", by(*.process)
+    )]
+    Taken {
+        /// Of which job.
+        job: u16,
+        /// Where.
+        interface: String,
+        /// Who, as far as this process can see.
+        process: Option<i32>,
+    },
+    /// The system does not let one have it.
+    #[error("cannot take the place of a rank of job {job} on {interface}: {}", .errno.desc())]
+    Refused {
+        /// Of which job.
+        job: u16,
+        /// Where.
+        interface: String,
+        /// Why.
+        errno: Errno,
+    },
+}
+
+fn by(process: Option<i32>) -> String {
+    process.map_or_else(String::new, |id| format!(" (process {id})"))
+}
+
+impl Place {
+    /// Takes the place, if nobody has it.
+    pub fn take(interface: &str, job: u16) -> Result<Place, PlaceError> {
+        let interface = || interface.to_owned();
+        bound(&name(&interface(), job)).map_err(|errno| match errno {
+            Errno::EADDRINUSE => PlaceError::Taken {
+                job,
+                interface: interface(),
+                process: holder(&name(&interface(), job)),
+            },
+            errno => PlaceError::Refused {
+                job,
+                interface: interface(),
+                errno,
+            },
+        })
+    }
+}
+
+fn name(interface: &str, job: u16) -> String {
+    format!("weir rank of job {job} on {interface}")
+}
+
+fn stream() -> Result<OwnedFd, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket(AddressFamily::Unix, SockType::Stream, flags, None)
+}
+
+fn bound(name: &str) -> Result<Place, Errno> {
+    let socket = stream()?;
+    bind(
+        socket.as_raw_fd(),
+        &UnixAddr::new_abstract(name.as_bytes())?,
+    )?;
+    // Nobody is ever accepted: whoever connects reads who listens, and a queue that is full of them tells nothing more.
+    listen(&socket, Backlog::MAXCONN)?;
+    Ok(Place { _socket: socket })
+}
+
+fn holder(name: &str) -> Option<i32> {
+    let socket = stream().ok()?;
+    let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
+    connect(socket.as_raw_fd(), &address).ok()?;
+    let id = getsockopt(&socket, PeerCredentials).ok()?.pid();
+    // Of another namespace of processes.
+    (id != 0).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_one_rank_on_an_interface() {
+        let own = std::process::id() as i32;
+        let held = Place::take("place0", 7).unwrap();
+        for _ in 0..5 {
+            let refused = Place::take("place0", 7).unwrap_err();
+            let told = format!("job 7 has a rank on place0 already (process {own}): two uses");
+            assert!(refused.to_string().starts_with(&told), "{refused}");
+        }
+        let _other = Place::take("place0", 8).unwrap();
+        let _elsewhere = Place::take("place1", 7).unwrap();
+        drop(held);
+        Place::take("place0", 7).unwrap();
+    }
+}

@@ -1,0 +1,248 @@
+//! Ranks whose links are full, down or gone, in a user and network namespace of the test's own.
+//!
+//! A program of its own: frames pass real links here, in real time.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use aggregation::Destination;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::{RankError, Setup, Values};
+use aggregation::rto::Retransmission;
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::collective::{CollectiveError, Config, Member, Pending, open_job};
+use host_agent::frames::{
+    Endpoint, Frames, InterfaceFrames, Io, LinkFault, Mac, asking, build, open, sum,
+};
+use test_support::namespace::{in_namespace, ip, veth};
+use test_support::skip;
+
+const RANKS: u16 = 2;
+const JOB: u16 = 3;
+/// A rank that does not answer for so long is gone, and a link that carries nothing is given up.
+/// The kernel may take a second of it to see that a link is up again.
+const GONE_AFTER: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn job(first_chunk: ChunkId) -> Job {
+    let config = JobConfig {
+        job: JobId(JOB),
+        workers: RANKS,
+        window: 64,
+        values_per_packet: 256,
+        values_per_round: 0,
+        first_chunk,
+    };
+    Job::new(config).unwrap()
+}
+
+fn endpoint(rank: u16) -> Endpoint {
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, rank as u8]),
+        ip: Ipv4Addr::new(10, 0, 0, rank as u8 + 1),
+    }
+}
+
+/// A switch with the reference slots, at the other ends of the ranks' links: rank 0 is on `l0`, which leads to `r0`.
+struct Switch {
+    ends: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn switch() -> Switch {
+    for rank in 0..RANKS {
+        veth(&format!("l{rank}"), &format!("r{rank}"));
+    }
+    let open_port = |rank| {
+        InterfaceFrames::open(&format!("r{rank}"), Io::Rings)
+            .unwrap()
+            .0
+    };
+    let mut ports: Vec<InterfaceFrames> = (0..RANKS).map(open_port).collect();
+    let ends = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&ends);
+    let mut slots = SlotSwitch::new(job(ChunkId(0)));
+    let thread = std::thread::spawn(move || {
+        let mut frame = Vec::new();
+        while !over.load(Ordering::Relaxed) {
+            for port in 0..RANKS {
+                // A port that is down has nothing to say.
+                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200))
+                else {
+                    continue;
+                };
+                let asks = asking(JOB, endpoint(port));
+                let (to, addressee) = if came[..6] == sum(JOB).mac.0 {
+                    (Destination::All, sum(JOB))
+                } else if came[..6] == asks.mac.0 {
+                    (Destination::Worker(WorkerId(port)), asks)
+                } else {
+                    let to = u16::from(came[5]);
+                    (Destination::Worker(WorkerId(to)), endpoint(to))
+                };
+                let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
+                    continue;
+                };
+                let mut out = Vec::new();
+                slots.handle(0, WorkerId(port), to, &own, &mut out);
+                for (to, payload) in out {
+                    build(&mut frame, endpoint(port), endpoint(to.0), &payload);
+                    let to = &mut ports[usize::from(to.0)];
+                    let _ = to.send(&frame).and_then(|()| to.flush());
+                }
+            }
+        }
+    });
+    let thread = Some(thread);
+    Switch { ends, thread }
+}
+
+/// A rank of a job that begins there.
+fn member(rank: u16, io: Io, first_chunk: ChunkId) -> Member {
+    let setup = Setup {
+        dead_after_ns: Some(GONE_AFTER.as_nanos() as u64),
+        ..Setup::under_one_switch(job(first_chunk), WorkerId(rank), Retransmission::of_ranks())
+    };
+    let config = Config {
+        setup,
+        me: endpoint(rank),
+        peers: (0..RANKS).map(endpoint).collect(),
+    };
+    let (frames, _) = InterfaceFrames::open(&format!("l{rank}"), io).unwrap();
+    Member::start(config, frames).unwrap()
+}
+
+fn members(io: Io) -> Vec<Member> {
+    let setup = Setup::under_one_switch(job(ChunkId(0)), WorkerId(0), Retransmission::of_ranks());
+    let (mut frames, _) = InterfaceFrames::open("l0", io).unwrap();
+    let first = open_job(&setup, endpoint(0), &mut frames).unwrap();
+    (0..RANKS).map(|rank| member(rank, io, first)).collect()
+}
+
+fn give(members: &[Member], length: usize) -> Vec<Pending> {
+    let given = |rank: usize| {
+        Values::Integers(
+            (0..length)
+                .map(|at| at as i32 * (rank as i32 + 1))
+                .collect(),
+        )
+    };
+    let members = members.iter().enumerate();
+    members
+        .map(|(rank, member)| member.all_reduce(given(rank)).unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn are_right(pending: Vec<Pending>, length: usize) {
+    let sums = Values::Integers((0..length).map(|at| at as i32 * 3).collect());
+    for pending in pending {
+        assert_eq!(pending.wait(PATIENCE).unwrap().values, sums);
+    }
+}
+
+fn unsent(member: &Member) -> u64 {
+    member.observer().status().counters["weir_unsent_frames_total"]
+}
+
+/// What a queue of the system refuses is lost as on any wire: it is counted, sent again, and no error.
+#[test]
+fn a_queue_that_is_full_costs_no_value() {
+    let test = "a_queue_that_is_full_costs_no_value";
+    if !in_namespace(test) {
+        return;
+    }
+    let _switch = switch();
+    let shape = "qdisc add dev l0 root tbf rate 40mbit burst 3kb limit 3kb";
+    let shaped = Command::new("tc").args(shape.split(' ')).status();
+    if !shaped.is_ok_and(|status| status.success()) {
+        return skip(test, "needs tc and the queue tbf");
+    }
+    for io in [Io::Rings, Io::Pnet] {
+        let members = members(io);
+        are_right(give(&members, 200_000), 200_000);
+        assert!(unsent(&members[0]) > 0, "{io}");
+        assert_eq!(unsent(&members[1]), 0, "{io}");
+    }
+}
+
+#[test]
+fn a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended() {
+    if !in_namespace("a_link_that_is_down_for_long_is_named_and_for_a_moment_is_mended") {
+        return;
+    }
+    let _switch = switch();
+    for (io, end, expected) in [
+        (Io::Rings, "l1", LinkFault::Down("l1".into())),
+        // The switch's side.
+        (Io::Pnet, "r1", LinkFault::NoCarrier("l1".into())),
+    ] {
+        let members = members(io);
+        are_right(give(&members, 1000), 1000);
+        let pending = give(&members, 2_000_000);
+        ip(&format!("link set {end} down"));
+        std::thread::sleep(GONE_AFTER / 15);
+        ip(&format!("link set {end} up"));
+        are_right(pending, 2_000_000);
+
+        ip(&format!("link set {end} down"));
+        let begun = Instant::now();
+        let mut pending = give(&members, 1000).into_iter();
+        let others = pending.next().unwrap().wait(PATIENCE).unwrap_err();
+        let own = pending.next().unwrap().wait(PATIENCE).unwrap_err();
+        assert!(begun.elapsed() < 5 * GONE_AFTER, "{:?}", begun.elapsed());
+        assert!(
+            matches!(&own, CollectiveError::Link(fault) if *fault == expected),
+            "{io} {end}: {own}"
+        );
+        let gone = WorkerId(1);
+        assert!(
+            matches!(others, CollectiveError::Rank(RankError::Gone { rank, .. }) if rank == gone),
+            "{io} {end}: {others}"
+        );
+        // What comes after fails at once, and says the same.
+        let again = members[1].all_reduce(Values::Integers(vec![1]));
+        let again = again.and_then(|pending| pending.wait(PATIENCE));
+        assert_eq!(again.unwrap_err().to_string(), own.to_string());
+        drop(members);
+        ip(&format!("link set {end} up"));
+    }
+}
+
+#[test]
+fn a_link_that_is_gone_is_named_at_once() {
+    if !in_namespace("a_link_that_is_gone_is_named_at_once") {
+        return;
+    }
+    for (io, anew) in [(Io::Rings, false), (Io::Pnet, false), (Io::Rings, true)] {
+        let switch = switch();
+        let members = members(io);
+        are_right(give(&members, 1000), 1000);
+        let mut pending = give(&members[1..], 1000).into_iter();
+        ip("link del l1");
+        if anew {
+            // One of the same name is another.
+            veth("l1", "r1");
+        }
+        let begun = Instant::now();
+        let own = pending.next().unwrap().wait(PATIENCE).unwrap_err();
+        assert!(begun.elapsed() < GONE_AFTER, "{:?}", begun.elapsed());
+        let told = "the interface l1 is gone, so this rank can sum nothing";
+        assert_eq!(own.to_string(), told, "{io}");
+        drop((members, switch));
+        ip("link del l0");
+        if anew {
+            ip("link del l1");
+        }
+    }
+}
