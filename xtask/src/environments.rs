@@ -183,16 +183,24 @@ fn torch(root: &Path) -> Option<PathBuf> {
     if !imports(python, "torch") {
         return None;
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    native(root).then_some(())?;
+    python.parent().map(Path::to_path_buf)
+}
+
+/// Builds the native half of our Python package and puts it beside the other; whether that went well.
+pub fn native(root: &Path) -> bool {
     let build = ["build", "--quiet", "--package", "weir-python"];
-    let is_built = Command::new(cargo).current_dir(root).args(build).status();
-    if !is_built.is_ok_and(|status| status.success()) {
-        return None;
-    }
     let built = root.join("target/debug/libweir_native.so");
     let package = root.join("host-agent/python/weir/_native.abi3.so");
-    std::fs::copy(built, package).ok()?;
-    python.parent().map(Path::to_path_buf)
+    let is_built = cargo(root).args(build).status();
+    is_built.is_ok_and(|status| status.success()) && std::fs::copy(built, package).is_ok()
+}
+
+/// The cargo that has started this program, in the repository's root.
+pub fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
 }
 
 fn imports(python: &Path, module: &str) -> bool {

@@ -10,6 +10,7 @@ mod packages;
 mod plots;
 mod test;
 mod tofino;
+mod torch;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Plots(plots::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
     Tofino(tofino::Args),
+    /// Run the tests of the PyTorch backend with the newest PyTorch of PyPI, or another
+    Torch(torch::Args),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::ModelCheck(args) => model_check::run(&args),
         Command::Plots(args) => plots::run(&args),
         Command::Tofino(args) => tofino::run(&args),
+        Command::Torch(args) => torch::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -31,14 +31,33 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     let variables = environments::variables(&root, make);
 
-    let skips = tempfile(&root)?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = environments::cargo(&root);
     cargo
-        .current_dir(&root)
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(&args.cargo_args)
-        .env("WEIR_TEST_SKIPS", &skips);
-    cargo.envs(variables);
+        .envs(variables);
+    let (succeeded, totals, skipped) = counted(cargo, &root)?;
+
+    println!();
+    for wanted in packages::WANTED.iter().chain(packages::OPTIONAL) {
+        if !packages::found(wanted.program) {
+            println!(
+                "missing {} ({}): {}",
+                wanted.program, wanted.package, wanted.purpose
+            );
+        }
+    }
+    for line in &skipped {
+        println!("skipped {line}");
+    }
+    println!("{totals}");
+    Ok(succeeded)
+}
+
+/// Runs `cargo test`, whose lines are shown; whether it succeeded, what became of the tests, and what they skipped and why.
+pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
+    let skips = tempfile(root)?;
+    cargo.env("WEIR_TEST_SKIPS", &skips);
     // One pipe: which program a test belongs to stands in cargo's own lines, on the standard error.
     let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
     cargo.stdout(writer.try_clone()?).stderr(writer);
@@ -56,29 +75,12 @@ pub fn run(args: &Args) -> Result<bool> {
     let notes = std::fs::read_to_string(&skips).unwrap_or_default();
     let _ = std::fs::remove_file(&skips);
     let skipped = totals.take_skips(&notes);
-
-    println!();
-    for wanted in packages::WANTED.iter().chain(packages::OPTIONAL) {
-        if !packages::found(wanted.program) {
-            println!(
-                "missing {} ({}): {}",
-                wanted.program, wanted.package, wanted.purpose
-            );
-        }
-    }
-    for line in &skipped {
-        println!("skipped {line}");
-    }
-    println!(
-        "{} passed, {} failed, {} skipped",
-        totals.passed, totals.failed, totals.skipped
-    );
-    Ok(status.success())
+    Ok((status.success(), totals, skipped))
 }
 
 /// What became of the tests: each is counted once.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Totals {
+pub struct Totals {
     passed: usize,
     failed: usize,
     skipped: usize,
@@ -88,7 +90,24 @@ struct Totals {
     failures: BTreeSet<(String, String)>,
 }
 
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            passed,
+            failed,
+            skipped,
+            ..
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
 impl Totals {
+    /// How many tests have run to their end.
+    pub fn ran(&self) -> usize {
+        self.passed + self.failed
+    }
+
     /// A line of cargo's, or of a test program's.
     fn read(&mut self, line: &str) {
         // `Running tests/cli.rs (target/debug/deps/cli-0123456789abcdef)`
@@ -150,7 +169,8 @@ impl Totals {
     }
 }
 
-fn workspace_root() -> PathBuf {
+/// The repository's root.
+pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf)

@@ -30,6 +30,7 @@ scenarios! {
     ddp_goes_on_while_the_switch_is_lost: "ddp-switch-lost.yaml", ["torch"];
     gradients_of_ddp_in_jumbo_frames: "ddp-jumbo.yaml", ["torch"];
     switches_of_two_racks_restart_under_ddp: "ddp-racks.yaml", ["torch"];
+    torchrun_starts_again_what_a_dead_rank_has_ended: "torchrun-restart.yaml", ["torch", "pkill"];
     a_parameter_server_in_all_modes: "ps-modes.yaml", ["torch"];
     two_horovod_workers_wait_for_each_other: "horovod-straggler.yaml", ["horovod"];
     a_kafka_client_is_slow_by_its_name: "kafka-slow-producer.yaml", ["kafka", "java", "kcat"];

@@ -200,3 +200,36 @@ fn a_worker_that_dies_is_named_or_done_without() {
     all_are_right("a worker is done without", file, on);
     all_are_right("a worker dies in step", file, ", PS_MODE: sync");
 }
+
+/// Whether this torch has what torch 2 has; the test is skipped by name if not.
+fn is_torch_2(test: &str) -> bool {
+    let Some(folder) = torch() else {
+        skip(test, "torch");
+        return false;
+    };
+    let asked = std::process::Command::new(folder.join("python3"))
+        .args(["-c", "from torch.distributed.fsdp import fully_shard"])
+        .output();
+    let has = asked.is_ok_and(|output| output.status.success());
+    if !has {
+        skip(test, "torch 2.6 or later");
+    }
+    has
+}
+
+/// Names that torch 2 has: each works, by the switch where it can sum, or is refused.
+#[test]
+fn what_torch_2_calls_otherwise() {
+    if is_torch_2("torch 2") {
+        all_are_right("torch 2", "torch2.py", "");
+        all_are_right_in("", By::Itself, "torch 2 by Gloo", "torch2.py", "");
+    }
+}
+
+/// Gradients of parameters of which each rank holds a part are as near to Gloo's as the bound says.
+#[test]
+fn gradients_of_fully_shard() {
+    if is_torch_2("FSDP2") {
+        all_are_right("FSDP2", "sharded.py", "");
+    }
+}

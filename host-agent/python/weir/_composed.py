@@ -75,9 +75,43 @@ class Composed:
 
         return self._work(finish)
 
+    def gather_single(self, output, given, opts=None):
+        """Only the root has an output: the others' is empty."""
+        is_root = self.rank() == (0 if opts is None else opts.rootRank)
+        if is_root:
+            _is_shared_by(self.size(), output, given, "output", "input")
+        own = given.detach().contiguous()
+        row = torch.empty(self.size() if is_root else 0, *own.shape, dtype=own.dtype)
+        begun = self.gather([list(row.unbind())] if is_root else [], [own], opts)
+
+        def finish():
+            begun.wait()
+            if is_root:
+                output.detach().copy_(row.view(output.shape))
+            return [output], None, None
+
+        return self._work(finish)
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._all_of([self._allgather_base(*pair, opts) for pair in zip(outputs, inputs)], outputs)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._all_of([self._reduce_scatter_base(*pair, opts) for pair in zip(outputs, inputs)], outputs)
+
+    def _all_of(self, begun, outputs):
+        def finish():
+            for work in begun:
+                work.wait()
+            return outputs, _known(max, [work.error_bound for work in begun]), _known(min, [work.contributors for work in begun])
+
+        return self._work(finish)
+
     # As torch 2 has called the forms with one tensor, one after the other.
     all_gather_into_tensor = all_gather_single = _allgather_base
     reduce_scatter_tensor = reduce_scatter_single = _reduce_scatter_base
+    gather_into_tensor = gather_single
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
 
 def _is_shared_by(ranks, whole, part, whole_name, part_name):

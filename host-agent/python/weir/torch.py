@@ -35,6 +35,7 @@ import torch.distributed as dist
 from . import NonFinite, _roll, _settings
 from ._composed import Composed
 from ._join import join
+from ._names import Named
 from ._work import Kept, Waiter, Work
 
 _SUMMED = {
@@ -60,7 +61,7 @@ _C10D = torch._C._distributed_c10d
 _AVERAGE = getattr(dist.ReduceOp, "AVG", None)
 
 
-class WeirGroup(Composed, dist.ProcessGroup):
+class WeirGroup(Named, Composed, dist.ProcessGroup):
     """A process group whose sums go through a switch."""
 
     def __init__(self, store, rank, size, timeout):

@@ -1,0 +1,121 @@
+//! `cargo xtask torch`: the tests of the PyTorch backend, with a PyTorch of PyPI instead of Debian's.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{environments, test};
+
+/// What of `controller/tests/scenarios` has to do with PyTorch, by parts of tests' names.
+const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
+
+/// Options of `cargo xtask torch`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// This version instead of the newest that the package index has
+    #[arg(long)]
+    version: Option<String>,
+    /// The Python for which PyTorch is installed
+    #[arg(long, default_value = "python3")]
+    python: String,
+    /// Use what an earlier call has installed, and ask no package index
+    #[arg(long, conflicts_with_all = ["version", "python"])]
+    no_install: bool,
+}
+
+/// Installs PyTorch in target/, some 5 GB, and runs everything that is tested of the backend; `Ok(false)` if a test failed.
+pub fn run(args: &Args) -> Result<bool> {
+    let root = test::workspace_root();
+    let environment = root.join("target/test-torch");
+    let python = environment.join("bin/python3");
+    if !args.no_install {
+        install(&environment, &python, args)?;
+    }
+    let versions = versions(&python)?;
+    println!("{versions}");
+    ensure!(
+        environments::native(&root),
+        "the Python package cannot be built"
+    );
+
+    let mut cargo = environments::cargo(&root);
+    cargo.args([
+        "test",
+        "--package",
+        "controller",
+        "--test",
+        "scenarios",
+        "--no-fail-fast",
+        "--",
+    ]);
+    cargo.args(TESTS).env("WEIR_TORCH", environment.join("bin"));
+    let (succeeded, totals, skipped) = test::counted(cargo, &root)?;
+    println!();
+    for line in &skipped {
+        println!("skipped {line}");
+    }
+    println!("{versions}: {totals}");
+    ensure!(!succeeded || totals.ran() > 0, "no test ran");
+    Ok(succeeded)
+}
+
+/// Makes the environment, or the version in it another.
+fn install(environment: &Path, python: &PathBuf, args: &Args) -> Result<()> {
+    // pip unpacks where there may be little room.
+    let unpacked = environment.join("tmp");
+    done(
+        Command::new(&args.python)
+            .args(["-m", "venv"])
+            .arg(environment),
+    )?;
+    std::fs::create_dir_all(&unpacked).context("cannot make a folder in target/")?;
+    let torch = match &args.version {
+        Some(version) => format!("torch=={version}"),
+        None => "torch".to_owned(),
+    };
+    println!("installing {torch} in target/, some minutes the first time");
+    let installed = done(
+        Command::new(python)
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--upgrade",
+                "--no-cache-dir",
+                &torch,
+                "numpy",
+            ])
+            .env("TMPDIR", &unpacked),
+    );
+    let _ = std::fs::remove_dir_all(unpacked);
+    installed
+}
+
+fn versions(python: &Path) -> Result<String> {
+    let told = "import platform, torch; print(f'torch {torch.__version__}, Python {platform.python_version()}')";
+    let output = Command::new(python)
+        .args(["-c", told])
+        .output()
+        .context("no PyTorch is installed in target/")?;
+    if !output.status.success() {
+        bail!(
+            "PyTorch cannot be imported: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Runs a program, which says itself what went wrong.
+fn done(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    ensure!(
+        status.success(),
+        "{} ended with {status}",
+        command.get_program().display()
+    );
+    Ok(())
+}
