@@ -107,7 +107,9 @@ impl Rank {
             None => !is_sum,
             Some(_) => !contributors.without(everyone).is_empty(),
         };
-        if is_of_others && !by_host && usize::from(repr.count) == count {
+        // In a tree a rank gives others what hosts have summed, of whom there are more than of the topmost switch's children.
+        let is_kept = repr.flags.contains(Flags::AGAIN) && !self.place.is_flat(&self.job);
+        if is_of_others && !by_host && !is_kept && usize::from(repr.count) == count {
             return self.doubt_ranks(chunk, contributors, false);
         }
         let is_sum = is_sum && usize::from(repr.count) == count;
