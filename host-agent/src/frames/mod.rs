@@ -11,7 +11,9 @@ use std::time::Duration;
 
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
-pub use headers::{Endpoint, EndpointError, Mac, asking, build, group, mark, open, refused, sum};
+pub use headers::{
+    Endpoint, EndpointError, Mac, asking, build, group, mark, open, pass_mark, refused, sum,
+};
 pub use interface::{InterfaceFrames, Io};
 pub use ring::RingFrames;
 
