@@ -14,11 +14,13 @@ use aggregation::quantise::dequantise;
 use aggregation::rank::{Setup, Values};
 use aggregation::server::{self, Completed, Server};
 use aggregation::worker::{self, Worker};
-use aggregation::{Destination, Retransmission};
+use aggregation::{Destination, Mark, Retransmission};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use host_agent::collective::{Config, Member};
-use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, build, group, open};
+use host_agent::frames::{
+    Endpoint, Frames, InterfaceFrames, Io, build, group, mark, open, pass_mark,
+};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::time::{ClockId, clock_gettime};
 
@@ -209,19 +211,21 @@ impl Line {
         })
     }
 
-    fn send(&mut self, to: Endpoint, payload: &[u8]) -> Result<()> {
+    /// `passed` is what of queues is passed on to the receiver.
+    fn send(&mut self, to: Endpoint, passed: Mark, payload: &[u8]) -> Result<()> {
         build(&mut self.frame, self.me, to, payload);
+        pass_mark(&mut self.frame, passed);
         Ok(self.frames.send(&self.frame)?)
     }
 
     /// Sends what was kept, and gives what has come, up to a burst. Waits for it until `due_ns`.
-    fn turn(&mut self, due_ns: Option<u64>, mut take: impl FnMut(u64, &[u8])) -> Result<()> {
+    fn turn(&mut self, due_ns: Option<u64>, mut take: impl FnMut(u64, Mark, &[u8])) -> Result<()> {
         self.frames.flush()?;
         let me = self.me;
         let now = now_ns();
         let taken = self.frames.receive_batch(BURST, &mut |frame| {
             if let Some(payload) = open(frame, me) {
-                take(now, payload);
+                take(now, mark(frame), payload);
             }
         })?;
         if taken == 0 {
@@ -245,7 +249,7 @@ fn worker_of(of: &Of, rank: u16, server: Endpoint) -> Result<serde_json::Value> 
         worker.start_round(&values)?;
         loop {
             while worker.poll_transmit(now_ns(), &mut payload).is_some() {
-                line.send(server, &payload)?;
+                line.send(server, Mark::None, &payload)?;
             }
             match worker.poll_event() {
                 Some(worker::Event::RoundDone { .. }) => break,
@@ -255,8 +259,8 @@ fn worker_of(of: &Of, rank: u16, server: Endpoint) -> Result<serde_json::Value> 
             if now_ns() >= until_ns.saturating_add(GRACE_NS) {
                 return Ok(said(&sums_ns));
             }
-            line.turn(worker.poll_timeout(), |now, payload| {
-                worker.handle_packet(now, payload);
+            line.turn(worker.poll_timeout(), |now, mark, payload| {
+                worker.handle_packet(now, mark, payload);
             })?;
             worker.handle_timeout(now_ns());
         }
@@ -295,13 +299,13 @@ fn server_of(of: &Of, alone: bool, workers: &[Endpoint]) -> Result<serde_json::V
                 // A server sends to workers only.
                 Destination::Server => continue,
             };
-            line.send(to, &payload)?;
+            line.send(to, server.mark(), &payload)?;
         }
         if let Some(server::Event::Failed(error)) = server.poll_event() {
             bail!(error);
         }
-        line.turn(server.poll_timeout(), |now, payload| {
-            server.handle_packet(now, payload);
+        line.turn(server.poll_timeout(), |now, mark, payload| {
+            server.handle_packet(now, mark, payload);
         })?;
         server.handle_timeout(now_ns());
     }

@@ -14,6 +14,8 @@ pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
 pub const DEFAULT_LATENCY_NS: u64 = 0;
 /// The longest latency that a link may have, one way.
 pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
+/// Frames that wait for a link, from which on a switch's port may mark, at most: the embedded switch's rings see no more.
+pub const MOST_MARK_AT: u32 = 127;
 /// MTU of a link where the file says none.
 pub const DEFAULT_MTU: u32 = 1500;
 
@@ -188,6 +190,12 @@ pub struct Link {
     /// Where the latency is written, if it is.
     #[serde(skip)]
     pub latency_span: Span,
+    /// From how many waiting frames on a switch's port for it marks (ECN); `None`: it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark_at: Option<u32>,
+    /// Where that is written, if it is.
+    #[serde(skip)]
+    pub mark_span: Span,
     /// Largest IP packet in bytes.
     pub mtu: u32,
 }
@@ -201,6 +209,8 @@ impl Link {
             rate_bps: DEFAULT_RATE_BPS,
             latency_ns: DEFAULT_LATENCY_NS,
             latency_span: Span::default(),
+            mark_at: None,
+            mark_span: Span::default(),
             mtu: DEFAULT_MTU,
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use scenario::plan::port_latencies;
+use scenario::plan::{port_latencies, port_marks};
 use tempfile::TempDir;
 use testbeds::bed::{Attachment, Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
@@ -13,6 +13,9 @@ use super::fleet::{Fleet, FleetError};
 use super::{Conditions, Observer, Planned, Switches, last_words};
 use crate::target::bmv2::{self, StartError};
 use crate::target::{Kind, P4Runtime, Target};
+
+// What a scenario may ask is what a ring does.
+const _: () = assert!(scenario::topology::MOST_MARK_AT as usize == softswitch::ports::MOST_MARK_AT);
 
 /// How long a switch may take to say where it listens.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -196,6 +199,9 @@ fn spawn_embedded(
                 command.args([flag, &format!("{}@{ns}ns", held.port)]);
             }
         }
+    }
+    for (port, frames) in port_marks(bed.topology(), switch) {
+        command.args(["--ecn", &format!("{port}@{frames}")]);
     }
     Ok(bed.spawn_switch(switch, command)?)
 }

@@ -24,11 +24,12 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
-    /// Plans a scenario for switches that somebody else has started: how long their ports hold frames is
-    /// not ours to say, and neither they nor any program is ours to end.
+    /// Plans a scenario for switches that somebody else has started: how long their ports hold frames, and
+    /// which they mark, is not ours to say, and neither they nor any program is ours to end.
     pub fn elsewhere(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let model = scenario::TargetModel {
             delays_links: false,
+            marks_queues: false,
             runs_hosts: false,
             ..kind.model()
         };

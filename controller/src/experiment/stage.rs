@@ -209,6 +209,7 @@ impl<'a> Stage<'a> {
             let counts = self.fleet.port_counts(&switch.name)?;
             let received: u64 = counts.iter().map(|port| port.rx_frames).sum();
             let sent: u64 = counts.iter().map(|port| port.tx_frames).sum();
+            let marked: u64 = counts.iter().map(|port| port.tx_marked_frames).sum();
             let program = self.fleet.program(&switch.name);
             let notes = program.map_or(Vec::new(), |program| program.notes.clone());
             let cells = self.fleet.counter(&switch.name, names::classify::NOTES)?;
@@ -218,6 +219,7 @@ impl<'a> Stage<'a> {
             let values = BTreeMap::from([
                 (SwitchMetric::Received, received),
                 (SwitchMetric::Sent, sent),
+                (SwitchMetric::Marked, marked),
                 (
                     SwitchMetric::Unparsed,
                     noted.map(|cell| cell.packets).sum(),

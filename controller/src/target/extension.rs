@@ -35,6 +35,7 @@ pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, S
         errors: port.rx_errors + port.tx_errors,
         rx_lost_frames: port.rx_lost_frames,
         tx_lost_frames: port.tx_errors,
+        tx_marked_frames: port.tx_marked_frames,
     };
     Ok(response.ports.into_iter().map(count).collect())
 }

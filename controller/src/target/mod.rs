@@ -93,6 +93,8 @@ pub struct PortCount {
     pub rx_lost_frames: u64,
     /// Of these, frames that the port did not take to send.
     pub tx_lost_frames: u64,
+    /// Frames that the port has marked (ECN) because too many waited for the link.
+    pub tx_marked_frames: u64,
 }
 
 /// What a switch's clock shows, as its programs get it with each packet.

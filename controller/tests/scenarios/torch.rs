@@ -233,3 +233,52 @@ fn gradients_of_fully_shard() {
         all_are_right("FSDP2", "sharded.py", "");
     }
 }
+
+/// Two jobs whose ranks stand on both sides of a slow link, whose queues mark: the windows of all ranks answer, and the sums are
+/// right.
+#[test]
+fn windows_answer_to_queues_that_mark() {
+    let test = "torch marks";
+    if !has_namespaces(test) {
+        return;
+    }
+    let Some(python) = torch() else {
+        skip(test, "torch");
+        return;
+    };
+    let _alone = alone();
+    let python = python.join("python3");
+    let (python, package) = (python.display(), repository("host-agent/python"));
+    let package = package.display();
+    let hosts = [("a", "a", 0), ("b", "b", 0), ("c", "a", 1), ("d", "b", 1)];
+    let commands: String = hosts
+        .iter()
+        .map(|(host, first, rank)| {
+            format!(
+                "    - name: rank-{host}\n      host: {host}\n      root: true\n      run: [{python}, {package}/tests/marks.py]\n      \
+                 env: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: 1, MASTER_ADDR: \"{{host.{first}.ip}}\", \
+                 MASTER_PORT: 29500, RANK: {rank}, WORLD_SIZE: 2, GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: 1, \
+                 WEIR_METRICS: \"127.0.0.1:9477\"}}\n"
+            )
+        })
+        .collect();
+    let text = format!(
+        "weir: 1\nname: marks\nseed: 1\ntopology:\n  switches: [near, far]\n  hosts: [a, b, c, d]\n  \
+         links: [[a, near], [b, near], [c, far], [d, far], {{ends: [near, far], rate: 20Mbit/s, ecn: 20}}]\n\
+         jobs: {{one: {{ranks: [a, c], on: near}}, other: {{ranks: [b, d], on: near}}}}\n\
+         workload:\n  commands:\n{commands}limits: {{time: 120s}}\nexpect:\n  - switch.far.marked > 0\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--json", "--out", "out"]).run();
+    let read = |name: String| std::fs::read_to_string(folder.path().join("out").join(name));
+    let told = hosts.map(|(host, _, _)| read(format!("rank-{host}.stderr")).unwrap_or_default());
+    assert_eq!(finished.code, Some(PASSED), "{finished:?} {told:#?}");
+    for (host, _, _) in hosts {
+        assert_eq!(
+            read(format!("rank-{host}.stdout")).unwrap(),
+            "right\n",
+            "{host}"
+        );
+    }
+}

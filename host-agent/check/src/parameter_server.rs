@@ -1,10 +1,10 @@
 //! A training with a parameter server: workers, the server, and a switch that sums or one that only forwards.
 
-use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::quantise::{Exponent, quantise};
 use aggregation::server::{self, Apply, Completed, Mode, Server};
 use aggregation::worker::{self, Worker};
+use aggregation::{Destination, Mark};
 use wire::{Flags, Kind, Packet};
 
 use crate::all_reduce::PATIENT;
@@ -382,7 +382,9 @@ impl Model for ParameterServer {
                 if matches!(member.phase, Phase::Crashed | Phase::Closed) {
                     return;
                 }
-                let received = member.machine.handle_packet(NOW_NS, &frame.bytes);
+                let received = member
+                    .machine
+                    .handle_packet(NOW_NS, Mark::None, &frame.bytes);
                 if received == worker::Received::Malformed {
                     let what = format!("worker {} calls this frame malformed", member.id);
                     out.wrong(Wrong::Unexpected(what));
@@ -396,7 +398,9 @@ impl Model for ParameterServer {
             }
             Node::Server(serving) if serving.left => {}
             Node::Server(serving) => {
-                let received = serving.machine.handle_packet(NOW_NS, &frame.bytes);
+                let received = serving
+                    .machine
+                    .handle_packet(NOW_NS, Mark::None, &frame.bytes);
                 if received == server::Received::Malformed {
                     let what = "the server calls this frame malformed";
                     out.wrong(Wrong::Unexpected(what.into()));

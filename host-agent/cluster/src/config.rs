@@ -1,6 +1,6 @@
 //! What a run is made of.
 
-use crate::Node;
+use crate::{Node, Rate};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId};
 use aggregation::rto::Retransmission;
 use aggregation::server::Mode;
@@ -52,6 +52,10 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// A link's delay without faults, each way.
     pub delay_ns: u64,
+    /// What each link carries, each way; `None` for what is sent.
+    pub rate: Option<Rate>,
+    /// Whether workers take no note of queues.
+    pub fixed_window: bool,
     /// A worker computes for up to so long before each round.
     pub compute_ns: u64,
     /// What every link does, unless `links` says otherwise.
@@ -87,6 +91,8 @@ impl Config {
                 ..Retransmission::default()
             },
             delay_ns: 10_000,
+            rate: None,
+            fixed_window: false,
             compute_ns: 50_000,
             faults: Faults::NONE,
             links: Vec::new(),

@@ -34,6 +34,8 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// What the switch takes of all ranks together; `None` for what comes.
     pub policer: Option<Policer>,
+    /// Whether ranks take no note of queues.
+    pub fixed_window: bool,
     /// A rank submits each operation up to so much later than the one before.
     pub pause_ns: u64,
     /// What every link does.
@@ -82,6 +84,7 @@ impl Config {
             delay_ns: 10_000,
             rate: None,
             policer: None,
+            fixed_window: false,
             pause_ns: 60_000,
             faults,
             racks: None,
@@ -246,16 +249,20 @@ pub fn run<S: RankSwitch>(
         };
         let deadline = config.deadline;
         let lateness = deadline.map(|deadline| deadline.lateness(&job, place));
+        let mut machine = Rank::new(Setup {
+            job,
+            rank,
+            place,
+            retransmission: config.retransmission,
+            dead_after_ns: config.dead_after_ns,
+            fallback: config.fallback,
+            lateness: lateness.transpose()?,
+        });
+        if config.fixed_window {
+            machine.fix_window();
+        }
         Ok(Member {
-            machine: Rank::new(Setup {
-                job,
-                rank,
-                place,
-                retransmission: config.retransmission,
-                dead_after_ns: config.dead_after_ns,
-                fallback: config.fallback,
-                lateness: lateness.transpose()?,
-            }),
+            machine,
             given: 0,
             sums: Vec::new(),
             end: RankEnd::Hung,

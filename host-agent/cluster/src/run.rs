@@ -11,10 +11,10 @@ use crate::{
     Config, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel, WorkerEnd,
     WorkerReport,
 };
-use aggregation::Destination;
 use aggregation::job::{Job, JobError, WorkerId};
 use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
+use aggregation::{Destination, Mark};
 
 /// The answer that [`check`](super::check) expects: each sum as it is.
 pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {
@@ -37,10 +37,12 @@ pub fn run<S: SwitchModel, A: Apply>(
 enum Event {
     AtSwitch {
         from: Node,
+        mark: Mark,
         frame: Vec<u8>,
     },
     AtNode {
         to: Node,
+        mark: Mark,
         frame: Vec<u8>,
     },
     Wake(Node),
@@ -63,7 +65,7 @@ struct Member<M> {
 
 impl<M> Member<M> {
     fn new(machine: M, config: &Config, node: Node) -> Self {
-        let link = Link::new(config.faults_of(node), config.delay_ns);
+        let link = Link::new(config.faults_of(node), config.delay_ns).with_rate(config.rate);
         Self {
             machine,
             ended_ns: None,
@@ -114,7 +116,10 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         let workers: Vec<_> = (0..job.workers())
             .map(WorkerId)
             .map(|rank| {
-                let machine = Worker::new(job, rank, retransmission);
+                let mut machine = Worker::new(job, rank, retransmission);
+                if config.fixed_window {
+                    machine.fix_window();
+                }
                 Member::new(machine, config, Node::Worker(rank))
             })
             .collect();
@@ -176,11 +181,12 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
     fn handle(&mut self, event: Event) {
         let now_ns = self.now_ns;
         match event {
-            Event::AtSwitch { from, frame } => {
+            // What it sends has the headers, and so the mark, of what it is made of.
+            Event::AtSwitch { from, mark, frame } => {
                 let mut switched = std::mem::take(&mut self.switched);
                 self.switch.handle(now_ns, from, &frame, &mut switched);
                 for (to, frame) in switched.drain(..) {
-                    self.leave_switch(to, frame);
+                    self.leave_switch(to, mark, frame);
                 }
                 self.switched = switched;
             }
@@ -191,13 +197,15 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             }
             Event::AtNode {
                 to: Node::Server,
+                mark,
                 frame,
             } => {
-                self.server.machine.handle_packet(now_ns, &frame);
+                self.server.machine.handle_packet(now_ns, mark, &frame);
                 self.pump_server();
             }
             Event::AtNode {
                 to: Node::Worker(rank),
+                mark,
                 frame,
             } => {
                 let index = usize::from(rank.0);
@@ -205,7 +213,9 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                     self.network.at_the_dead += 1;
                     return;
                 }
-                self.workers[index].machine.handle_packet(now_ns, &frame);
+                self.workers[index]
+                    .machine
+                    .handle_packet(now_ns, mark, &frame);
                 self.pump_worker(rank);
             }
             // A wake-up that an earlier one has replaced comes too soon, which no machine minds.
@@ -275,7 +285,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             .poll_transmit(self.now_ns, &mut buffer)
             .is_some()
         {
-            self.enter_switch(Node::Worker(rank), &buffer);
+            self.enter_switch(Node::Worker(rank), Mark::None, &buffer);
         }
         self.buffer = buffer;
         if let Some(event) = self.workers[index].machine.poll_event() {
@@ -304,7 +314,8 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(to) = self.server.machine.poll_transmit(self.now_ns, &mut buffer) {
             debug_assert_ne!(to, Destination::Server);
-            self.enter_switch(Node::Server, &buffer);
+            let mark = self.server.machine.mark();
+            self.enter_switch(Node::Server, mark, &buffer);
         }
         self.buffer = buffer;
         if let Some(event) = self.server.machine.poll_event() {
@@ -319,24 +330,26 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         }
     }
 
-    fn enter_switch(&mut self, from: Node, frame: &[u8]) {
+    fn enter_switch(&mut self, from: Node, mark: Mark, frame: &[u8]) {
         let link = match from {
             Node::Server => &mut self.server.to_switch,
             Node::Worker(rank) => &mut self.workers[usize::from(rank.0)].to_switch,
         };
-        let (arrivals, _) = link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
+        let (arrivals, queue) =
+            link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
         for at_ns in arrivals.into_iter().flatten() {
             self.schedule(
                 at_ns,
                 Event::AtSwitch {
                     from,
+                    mark: mark.max(queue),
                     frame: frame.to_vec(),
                 },
             );
         }
     }
 
-    fn leave_switch(&mut self, to: Node, frame: Vec<u8>) {
+    fn leave_switch(&mut self, to: Node, mark: Mark, frame: Vec<u8>) {
         let link = match to {
             Node::Server => &mut self.server.from_switch,
             Node::Worker(rank) => match self.workers.get_mut(usize::from(rank.0)) {
@@ -344,19 +357,21 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                 None => return,
             },
         };
-        let ([first, copy], _) =
+        let ([first, copy], queue) =
             link.send(self.now_ns, frame.len(), &mut self.rng, &mut self.network);
+        let mark = mark.max(queue);
         if let Some(at_ns) = copy {
             self.schedule(
                 at_ns,
                 Event::AtNode {
                     to,
+                    mark,
                     frame: frame.clone(),
                 },
             );
         }
         if let Some(at_ns) = first {
-            self.schedule(at_ns, Event::AtNode { to, frame });
+            self.schedule(at_ns, Event::AtNode { to, mark, frame });
         }
     }
 

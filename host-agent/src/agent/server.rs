@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
 use super::{Clock, ServerArgs, receive};
-use crate::frames::{Frames, build, group, open};
+use crate::frames::{Frames, build, group, mark, open, pass_mark};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
@@ -58,6 +58,7 @@ pub fn run(
                 Destination::Server => continue,
             };
             build(&mut frame, me, to, &payload);
+            pass_mark(&mut frame, server.mark());
             frames.send(&frame).context("cannot send")?;
         }
         // After the answers, so that nobody waits for what only a person looks at.
@@ -92,7 +93,7 @@ pub fn run(
             watch.at_most(clock.until(server.poll_timeout())),
             |frame| match open(frame, me) {
                 Some(payload) => {
-                    server.handle_packet(clock.now_ns(), payload);
+                    server.handle_packet(clock.now_ns(), mark(frame), payload);
                 }
                 None => foreign += 1,
             },

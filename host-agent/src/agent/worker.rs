@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use super::report::{SentReport, WorkerReport};
 use super::watch::Watch;
 use super::{Clock, WorkerArgs, receive};
-use crate::frames::{Endpoint, Frames, build, open};
+use crate::frames::{Endpoint, Frames, build, mark, open};
 use crate::metrics::{Role, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
@@ -127,7 +127,7 @@ impl Member<'_> {
                 (&mut self.worker, &self.clock, self.me, &mut self.foreign);
             receive(self.frames, timeout, |frame| match open(frame, me) {
                 Some(payload) => {
-                    worker.handle_packet(clock.now_ns(), payload);
+                    worker.handle_packet(clock.now_ns(), mark(frame), payload);
                 }
                 None => *foreign += 1,
             })

@@ -185,6 +185,20 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
     }
 }
 
+/// Gives a frame that was [built](build) the mark of what it answers: who is answered is told by the IP header.
+pub fn pass_mark(frame: &mut [u8], mark: Mark) {
+    if mark == Mark::None {
+        return;
+    }
+    if let Some(mut ip) = frame
+        .get_mut(ETHERNET_LEN..)
+        .and_then(MutableIpv4Packet::new)
+    {
+        ip.set_ecn(ECN_CONGESTED);
+        ip.set_checksum(ipv4::checksum(&ip.to_immutable()));
+    }
+}
+
 /// What queues on the way have made of a frame that [`open`] takes.
 pub fn mark(frame: &[u8]) -> Mark {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new);
@@ -323,8 +337,11 @@ mod tests {
     fn a_mark_is_read() {
         let mut frame = frame(b"payload");
         assert_eq!(mark(&frame), Mark::None);
-        frame[15] |= 3;
+        pass_mark(&mut frame, Mark::None);
+        assert_eq!(mark(&frame), Mark::None);
+        pass_mark(&mut frame, Mark::Congested);
         assert_eq!(mark(&frame), Mark::Congested);
+        assert_eq!(open(&frame, endpoint(2)), Some(&b"payload"[..]));
         assert_eq!(mark(&frame[..20]), Mark::None);
     }
 

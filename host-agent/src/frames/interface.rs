@@ -49,14 +49,14 @@ pub struct InterfaceFrames {
 }
 
 enum Way {
-    Rings(RingFrames),
+    Rings(Box<RingFrames>),
     Pnet(EthernetFrames),
 }
 
 impl InterfaceFrames {
     /// Opens an interface of the current network namespace. Says why, if the rings were wanted and refused.
     pub fn open(interface: &str, io: Io) -> io::Result<(InterfaceFrames, Option<io::Error>)> {
-        let rings = || RingFrames::open(interface).map(Way::Rings);
+        let rings = || RingFrames::open(interface).map(|rings| Way::Rings(Box::new(rings)));
         let pnet = || EthernetFrames::open(interface).map(Way::Pnet);
         let (way, refused) = match io {
             Io::Pnet => (pnet()?, None),
@@ -83,14 +83,14 @@ impl InterfaceFrames {
 impl Way {
     fn inner(&self) -> &dyn Frames {
         match self {
-            Way::Rings(frames) => frames,
+            Way::Rings(frames) => &**frames,
             Way::Pnet(frames) => frames,
         }
     }
 
     fn inner_mut(&mut self) -> &mut dyn Frames {
         match self {
-            Way::Rings(frames) => frames,
+            Way::Rings(frames) => &mut **frames,
             Way::Pnet(frames) => frames,
         }
     }

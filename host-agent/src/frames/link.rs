@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 /// Why no frame passes an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,12 +40,12 @@ pub struct Link {
 impl Link {
     /// That of a name.
     pub fn of(name: &str) -> io::Result<Link> {
-        // SAFETY: socket(2) takes no pointers.
-        let number = Errno::result(unsafe {
-            libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)
-        })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        let socket = socket(
+            AddressFamily::Unix,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
         let mut link = Link {
             name: name.to_owned(),
             index: 0,

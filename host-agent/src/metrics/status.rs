@@ -159,16 +159,9 @@ pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
         early,
         congestion,
     } = counters;
-    let Signals {
-        marks,
-        window,
-        least_window,
-    } = congestion;
     status.count_sent(sent);
+    count_congestion(status, congestion);
     status.count([
-        (names::MARKS, marks),
-        (names::WINDOW, window.into()),
-        (names::LEAST_WINDOW, least_window.into()),
         (names::FALLBACKS, fallbacks),
         (names::RETURNS, returns),
         (names::BY_HOSTS, by_hosts),
@@ -195,6 +188,19 @@ pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
     ]);
 }
 
+fn count_congestion(status: &mut Status, congestion: Signals) {
+    let Signals {
+        marks,
+        window,
+        least_window,
+    } = congestion;
+    status.count([
+        (names::MARKS, marks),
+        (names::WINDOW, window.into()),
+        (names::LEAST_WINDOW, least_window.into()),
+    ]);
+}
+
 /// The same of a worker.
 pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64) {
     let WorkerCounters {
@@ -204,8 +210,10 @@ pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64)
         malformed,
         timeouts,
         fast_retransmits,
+        congestion,
     } = counters;
     status.count_sent(sent);
+    count_congestion(status, congestion);
     status.count([
         (names::TIMEOUTS, timeouts),
         (names::FAST, fast_retransmits),

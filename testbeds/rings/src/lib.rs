@@ -3,6 +3,7 @@
 //!
 //! Ports of the embedded switch and ranks of an all-reduce stand on these; [`PortIo`] is what both are asked.
 
+mod ecn;
 mod mmsg;
 mod offload;
 mod ring;
@@ -10,7 +11,7 @@ mod slots;
 mod socket;
 
 pub use mmsg::Mmsg;
-pub use ring::{Options as RingOptions, Ring};
+pub use ring::{MOST_MARK_AT, Options as RingOptions, Ring};
 pub use socket::Hears;
 
 use std::io;
@@ -64,6 +65,10 @@ pub trait PortIo: Send {
     }
     /// Frames that were lost since the last call because too many waited for [`Self::receive`].
     fn overflow(&mut self) -> u64 {
+        0
+    }
+    /// Frames that were marked since the last call because too many waited for the link; 0 where the port knows of no queue.
+    fn marked(&mut self) -> u64 {
         0
     }
     /// Becomes readable when frames have arrived. None: [`Self::receive`] never has more than it had at the start.

@@ -12,15 +12,20 @@ pub(crate) fn finish_checksum(frame: &mut [u8]) -> bool {
     finish(frame).is_some()
 }
 
-fn finish(frame: &mut [u8]) -> Option<()> {
-    let mut network = ETHERNET;
-    let ethertype = loop {
-        match *frame.get(network - 2..network)? {
-            [0x81, 0x00] | [0x88, 0xa8] => network += TAG,
-            [a, b] => break u16::from_be_bytes([a, b]),
+/// The type of what a frame carries, and where that begins: behind VLAN tags.
+pub(crate) fn network(frame: &[u8]) -> Option<(u16, usize)> {
+    let mut start = ETHERNET;
+    loop {
+        match *frame.get(start - 2..start)? {
+            [0x81, 0x00] | [0x88, 0xa8] => start += TAG,
+            [a, b] => return Some((u16::from_be_bytes([a, b]), start)),
             _ => return None,
         }
-    };
+    }
+}
+
+fn finish(frame: &mut [u8]) -> Option<()> {
+    let (ethertype, network) = network(frame)?;
     let packet = frame.get_mut(network..)?;
     let (protocol, start, end) = match ethertype {
         0x0800 => ipv4(packet)?,
@@ -64,7 +69,7 @@ fn ipv6(packet: &[u8]) -> Option<(u8, usize, usize)> {
 }
 
 /// Ones' complement sum (RFC 1071).
-fn folded(bytes: &[u8]) -> u16 {
+pub(crate) fn folded(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
     let mut words = bytes.chunks_exact(2);
     for word in &mut words {

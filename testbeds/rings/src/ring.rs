@@ -4,6 +4,7 @@
 //! TPACKET_V2, not V3: V3 hands over blocks of frames, a block that is not full only after a millisecond or more, which
 //! a capture may wait for and a switch may not (docs/decisions).
 
+use crate::ecn;
 use crate::offload::finish_checksum;
 use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
 use crate::socket::{ETHERNET_HEADER, Hears, PacketSocket, stripped_tag};
@@ -16,6 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BATCH: usize = 64;
 /// Frames under way to a network card: two batches.
 const SEND_SLOTS: usize = 2 * BATCH;
+/// [`Options::mark_at`] at most: more frames before it the ring does not see.
+pub const MOST_MARK_AT: usize = SEND_SLOTS - 1;
 const TAG: usize = 4;
 /// What a frame waits at most, as far as is believed.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
@@ -29,6 +32,9 @@ pub struct Options {
     /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
     /// interface do not see what the switch sends.
     pub qdisc_bypass: bool,
+    /// A frame that finds so many before it that wait for the link, 1 to [`MOST_MARK_AT`], is marked if its transport understands
+    /// that (ECN). `None`: none is, and nothing is asked.
+    pub mark_at: Option<usize>,
     /// What is received.
     pub hears: Hears,
 }
@@ -39,6 +45,7 @@ impl Default for Options {
             // 2 MiB, resident from the start.
             slots: 1280,
             qdisc_bypass: false,
+            mark_at: None,
             hears: Hears::Everything,
         }
     }
@@ -62,6 +69,11 @@ pub struct Ring {
     /// Frames before `next_out` that the kernel has not been told of.
     queued: usize,
     lost: usize,
+    mark_at: Option<usize>,
+    /// Frames that were marked since the last question.
+    marked: u64,
+    /// The one that is marked now.
+    marking: Vec<u8>,
     /// Frames since the last question that the kernel has cut, having no room for them beside the ring.
     cut: u64,
     large: Vec<u8>,
@@ -132,6 +144,9 @@ impl Ring {
             next_out: 0,
             queued: 0,
             lost: 0,
+            mark_at: options.mark_at.map(|frames| frames.clamp(1, MOST_MARK_AT)),
+            marked: 0,
+            marking: Vec::new(),
             cut: 0,
             large: Vec::new(),
             warned: false,
@@ -205,6 +220,48 @@ impl Ring {
             );
         }
         Taken::TooLong
+    }
+
+    /// Whether a frame that comes now has so many before it that wait for the link.
+    ///
+    /// The kernel gives a slot back when its frame has left the queueing discipline and the device, in their order. What it has not
+    /// been told of yet waits as well, but only if the link is busy: a batch for an idle one is no queue.
+    fn has_waiting(&self, frames: usize) -> bool {
+        let count = self.outgoing.count();
+        let before = frames.max(self.queued + 1);
+        let slot = (self.next_out + count - before) % count;
+        self.outgoing.status(slot) == libc::TP_STATUS_SENDING
+    }
+
+    fn send_marked(&mut self, frame: &[u8]) -> io::Result<()> {
+        let mut marking = std::mem::take(&mut self.marking);
+        marking.clear();
+        marking.extend_from_slice(frame);
+        self.marked += u64::from(ecn::mark(&mut marking));
+        let sent = self.enqueue(&marking);
+        self.marking = marking;
+        sent
+    }
+
+    /// Takes a frame for sending.
+    fn enqueue(&mut self, frame: &[u8]) -> io::Result<()> {
+        if frame.len() > self.slot_room {
+            return self.send_beside(frame);
+        }
+        if frame.len() < ETHERNET_HEADER {
+            self.lost += 1;
+            return Ok(());
+        }
+        if self.queued == BATCH {
+            self.transmit()?;
+        }
+        if !self.outgoing.put(self.next_out, frame) {
+            // The oldest still waits for the link, in its queue: this one is copied there.
+            return self.send_beside(frame);
+        }
+        self.next_out = (self.next_out + 1) % self.outgoing.count();
+        self.queued += 1;
+        Ok(())
     }
 
     /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
@@ -376,23 +433,10 @@ impl PortIo for Ring {
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if frame.len() > self.slot_room {
-            return self.send_beside(frame);
+        match self.mark_at {
+            Some(frames) if self.has_waiting(frames) => self.send_marked(frame),
+            _ => self.enqueue(frame),
         }
-        if frame.len() < ETHERNET_HEADER {
-            self.lost += 1;
-            return Ok(());
-        }
-        if self.queued == BATCH {
-            self.transmit()?;
-        }
-        if !self.outgoing.put(self.next_out, frame) {
-            // The oldest still waits for the link, in its queue: this one is copied there.
-            return self.send_beside(frame);
-        }
-        self.next_out = (self.next_out + 1) % self.outgoing.count();
-        self.queued += 1;
-        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<usize> {
@@ -406,6 +450,10 @@ impl PortIo for Ring {
 
     fn overflow(&mut self) -> u64 {
         self.socket.overflow() + std::mem::take(&mut self.cut)
+    }
+
+    fn marked(&mut self) -> u64 {
+        std::mem::take(&mut self.marked)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -4,7 +4,7 @@ use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::delayed::{Delayed, Latency};
 use crate::ports::dump::Dump;
-use crate::ports::{self, PortIo, RingOptions};
+use crate::ports::{self, MOST_MARK_AT, PortIo, RingOptions};
 use crate::trace::Form;
 use clap::builder::RangedU64ValueParser;
 use pipeline::{CLASSES, EgressQueues, Ports, RecirculationLink, Scheduler};
@@ -54,6 +54,10 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
+    /// Mark (ECN) frames that find so many before them that wait for the link, such as 65 for all ports or 2@20 for one: those of
+    /// transports that understand it (ECT), in the ring alone.
+    #[arg(long, value_name = "[PORT@]FRAMES")]
+    pub ecn: Vec<PortMark>,
     /// How long the link of a port takes from its interface to the program, such as 2@10ms; what captures see has yet to
     /// travel.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
@@ -153,21 +157,53 @@ impl FromStr for PortRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (port, rate) = match text.split_once('@') {
-            None => (None, text),
-            Some((port, rate)) => {
-                let number = port.parse();
-                (
-                    Some(number.map_err(|_| format!("`{port}` is not a port number"))?),
-                    rate,
-                )
-            }
-        };
+        let (port, rate) = port_and(text)?;
         Ok(Self {
             port,
             rate_bps: rate_bps(rate)?,
         })
     }
+}
+
+/// From how many frames on ports mark, `65`, or one does, `2@65`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortMark {
+    /// `None`: all that are not named.
+    pub port: Option<u32>,
+    /// Frames that wait.
+    pub frames: usize,
+}
+
+impl FromStr for PortMark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (port, frames) = port_and(text)?;
+        let number = frames.parse().ok();
+        let number = number.filter(|frames| (1..=MOST_MARK_AT).contains(frames));
+        let wrong = || format!("`{frames}` is no number of frames: expected 1 to {MOST_MARK_AT}");
+        Ok(Self {
+            port,
+            frames: number.ok_or_else(wrong)?,
+        })
+    }
+}
+
+/// From how many frames on a port marks. The last flag counts, as with others; one that names the port before one for all.
+fn mark_at(given: &[PortMark], port: u32) -> Option<usize> {
+    let of = |wanted| given.iter().rfind(|mark| mark.port == wanted);
+    let mark = of(Some(port)).or_else(|| of(None))?;
+    Some(mark.frames)
+}
+
+/// The port before an `@`, if there is one, and what comes behind.
+fn port_and(text: &str) -> Result<(Option<u32>, &str), String> {
+    let Some((port, rest)) = text.split_once('@') else {
+        return Ok((None, text));
+    };
+    let number = port.parse();
+    let number = number.map_err(|_| format!("`{port}` is not a port number"))?;
+    Ok((Some(number), rest))
 }
 
 fn weights(text: &str) -> Result<Scheduler, String> {
@@ -298,9 +334,11 @@ fn check(args: &Args) -> Result<(), String> {
         }
     }
     let rates = args.port_rate.iter().filter_map(|rate| rate.port);
+    let marks = args.ecn.iter().filter_map(|mark| mark.port);
     let of_latency = |given: &[(u32, u64)]| given.iter().map(|(port, _)| *port).collect();
     for (flag, named) in [
         ("--port-rate", rates.collect::<Vec<u32>>()),
+        ("--ecn", marks.collect()),
         ("--latency-in", of_latency(&args.latency_in)),
         ("--latency-out", of_latency(&args.latency_out)),
     ] {
@@ -358,10 +396,10 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         },
     };
     let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();
-    for (Interface { port, name }, opened) in args
-        .interfaces
-        .iter()
-        .zip(open_all(&args.interfaces, options))
+    for (Interface { port, name }, opened) in
+        args.interfaces
+            .iter()
+            .zip(open_all(&args.interfaces, &args.ecn, options))
     {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
         let opened = opened.map_err(failed)?;
@@ -436,10 +474,15 @@ fn serve(instance: instance::Instance) -> Result<(), String> {
 /// All ports at a time: with every ring that it makes the kernel waits for all its readers, about 15 ms.
 fn open_all(
     interfaces: &[Interface],
+    marks: &[PortMark],
     options: ports::Options,
 ) -> Vec<std::io::Result<ports::Opened>> {
     std::thread::scope(|scope| {
-        let open = |interface: &Interface| ports::open(&interface.name, options);
+        let open = |interface: &Interface| {
+            let mut options = options;
+            options.ring.mark_at = mark_at(marks, interface.port);
+            ports::open(&interface.name, options)
+        };
         let opening: Vec<_> = interfaces
             .iter()
             .map(|interface| scope.spawn(move || open(interface)))
@@ -514,6 +557,25 @@ mod tests {
     }
 
     #[test]
+    fn a_port_marks_as_the_last_flag_says_that_names_it() {
+        let args = parse("--no-p4 --ecn 2@20 --ecn 65 --ecn 2@30").unwrap();
+        assert_eq!(
+            [1, 2].map(|port| mark_at(&args.ecn, port)),
+            [Some(65), Some(30)]
+        );
+        assert_eq!(mark_at(&parse("--no-p4").unwrap().ecn, 1), None);
+    }
+
+    #[test]
+    fn who_knows_no_queue_does_not_mark() {
+        let message = failure("--no-p4 -i 1@lo --io mmsg --ecn 20");
+        assert!(
+            message.contains("--io mmsg does not know how long its queue is"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for (line, names) in [
             ("", "--no-p4"),
@@ -527,6 +589,9 @@ mod tests {
             ("main.p4 --port-rate x@1gbps", "`x` is not a port number"),
             ("main.p4 --port-rate 1@5", "gbps"),
             ("main.p4 --latency-in 10ms", "PORT@TIME"),
+            ("main.p4 --ecn x@20", "`x` is not a port number"),
+            ("main.p4 --ecn 0", "expected 1 to 127"),
+            ("main.p4 --ecn 1@128", "expected 1 to 127"),
             ("main.p4 --latency-out 1@10", "ns, us, ms, s"),
             ("main.p4 --queue-weights 1,2", "expected 8"),
             ("main.p4 --queue-weights 1,2,3,4,5,6,7,0", "not a weight"),
@@ -546,11 +611,12 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_are_refused() {
-        let [twice, shared, rate, latency] = [
+        let [twice, shared, rate, latency, mark] = [
             "--no-p4 -i 1@no-such-a -i 1@no-such-b",
             "--no-p4 -i 1@no-such-a -i 2@no-such-a",
             "--no-p4 -i 1@no-such-link --port-rate 7@1gbps",
             "--no-p4 -i 1@no-such-link --latency-out 7@1ms",
+            "--no-p4 -i 1@no-such-link --ecn 7@20",
         ]
         .map(failure);
         assert_eq!(twice, "error: --interface: port 1 is given twice");
@@ -563,6 +629,7 @@ mod tests {
             latency,
             "error: --latency-out: no interface is attached to port 7"
         );
+        assert_eq!(mark, "error: --ecn: no interface is attached to port 7");
     }
 
     #[test]

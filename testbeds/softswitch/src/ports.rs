@@ -9,7 +9,7 @@ pub mod memory;
 pub mod pcap;
 mod socket;
 
-pub use rings::{MAX_FRAME, Mmsg, PortIo, Received, Ring, RingOptions, Sink};
+pub use rings::{MAX_FRAME, MOST_MARK_AT, Mmsg, PortIo, Received, Ring, RingOptions, Sink};
 pub use socket::Socket;
 
 use std::io;
@@ -43,10 +43,20 @@ pub struct Opened {
     pub notice: Option<String>,
 }
 
-/// Opens what a port is attached to: an interface by its name, or an inherited socket as `fd:N`.
+/// Opens what a port is attached to: an interface by its name, or an inherited socket as `fd:N`. Where frames are to be marked
+/// and no ring tells how many wait, that is an error.
 pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
+    let marks = options.ring.mark_at.is_some();
+    let unknown = |what: &str| {
+        let message = format!(
+            "{what} does not know how long its queue is: frames are marked in the ring alone"
+        );
+        io::Error::new(io::ErrorKind::Unsupported, message)
+    };
     let mut notice = None;
     let port: Box<dyn PortIo> = match (attachment.strip_prefix("fd:").map(str::parse), options.io) {
+        (Some(Ok(_)), _) if marks => return Err(unknown("a socket")),
+        (_, Io::Mmsg) if marks => return Err(unknown("--io mmsg")),
         (Some(Ok(number)), _) => Box::new(Socket::inherited(number)?),
         (_, Io::Mmsg) => Box::new(Mmsg::open(attachment)?),
         (_, Io::Ring) => Box::new(Ring::open(attachment, options.ring)?),
@@ -55,6 +65,9 @@ pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
             Err(refused) => {
                 // An interface that is missing, or not ours to open, fails here too, with its own reason.
                 let port = Mmsg::open(attachment)?;
+                if marks {
+                    return Err(unknown(&format!("a port without a ring ({refused})")));
+                }
                 notice = Some(format!(
                     "no ring ({refused}): frames are copied, as with --io mmsg"
                 ));

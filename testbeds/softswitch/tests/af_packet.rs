@@ -198,30 +198,8 @@ fn a_switch_forwards_between_interfaces_and_captures() {
     let captured = |name| -> Box<dyn PortIo> {
         Box::new(Dump::new(open(name, Io::Auto), folder.path()).unwrap())
     };
-    let driver::Driver { handle, thread, .. } =
-        driver::start(vec![(1, captured("s1")), (2, captured("s2"))], CPU_PORT).unwrap();
-    let mut program = program().dataplane;
-    let key = vec![p4lang::runtime::FieldMatch {
-        field: "dst".into(),
-        value: p4lang::runtime::Match::exact(2),
-    }];
-    let action = p4lang::runtime::ActionCall {
-        name: "MyIngress.send".into(),
-        params: vec![("port".into(), 2.into())],
-    };
-    let entry = p4lang::runtime::TableEntry {
-        table: "MyIngress.forward".into(),
-        key,
-        priority: 0,
-        action,
-    };
-    program.switch_mut().insert_entry(&entry).unwrap();
-    handle
-        .run_blocking(|core| {
-            core.save(program);
-            core.commit();
-        })
-        .unwrap();
+    let ports = vec![(1, captured("s1")), (2, captured("s2"))];
+    let driver::Driver { handle, thread, .. } = forwarding(ports);
 
     let (mut h1, mut h2) = (open("h1", Io::Auto), open("h2", Io::Auto));
     const FRAMES: usize = 20_000;

@@ -130,6 +130,8 @@ group! {
         Sent = "sent": Number,
         /// Packets that could not be read as deep as the filters ask.
         Unparsed = "unparsed": Number,
+        /// Packets that its ports marked (ECN) because too many waited for their links.
+        Marked = "marked": Number,
     }
 }
 

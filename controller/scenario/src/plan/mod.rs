@@ -10,6 +10,7 @@ mod entries;
 mod key;
 mod latency;
 mod lease;
+mod marking;
 mod over;
 mod place;
 mod provable;
@@ -38,6 +39,7 @@ pub use before_sum::BeforeSum;
 pub use cost::Resources;
 use cost::{lateness_bound_ns, measure};
 pub use latency::{PortLatency, port_latencies};
+pub use marking::port_marks;
 pub use over::{Becomes, Ended, Fate, Over};
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use switch::{PlannedFlow, SwitchPlan, Unit};
@@ -146,6 +148,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     triggered::check(&mut sink, scenario, target);
     let disruptions = disruption::plan(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
+    marking::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
         return Err(sink.into_diagnostics());
@@ -167,6 +170,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     let injected_on = injections.iter();
     let injected_on = injected_on.map(|point| (point.fault.as_str(), point.switch.as_str()));
     disruption::check_provable(&mut sink, scenario, injected_on);
+    marking::check_provable(&mut sink, scenario, &injections);
     let blast_radius = blast_radius::reaches(scenario, &injections);
     blast_radius::check(&mut sink, scenario, &blast_radius);
     if sink.has_errors() {

@@ -21,6 +21,8 @@ pub struct TargetModel {
     pub multicast_recirculates: bool,
     /// Whether its ports hold frames for as long as their links take.
     pub delays_links: bool,
+    /// Whether its ports mark (ECN) frames that find a long queue, as a scenario asks.
+    pub marks_queues: bool,
     /// How many faults have room in a direction.
     pub units: usize,
     /// Bits of a draw: a probability is a multiple of 2 to minus this.
@@ -79,6 +81,7 @@ impl TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: true,
+        marks_queues: true,
         units: 64,
         draw_bits: 32,
         time_bits: 48,
@@ -108,6 +111,7 @@ impl TargetModel {
         recirculation_port: names::port::V1MODEL_HOLD,
         multicast_recirculates: true,
         delays_links: false,
+        marks_queues: false,
         units: 64,
         draw_bits: 32,
         time_bits: 48,
@@ -151,6 +155,7 @@ impl TargetModel {
         recirculation_port: names::port::TOFINO_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: false,
+        marks_queues: false,
         units: 1,
         draw_bits: 16,
         time_bits: 32,

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::shape::{DURATION, Object, RATE, Shape, may, needed};
 use super::{reader, sides};
 use crate::diagnostic::{Code, Sink, Span, Spanned, nearest};
-use crate::topology::{Host, Link, MAX_LATENCY_NS, Mac, Topology, default_ip};
+use crate::topology::{Host, Link, MAX_LATENCY_NS, MOST_MARK_AT, Mac, Topology, default_ip};
 use crate::units::Dimension;
 use crate::yaml::{Kind, Node};
 
@@ -33,6 +33,7 @@ static STAR: Object = Object {
         may("switch", Shape::Name, "its name; `sw`"),
         may("rate", RATE, "of each link; 1Gbit/s"),
         may("latency", DURATION, "of each link, one way; 0s"),
+        may("ecn", FRAMES, ECN),
         may("mtu", MTU, "of each link; 1500"),
     ],
 };
@@ -67,12 +68,15 @@ static EXPLICIT: Object = Object {
             DURATION,
             "of links that say nothing, one way; 0s",
         ),
+        may("ecn", FRAMES, ECN),
         may("mtu", MTU, "of links that say nothing; 1500"),
     ],
 };
 
 const HOSTS: Shape = Shape::List(&Shape::Either(&[Shape::Name, Shape::Object(&HOST)]));
 const MTU: Shape = Shape::Integer(576, 65_535);
+const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
+const ECN: &str = "so many frames that wait at a switch's port have it mark (ECN) those that come";
 
 static HOST: Object = Object {
     what: "a host",
@@ -99,6 +103,11 @@ static LINK: Object = Object {
             "what it carries in each direction; the topology's",
         ),
         may("latency", DURATION, "one way; the topology's"),
+        may(
+            "ecn",
+            FRAMES,
+            "so many frames that wait at a switch's port for it have that mark (ECN) those that come; the topology's",
+        ),
         may("mtu", MTU, "the largest packet; the topology's"),
     ],
 };
@@ -296,6 +305,8 @@ struct Attributes {
     rate_bps: u64,
     latency_ns: u64,
     latency_span: Span,
+    mark_at: Option<u32>,
+    mark_span: Span,
     mtu: u32,
 }
 
@@ -305,6 +316,8 @@ impl Default for Attributes {
             rate_bps,
             latency_ns,
             latency_span,
+            mark_at,
+            mark_span,
             mtu,
             ..
         } = Link::new("", "");
@@ -312,6 +325,8 @@ impl Default for Attributes {
             rate_bps,
             latency_ns,
             latency_span,
+            mark_at,
+            mark_span,
             mtu,
         }
     }
@@ -332,6 +347,12 @@ impl Attributes {
             }
             read.latency_ns = latency.value;
             read.latency_span = latency.span;
+        }
+        if let Some(node) = fields.get("ecn")
+            && let Some(frames) = reader::integer(sink, node, "`ecn`", 1..=u64::from(MOST_MARK_AT))
+        {
+            read.mark_at = Some(frames as u32);
+            read.mark_span = node.span;
         }
         if let Some(node) = fields.get("mtu")
             && let Some(mtu) = reader::integer(sink, node, "`mtu`", 576..=65_535)
@@ -364,6 +385,8 @@ impl Attributes {
             rate_bps: self.rate_bps,
             latency_ns: self.latency_ns,
             latency_span: self.latency_span,
+            mark_at: self.mark_at,
+            mark_span: self.mark_span,
             mtu: self.mtu,
         }
     }

@@ -225,6 +225,7 @@ impl OnInterfaces {
                 errors: counters.rx_dropped + counters.tx_dropped,
                 rx_lost_frames: counters.rx_dropped,
                 tx_lost_frames: counters.tx_dropped,
+                tx_marked_frames: 0,
             })
         };
         self.ports.iter().map(count).collect()

@@ -2,11 +2,14 @@
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Fallback, Values};
+use aggregation::server::Mode;
 use aggregation::{Retransmission, WorkerId};
 use cluster::ranks::{Config, RankEnd, Report, SlotSwitch, run};
-use cluster::{Faults, Policer, Rate};
+use cluster::{Faults, Forwarder, Policer, Rate, WorkerEnd, answer_with_sums};
 
 const VALUES: usize = 256;
+/// Of each link.
+const BITS_PER_S: u64 = 1_000_000_000;
 /// Of a frame with so many values.
 const FRAME: u64 = 1090;
 
@@ -43,7 +46,6 @@ fn sum(config: &Config, switch: &mut SlotSwitch, chunks: usize) -> Report {
 /// 256 KB. Each link carries 2 (n − 1) / n times the values, whatever n is.
 #[test]
 fn incast_does_not_collapse() {
-    const BITS_PER_S: u64 = 1_000_000_000;
     let took_ns = |workers: u16, chunks: usize| {
         let mut config = config(workers);
         config.rate = Some(Rate {
@@ -73,12 +75,82 @@ fn incast_does_not_collapse() {
     }
 }
 
-/// Ranks whose links have short queues that mark fill the links, and lose nothing.
+/// So many workers send to one server over links that take so many frames, and mark from so many on: when they were done, if they
+/// were, and the frames that were lost.
+fn at_one_server(
+    workers: u16,
+    [takes, marks_at]: [u64; 2],
+    chunks: usize,
+    fixed_window: bool,
+) -> (Option<u64>, u64) {
+    let base = cluster::Config::new(1, workers, Mode::Direct);
+    let config = cluster::Config {
+        job: JobConfig {
+            window: 64,
+            values_per_packet: VALUES as u16,
+            values_per_round: VALUES * chunks,
+            ..base.job
+        },
+        rounds: 1,
+        retransmission: Retransmission::default(),
+        delay_ns: 20_000,
+        compute_ns: 0,
+        rate: Some(Rate {
+            bits_per_s: BITS_PER_S,
+            queue_bytes: takes * FRAME,
+            mark_bytes: Some(marks_at * FRAME),
+        }),
+        fixed_window,
+        ..base
+    };
+    let mut switch = Forwarder::new(config.checked_job().unwrap());
+    let inputs = |_: u64, rank: WorkerId| vec![f32::from(rank.0); VALUES * chunks];
+    let report = cluster::run(&config, &mut switch, answer_with_sums, inputs).unwrap();
+    let mut ends = report.workers.iter().map(|worker| &worker.end);
+    let is_done = ends.all(|end| *end == WorkerEnd::Finished);
+    (
+        is_done.then_some(report.ended_ns),
+        report.network.overflowed,
+    )
+}
+
+/// What the server's link carries after the start, which is the same for few chunks and for more. 64 workers with a chunk each are
+/// a queue of 64 frames; where that is marked none ever has a second one, which is less than the link carries.
+#[test]
+fn the_incast_of_64_workers_at_one_server_does_not_collapse() {
+    for (workers, queue, least) in [
+        (8, [128, 80], 0.95),
+        (64, [128, 80], 0.9),
+        (64, [64, 32], 0.8),
+    ] {
+        let (few, more) = (300, 1200);
+        let (short_ns, lost_at_first) = at_one_server(workers, queue, few, false);
+        let (long_ns, lost) = at_one_server(workers, queue, more, false);
+        let frames = u64::from(workers) * (more - few) as u64;
+        let least_ns = frames * FRAME * 8_000_000_000 / BITS_PER_S;
+        let (short_ns, long_ns) = (short_ns.unwrap(), long_ns.unwrap());
+        let share = least_ns as f64 / (long_ns - short_ns) as f64;
+        let (fixed_ns, fixed_lost) = at_one_server(workers, queue, more, true);
+        println!(
+            "{workers} workers, queues of {}: {share:.3} of the link, {lost} frames lost, {lost_at_first} of them at first, \
+             {long_ns} ns; with a fixed window {fixed_lost}, {fixed_ns:?} ns",
+            queue[0]
+        );
+        assert!(share > least, "{workers}: {share}");
+        assert!(lost - lost_at_first < frames / 100, "{workers}: {lost}");
+        // It gives up, or takes many times as long.
+        assert!(
+            fixed_ns.is_none_or(|fixed_ns| fixed_ns > 3 * long_ns),
+            "{workers}: {fixed_ns:?}"
+        );
+    }
+}
+
+/// Ranks whose links have short queues that mark fill the links, and lose nothing; without a window they lose much.
 #[test]
 fn marks_keep_queues_short() {
-    const BITS_PER_S: u64 = 1_000_000_000;
     const CHUNKS: usize = 8000;
-    for workers in [2, 8, 32] {
+    for workers in [2, 8, 32, 64] {
         let mut config = config(workers);
         config.rate = Some(Rate {
             bits_per_s: BITS_PER_S,
@@ -94,6 +166,15 @@ fn marks_keep_queues_short() {
         assert_eq!(report.network.overflowed, 0);
         assert!(congestion.marks > 0 && congestion.least_window < 64);
         assert!(share > 0.9, "{share}");
+        config.fixed_window = true;
+        let mut switch = SlotSwitch::new(Job::new(config.job).unwrap());
+        let fixed = sum(&config, &mut switch, CHUNKS);
+        let (lost, took) = (
+            fixed.network.overflowed,
+            fixed.ended_ns as f64 / report.ended_ns as f64,
+        );
+        println!("with a fixed window: {lost} frames lost, {took:.2} times as long");
+        assert!(lost > u64::from(workers) * CHUNKS as u64 / 100, "{lost}");
     }
 }
 

@@ -5,7 +5,7 @@ use crate::common::{expect_right, run_reference};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Part, Position, WorkerSet};
 use aggregation::server::{self, Mode, Server, ServerError};
 use aggregation::worker::{Event, Received, StartError, Worker, WorkerError};
-use aggregation::{Destination, Retransmission, WorkerId};
+use aggregation::{Destination, Mark, Retransmission, WorkerId};
 use cluster::{self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd};
 use proptest::prelude::*;
 use wire::{Flags, Kind, Packet, Repr};
@@ -98,8 +98,14 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
     // The answer brings the exponent; another worker wanted a larger one.
     let mut result = answer(&frames[0]);
     Packet::new_unchecked(&mut result[..]).set_next_scale(131);
-    assert_eq!(worker.handle_packet(MS, &result), Received::Answer);
-    assert_eq!(worker.handle_packet(MS, &result), Received::Duplicate);
+    assert_eq!(
+        worker.handle_packet(MS, Mark::None, &result),
+        Received::Answer
+    );
+    assert_eq!(
+        worker.handle_packet(MS, Mark::None, &result),
+        Received::Duplicate
+    );
     let next = transmit(&mut worker, MS);
     assert_eq!(next.len(), 1);
     let packet = Packet::new_checked(&next[0][..]).unwrap();
@@ -123,7 +129,7 @@ fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
     let mut worker = Worker::new(job(2, 1, 4), WorkerId(0), retransmission);
     worker.start_round(&[1.0; 4]).unwrap();
     let opening = transmit(&mut worker, 0);
-    worker.handle_packet(10 * MS, &answer(&opening[0]));
+    worker.handle_packet(10 * MS, Mark::None, &answer(&opening[0]));
 
     let mut sent = Vec::new();
     let mut now_ns = 10 * MS;
@@ -186,7 +192,10 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
     let mut again = Vec::new();
     for answered in 1..=20 {
         let frame = frames.pop_front().unwrap();
-        assert_eq!(worker.handle_packet(MS, &answer(&frame)), Received::Answer);
+        assert_eq!(
+            worker.handle_packet(MS, Mark::None, &answer(&frame)),
+            Received::Answer
+        );
         for frame in transmit(&mut worker, MS) {
             if Packet::new_checked(&frame[..]).unwrap().chunk() == 0 {
                 again.push(answered);
@@ -199,7 +208,10 @@ fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
     assert_eq!(worker.counters().fast_retransmits, 1);
     assert_eq!(worker.counters().sent.retransmitted_frames, 1);
     assert_eq!(worker.counters().timeouts, 0);
-    assert_eq!(worker.handle_packet(MS, &answer(&lost)), Received::Answer);
+    assert_eq!(
+        worker.handle_packet(MS, Mark::None, &answer(&lost)),
+        Received::Answer
+    );
 }
 
 #[test]
@@ -254,7 +266,10 @@ fn an_incomplete_sum_tells_the_server_who_is_missing() {
     packet.set_kind(Kind::Sum);
     packet.set_flags(Flags::SCALE_ONLY | Flags::AGAIN);
     packet.set_contributors(0b0101);
-    assert_eq!(server.handle_packet(MS, &sum), server::Received::Duplicate);
+    assert_eq!(
+        server.handle_packet(MS, Mark::None, &sum),
+        server::Received::Duplicate
+    );
     assert_eq!(server.poll_transmit(MS, &mut Vec::new()), None);
     server.handle_timeout(server.poll_timeout().unwrap());
     let Some(server::Event::Failed(error)) = server.poll_event() else {
@@ -390,28 +405,28 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
     };
     let mut buffer = Vec::new();
     assert_eq!(
-        server.handle_packet(0, &sum(1, false, 0)),
+        server.handle_packet(0, Mark::None, &sum(1, false, 0)),
         server::Received::Malformed,
         "too early"
     );
     assert_eq!(
-        server.handle_packet(0, &sum(0, false, 1)),
+        server.handle_packet(0, Mark::None, &sum(0, false, 1)),
         server::Received::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     // The first sum was lost, or is late: the repetition serves as well.
     assert_eq!(
-        server.handle_packet(0, &sum(1, true, 1)),
+        server.handle_packet(0, Mark::None, &sum(1, true, 1)),
         server::Received::Applied
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     assert_eq!(
-        server.handle_packet(0, &sum(1, false, 0)),
+        server.handle_packet(0, Mark::None, &sum(1, false, 0)),
         server::Received::Duplicate
     );
     assert_eq!(server.poll_transmit(0, &mut buffer), None);
     assert_eq!(
-        server.handle_packet(0, &sum(1, true, 1)),
+        server.handle_packet(0, Mark::None, &sum(1, true, 1)),
         server::Received::Again
     );
     assert_eq!(
@@ -427,7 +442,7 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
     assert_eq!(server.counters().repeated_bytes, repeated);
     // Asking for ever fills no memory.
     for _ in 0..1000 {
-        server.handle_packet(0, &sum(1, true, 0));
+        server.handle_packet(0, Mark::None, &sum(1, true, 0));
     }
     let queued = std::iter::from_fn(|| server.poll_transmit(0, &mut buffer)).count();
     assert!(queued < 20 && server.counters().dropped == 1000 - queued as u64);
@@ -475,9 +490,9 @@ proptest! {
             }
         }
         for bytes in [&noise, &frame] {
-            worker.handle_packet(0, bytes);
-            direct.handle_packet(0, bytes);
-            summed.handle_packet(0, bytes);
+            worker.handle_packet(0, Mark::None, bytes);
+            direct.handle_packet(0, Mark::None, bytes);
+            summed.handle_packet(0, Mark::None, bytes);
         }
         let mut buffer = Vec::new();
         while direct.poll_transmit(0, &mut buffer).is_some() {}

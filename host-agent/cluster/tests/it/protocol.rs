@@ -33,6 +33,7 @@ fn chaotic(seed: u64) -> Config {
     let chunks = 1 + pick(6, 20) as usize;
     let size = usize::from(config.job.values_per_packet);
     config.job.values_per_round = (chunks * size).saturating_sub(pick(7, size as u64) as usize);
+    config.fixed_window = pick(8, 2) == 0;
     drawn::chaotic(config)
 }
 
@@ -314,6 +315,8 @@ fn caught(defect: Defect, faults: impl Fn(Faults) -> Faults) -> usize {
     let runs = (0..300).filter(|seed| {
         let mut config = Config {
             mode: Mode::Switch,
+            // Who has much under way brings about more.
+            fixed_window: true,
             ..chaotic(*seed)
         };
         config.retransmission.max_timeouts = 40;

@@ -36,7 +36,7 @@ const CALM_GROWTH: f64 = 1.0 / 8.0;
 /// An answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
-    /// The position of the chunk's first transmission among all.
+    /// The position of a transmission of the chunk among all.
     pub order: u64,
     /// How long it took, if that is known.
     pub rtt_ns: Option<u64>,
@@ -71,6 +71,9 @@ pub struct Signals {
 #[derive(Debug, Clone)]
 pub struct CongestionWindow {
     ceiling: f64,
+    mark_floor: u32,
+    /// Nothing that is told changes it.
+    is_fixed: bool,
     chunks: f64,
     least: f64,
     /// It doubles each round until something tells that it is too large.
@@ -92,6 +95,8 @@ impl CongestionWindow {
         let chunks = f64::from(ceiling.min(INITIAL));
         Self {
             ceiling: f64::from(ceiling),
+            mark_floor: MARK_FLOOR,
+            is_fixed: false,
             chunks,
             least: chunks,
             is_starting: true,
@@ -103,6 +108,20 @@ impl CongestionWindow {
             round: Round::default(),
             marks: 0,
         }
+    }
+
+    /// One that marks make as small as one chunk: where all workers send to one server, a queue there has each one's window.
+    pub fn to_one_server(ceiling: u32) -> Self {
+        Self {
+            mark_floor: 1,
+            ..Self::new(ceiling)
+        }
+    }
+
+    /// It has all its chunks from now on, whatever queues say: for comparison.
+    pub fn fix(&mut self) {
+        self.is_fixed = true;
+        self.chunks = self.ceiling;
     }
 
     /// So many chunks may be under way.
@@ -122,6 +141,17 @@ impl CongestionWindow {
     /// A frame of one's own, or its answer, was lost.
     pub fn lost(&mut self) {
         self.round.losses += 1;
+    }
+
+    /// What was under way has timed out, so nothing is known of the way: it begins anew, with the least.
+    pub fn timed_out(&mut self) {
+        if self.is_fixed {
+            return;
+        }
+        self.chunks = f64::from(self.mark_floor).min(self.chunks);
+        self.least = self.least.min(self.chunks);
+        self.is_starting = true;
+        self.calm_rounds = 0;
     }
 
     /// A chunk is answered. `next_order` is the position of the next transmission, `refused` how often the window was too small.
@@ -154,9 +184,12 @@ impl CongestionWindow {
         let share = |count: u32| f64::from(count) / f64::from(answers.max(1));
         self.marked += GAIN * (share(marks) - self.marked);
         self.lost += GAIN * (share(losses).min(1.0) - self.lost);
+        if self.is_fixed {
+            return;
+        }
         let queued_ns = self.queued_ns(now_ns);
         let (left, floor) = if marks > 0 {
-            (1.0 - self.marked / 2.0, MARK_FLOOR)
+            (1.0 - self.marked / 2.0, self.mark_floor)
         } else if queued_ns > TARGET_NS {
             let excess = (queued_ns - TARGET_NS) as f64 / queued_ns as f64;
             ((1.0 - BETA * excess).max(LEAST_LEFT), DELAY_FLOOR)

@@ -196,6 +196,11 @@ impl Rank {
         }
     }
 
+    /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
+    pub fn fix_window(&mut self) {
+        self.window.fix();
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> RankCounters {
         RankCounters {

@@ -4,6 +4,7 @@
 //! only until k + W is complete. So a store of 2·W answers, one per cell, is enough; and a frame whose predecessor
 //! has not been answered is not of this job, whatever its number says.
 
+mod marks;
 mod outcome;
 mod state;
 
@@ -15,7 +16,8 @@ use crate::job::{CellIndex, ChunkId, Job, Part, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::{Outcome, SlotTable};
-use crate::{Destination, UnderWay};
+use crate::{Destination, Mark, UnderWay};
+use marks::Marks;
 
 pub use outcome::{Event, Received, ServerCounters, ServerError};
 
@@ -84,6 +86,7 @@ pub struct Server<A> {
     /// What incomplete sums of a switch have told: the chunk, and who contributed.
     reported: Option<(u64, WorkerSet)>,
     answers: Vec<Answer>,
+    marks: Marks,
     sums: Vec<i32>,
     words: Vec<u32>,
     queue: VecDeque<Outgoing>,
@@ -113,6 +116,7 @@ impl<A: Apply> Server<A> {
             slots: (mode == Mode::Direct).then(|| SlotTable::new(job)),
             reported: None,
             answers: vec![Answer::default(); job.cells()],
+            marks: Marks::new(job.cells()),
             sums: vec![0; job.values_per_packet()],
             words: vec![0; job.values_per_packet()],
             queue: VecDeque::new(),
@@ -139,10 +143,10 @@ impl<A: Apply> Server<A> {
         self.apply
     }
 
-    /// Takes a frame in, from the aggregation header on.
-    pub fn handle_packet(&mut self, now_ns: u64, bytes: &[u8]) -> Received {
+    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
-            Ok(packet) => self.receive(now_ns, &packet),
+            Ok(packet) => self.receive(now_ns, mark, &packet),
             Err(_) => Received::Malformed,
         };
         match received {
@@ -160,7 +164,7 @@ impl<A: Apply> Server<A> {
         received
     }
 
-    fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
         let kind = if self.slots.is_some() {
             Kind::Update
@@ -183,6 +187,14 @@ impl<A: Apply> Server<A> {
         }
         if answered != Some(sequence) && !self.can_follow(sequence, &repr) {
             return Received::Malformed;
+        }
+        if mark == Mark::Congested && answered != Some(sequence) {
+            // A sum is everybody's.
+            let whose = match self.slots {
+                Some(_) => WorkerSet::only(WorkerId(repr.worker)),
+                None => self.job.everyone(),
+            };
+            self.marks.note(cell, whose);
         }
         if self.slots.is_some() {
             self.receive_update(now_ns, sequence, packet)
@@ -304,6 +316,7 @@ impl<A: Apply> Server<A> {
         answer.sequence = Some(sequence);
         answer.next_scale = sum.next_scale;
         answer.transmissions = 0;
+        self.marks.complete(cell);
         answer.frame.clear();
         answer.frame.resize(repr.buffer_len(), 0);
         let mut packet = Packet::new_unchecked(&mut answer.frame[..]);
@@ -383,9 +396,16 @@ impl<A: Apply> Server<A> {
             packet.set_transmission(answer.transmissions);
             answer.transmissions = answer.transmissions.saturating_add(1);
             self.counters.sent.count(buffer.len(), again);
+            self.marks.tell(cell, to);
             return Some(to);
         }
         None
+    }
+
+    /// What the IP header is to say of the frame that [`poll_transmit`](Self::poll_transmit) gave last: the mark of what it answers, as
+    /// a switch passes it on that sums.
+    pub fn mark(&self) -> Mark {
+        self.marks.told()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called.

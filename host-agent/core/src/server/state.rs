@@ -17,6 +17,8 @@ impl<A> Server<A> {
             // Told to people, and used for nothing.
             reported: _,
             answers,
+            // What workers are told of queues, which decides how soon they send.
+            marks: _,
             // Room for what is at hand.
             sums: _,
             words: _,

@@ -6,7 +6,7 @@ use crate::quantise::Exponent;
 pub enum LaneState {
     /// Nothing to send before the next round.
     Idle,
-    /// The chunk waits for its first transmission.
+    /// The chunk waits for its first transmission, or, timed out, for another.
     Waiting,
     /// The chunk was sent and not answered.
     InFlight,
@@ -18,7 +18,7 @@ pub struct Lane {
     pub state: LaneState,
     pub sequence: u64,
     pub scale: Exponent,
-    /// Whether the lane is in the transmit queue.
+    /// Whether the chunk is in the transmit queue.
     pub queued: bool,
     pub transmissions: u32,
     pub timeouts: u32,

@@ -14,10 +14,9 @@ mod lane;
 mod outcome;
 mod state;
 
-use std::collections::VecDeque;
-
 use wire::{Flags, Kind, Packet, Repr};
 
+use crate::congestion::{Answered, CongestionWindow, Mark, SendQueue};
 use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
 use crate::quantise::{Exponent, block};
 use crate::rto::{Retransmission, RttEstimator};
@@ -55,8 +54,13 @@ pub struct Worker {
     results: Vec<u32>,
     /// By slot.
     lanes: Vec<Lane>,
-    queue: VecDeque<u16>,
+    /// Lanes with a chunk that was sent and not answered.
+    in_flight: usize,
+    queue: SendQueue,
+    window: CongestionWindow,
     next_order: u64,
+    /// What was sent before this has timed out once.
+    timed_out_before: u64,
     /// No lane times out before.
     earliest_ns: u64,
     event: Option<Event>,
@@ -81,8 +85,11 @@ impl Worker {
             exponents: Vec::new(),
             results: vec![0; job.values_per_round()],
             lanes: vec![Lane::idle(); job.window() as usize],
-            queue: VecDeque::with_capacity(job.window() as usize),
+            in_flight: 0,
+            queue: SendQueue::new(job.window() as usize),
+            window: CongestionWindow::to_one_server(job.window()),
             next_order: 0,
+            timed_out_before: 0,
             earliest_ns: u64::MAX,
             event: None,
             counters: WorkerCounters::default(),
@@ -94,9 +101,17 @@ impl Worker {
         self.rank
     }
 
+    /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
+    pub fn fix_window(&mut self) {
+        self.window.fix();
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> WorkerCounters {
-        self.counters
+        WorkerCounters {
+            congestion: self.window.signals(),
+            ..self.counters
+        }
     }
 
     /// What it waits for: the chunk under way that was sent first. The server or the switch knows whom it misses.
@@ -165,21 +180,56 @@ impl Worker {
     /// Queues a chunk's first transmission.
     fn begin(&mut self, sequence: u64, scale: Exponent) {
         let slot = self.job.slot(self.job.chunk(sequence)).0;
-        let lane = &mut self.lanes[usize::from(slot)];
-        // The queue may still hold the lane for a retransmission that an answer made needless.
-        let queued = lane.queued;
-        *lane = Lane {
-            queued,
+        self.lanes[usize::from(slot)] = Lane {
+            queued: true,
             ..Lane::waiting(sequence, scale, LaneState::Waiting)
         };
-        self.enqueue(slot);
+        self.queue.push_first(slot.into(), sequence);
     }
 
-    fn enqueue(&mut self, slot: u16) {
-        let lane = &mut self.lanes[usize::from(slot)];
+    /// Queues another transmission of a chunk under way.
+    fn enqueue_again(&mut self, slot: usize) {
+        let lane = &mut self.lanes[slot];
         if !lane.queued {
             lane.queued = true;
-            self.queue.push_back(slot);
+            self.queue.push_again(slot, lane.sequence);
+        }
+    }
+
+    /// A chunk has timed out: it is under way no more, and is sent again as far as the window lets it. Would all workers send at once
+    /// what has found no room at the server, it would find none again.
+    fn send_anew(&mut self, slot: usize) {
+        let lane = &mut self.lanes[slot];
+        if lane.last_order >= self.timed_out_before {
+            self.timed_out_before = self.next_order;
+            self.window.timed_out();
+        }
+        lane.state = LaneState::Waiting;
+        lane.queued = true;
+        self.in_flight -= 1;
+        self.queue.push_first(slot, lane.sequence);
+    }
+
+    /// The lane that sends next, as far as the window lets it.
+    fn next_send(&mut self) -> Option<usize> {
+        let has_room = self.in_flight < self.window.chunks();
+        loop {
+            let lanes = &self.lanes;
+            let next = self.queue.pop(has_room, |sequence| {
+                let lane = &lanes[usize::from(self.job.slot(self.job.chunk(sequence)).0)];
+                lane.sequence == sequence && lane.state == LaneState::InFlight
+            })?;
+            let lane = &mut self.lanes[next.slot];
+            let is_so = match lane.state {
+                // Answered while its retransmission was queued.
+                LaneState::Idle => false,
+                LaneState::Waiting => next.is_first,
+                LaneState::InFlight => !next.is_first,
+            };
+            if next.item == lane.sequence && is_so {
+                lane.queued = false;
+                return Some(next.slot);
+            }
         }
     }
 
@@ -210,32 +260,27 @@ impl Worker {
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        while let Some(slot) = self.queue.pop_front() {
-            let lane = &mut self.lanes[usize::from(slot)];
-            lane.queued = false;
-            if lane.state == LaneState::Idle {
-                continue; // answered while its retransmission was queued
-            }
-            let retransmission = lane.transmissions > 0;
-            let previous = lane.transmissions;
-            lane.state = LaneState::InFlight;
-            lane.transmissions = lane.transmissions.saturating_add(1);
-            lane.sent_at_ns = now_ns;
-            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-            lane.last_order = self.next_order;
-            if !retransmission {
-                lane.first_order = self.next_order;
-                lane.first_sent_ns = now_ns;
-            }
-            lane.overtaken = 0;
-            self.next_order += 1;
-            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-
-            self.write_update(usize::from(slot), previous, buffer);
-            self.counters.sent.count(buffer.len(), retransmission);
-            return Some(Destination::Server);
+        let slot = self.next_send()?;
+        let deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(self.lanes[slot].timeouts));
+        let lane = &mut self.lanes[slot];
+        let previous = lane.transmissions;
+        self.in_flight += usize::from(lane.state != LaneState::InFlight);
+        lane.state = LaneState::InFlight;
+        lane.transmissions = lane.transmissions.saturating_add(1);
+        lane.sent_at_ns = now_ns;
+        lane.deadline_ns = deadline_ns;
+        lane.last_order = self.next_order;
+        if previous == 0 {
+            lane.first_order = self.next_order;
+            lane.first_sent_ns = now_ns;
         }
-        None
+        lane.overtaken = 0;
+        self.next_order += 1;
+        self.earliest_ns = self.earliest_ns.min(deadline_ns);
+
+        self.write_update(slot, previous, buffer);
+        self.counters.sent.count(buffer.len(), previous > 0);
+        Some(Destination::Server)
     }
 
     fn write_update(&self, slot: usize, previous: u32, buffer: &mut Vec<u8>) {
@@ -275,10 +320,10 @@ impl Worker {
         }
     }
 
-    /// Takes a frame in, from the aggregation header on.
-    pub fn handle_packet(&mut self, now_ns: u64, bytes: &[u8]) -> Received {
+    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {
-            Ok(packet) => self.receive(now_ns, &packet),
+            Ok(packet) => self.receive(now_ns, mark, &packet),
             Err(_) => Received::Malformed,
         };
         match received {
@@ -290,7 +335,7 @@ impl Worker {
         received
     }
 
-    fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
         let for_us = repr.worker == self.rank.0 || repr.worker == wire::ALL_WORKERS;
         if repr.kind != Kind::Result || repr.job != self.job.id().0 || !for_us {
@@ -306,7 +351,7 @@ impl Worker {
             return Received::Duplicate;
         }
         // No chunk completes before this worker has sent it.
-        if sequence > lane.sequence || lane.state != LaneState::InFlight {
+        if sequence > lane.sequence || lane.transmissions == 0 {
             return Received::Malformed;
         }
         let index = self.index_in_round(sequence);
@@ -324,10 +369,23 @@ impl Worker {
             return Received::Malformed;
         }
 
-        if lane.transmissions == 1 {
-            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
+        let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
+        let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
+        if let Some(rtt_ns) = rtt_ns {
+            self.rtt.sample(rtt_ns);
+        } else {
+            // Sent again: it, or its answer, was lost, or late by a timeout.
+            self.window.lost();
         }
         let first_order = lane.first_order;
+        let answered = Answered {
+            order: lane.last_order,
+            rtt_ns,
+            mark,
+        };
+        let refused = self.queue.refused();
+        self.window
+            .answered(now_ns, answered, self.next_order, refused);
         if non_finite {
             let position = self.position(sequence);
             self.fail(WorkerError::NonFinite { position, chunk });
@@ -347,7 +405,10 @@ impl Worker {
 
     /// The chunk of a lane is answered: the lane goes on to the next.
     fn advance(&mut self, slot: usize, next: u64, next_scale: Exponent) {
-        self.lanes[slot].state = LaneState::Idle;
+        let lane = &mut self.lanes[slot];
+        self.in_flight -= usize::from(lane.state == LaneState::InFlight);
+        lane.state = LaneState::Idle;
+        lane.queued = false;
         if next < self.end {
             self.begin(next, next_scale);
         }
@@ -380,7 +441,7 @@ impl Worker {
             if lane.overtaken >= threshold && !lane.fast_retransmitted {
                 lane.fast_retransmitted = true;
                 self.counters.fast_retransmits += 1;
-                self.enqueue(slot as u16);
+                self.enqueue_again(slot);
             }
         }
     }
@@ -422,7 +483,7 @@ impl Worker {
                 let oldest = exhausted.map_or(lane.sequence, |other| other.min(lane.sequence));
                 exhausted = Some(oldest);
             } else {
-                self.enqueue(slot as u16);
+                self.send_anew(slot);
             }
         }
         if let Some(sequence) = exhausted {
@@ -452,6 +513,7 @@ impl Worker {
         self.phase = phase;
         self.event = Some(event);
         self.queue.clear();
+        self.in_flight = 0;
         for lane in &mut self.lanes {
             lane.state = LaneState::Idle;
             lane.queued = false;

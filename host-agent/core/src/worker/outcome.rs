@@ -1,6 +1,7 @@
 //! What a worker tells its driver.
 
 use crate::Sent;
+use crate::congestion::Signals;
 use crate::job::{ChunkId, Position};
 
 /// What a worker has to say.
@@ -84,4 +85,6 @@ pub struct WorkerCounters {
     pub timeouts: u64,
     /// Chunks sent again because later ones were answered.
     pub fast_retransmits: u64,
+    /// What queues on the way have made of its window.
+    pub congestion: Signals,
 }

@@ -21,8 +21,14 @@ impl Worker {
             exponents,
             results,
             lanes,
-            queue,
+            // Decides how soon is sent.
+            in_flight: _,
+            // Which lanes have something to send is said by them; of two, that of the lower chunk is sent first.
+            queue: _,
+            // What it holds back is sent in the end (`congestion/queue.rs`), so it decides *when*.
+            window: _,
             next_order: _,
+            timed_out_before: _,
             earliest_ns: _,
             event,
             counters: _,
@@ -42,8 +48,6 @@ impl Worker {
         }
         results.iter().for_each(|result| out.put_u32(*result));
         lanes.iter().for_each(|lane| put_lane(lane, out));
-        out.put_len(queue.len());
-        queue.iter().for_each(|lane| out.put(&lane.to_le_bytes()));
         out.put_u8(match event {
             None => 0,
             Some(Event::RoundDone { .. }) => 1,

@@ -25,6 +25,8 @@ pub struct PortCounters {
     pub rx_lost_frames: u64,
     /// Lost at a link that was full or down.
     pub tx_errors: u64,
+    /// Marked (ECN) because too many waited for the link.
+    pub tx_marked: u64,
 }
 
 /// A port and its state.
@@ -93,11 +95,12 @@ impl Port {
         self.counters.tx_frames = self.counters.tx_frames.saturating_sub(frames);
     }
 
-    /// The counters, with what the kernel has counted meanwhile.
+    /// The counters, with what the kernel and the back end have counted meanwhile.
     pub(super) fn read_counters(&mut self) -> &PortCounters {
         let lost = self.io.overflow();
         self.counters.rx_lost_frames += lost;
         self.counters.rx_errors += lost;
+        self.counters.tx_marked += self.io.marked();
         &self.counters
     }
 }

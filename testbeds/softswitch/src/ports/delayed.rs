@@ -115,6 +115,10 @@ impl PortIo for Delayed {
         self.port.overflow() + lost - std::mem::replace(&mut self.told_in, lost)
     }
 
+    fn marked(&mut self) -> u64 {
+        self.port.marked()
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.port.fd()
     }

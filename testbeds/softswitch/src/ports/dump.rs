@@ -115,6 +115,10 @@ impl PortIo for Dump {
         self.port.overflow()
     }
 
+    fn marked(&mut self) -> u64 {
+        self.port.marked()
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.port.fd()
     }

@@ -69,6 +69,7 @@ impl Switch for Extension {
             rx_errors: counters.rx_errors,
             tx_errors: counters.tx_errors,
             rx_lost_frames: counters.rx_lost_frames,
+            tx_marked_frames: counters.tx_marked,
         };
         Ok(Response::new(proto::PortCountersResponse {
             ports: counters.into_iter().map(port).collect(),

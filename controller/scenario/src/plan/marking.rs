@@ -1,0 +1,149 @@
+//! Ports that mark (ECN) what finds a long queue, and why captures cannot follow what passes them.
+
+use super::{Injection, TargetModel};
+use crate::diagnostic::{Code, Sink};
+use crate::model::Scenario;
+use crate::topology::{Link, Topology};
+
+/// The ports of a switch that mark, and from how many waiting frames on.
+#[must_use]
+pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
+    let ports = topology.ports(switch);
+    ports
+        .filter_map(|port| Some((port.number, port.link.mark_at?)))
+        .collect()
+}
+
+/// Reports queues that mark where the target's do not, and where what they mark is a flow's: captures at both of its ends are
+/// compared byte for byte.
+pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
+    let mut told = Told::default();
+    if !target.marks_queues {
+        for link in scenario
+            .topology
+            .links
+            .iter()
+            .filter(|link| link.mark_at.is_some())
+        {
+            let message = "this target marks nothing at its ports: only the embedded switch does, as its controller starts it";
+            told.refuse(sink, link, message.to_owned(), "leave `ecn` out");
+        }
+        return;
+    }
+    for flow in &scenario.flows {
+        let hops = flow.paths.iter().flat_map(|path| {
+            let switches = path.switches.iter();
+            switches.filter_map(|switch| scenario.topology.next_hop(switch, &path.to))
+        });
+        for port in hops.filter(|port| port.link.mark_at.is_some()) {
+            let message = format!(
+                "flow `{}` passes a port that marks: captures at its ends would not find the frames again that are marked between \
+                 them",
+                flow.declared
+            );
+            told.refuse(sink, port.link, message, HINT);
+        }
+    }
+}
+
+/// The same of switches where faults act: nothing may leave them that did not come so.
+pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injections: &[Injection]) {
+    let mut told = Told::default();
+    for injection in injections {
+        let ports = scenario.topology.ports(&injection.switch);
+        for port in ports.filter(|port| port.link.mark_at.is_some()) {
+            let message = format!(
+                "fault `{}` acts on switch `{}`, of which a port marks: a frame that is marked there left otherwise than it came, \
+                 which is what the proof of a fault looks for",
+                injection.fault, injection.switch
+            );
+            told.refuse(sink, port.link, message, HINT);
+        }
+    }
+}
+
+const HINT: &str =
+    "give `ecn` to links that no flow leaves a switch by, of switches without faults";
+
+/// Where something was reported last: links that inherit it are told of once.
+#[derive(Default)]
+struct Told(Option<crate::diagnostic::Span>);
+
+impl Told {
+    fn refuse(&mut self, sink: &mut Sink<'_>, link: &Link, message: String, hint: &str) {
+        if self.0.replace(link.mark_span) != Some(link.mark_span) {
+            sink.error(Code::Topology, link.mark_span, message)
+                .hint(hint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One switch marks towards `b`, and what follows.
+    fn planned(rest: &str, target: &TargetModel) -> Result<(), String> {
+        let text = format!(
+            "weir: 1
+name: marks
+topology:
+  switches: [near, far]
+  hosts: [a, b, s]
+  links: [[a, near], [near, far], {{ends: [b, far], ecn: 20}}, [s, far]]
+{rest}"
+        );
+        let scenario = crate::load("s.yaml", &text).map_err(|error| error.to_string())?;
+        let ports = port_marks(&scenario.topology, "far");
+        assert_eq!(ports, [(2, 20)]);
+        assert_eq!(port_marks(&scenario.topology, "near"), []);
+        let planned = crate::plan(&scenario, target);
+        planned.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn refused(rest: &str, target: &TargetModel) -> String {
+        let said = planned(rest, target).unwrap_err();
+        assert!(said.contains("s.yaml:6:57: "), "{said}");
+        said
+    }
+
+    #[test]
+    fn what_captures_follow_does_not_pass_a_port_that_marks() {
+        let target = &TargetModel::EMBEDDED;
+        planned("", target).unwrap();
+        planned(
+            "flows: {back: {from: b, to: a}, beside: {from: a, to: s}}",
+            target,
+        )
+        .unwrap();
+        let said = refused("flows: {towards: {from: a, to: b}}", target);
+        assert!(
+            said.contains("flow `towards` passes a port that marks"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_switch_with_faults_does_not_mark() {
+        let faults = |place: &str| {
+            format!(
+                "flows: {{beside: {{from: a, to: s}}}}\nfaults: [{{id: gone, flows: beside, where: {place}, effect: drop}}]"
+            )
+        };
+        planned(&faults("near"), &TargetModel::EMBEDDED).unwrap();
+        let said = refused(&faults("far"), &TargetModel::EMBEDDED);
+        assert!(
+            said.contains("fault `gone` acts on switch `far`, of which a port marks"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn other_targets_mark_nothing() {
+        let said = refused("", &TargetModel::SIMPLE_SWITCH_GRPC);
+        assert!(
+            said.contains("this target marks nothing at its ports"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Ports that mark (ECN) what finds a long queue, before links that tc shapes, in a user and network namespace of the test's own.
+//!
+//! A program of its own: frames pass real links here, in real time. What is held does not depend on how fast.
+
+mod support;
+
+use softswitch::driver;
+use softswitch::ports::delayed::{Delayed, Latency};
+use softswitch::ports::dump::Dump;
+use softswitch::ports::{self, Io, PortIo, RingOptions};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::veth::*;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MARK_AT: usize = 20;
+
+fn tc(arguments: &str) {
+    let output = Command::new("tc")
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("tc starts");
+    assert!(output.status.success(), "tc {arguments}: {output:?}");
+}
+
+/// A frame takes a millisecond.
+fn shape(name: &str) {
+    tc(&format!(
+        "qdisc add dev {name} root tbf rate 1600kbit burst 2kb limit 1mb"
+    ));
+}
+
+/// 200 bytes of UDP over IPv4 that are to go to address 2, with these bits of ECN.
+fn frame(number: u16, ecn: u8) -> Vec<u8> {
+    let mut frame = vec![0; 200];
+    frame[..14].copy_from_slice(&[0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
+    frame[14..34].copy_from_slice(&[
+        0x45, ecn, 0, 186, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    frame[18..20].copy_from_slice(&number.to_be_bytes());
+    let sum = !ones_sum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+fn ones_sum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2);
+    let sum: u32 = words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    (sum + (sum >> 16)) as u16
+}
+
+/// Frames in the order of their arrival: number and bits of ECN.
+fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<(u16, u8)> {
+    let (mut frames, start) = (Vec::new(), Instant::now());
+    let mut take = |frame: &[u8]| {
+        assert_eq!(ones_sum(&frame[14..34]), 0xffff, "{frame:02x?}");
+        let number = u16::from_be_bytes([frame[18], frame[19]]);
+        assert_eq!(frame[15] >> 2, 0);
+        frames.push((number, frame[15] & 3));
+    };
+    let mut received = 0;
+    while received < count && start.elapsed() < TIMEOUT {
+        received += port.receive(64, &mut take).unwrap().frames;
+        std::thread::yield_now();
+    }
+    frames
+}
+
+fn marking(name: &str) -> Box<dyn PortIo> {
+    let ring = RingOptions {
+        mark_at: Some(MARK_AT),
+        ..RingOptions::default()
+    };
+    ports::open(name, ports::Options { io: Io::Ring, ring })
+        .unwrap()
+        .port
+}
+
+#[test]
+fn frames_that_find_a_long_queue_are_marked() {
+    if !in_namespace("frames_that_find_a_long_queue_are_marked") {
+        return;
+    }
+    veth("s1", "h1");
+    shape("s1");
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    // More than a ring has slots: the rest goes beside it.
+    const FRAMES: u16 = 300;
+    for number in 0..FRAMES {
+        switch.send(&frame(number, 1 + (number & 1) as u8)).unwrap();
+    }
+    assert_eq!(switch.flush().unwrap(), 0, "marks come before losses");
+    let marked = switch.marked();
+    let arrived = receive(&mut host, usize::from(FRAMES));
+    let numbers: Vec<u16> = arrived.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..FRAMES).collect::<Vec<_>>());
+    let seen = arrived.iter().filter(|(_, ecn)| *ecn == 3);
+    assert_eq!(seen.count() as u64, marked);
+    // So many find no more than that before them, however slow the machine; then the queue is long.
+    assert!(arrived[..MARK_AT].iter().all(|(_, ecn)| *ecn != 3));
+    assert!(marked > u64::from(FRAMES) / 2, "{marked}");
+    assert_eq!(switch.marked(), 0, "counted once");
+}
+
+#[test]
+fn frames_that_find_none_are_not() {
+    if !in_namespace("frames_that_find_none_are_not") {
+        return;
+    }
+    veth("s1", "h1");
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    // A link that is as fast as its switch: what is handed over at once is no queue.
+    for number in 0..1000 {
+        switch.send(&frame(number, 2)).unwrap();
+    }
+    assert_eq!(switch.flush().unwrap(), 0);
+    assert!(receive(&mut host, 1000).iter().all(|(_, ecn)| *ecn == 2));
+    // A slow one, of which each frame waits until the one before has gone.
+    shape("s1");
+    for number in 0..60 {
+        assert_eq!(send(&mut switch, &frame(number, 2)), 0);
+        assert_eq!(receive(&mut host, 1), [(number, 2)]);
+    }
+    assert_eq!(switch.marked(), 0);
+}
+
+#[test]
+fn what_does_not_understand_marks_passes_as_it_is() {
+    if !in_namespace("what_does_not_understand_marks_passes_as_it_is") {
+        return;
+    }
+    veth("s1", "h1");
+    shape("s1");
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    for number in 0..100 {
+        // The others have been marked before.
+        switch.send(&frame(number, 3 * (number & 1) as u8)).unwrap();
+    }
+    assert_eq!(switch.flush().unwrap(), 0);
+    for (number, ecn) in receive(&mut host, 100) {
+        assert_eq!(ecn, 3 * (number & 1) as u8);
+    }
+    assert_eq!(switch.marked(), 0);
+}
+
+/// Through what may stand before a port, to the counters.
+#[test]
+fn a_switch_counts_what_its_ports_have_marked() {
+    if !in_namespace("a_switch_counts_what_its_ports_have_marked") {
+        return;
+    }
+    veth("s1", "h1");
+    veth("s2", "h2");
+    shape("s2");
+    let folder = tempfile::tempdir().unwrap();
+    let captured = Dump::new(marking("s2"), folder.path()).unwrap();
+    let latency = Latency {
+        in_ns: 1,
+        out_ns: 1,
+    };
+    let behind: Box<dyn PortIo> = Box::new(Delayed::new(Box::new(captured), latency));
+    let driver::Driver { handle, thread, .. } = forwarding(vec![(1, marking("s1")), (2, behind)]);
+    let (mut h1, mut h2) = (open("h1", Io::Ring), open("h2", Io::Ring));
+    for number in 0..120 {
+        h1.send(&frame(number, 2)).unwrap();
+    }
+    assert_eq!(h1.flush().unwrap(), 0);
+    let arrived = receive(&mut h2, 120);
+    assert_eq!(arrived.len(), 120);
+    let marked = arrived.iter().filter(|(_, ecn)| *ecn == 3).count() as u64;
+    let counters = handle.run_blocking(|core| core.port_counters()).unwrap();
+    let counted: Vec<u64> = counters.iter().map(|port| port.tx_marked).collect();
+    assert_eq!(counted, [0, marked]);
+    assert!(marked > 0);
+    handle.run_blocking(|core| core.stop()).unwrap();
+    thread.join().unwrap();
+}
