@@ -1,24 +1,23 @@
 //! Ranks in threads, over cables to a switch with the reference slots.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod support;
+
 use std::time::Duration;
 
-use aggregation::Destination;
 use aggregation::job::Place;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::SlotSwitch;
 use host_agent::collective::{CollectiveError, Config, Member};
-use host_agent::frames::{CableFrames, Endpoint, Frames, Mac, asking, build, open, sum};
+use host_agent::frames::{CableFrames, Endpoint};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use support::{JOB, Switch, endpoint};
 
 fn job(workers: u16) -> Job {
     let config = JobConfig {
-        job: JobId(3),
+        job: JobId(JOB),
         workers,
         window: 64,
         values_per_packet: 256,
@@ -26,27 +25,6 @@ fn job(workers: u16) -> Job {
         first_chunk: ChunkId(0),
     };
     Job::new(config).unwrap()
-}
-
-fn endpoint(rank: u16) -> Endpoint {
-    let rank = rank as u8;
-    Endpoint {
-        mac: Mac([2, 0, 0, 0, 0, rank]),
-        ip: Ipv4Addr::new(10, 0, 0, rank + 1),
-    }
-}
-
-/// Ends the switch's thread.
-struct Switch {
-    ends: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
 }
 
 /// Members on a switch that loses every `loses`th frame that it sends.
@@ -90,49 +68,11 @@ fn network_until(
         };
         members.push(Member::start(config, CableFrames::new(b)).unwrap());
     }
-    let ends = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&ends);
-    let mut slots = match until {
+    let slots = match until {
         None => SlotSwitch::new(job),
         Some(_) => SlotSwitch::new(job).with_deadlines(),
     };
-    let thread = std::thread::spawn(move || {
-        let (mut sent, mut frame) = (0, Vec::new());
-        while !over.load(Ordering::Relaxed) {
-            for port in 0..workers {
-                // Nobody is there any more: a rank that has left.
-                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200))
-                else {
-                    continue;
-                };
-                let asks = asking(3, endpoint(port));
-                let (to, addressee) = if came[..6] == sum(3).mac.0 {
-                    (Destination::All, sum(3))
-                } else if came[..6] == asks.mac.0 {
-                    (Destination::Worker(WorkerId(port)), asks)
-                } else {
-                    let to = u16::from(came[5]);
-                    (Destination::Worker(WorkerId(to)), endpoint(to))
-                };
-                let own = open(came, addressee).unwrap().to_vec();
-                let mut out = Vec::new();
-                slots.handle(0, WorkerId(port), to, &own, &mut out);
-                for (to, payload) in out {
-                    sent += 1;
-                    if loses.is_some_and(|loses| sent % loses == 0) {
-                        continue;
-                    }
-                    build(&mut frame, endpoint(port), endpoint(to.0), &payload);
-                    let _ = ports[usize::from(to.0)].send(&frame);
-                }
-            }
-        }
-    });
-    let switch = Switch {
-        ends,
-        thread: Some(thread),
-    };
-    (switch, members)
+    (Switch::start(ports, slots, loses), members)
 }
 
 fn values(rank: usize, operation: usize, length: usize) -> Values {

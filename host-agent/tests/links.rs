@@ -2,26 +2,22 @@
 //!
 //! A program of its own: frames pass real links here, in real time.
 
-use std::net::Ipv4Addr;
+mod support;
+
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{RankError, Setup, Values};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::SlotSwitch;
 use host_agent::collective::{CollectiveError, Config, Member, Pending, open_job};
-use host_agent::frames::{
-    Endpoint, Frames, InterfaceFrames, Io, LinkFault, Mac, asking, build, open, sum,
-};
+use host_agent::frames::{InterfaceFrames, Io, LinkFault};
+use support::{JOB, Switch, endpoint};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
 
 const RANKS: u16 = 2;
-const JOB: u16 = 3;
 /// A rank that does not answer for so long is gone, and a link that carries nothing is given up.
 /// The kernel may take a second of it to see that a link is up again.
 const GONE_AFTER: Duration = Duration::from_secs(3);
@@ -39,26 +35,7 @@ fn job(first_chunk: ChunkId) -> Job {
     Job::new(config).unwrap()
 }
 
-fn endpoint(rank: u16) -> Endpoint {
-    Endpoint {
-        mac: Mac([2, 0, 0, 0, 0, rank as u8]),
-        ip: Ipv4Addr::new(10, 0, 0, rank as u8 + 1),
-    }
-}
-
-/// A switch with the reference slots, at the other ends of the ranks' links: rank 0 is on `l0`, which leads to `r0`.
-struct Switch {
-    ends: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
+/// Rank 0 is on `l0`, which leads to `r0`.
 fn switch() -> Switch {
     for rank in 0..RANKS {
         veth(&format!("l{rank}"), &format!("r{rank}"));
@@ -68,43 +45,8 @@ fn switch() -> Switch {
             .unwrap()
             .0
     };
-    let mut ports: Vec<InterfaceFrames> = (0..RANKS).map(open_port).collect();
-    let ends = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&ends);
-    let mut slots = SlotSwitch::new(job(ChunkId(0)));
-    let thread = std::thread::spawn(move || {
-        let mut frame = Vec::new();
-        while !over.load(Ordering::Relaxed) {
-            for port in 0..RANKS {
-                // A port that is down has nothing to say.
-                let Ok(Some(came)) = ports[usize::from(port)].receive(Duration::from_micros(200))
-                else {
-                    continue;
-                };
-                let asks = asking(JOB, endpoint(port));
-                let (to, addressee) = if came[..6] == sum(JOB).mac.0 {
-                    (Destination::All, sum(JOB))
-                } else if came[..6] == asks.mac.0 {
-                    (Destination::Worker(WorkerId(port)), asks)
-                } else {
-                    let to = u16::from(came[5]);
-                    (Destination::Worker(WorkerId(to)), endpoint(to))
-                };
-                let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
-                    continue;
-                };
-                let mut out = Vec::new();
-                slots.handle(0, WorkerId(port), to, &own, &mut out);
-                for (to, payload) in out {
-                    build(&mut frame, endpoint(port), endpoint(to.0), &payload);
-                    let to = &mut ports[usize::from(to.0)];
-                    let _ = to.send(&frame).and_then(|()| to.flush());
-                }
-            }
-        }
-    });
-    let thread = Some(thread);
-    Switch { ends, thread }
+    let ports: Vec<InterfaceFrames> = (0..RANKS).map(open_port).collect();
+    Switch::start(ports, SlotSwitch::new(job(ChunkId(0))), None)
 }
 
 /// A rank of a job that begins there.

@@ -3,30 +3,29 @@
 //!
 //! A program of its own: frames pass real links here, in real time, and the test runs itself again as the daemon's clients.
 
+mod support;
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Reduction, Values, f16};
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::SlotSwitch;
 use host_agent::collective::CollectiveError;
-use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, asking, build, open, sum};
+use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use host_agent::serve::{Client, Kind, RankOf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use support::{JOB, Switch, endpoint};
 use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What tells this program to be a client: which rank, by which socket.
 const CLIENT: &str = "WEIR_TEST_CLIENT";
-const JOB: u16 = 3;
 
 fn job() -> Job {
     let config = JobConfig {
@@ -53,75 +52,17 @@ fn rank(number: u16) -> RankOf {
     }
 }
 
-fn endpoint(rank: u16) -> Endpoint {
-    Endpoint {
-        mac: Mac([2, 0, 0, 0, 0, rank as u8]),
-        ip: [10, 0, 0, rank as u8 + 1].into(),
+fn switch() -> Switch {
+    let mut ports = Vec::new();
+    for number in 0..2 {
+        veth(&format!("port{number}"), &format!("rank{number}"));
+        let Endpoint { mac, ip: address } = endpoint(number);
+        ip(&format!("link set rank{number} address {mac}"));
+        ip(&format!("addr add {address}/24 dev rank{number}"));
+        let (frames, _) = InterfaceFrames::open(&format!("port{number}"), Io::Pnet).unwrap();
+        ports.push(frames);
     }
-}
-
-/// A switch with the reference slots, at the far ends of the ranks' links.
-struct Switch {
-    ends: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-impl Switch {
-    fn start() -> Switch {
-        let mut ports = Vec::new();
-        for number in 0..2 {
-            veth(&format!("port{number}"), &format!("rank{number}"));
-            let Endpoint { mac, ip: address } = endpoint(number);
-            ip(&format!("link set rank{number} address {mac}"));
-            ip(&format!("addr add {address}/24 dev rank{number}"));
-            let (frames, _) = InterfaceFrames::open(&format!("port{number}"), Io::Pnet).unwrap();
-            ports.push(frames);
-        }
-        let ends = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&ends);
-        let thread = std::thread::spawn(move || {
-            let (mut slots, mut frame) = (SlotSwitch::new(job()), Vec::new());
-            while !over.load(Ordering::Relaxed) {
-                for port in 0..2 {
-                    let came = ports[usize::from(port)].receive(Duration::from_micros(200));
-                    let Some(came) = came.unwrap() else {
-                        continue;
-                    };
-                    let (to, addressee) = [
-                        (Destination::All, sum(JOB)),
-                        (
-                            Destination::Worker(WorkerId(port)),
-                            asking(JOB, endpoint(port)),
-                        ),
-                        (Destination::Worker(WorkerId(1 - port)), endpoint(1 - port)),
-                    ]
-                    .into_iter()
-                    .find(|(_, addressee)| came[..6] == addressee.mac.0)
-                    .unwrap_or((Destination::Server, endpoint(9)));
-                    let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
-                        continue;
-                    };
-                    let mut out = Vec::new();
-                    slots.handle(0, WorkerId(port), to, &own, &mut out);
-                    for (to, payload) in out {
-                        build(&mut frame, endpoint(port), endpoint(to.0), &payload);
-                        let _ = ports[usize::from(to.0)].send(&frame);
-                    }
-                }
-            }
-        });
-        Switch {
-            ends,
-            thread: Some(thread),
-        }
-    }
+    Switch::start(ports, SlotSwitch::new(job()), None)
 }
 
 /// A process that ends with the test.
@@ -277,7 +218,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     if !in_namespace(test) || !has_program(test, "setpriv") {
         return;
     }
-    let _switch = Switch::start();
+    let _switch = switch();
     let folder = Folder::new("serve");
     let socket = folder.socket();
     let mut daemon = daemon(

@@ -3,25 +3,25 @@
 //! Values come and go by address: the Python half owns the tensors, and keeps them until it has waited.
 #![allow(unsafe_code)]
 
+mod link;
 mod memory;
+mod rank;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{
-    Carry, Fallback, LAYOUT, Lateness, RankCounters, Reduction, Rounding, Setup, Share,
-    Sums as RankSums, Terms, Values, bf16, f16,
+    LAYOUT, Reduction, Rounding, Share, Sums as RankSums, Terms, Values, bf16, f16,
 };
-use aggregation::rto::Retransmission;
-use host_agent::collective::{self, CollectiveError, Config, Pending, Place as HostPlace};
-use host_agent::frames::{Endpoint, EndpointError, Frames, InterfaceFrames, Io};
-use host_agent::metrics::{Address, Exporter, Role, Status};
-use host_agent::serve::{Client, Deadline, Kind, RankOf, RemotePending};
+use host_agent::collective::CollectiveError;
+use host_agent::frames::Io;
+use host_agent::metrics::Exporter;
+use host_agent::serve::Kind;
+use link::{Awaited, Link};
 use memory::{Spare, copied, put, put_bytes, words};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
+use rank::Rank;
 
 pyo3::create_exception!(
     weir,
@@ -69,310 +69,6 @@ struct Sums {
     writes: Writes,
     spare: Arc<Spare>,
     ranks: u16,
-}
-
-/// How a rank is attached: by itself, or by a daemon.
-enum Link {
-    Own(Box<collective::Member>),
-    Agent(Client),
-}
-
-/// Sums that are to come by either.
-enum Awaited {
-    Own(Pending),
-    Agent(RemotePending),
-}
-
-impl Link {
-    fn all_reduce_as(
-        &self,
-        values: Values,
-        reduction: Reduction,
-    ) -> Result<Awaited, CollectiveError> {
-        Ok(match self {
-            Link::Own(member) => Awaited::Own(member.all_reduce_as(values, reduction)?),
-            Link::Agent(client) => Awaited::Agent(client.all_reduce_as(&values, reduction)?),
-        })
-    }
-}
-
-impl Awaited {
-    fn wait(self, timeout: Duration) -> Result<RankSums, CollectiveError> {
-        match self {
-            Awaited::Own(pending) => pending.wait(timeout),
-            Awaited::Agent(pending) => pending.wait(timeout),
-        }
-    }
-}
-
-/// Ethernet, IPv4 and UDP.
-const EMPTY_FRAME: u64 = 42;
-
-/// A rank of a job that a switch has been told of, before it joins.
-#[pyclass(frozen)]
-struct Rank {
-    interface: String,
-    me: Endpoint,
-    job: JobConfig,
-    setup: Setup,
-    /// As a daemon is told of it.
-    deadline: Option<Deadline>,
-    /// The daemon by which it is a rank, if not by itself.
-    agent: Option<Client>,
-}
-
-impl Rank {
-    /// As a daemon is told of it.
-    fn described(&self) -> RankOf {
-        RankOf::new(
-            Some(self.interface.clone()),
-            &self.job,
-            &self.setup,
-            self.deadline,
-        )
-    }
-
-    /// Taken by itself: no other process of this host is a rank of the job meanwhile.
-    fn place(&self) -> PyResult<HostPlace> {
-        HostPlace::take(&self.interface, self.job.job.0).map_err(|error| told(error.into()))
-    }
-
-    /// Shows a member of this rank at an address.
-    fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
-        let interface = self.interface.clone();
-        let started = match member {
-            Link::Own(member) => {
-                let observer = member.observer();
-                Exporter::start(address, move || Status {
-                    interface: Some(interface.clone()),
-                    io: Some(io.to_string()),
-                    ..observer.status()
-                })
-            }
-            Link::Agent(client) => {
-                let (client, blank) = (client.clone(), self.blank());
-                Exporter::start(address, move || status_of(&client, &blank))
-            }
-        };
-        started.map_err(|error| {
-            PyOSError::new_err(format!("cannot show metrics at {address}: {error}"))
-        })
-    }
-
-    /// What is known of this rank without asking.
-    fn blank(&self) -> Status {
-        let rank = self.setup.rank.0;
-        let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
-        status.interface = Some(self.interface.clone());
-        status.address = Some(self.me.to_string());
-        status
-    }
-}
-
-/// What a daemon says of a rank; of one whose daemon has gone, why there is nothing.
-fn status_of(client: &Client, blank: &Status) -> Status {
-    // Its process is this one, whoever sends its frames.
-    let process = blank.process;
-    match client.status() {
-        Ok(status) => Status { process, ..status },
-        Err(error) => Status {
-            failed: Some(error.to_string()),
-            ..blank.clone()
-        },
-    }
-}
-
-fn wrong(error: impl ToString) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
-#[pymethods]
-impl Rank {
-    /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
-    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says. `agent` is the socket of
-    /// a daemon that owns the interface. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
-    /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
-    #[new]
-    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
-        late = "drop"))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
-    fn new(
-        interface: String,
-        job: u16,
-        rank: u16,
-        ranks: u16,
-        window: u32,
-        place: Option<(u16, u8, u8)>,
-        values: u16,
-        agent: Option<&str>,
-        deadline: Option<f64>,
-        quorum: u16,
-        late: &str,
-    ) -> PyResult<Rank> {
-        if rank >= ranks {
-            return Err(wrong(format!(
-                "rank {rank} of {ranks} ranks: ranks count from 0"
-            )));
-        }
-        let config = JobConfig {
-            job: JobId(job),
-            workers: ranks,
-            window,
-            values_per_packet: values,
-            values_per_round: 0,
-            first_chunk: ChunkId(0),
-        };
-        let job = match place {
-            None => Job::under_one_switch(config),
-            Some(_) => Job::new(config),
-        };
-        let job = job.map_err(wrong)?;
-        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
-        if let Some((child, siblings, top)) = place {
-            setup.place = Place {
-                child: WorkerId(child),
-                siblings,
-                top,
-            };
-            if !setup.place.is_possible() {
-                return Err(wrong(format!(
-                    "child {child} of {siblings}, and {top} at the top: no place among switches"
-                )));
-            }
-        }
-        let deadline = deadline.map(|seconds| {
-            let after = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
-            let carry = match late {
-                "drop" => Carry::Drop,
-                "next" => Carry::NextRound,
-                _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
-            };
-            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
-            let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
-            setup.lateness = Some(lateness.map_err(wrong)?);
-            Ok(Deadline {
-                after_ns,
-                quorum,
-                carries: carry == Carry::NextRound,
-            })
-        });
-        let deadline = deadline.transpose()?;
-        let agent = agent.map(|path| Client::connect(Path::new(path)));
-        let agent = agent.transpose().map_err(told)?;
-        let me = match &agent {
-            None => Endpoint::of(&interface)?,
-            Some(agent) => agent.whereabouts(Some(&interface)).map_err(told)?,
-        };
-        Ok(Rank {
-            me,
-            agent,
-            interface,
-            job: config,
-            setup,
-            deadline,
-        })
-    }
-
-    /// Where it is, as the other ranks are to be told: `MAC/IPv4`.
-    #[getter]
-    fn address(&self) -> String {
-        self.me.to_string()
-    }
-
-    /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
-    fn open(&self, py: Python<'_>) -> PyResult<u32> {
-        if let Some(agent) = &self.agent {
-            return py.detach(|| agent.open(&self.described())).map_err(told);
-        }
-        let _place = self.place()?;
-        let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
-        let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
-        Ok(first.map_err(told)?.0)
-    }
-
-    /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
-    /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
-    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found. What the rank
-    /// counts, and what it waits for, is shown at the address `metrics`.
-    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
-        metrics = None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
-    fn join(
-        &self,
-        first_chunk: u32,
-        peers: Vec<String>,
-        gone_after: f64,
-        stochastic: Option<u64>,
-        io: &str,
-        fallback: bool,
-        silent: bool,
-        metrics: Option<&str>,
-    ) -> PyResult<Member> {
-        let ranks = self.job.workers;
-        if peers.len() != usize::from(ranks) {
-            return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
-        }
-        let peers: Result<Vec<Endpoint>, EndpointError> =
-            peers.iter().map(|peer| peer.parse()).collect();
-        let after = Duration::try_from_secs_f64(gone_after).map_err(wrong)?;
-        let job = Job::new(JobConfig {
-            first_chunk: ChunkId(first_chunk),
-            ..self.job
-        });
-        let config = Config {
-            setup: Setup {
-                job: job.map_err(wrong)?,
-                dead_after_ns: u64::try_from(after.as_nanos()).ok(),
-                fallback: fallback.then_some(Fallback {
-                    at_once: silent,
-                    ..Fallback::IF_SILENT
-                }),
-                ..self.setup
-            },
-            me: self.me,
-            peers: peers.map_err(wrong)?,
-        };
-        let io: Io = io.parse().map_err(PyValueError::new_err)?;
-        let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
-        let (member, io, refused) = match &self.agent {
-            None => {
-                let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
-                let io = frames.io();
-                if let Some(fault) = frames.fault() {
-                    return Err(told(CollectiveError::Link(fault)));
-                }
-                let place = Some(Arc::new(self.place()?));
-                let member = collective::Member::start_at(config, frames, place)?;
-                (
-                    Link::Own(Box::new(member)),
-                    io,
-                    refused.map(|error| error.to_string()),
-                )
-            }
-            // How frames come and go is the daemon's to say.
-            Some(agent) => {
-                let joined = agent.join(
-                    &self.described(),
-                    first_chunk,
-                    &config.peers,
-                    after,
-                    fallback.then_some(silent),
-                );
-                let (io, refused) = joined.map_err(told)?;
-                (Link::Agent(agent.clone()), io, refused)
-            }
-        };
-        let exporter = metrics.map(|address| self.show(&member, io, &address));
-        Ok(Member {
-            io,
-            exporter: exporter.transpose()?,
-            refused,
-            spare: Arc::default(),
-            ranks,
-            member: Some(member),
-            rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
-        })
-    }
 }
 
 #[pymethods]
@@ -484,11 +180,7 @@ impl Member {
     /// How often the switch fell silent, so that ranks summed themselves. A daemon tells it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
-        match &self.member {
-            Some(Link::Own(member)) => member.counters().0.fallbacks,
-            Some(Link::Agent(client)) => client.fallbacks(),
-            None => 0,
-        }
+        self.member.as_ref().map_or(0, Link::fallbacks)
     }
 
     /// Leaves the job: what has no sums yet fails.
@@ -512,11 +204,8 @@ impl Member {
     /// was late has joined, and those that it should have and could not; chunks that this rank closed, and those of which the
     /// switch had forgotten whether they were.
     fn counters(&self) -> PyResult<[(&'static str, u64); 19]> {
-        let counters = match &self.member {
-            Some(Link::Own(member)) => member.counters().0,
-            Some(Link::Agent(client)) => counted(&client.status().map_err(told)?),
-            None => RankCounters::default(),
-        };
+        let counters = self.member.as_ref().map(Link::counters).transpose();
+        let counters = counters.map_err(told)?.unwrap_or_default();
         Ok([
             ("operations", counters.operations),
             ("non_finite", counters.non_finite),
@@ -603,36 +292,6 @@ impl Sums {
         let counts = partial.map(|partial| partial.contributors.len() as u16);
         counts.min().unwrap_or(self.ranks)
     }
-}
-
-/// What a status says that a rank has counted.
-fn counted(status: &Status) -> RankCounters {
-    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
-    let mut counters = RankCounters {
-        fallbacks: count("weir_fallbacks_total"),
-        returns: count("weir_returns_total"),
-        by_hosts: count("weir_chunks_by_hosts_total"),
-        operations: count("weir_operations_total"),
-        non_finite: count("weir_non_finite_operations_total"),
-        probes: count("weir_probes_total"),
-        repeated_guesses: count("weir_repeated_guesses_total"),
-        timeouts: count("weir_timeouts_total"),
-        partial_chunks: count("weir_partial_chunks_total"),
-        late_chunks: count("weir_late_chunks_total"),
-        clipped_chunks: count("weir_clipped_chunks_total"),
-        dropped_chunks: count("weir_dropped_chunks_total"),
-        carried: count("weir_carried_operations_total"),
-        lost_residuals: count("weir_lost_residuals_total"),
-        closes: count("weir_closes_total"),
-        forgotten: count("weir_forgotten_chunks_total"),
-        ..RankCounters::default()
-    };
-    counters.sent.frames = count("weir_sent_frames_total");
-    counters.sent.retransmitted_frames = count("weir_resent_frames_total");
-    // Metrics count whole frames.
-    let headers = (EMPTY_FRAME * counters.sent.frames).min(count("weir_sent_bytes_total"));
-    counters.sent.bytes = count("weir_sent_bytes_total") - headers;
-    counters
 }
 
 fn told(error: CollectiveError) -> PyErr {

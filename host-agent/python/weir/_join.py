@@ -60,7 +60,7 @@ def join(store, job, interface, seed, torch_rank, timeout):
 
     def summed():
         # What the switch was told otherwise shows here, and not in the middle of training.
-        member.compare("uint8", "another reduction", LAYOUT).wait(0, 0, timeout.total_seconds())
+        member.compare("uint8", "another reduction", 0).wait(0, 0, timeout.total_seconds())
         return None, "yes"
 
     with left_by_all(store, torch_rank, lambda: ranks):

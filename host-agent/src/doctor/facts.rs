@@ -1,17 +1,14 @@
 //! What the kernel says of a host. Nothing is judged here.
-#![allow(unsafe_code)]
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::Ipv4Addr;
 
-use nix::errno::Errno;
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 
 use super::sockets::{Holder, holders};
-use crate::frames::{InterfaceFrames, Io, Mac};
+use crate::frames::{InterfaceFrames, Io, Link, Mac};
 
 /// `CAP_NET_ADMIN` and `CAP_NET_RAW` (linux/capability.h).
 const NET_ADMIN: u32 = 12;
@@ -178,25 +175,8 @@ fn neighbours(table: &str) -> Vec<Neighbour> {
     table.lines().skip(1).filter_map(neighbour).collect()
 }
 
-/// An interface's MTU. (/sys shows those of the namespace that it was mounted in.)
 fn mtu(interface: &str) -> io::Result<u32> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // SAFETY: `ifreq` is plain data, for which zeroes are values.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let name = interface.as_bytes();
-    if name.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name) {
-        *to = *from as libc::c_char;
-    }
-    // SAFETY: the request is an `ifreq` whose name ends with a zero; the kernel writes the MTU into it.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
-    Errno::result(result)?;
-    // SAFETY: SIOCGIFMTU fills this member in.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    Ok(mtu.max(0) as u32)
+    Link::of(interface)?.mtu()
 }
 
 #[cfg(test)]

@@ -51,27 +51,26 @@ impl Link {
             index: 0,
             socket,
         };
-        // SAFETY: the union's integers may hold any bits.
-        link.index = unsafe {
-            link.ask(libc::SIOCGIFINDEX as libc::Ioctl)?
-                .ifr_ifru
-                .ifru_ifindex
-        };
+        link.index = link.ask_index()?;
         Ok(link)
+    }
+
+    /// How long a packet is that it carries. (/sys shows the interfaces of the namespace that it was mounted in.)
+    pub fn mtu(&self) -> io::Result<u32> {
+        let told = self.ask(libc::SIOCGIFMTU)?;
+        // SAFETY: the union's integers may hold any bits.
+        let mtu = unsafe { told.ifr_ifru.ifru_mtu };
+        Ok(mtu.max(0) as u32)
     }
 
     /// What is wrong with it now.
     pub fn fault(&self) -> Option<LinkFault> {
         let name = || self.name.clone();
         let gone = Some(LinkFault::Gone(name()));
-        // SAFETY: the union's integers may hold any bits.
-        let index = self
-            .ask(libc::SIOCGIFINDEX as libc::Ioctl)
-            .map(|told| unsafe { told.ifr_ifru.ifru_ifindex });
-        if index.ok() != Some(self.index) {
+        if self.ask_index().ok() != Some(self.index) {
             return gone;
         }
-        let Ok(told) = self.ask(libc::SIOCGIFFLAGS as libc::Ioctl) else {
+        let Ok(told) = self.ask(libc::SIOCGIFFLAGS) else {
             return gone;
         };
         // SAFETY: as above.
@@ -82,16 +81,25 @@ impl Link {
         (flags & libc::IFF_RUNNING == 0).then(|| LinkFault::NoCarrier(name()))
     }
 
-    fn ask(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+    fn ask_index(&self) -> io::Result<i32> {
+        let told = self.ask(libc::SIOCGIFINDEX)?;
+        // SAFETY: the union's integers may hold any bits.
+        Ok(unsafe { told.ifr_ifru.ifru_ifindex })
+    }
+
+    fn ask(&self, what: libc::c_ulong) -> io::Result<libc::ifreq> {
         // SAFETY: all of it is integers and arrays of them, for which zeros are a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         // The last byte stays zero.
-        let room = request.ifr_name.len() - 1;
-        for (to, from) in request.ifr_name[..room].iter_mut().zip(self.name.bytes()) {
+        if self.name.len() >= request.ifr_name.len() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(self.name.bytes()) {
             *to = from as libc::c_char;
         }
         // SAFETY: the kernel reads and writes an ifreq, which `request` is.
-        Errno::result(unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &raw mut request) })?;
+        let asked = unsafe { libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut request) };
+        Errno::result(asked)?;
         Ok(request)
     }
 }

@@ -1,20 +1,24 @@
 //! `weir switch`: the switch on its own, with the flags that BMv2's users know.
 
+mod values;
+
 use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::delayed::{Delayed, Latency};
 use crate::ports::dump::Dump;
-use crate::ports::{self, MOST_MARK_AT, PortIo, RingOptions};
+use crate::ports::{self, PortIo, RingOptions};
 use crate::trace::Form;
 use clap::builder::RangedU64ValueParser;
-use pipeline::{CLASSES, EgressQueues, Ports, RecirculationLink, Scheduler};
+use pipeline::{EgressQueues, Ports, RecirculationLink, Scheduler};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::Arc;
+use values::{latency_ns, mark_at, port_latency, rate_bps, time_ns, weights};
+
+pub use values::{Interface, PortMark, PortRate};
 
 /// Frames of a port's ring at most: 105 MB of the kernel's memory.
 const MAX_RECEIVE_QUEUE: u64 = 65_536;
@@ -115,111 +119,6 @@ pub enum Executor {
     Reference,
 }
 
-/// A port and the interface behind it, written `1@veth0`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
-    /// The port's number.
-    pub port: u32,
-    /// The interface's name.
-    pub name: String,
-}
-
-impl FromStr for Interface {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (port, name) = text
-            .split_once('@')
-            .ok_or("expected PORT@INTERFACE, such as 1@veth0")?;
-        let port = port
-            .parse()
-            .map_err(|_| format!("`{port}` is not a port number"))?;
-        match name {
-            "" => Err("the interface's name is missing".to_owned()),
-            name => Ok(Self {
-                port,
-                name: name.to_owned(),
-            }),
-        }
-    }
-}
-
-/// A rate for all ports, `1gbps`, or for one, `2@1gbps`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PortRate {
-    /// `None`: all that are not named.
-    pub port: Option<u32>,
-    /// Bits a second.
-    pub rate_bps: u64,
-}
-
-impl FromStr for PortRate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (port, rate) = port_and(text)?;
-        Ok(Self {
-            port,
-            rate_bps: rate_bps(rate)?,
-        })
-    }
-}
-
-/// From how many frames on ports mark, `65`, or one does, `2@65`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PortMark {
-    /// `None`: all that are not named.
-    pub port: Option<u32>,
-    /// Frames that wait.
-    pub frames: usize,
-}
-
-impl FromStr for PortMark {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (port, frames) = port_and(text)?;
-        let number = frames.parse().ok();
-        let number = number.filter(|frames| (1..=MOST_MARK_AT).contains(frames));
-        let wrong = || format!("`{frames}` is no number of frames: expected 1 to {MOST_MARK_AT}");
-        Ok(Self {
-            port,
-            frames: number.ok_or_else(wrong)?,
-        })
-    }
-}
-
-/// From how many frames on a port marks. The last flag counts, as with others; one that names the port before one for all.
-fn mark_at(given: &[PortMark], port: u32) -> Option<usize> {
-    let of = |wanted| given.iter().rfind(|mark| mark.port == wanted);
-    let mark = of(Some(port)).or_else(|| of(None))?;
-    Some(mark.frames)
-}
-
-/// The port before an `@`, if there is one, and what comes behind.
-fn port_and(text: &str) -> Result<(Option<u32>, &str), String> {
-    let Some((port, rest)) = text.split_once('@') else {
-        return Ok((None, text));
-    };
-    let number = port.parse();
-    let number = number.map_err(|_| format!("`{port}` is not a port number"))?;
-    Ok((Some(number), rest))
-}
-
-fn weights(text: &str) -> Result<Scheduler, String> {
-    let weights: Result<Vec<u32>, String> = text
-        .split(',')
-        .map(|weight| match weight.parse() {
-            Ok(0) | Err(_) => Err(format!("`{weight}` is not a weight: expected 1, 2, …")),
-            Ok(weight) => Ok(weight),
-        })
-        .collect();
-    let weights = weights?.try_into();
-    let weights: [u32; CLASSES] =
-        weights.map_err(|w: Vec<u32>| format!("{} weights; expected {CLASSES}", w.len()))?;
-    Ok(Scheduler::Weighted(weights))
-}
-
 fn egress_queues(args: &Args) -> EgressQueues {
     EgressQueues {
         depth: args.queue_depth,
@@ -236,70 +135,6 @@ fn egress_queues(args: &Args) -> EgressQueues {
             .filter_map(|rate| Some((rate.port?, rate.rate_bps)))
             .collect(),
     }
-}
-
-fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let names = || {
-        units
-            .iter()
-            .map(|(name, _)| *name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let (_, factor) = units
-        .iter()
-        .find(|(name, _)| unit.eq_ignore_ascii_case(name))
-        .ok_or_else(|| format!("expected a whole number with a unit ({})", names()))?;
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("`{number}` is not a number"))?;
-    number
-        .checked_mul(*factor)
-        .filter(|value| *value > 0)
-        .ok_or_else(|| "out of range".to_owned())
-}
-
-fn time_ns(text: &str) -> Result<u64, String> {
-    with_unit(
-        text,
-        &[
-            ("ns", 1),
-            ("us", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-        ],
-    )
-}
-
-fn port_latency(text: &str) -> Result<(u32, u64), String> {
-    let (port, time) = text
-        .split_once('@')
-        .ok_or("expected PORT@TIME, such as 1@10ms")?;
-    let number = port.parse();
-    let number = number.map_err(|_| format!("`{port}` is not a port number"))?;
-    Ok((number, time_ns(time)?))
-}
-
-/// What a flag says of a port's link. The last one counts, as with other flags.
-fn latency_ns(given: &[(u32, u64)], port: u32) -> u64 {
-    let of_port = given.iter().rfind(|(number, _)| *number == port);
-    of_port.map_or(0, |(_, ns)| *ns)
-}
-
-fn rate_bps(text: &str) -> Result<u64, String> {
-    with_unit(
-        text,
-        &[
-            ("bps", 1),
-            ("kbps", 1_000),
-            ("mbps", 1_000_000),
-            ("gbps", 1_000_000_000),
-        ],
-    )
 }
 
 fn define(text: &str) -> Result<(String, String), String> {

@@ -1,10 +1,10 @@
 //! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s, their gradients summed by the switch and
 //! by Gloo, in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
 //!
-//! Whether both learn the same is judged twice. The gradients of the first step are within the bound that weir states of its sum;
-//! so, by the learning rate, are the weights, but for the rounding of the step itself. Later, rounding grows with training itself; so Gloo trains three
-//! times, each time summing in another order, and weir may be from the first of these runs not farther than [`FACTOR`] times as
-//! far as they are from each other.
+//! Whether both learn the same is judged twice. The gradients of the first step are within the bound that weir states of its
+//! sum; so, by the learning rate, are the weights, but for the rounding of the step itself. Later, rounding grows with training
+//! itself; so Gloo trains three times, each time summing in another order, and weir may be from the first of these runs not
+//! farther than [`FACTOR`] times as far as they are from each other.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,90 @@
+//! How a rank is attached to its job, and what can be asked of it either way.
+
+use std::time::Duration;
+
+use aggregation::rank::{RankCounters, Reduction, Sums, Values};
+use host_agent::collective::{CollectiveError, Member, Pending};
+use host_agent::metrics::Status;
+use host_agent::serve::{Client, RemotePending};
+
+/// How a rank is attached: by itself, or by a daemon.
+pub enum Link {
+    Own(Box<Member>),
+    Agent(Client),
+}
+
+/// Sums that are to come by either.
+pub enum Awaited {
+    Own(Pending),
+    Agent(RemotePending),
+}
+
+impl Link {
+    pub fn all_reduce_as(
+        &self,
+        values: Values,
+        reduction: Reduction,
+    ) -> Result<Awaited, CollectiveError> {
+        Ok(match self {
+            Link::Own(member) => Awaited::Own(member.all_reduce_as(values, reduction)?),
+            Link::Agent(client) => Awaited::Agent(client.all_reduce_as(&values, reduction)?),
+        })
+    }
+
+    /// How often the switch fell silent. A daemon tells it with each sum.
+    pub fn fallbacks(&self) -> u64 {
+        match self {
+            Link::Own(member) => member.counters().0.fallbacks,
+            Link::Agent(client) => client.fallbacks(),
+        }
+    }
+
+    pub fn counters(&self) -> Result<RankCounters, CollectiveError> {
+        match self {
+            Link::Own(member) => Ok(member.counters().0),
+            Link::Agent(client) => client.status().map(|status| counted(&status)),
+        }
+    }
+}
+
+impl Awaited {
+    pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
+        match self {
+            Awaited::Own(pending) => pending.wait(timeout),
+            Awaited::Agent(pending) => pending.wait(timeout),
+        }
+    }
+}
+
+/// Ethernet, IPv4 and UDP.
+const EMPTY_FRAME: u64 = 42;
+
+/// What a status says that a rank has counted.
+fn counted(status: &Status) -> RankCounters {
+    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let mut counters = RankCounters {
+        fallbacks: count("weir_fallbacks_total"),
+        returns: count("weir_returns_total"),
+        by_hosts: count("weir_chunks_by_hosts_total"),
+        operations: count("weir_operations_total"),
+        non_finite: count("weir_non_finite_operations_total"),
+        probes: count("weir_probes_total"),
+        repeated_guesses: count("weir_repeated_guesses_total"),
+        timeouts: count("weir_timeouts_total"),
+        partial_chunks: count("weir_partial_chunks_total"),
+        late_chunks: count("weir_late_chunks_total"),
+        clipped_chunks: count("weir_clipped_chunks_total"),
+        dropped_chunks: count("weir_dropped_chunks_total"),
+        carried: count("weir_carried_operations_total"),
+        lost_residuals: count("weir_lost_residuals_total"),
+        closes: count("weir_closes_total"),
+        forgotten: count("weir_forgotten_chunks_total"),
+        ..RankCounters::default()
+    };
+    counters.sent.frames = count("weir_sent_frames_total");
+    counters.sent.retransmitted_frames = count("weir_resent_frames_total");
+    // Metrics count whole frames.
+    let headers = (EMPTY_FRAME * counters.sent.frames).min(count("weir_sent_bytes_total"));
+    counters.sent.bytes = count("weir_sent_bytes_total") - headers;
+    counters
+}

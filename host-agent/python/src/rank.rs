@@ -1,0 +1,285 @@
+//! A rank before it joins: what is known of it, and how it asks for its first chunk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregation::job::{self, ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::rank::{Carry, Fallback, Lateness, Rounding, Setup};
+use aggregation::rto::Retransmission;
+use host_agent::collective::{self, CollectiveError, Config, Place};
+use host_agent::frames::{Endpoint, EndpointError, Frames, InterfaceFrames, Io};
+use host_agent::metrics::{Address, Exporter, Role, Status};
+use host_agent::serve::{Client, Deadline, RankOf};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::link::Link;
+use crate::{Member, told};
+
+/// A rank of a job that a switch has been told of, before it joins.
+#[pyclass(frozen)]
+pub struct Rank {
+    interface: String,
+    me: Endpoint,
+    job: JobConfig,
+    setup: Setup,
+    /// As a daemon is told of it.
+    deadline: Option<Deadline>,
+    /// The daemon by which it is a rank, if not by itself.
+    agent: Option<Client>,
+}
+
+impl Rank {
+    /// As a daemon is told of it.
+    fn described(&self) -> RankOf {
+        RankOf::new(
+            Some(self.interface.clone()),
+            &self.job,
+            &self.setup,
+            self.deadline,
+        )
+    }
+
+    /// Taken by itself: no other process of this host is a rank of the job meanwhile.
+    fn place(&self) -> PyResult<Place> {
+        Place::take(&self.interface, self.job.job.0).map_err(|error| told(error.into()))
+    }
+
+    /// Shows a member of this rank at an address.
+    fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
+        let interface = self.interface.clone();
+        let started = match member {
+            Link::Own(member) => {
+                let observer = member.observer();
+                Exporter::start(address, move || Status {
+                    interface: Some(interface.clone()),
+                    io: Some(io.to_string()),
+                    ..observer.status()
+                })
+            }
+            Link::Agent(client) => {
+                let (client, blank) = (client.clone(), self.blank());
+                Exporter::start(address, move || status_of(&client, &blank))
+            }
+        };
+        started.map_err(|error| {
+            PyOSError::new_err(format!("cannot show metrics at {address}: {error}"))
+        })
+    }
+
+    /// What is known of this rank without asking.
+    fn blank(&self) -> Status {
+        let rank = self.setup.rank.0;
+        let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
+        status.interface = Some(self.interface.clone());
+        status.address = Some(self.me.to_string());
+        status
+    }
+}
+
+/// What a daemon says of a rank; of one whose daemon has gone, why there is nothing.
+fn status_of(client: &Client, blank: &Status) -> Status {
+    // Its process is this one, whoever sends its frames.
+    let process = blank.process;
+    match client.status() {
+        Ok(status) => Status { process, ..status },
+        Err(error) => Status {
+            failed: Some(error.to_string()),
+            ..blank.clone()
+        },
+    }
+}
+
+fn wrong(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl Rank {
+    /// `place` is the rank's number among the children of its switch, how many those are, and how many the topmost switch has;
+    /// `None` where one switch sums all. `values` is how many a frame has, as the switch's program says. `agent` is the socket of
+    /// a daemon that owns the interface. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
+    /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
+    #[new]
+    #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
+        late = "drop"))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        interface: String,
+        job: u16,
+        rank: u16,
+        ranks: u16,
+        window: u32,
+        place: Option<(u16, u8, u8)>,
+        values: u16,
+        agent: Option<&str>,
+        deadline: Option<f64>,
+        quorum: u16,
+        late: &str,
+    ) -> PyResult<Rank> {
+        if rank >= ranks {
+            return Err(wrong(format!(
+                "rank {rank} of {ranks} ranks: ranks count from 0"
+            )));
+        }
+        let config = JobConfig {
+            job: JobId(job),
+            workers: ranks,
+            window,
+            values_per_packet: values,
+            values_per_round: 0,
+            first_chunk: ChunkId(0),
+        };
+        let job = match place {
+            None => Job::under_one_switch(config),
+            Some(_) => Job::new(config),
+        };
+        let job = job.map_err(wrong)?;
+        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
+        if let Some((child, siblings, top)) = place {
+            setup.place = job::Place {
+                child: WorkerId(child),
+                siblings,
+                top,
+            };
+            if !setup.place.is_possible() {
+                return Err(wrong(format!(
+                    "child {child} of {siblings}, and {top} at the top: no place among switches"
+                )));
+            }
+        }
+        let deadline = deadline.map(|seconds| {
+            let after = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
+            let carry = match late {
+                "drop" => Carry::Drop,
+                "next" => Carry::NextRound,
+                _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
+            };
+            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
+            let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
+            setup.lateness = Some(lateness.map_err(wrong)?);
+            Ok(Deadline {
+                after_ns,
+                quorum,
+                carries: carry == Carry::NextRound,
+            })
+        });
+        let deadline = deadline.transpose()?;
+        let agent = agent.map(|path| Client::connect(Path::new(path)));
+        let agent = agent.transpose().map_err(told)?;
+        let me = match &agent {
+            None => Endpoint::of(&interface)?,
+            Some(agent) => agent.whereabouts(Some(&interface)).map_err(told)?,
+        };
+        Ok(Rank {
+            me,
+            agent,
+            interface,
+            job: config,
+            setup,
+            deadline,
+        })
+    }
+
+    /// Where it is, as the other ranks are to be told: `MAC/IPv4`.
+    #[getter]
+    fn address(&self) -> String {
+        self.me.to_string()
+    }
+
+    /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
+    fn open(&self, py: Python<'_>) -> PyResult<u32> {
+        if let Some(agent) = &self.agent {
+            return py.detach(|| agent.open(&self.described())).map_err(told);
+        }
+        let _place = self.place()?;
+        let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
+        let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
+        Ok(first.map_err(told)?.0)
+    }
+
+    /// Joins, with the first chunk that [`Rank::open`] found. `peers` are all ranks' addresses: one that does not answer the
+    /// others for `gone_after` seconds is gone. Values are rounded to the nearest, or by chance, of which `stochastic` is the seed.
+    /// While the switch is silent ranks sum themselves, if `fallback` says so; `silent` if no switch was found. What the rank
+    /// counts, and what it waits for, is shown at the address `metrics`.
+    #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
+        metrics = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn join(
+        &self,
+        first_chunk: u32,
+        peers: Vec<String>,
+        gone_after: f64,
+        stochastic: Option<u64>,
+        io: &str,
+        fallback: bool,
+        silent: bool,
+        metrics: Option<&str>,
+    ) -> PyResult<Member> {
+        let ranks = self.job.workers;
+        if peers.len() != usize::from(ranks) {
+            return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
+        }
+        let peers: Result<Vec<Endpoint>, EndpointError> =
+            peers.iter().map(|peer| peer.parse()).collect();
+        let after = Duration::try_from_secs_f64(gone_after).map_err(wrong)?;
+        let job = Job::new(JobConfig {
+            first_chunk: ChunkId(first_chunk),
+            ..self.job
+        });
+        let config = Config {
+            setup: Setup {
+                job: job.map_err(wrong)?,
+                dead_after_ns: u64::try_from(after.as_nanos()).ok(),
+                fallback: fallback.then_some(Fallback {
+                    at_once: silent,
+                    ..Fallback::IF_SILENT
+                }),
+                ..self.setup
+            },
+            me: self.me,
+            peers: peers.map_err(wrong)?,
+        };
+        let io: Io = io.parse().map_err(PyValueError::new_err)?;
+        let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
+        let (member, io, refused) = match &self.agent {
+            None => {
+                let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+                let io = frames.io();
+                if let Some(fault) = frames.fault() {
+                    return Err(told(CollectiveError::Link(fault)));
+                }
+                let place = Some(Arc::new(self.place()?));
+                let member = collective::Member::start_at(config, frames, place)?;
+                (
+                    Link::Own(Box::new(member)),
+                    io,
+                    refused.map(|error| error.to_string()),
+                )
+            }
+            // How frames come and go is the daemon's to say.
+            Some(agent) => {
+                let joined = agent.join(
+                    &self.described(),
+                    first_chunk,
+                    &config.peers,
+                    after,
+                    fallback.then_some(silent),
+                );
+                let (io, refused) = joined.map_err(told)?;
+                (Link::Agent(agent.clone()), io, refused)
+            }
+        };
+        let exporter = metrics.map(|address| self.show(&member, io, &address));
+        Ok(Member {
+            io,
+            exporter: exporter.transpose()?,
+            refused,
+            spare: Arc::default(),
+            ranks,
+            member: Some(member),
+            rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
+        })
+    }
+}

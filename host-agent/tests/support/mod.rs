@@ -1,0 +1,92 @@
+//! A switch with the reference slots, in a thread of the test's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use aggregation::{Destination, WorkerId};
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, sum};
+
+/// The job that it sums for.
+pub const JOB: u16 = 3;
+
+/// Where a rank is.
+pub fn endpoint(rank: u16) -> Endpoint {
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, rank as u8]),
+        ip: [10, 0, 0, rank as u8 + 1].into(),
+    }
+}
+
+/// Ends with this.
+pub struct Switch {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Switch {
+    /// `ports` are the far ends of the ranks' links. Every `loses`th frame that it sends is lost.
+    pub fn start<F: Frames + Send + 'static>(
+        mut ports: Vec<F>,
+        mut slots: SlotSwitch,
+        loses: Option<u64>,
+    ) -> Switch {
+        let ends = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ends);
+        let thread = std::thread::spawn(move || {
+            let (mut sent, mut frame) = (0, Vec::new());
+            while !over.load(Ordering::Relaxed) {
+                for port in 0..ports.len() {
+                    let from = port as u16;
+                    // A link that is down has nothing to say, nor one whose rank has left.
+                    let Ok(Some(came)) = ports[port].receive(Duration::from_micros(200)) else {
+                        continue;
+                    };
+                    let (to, addressee) = addressed(came, from);
+                    let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
+                        continue;
+                    };
+                    let mut out = Vec::new();
+                    slots.handle(0, WorkerId(from), to, &own, &mut out);
+                    for (to, payload) in out {
+                        sent += 1;
+                        if loses.is_some_and(|loses| sent % loses == 0) {
+                            continue;
+                        }
+                        build(&mut frame, endpoint(from), endpoint(to.0), &payload);
+                        let to = &mut ports[usize::from(to.0)];
+                        let _ = to.send(&frame).and_then(|()| to.flush());
+                    }
+                }
+            }
+        });
+        Switch {
+            ends,
+            thread: Some(thread),
+        }
+    }
+}
+
+/// Whom a frame is for.
+fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
+    let asks = asking(JOB, endpoint(from));
+    if frame[..6] == sum(JOB).mac.0 {
+        (Destination::All, sum(JOB))
+    } else if frame[..6] == asks.mac.0 {
+        (Destination::Worker(WorkerId(from)), asks)
+    } else {
+        let to = u16::from(frame[5]);
+        (Destination::Worker(WorkerId(to)), endpoint(to))
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the switch runs to its end");
+        }
+    }
+}
