@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::SlotSwitch;
 use host_agent::collective::CollectiveError;
