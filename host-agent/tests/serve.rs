@@ -183,6 +183,20 @@ fn a_client() {
             println!("WIDE {}", sums.error_bound);
             continue;
         }
+        if line == "many" {
+            // Together they are more than the daemon holds of one process.
+            let give = |value: u8| {
+                let values = Values::Floats(vec![f32::from(value); 200_000]);
+                client.all_reduce_as(&values, Reduction::default()).unwrap()
+            };
+            let pending: Vec<_> = (1..=4).map(give).collect();
+            for (pending, value) in pending.into_iter().zip(1u8..) {
+                let sums = pending.wait(PATIENCE).unwrap().values;
+                assert_eq!(sums, Values::Floats(vec![2.0 * f32::from(value); 200_000]));
+            }
+            println!("MANY");
+            continue;
+        }
         let length: usize = line.parse().unwrap();
         let values = |index: usize| (index as f32 - 300.0) * f32::from(number + 1);
         let values = Values::Floats((0..length).map(values).collect());
@@ -244,6 +258,9 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
             .for_each(|rank| assert_eq!(rank.says("SUM"), length));
     }
 
+    ranks.iter_mut().for_each(|rank| rank.tell("many"));
+    ranks.iter_mut().for_each(|rank| drop(rank.says("MANY")));
+
     // What is asked wrongly is refused, with its reason, and touches nobody.
     let no = |outcome: Result<(), CollectiveError>, expected: &str| match outcome {
         Err(CollectiveError::Agent { text, .. }) => {
@@ -283,7 +300,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
     let pending = other.all_reduce_as(&much, Reduction::default()).unwrap();
     no(
         pending.wait(PATIENCE).map(drop),
-        "1200000 bytes beside the 0 under way are more than",
+        "1200000 bytes are more than",
     );
     let few = other.all_reduce_as(&values, Reduction::default()).unwrap();
     let late = few.wait(Duration::from_millis(300)).unwrap_err();

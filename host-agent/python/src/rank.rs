@@ -250,7 +250,7 @@ impl Rank {
                 if let Some(fault) = frames.fault() {
                     return Err(told(CollectiveError::Link(fault)));
                 }
-                let place = Some(Arc::new(self.place()?));
+                let place = Some(self.place()?);
                 let member = collective::Member::start_at(config, frames, place)?;
                 (
                     Link::Own(Box::new(member)),

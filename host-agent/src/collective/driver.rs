@@ -56,7 +56,7 @@ pub struct Driver<F> {
     link_ns: u64,
     faulty_ns: Option<u64>,
     /// Nobody else on this host is a rank of the job meanwhile.
-    _place: Option<Arc<Place>>,
+    _place: Option<Place>,
 }
 
 impl<F: Frames + AsFd> Driver<F> {
@@ -66,7 +66,7 @@ impl<F: Frames + AsFd> Driver<F> {
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
-        place: Option<Arc<Place>>,
+        place: Option<Place>,
     ) -> Driver<F> {
         Driver {
             rank: Rank::new(config.setup),

@@ -214,7 +214,7 @@ impl Member {
     pub fn start_at(
         config: Config,
         frames: impl Frames + AsFd + Send + 'static,
-        place: Option<Arc<Place>>,
+        place: Option<Place>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;

@@ -1,14 +1,13 @@
 //! Who may connect to the daemon, and its end.
 
-use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use nix::errno::Errno;
@@ -105,36 +104,6 @@ impl From<Errno> for DaemonError {
     }
 }
 
-/// Jobs that have a rank on an interface.
-#[derive(Debug, Clone, Default)]
-pub struct Places(Arc<Mutex<BTreeSet<(String, u16)>>>);
-
-impl Places {
-    /// The place of a job's rank on an interface, if nobody has it.
-    pub fn take(&self, interface: &str, job: u16) -> Option<Place> {
-        let key = (interface.to_owned(), job);
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.insert(key.clone()).then(|| Place {
-            key,
-            places: self.clone(),
-        })
-    }
-}
-
-/// One of them. Dropped, it is free.
-#[derive(Debug)]
-pub struct Place {
-    key: (String, u16),
-    places: Places,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.remove(&self.key);
-    }
-}
-
 /// Serves until SIGTERM or SIGINT; `ready` is called once one may connect. It must be called before there is another thread: the
 /// signals are taken by this one.
 ///
@@ -160,7 +129,6 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
         io: args.io,
         memory: args.memory.saturating_mul(1 << 20),
         operations,
-        places: Places::default(),
     });
     ready()?;
     let connected = Arc::new(AtomicUsize::new(0));
@@ -376,15 +344,5 @@ mod tests {
             let told = operations(1_024, clients).unwrap_err().to_string();
             assert!(told.contains("and 1024 are allowed"), "{told}");
         }
-    }
-
-    #[test]
-    fn a_place_is_one_ranks() {
-        let places = Places::default();
-        let first = places.take("eth0", 3).unwrap();
-        assert!(places.take("eth0", 3).is_none());
-        assert!(places.take("eth0", 4).is_some() && places.take("eth1", 3).is_some());
-        drop(first);
-        assert!(places.take("eth0", 3).is_some());
     }
 }

@@ -3,24 +3,25 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::daemon::Place;
 use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
 use super::values;
-use crate::collective::{self, CollectiveError, Config, Member, Observer, Pending, open_job};
+use crate::collective::{CollectiveError, Config, Member, Observer, Pending, Place, open_job};
 use crate::frames::{Endpoint, InterfaceFrames};
 
 /// So many operations may be under way, if the daemon may have as many files open.
 pub const OPERATIONS: u64 = 4_096;
 /// After so long without an answer a rank may be gone: sooner, all that is sent would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
+/// Who waits for room looks so often whether its process has gone.
+const LOOKS_AFTER: Duration = Duration::from_millis(100);
 /// The member says itself when it gives up; who asked waits as long as it likes.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
@@ -32,6 +33,12 @@ impl Socket {
         let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         send(self.0.as_fd(), answer, None)
     }
+
+    /// Whether nobody is at the other end.
+    fn has_gone(&self) -> bool {
+        let mut source = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
+        poll(&mut source, PollTimeout::ZERO).is_ok_and(|gone| gone > 0)
+    }
 }
 
 /// An operation whose sums are to come.
@@ -42,11 +49,44 @@ struct UnderWay {
     pending: Pending,
 }
 
-/// What is under way of a session: bounded in number and in bytes.
+/// What is under way of a session: bounded in number and in bytes. Who gives more waits until there is room: were an operation
+/// refused that other ranks make, all that come after it would meet the wrong ones.
 #[derive(Debug, Default)]
 struct Load {
-    operations: AtomicU64,
-    bytes: AtomicU64,
+    held: Mutex<Held>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    operations: u64,
+    bytes: u64,
+}
+
+impl Load {
+    /// Takes room for an operation; `false` if who gives it has gone meanwhile.
+    fn take(&self, bytes: u64, grounds: &Grounds, socket: &Socket) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        while held.operations >= grounds.operations
+            || held.bytes.saturating_add(bytes) > grounds.memory
+        {
+            let waited = self.freed.wait_timeout(held, LOOKS_AFTER);
+            held = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if socket.has_gone() {
+                return false;
+            }
+        }
+        held.operations += 1;
+        held.bytes += bytes;
+        true
+    }
+
+    fn free(&self, bytes: u64) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.operations -= 1;
+        held.bytes -= bytes;
+        self.freed.notify_all();
+    }
 }
 
 /// A process that is a rank. Dropped, the rank leaves, and who waited for its sums is told.
@@ -56,10 +96,9 @@ struct Joined {
     sums: Option<Sender<UnderWay>>,
     finisher: Option<JoinHandle<()>>,
     load: Arc<Load>,
+    socket: Arc<Socket>,
     interface: String,
     io: String,
-    /// Nobody else may be of this job on this interface.
-    _place: Place,
 }
 
 impl Drop for Joined {
@@ -82,8 +121,6 @@ pub struct Grounds {
     pub memory: u64,
     /// So many operations a session may have under way.
     pub operations: u64,
-    /// Which places of jobs are taken.
-    pub places: super::daemon::Places,
 }
 
 /// Serves one who has connected until it goes; `told` is called with what is good to know.
@@ -202,13 +239,17 @@ fn whereabouts(grounds: &Grounds, named: Option<&str>) -> Result<Answer, Refusal
 fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
     let interface = interface(grounds, rank.interface.as_deref())?;
     let setup = rank.setup(0).map_err(refused)?;
-    let _place =
-        collective::Place::take(interface, rank.job).map_err(|error| refusal(&error.into()))?;
+    let _place = taken(interface, rank.job)?;
     let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
     let frames = InterfaceFrames::open(interface, grounds.io);
     let (mut frames, _) = frames.map_err(|error| broken(&error))?;
     let first = open_job(&setup, me, &mut frames).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
+}
+
+/// Nobody else may be of this job on this interface: in another session, by another daemon, or by itself.
+fn taken(interface: &str, job: u16) -> Result<Place, Refusal> {
+    Place::take(interface, job).map_err(|error| refusal(&error.into()))
 }
 
 fn join(
@@ -237,16 +278,7 @@ fn join(
         )));
     }
     let peers: Result<Vec<Endpoint>, _> = peers.iter().map(|peer| peer.parse()).collect();
-    let place = grounds.places.take(interface, rank.job);
-    let place = place.ok_or_else(|| {
-        refused(format!(
-            "job {} has a rank on {interface} already",
-            rank.job
-        ))
-    })?;
-    // Nor by another daemon, or a process that sends itself.
-    let held =
-        collective::Place::take(interface, rank.job).map_err(|error| refusal(&error.into()))?;
+    let place = taken(interface, rank.job)?;
     let config = Config {
         setup,
         me: Endpoint::of(interface).map_err(|error| broken(&error))?,
@@ -255,7 +287,7 @@ fn join(
     let frames = InterfaceFrames::open(interface, grounds.io);
     let (frames, why_not) = frames.map_err(|error| broken(&error))?;
     let io = frames.io().to_string();
-    let member = Member::start_at(config, frames, Some(Arc::new(held)));
+    let member = Member::start_at(config, frames, Some(place));
     let member = member.map_err(|error| broken(&error))?;
     let load = Arc::new(Load::default());
     let (sums, to_come) = mpsc::channel();
@@ -269,9 +301,9 @@ fn join(
         sums: Some(sums),
         finisher: Some(finisher.map_err(|error| broken(&error))?),
         load,
+        socket: Arc::clone(socket),
         interface: interface.to_owned(),
         io: io.clone(),
-        _place: place,
     };
     let refused = why_not.map(|error| error.to_string());
     Ok((Answer::Joined { io, refused }, joined))
@@ -298,28 +330,22 @@ fn sum(
     };
     let width = values::width(dtype).ok_or_else(told)?;
     let bytes = length.saturating_mul(width);
-    let load = &joined.load;
-    let held = load.bytes.load(Ordering::Relaxed);
-    if held.saturating_add(bytes) > grounds.memory {
+    if bytes > grounds.memory {
         return Err(refused(format!(
-            "{bytes} bytes beside the {held} under way are more than the {} that a process may have (--memory)",
+            "{bytes} bytes are more than the {} that a process may have (--memory)",
             grounds.memory
-        )));
-    }
-    if load.operations.load(Ordering::Relaxed) >= grounds.operations {
-        return Err(refused(format!(
-            "{} operations are under way, and no more may be",
-            grounds.operations
         )));
     }
     let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
     let memory = values::passed(memory, bytes).map_err(refused)?;
     let given = values::load(dtype, length as usize, &memory).map_err(|error| broken(&error))?;
-    let pending = member
-        .all_reduce_as(given, reduction)
-        .map_err(|error| refusal(&error))?;
-    load.bytes.fetch_add(bytes, Ordering::Relaxed);
-    load.operations.fetch_add(1, Ordering::Relaxed);
+    if !joined.load.take(bytes, grounds, &joined.socket) {
+        return Err(refused("the process has gone"));
+    }
+    let pending = member.all_reduce_as(given, reduction).map_err(|error| {
+        joined.load.free(bytes);
+        refusal(&error)
+    })?;
     let under_way = UnderWay {
         operation,
         bytes,
@@ -347,8 +373,7 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load, seen: &Obs
             stored.map_err(|error| broken(&error))?;
             Ok((sums.error_bound, sums.partial.len() as u64))
         });
-        load.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        load.operations.fetch_sub(1, Ordering::Relaxed);
+        load.free(bytes);
         let answer = match stored {
             Ok((error_bound, partial)) => Answer::Summed {
                 operation,
