@@ -250,3 +250,85 @@ impl Sink for Batch<'_> {
 pub(super) fn elapsed_ns(origin: Instant) -> u64 {
     u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{PortIo, Received};
+    use std::io;
+    use std::os::fd::BorrowedFd;
+    use std::sync::{Arc, Mutex};
+
+    /// Has a frame whenever it is asked, and notes that it was asked or flushed.
+    struct Noting {
+        number: u32,
+        asked: Arc<Mutex<Vec<u32>>>,
+        flushed: Arc<Mutex<Vec<u32>>>,
+    }
+
+    impl PortIo for Noting {
+        fn receive(&mut self, _: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+            self.asked.lock().unwrap().push(self.number);
+            sink.arrived();
+            sink.frame(&[0; 64], 0);
+            Ok(Received {
+                frames: 1,
+                errors: 0,
+            })
+        }
+
+        fn send(&mut self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<usize> {
+            self.flushed.lock().unwrap().push(self.number);
+            Ok(0)
+        }
+
+        fn fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn name(&self) -> &str {
+            "noting"
+        }
+    }
+
+    #[test]
+    fn the_port_that_came_first_comes_last_in_the_next_turn() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let flushed = Arc::new(Mutex::new(Vec::new()));
+        let port = |number| {
+            let noting = Noting {
+                number,
+                asked: Arc::clone(&asked),
+                flushed: Arc::clone(&flushed),
+            };
+            Port::new(number, Box::new(noting))
+        };
+        let ports = (0..4).map(port).collect();
+        let mut engine = Engine::new(ports, 510, mpsc::channel(1).0, Instant::now());
+        let mut turn = |ready: &[usize]| {
+            for position in ready {
+                engine.ports[*position].ready.set(true);
+                engine.ports[*position].unflushed = true;
+            }
+            assert_eq!(engine.turn(), ready.len());
+            let order = std::mem::take(&mut *asked.lock().unwrap());
+            assert_eq!(std::mem::take(&mut *flushed.lock().unwrap()), order);
+            order
+        };
+        assert_eq!(turn(&[0, 1, 2, 3]), [0, 1, 2, 3]);
+        assert_eq!(turn(&[0, 1, 2, 3]), [1, 2, 3, 0]);
+        // Nobody's turn is used up where nothing arrives.
+        assert!(turn(&[]).is_empty());
+        assert_eq!(turn(&[0, 1, 2, 3]), [2, 3, 0, 1]);
+        // Two of many take turns, too.
+        assert_eq!(turn(&[0, 1]), [0, 1]);
+        assert_eq!(turn(&[0, 1]), [1, 0]);
+        assert_eq!(turn(&[0, 1]), [0, 1]);
+        assert_eq!(turn(&[3]), [3]);
+        assert_eq!(turn(&[0, 3]), [0, 3]);
+    }
+}
