@@ -255,8 +255,13 @@ fn dead_links(house: &House, page: &Page) -> Vec<String> {
 
 /// Words that look like a path of this repository and are none: those that begin with a folder of
 /// its root, and, outside of code blocks, any end of a path to a source file (of one folder at least,
-/// but for Rust's).
+/// but for Rust's). What git ignores by how its name ends is built, and need not be there yet.
 fn gone_paths(house: &House, page: &Page) -> Vec<String> {
+    let ignored = fs::read_to_string(house.root.join(".gitignore")).expect("what git ignores");
+    let endings: Vec<&str> = ignored
+        .lines()
+        .filter_map(|l| l.strip_prefix('*'))
+        .collect();
     let mut wrong = Vec::new();
     let mut block = false;
     for (number, line) in numbered(&page.text) {
@@ -279,6 +284,7 @@ fn gone_paths(house: &House, page: &Page) -> Vec<String> {
                 let end = format!("/{path}");
                 let there = house.has(&path)
                     || beside.exists()
+                    || endings.iter().any(|end| path.ends_with(end))
                     || !ours && house.paths.iter().any(|p| p.ends_with(&end));
                 if (ours || source) && !there {
                     wrong.push(format!("{number}: {path}"));
