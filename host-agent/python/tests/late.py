@@ -43,22 +43,34 @@ counters = weir.torch.counters()
 assert counters["partial"] > 0 and (counters["late"] > 0) == IS_LATE, counters
 assert counters["dropped"] == counters["late"], counters
 
-# DDP: late gradients join the next step's.
+# DDP: late gradients join the next step's, those of the same parameters.
 torch.manual_seed(1)
-model = DistributedDataParallel(torch.nn.Linear(300, 20))
-model.register_comm_hook(None, weir.torch.hook)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def replicated():
+    model = DistributedDataParallel(torch.nn.Linear(300, 20))
+    model.register_comm_hook(None, weir.torch.hook)
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+# Of one all weights have the same gradient, of the other none; biases have another. Both have one bucket each, as long as the
+# other's, which DDP arranges anew after the first step.
+trained = [(*replicated(), 0.1 * (RANK + 1)), (*replicated(), 0.0)]
 for step in range(6):
     dist.barrier()
-    if IS_LATE and step in (2, 4):
+    if IS_LATE and step in (0, 2, 4):
         time.sleep(0.5)
-    optimizer.zero_grad()
-    model(torch.full((4, 300), 0.1 * (RANK + 1))).sum().backward()
-    optimizer.step()
+    for model, optimizer, value in trained:
+        optimizer.zero_grad()
+        model(torch.full((4, 300), value)).sum().backward()
+        gradient = model.module.weight.grad
+        spread = (gradient.max() - gradient.min()).item()
+        assert spread < 1e-3 and (value > 0 or gradient.abs().max().item() < 1e-3), (step, value, spread)
+        optimizer.step()
 counters = weir.torch.counters()
 assert (counters["carried"] > 0) == IS_LATE, counters
 # All have taken the same sums.
-own = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+own = torch.cat([parameter.detach().flatten() for model, _, _ in trained for parameter in model.parameters()])
 all_of_them = [torch.empty_like(own) for _ in range(3)]
 dist.all_gather(all_of_them, own)
 assert all(bool((other == own).all()) for other in all_of_them)

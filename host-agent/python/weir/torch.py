@@ -33,6 +33,7 @@ import torch
 import torch.distributed as dist
 
 from . import NonFinite, _roll, _settings
+from ._buckets import Buckets
 from ._composed import Composed
 from ._join import join
 from ._names import Named
@@ -333,7 +334,7 @@ def hook(group, bucket):
     gradients before they are summed, and rounds them once more; and what of a bucket comes too late for its sum does not join
     that of the next step.
     """
-    _bucket.key = bucket.index()
+    _bucket.key = _buckets.number(bucket.parameters())
     try:
         work = dist.all_reduce(bucket.buffer(), op=_AVERAGE, group=group, async_op=True)
     finally:
@@ -348,6 +349,7 @@ def _leave_job():
 
 # Which bucket of DDP's this thread gives away.
 _bucket = threading.local()
+_buckets = Buckets()
 # A process is one rank of one job, whatever groups it makes.
 _joined = []
 # The largest that a sum of this process may be off by.
