@@ -1,5 +1,6 @@
 //! The server's loop: sums in, weights out.
 
+use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use aggregation::Destination;
@@ -10,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
 use super::{Clock, ServerArgs, receive};
-use crate::frames::{Frames, build, group, mark, open, pass_mark};
+use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
@@ -27,6 +28,7 @@ pub fn run(
         job.workers(),
         args.peers.len()
     );
+    let workers: Vec<Ipv4Addr> = args.peers.iter().map(|peer| peer.ip).collect();
     let rounds = args.job.recipe.rounds;
     let digits = Digits::load()?;
     let (me, everybody) = (args.link.endpoint(), group(args.job.job));
@@ -92,10 +94,11 @@ pub fn run(
             frames,
             watch.at_most(clock.until(server.poll_timeout())),
             |frame| match open(frame, me) {
-                Some(payload) => {
+                // What the switch has summed comes in the header of the last of the workers.
+                Some(payload) if source(frame).is_some_and(|ip| workers.contains(&ip)) => {
                     server.handle_packet(clock.now_ns(), mark(frame), payload);
                 }
-                None => foreign += 1,
+                _ => foreign += 1,
             },
         )
         .context("cannot receive")?;

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use super::report::{SentReport, WorkerReport};
 use super::watch::Watch;
 use super::{Clock, WorkerArgs, receive};
-use crate::frames::{Endpoint, Frames, build, mark, open};
+use crate::frames::{Endpoint, Frames, build, mark, open, source};
 use crate::metrics::{Role, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
@@ -88,7 +88,7 @@ struct Member<'a> {
     clock: Clock,
     me: Endpoint,
     server: Endpoint,
-    /// Frames that are no aggregation frames for us.
+    /// Frames that are no aggregation frames for us, or none of the server's.
     foreign: u64,
     rounds: u64,
     watch: Watch,
@@ -125,11 +125,12 @@ impl Member<'_> {
             let timeout = self.watch.at_most(timeout);
             let (worker, clock, me, foreign) =
                 (&mut self.worker, &self.clock, self.me, &mut self.foreign);
+            let server = Some(self.server.ip);
             receive(self.frames, timeout, |frame| match open(frame, me) {
-                Some(payload) => {
+                Some(payload) if source(frame) == server => {
                     worker.handle_packet(clock.now_ns(), mark(frame), payload);
                 }
-                None => *foreign += 1,
+                _ => *foreign += 1,
             })
             .context("cannot receive")?;
             self.worker.handle_timeout(self.clock.now_ns());

@@ -9,7 +9,7 @@ use aggregation::job::ChunkId;
 use aggregation::rank::{Opening, Setup};
 
 use super::CollectiveError;
-use crate::frames::{Endpoint, Frames, asking, build, open};
+use crate::frames::{Endpoint, Frames, asking, build, open, source};
 
 /// Asks the switch from an endpoint, and gives the job's first chunk, which all ranks are then to be told. It asks from the
 /// chunk on that the job has now.
@@ -50,6 +50,8 @@ pub fn open_job(
         let wait = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
         if let Some(frame) = frames.receive(wait).map_err(io)?
             && let Some(payload) = open(frame, me)
+            // A switch answers with the header of who asked. Of what comes of others nothing is known.
+            && source(frame) == Some(me.ip)
         {
             opening.handle_packet(payload);
         }

@@ -2,12 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockopt, setsockopt, socket, sockopt,
+};
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
 use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
@@ -140,17 +142,29 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
 
 /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
 pub(super) struct Quiet {
-    _port: Option<UdpSocket>,
+    _port: Option<OwnedFd>,
 }
 
 /// Makes the kernel quiet in the current network namespace.
 pub(super) fn quiet() -> Quiet {
-    // Refused where somebody else has the port; then the kernel answers nothing either.
-    let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).ok();
-    if let Some(port) = &port {
-        let _ = setsockopt(port, sockopt::RcvBuf, &0);
-    }
+    // Refused where somebody else has the port alone; then the kernel answers nothing either.
+    let port = shared_port().ok();
     Quiet { _port: port }
+}
+
+/// A socket at our port beside those of others on this host: whoever goes last leaves it, not whoever came first.
+fn shared_port() -> nix::Result<OwnedFd> {
+    let port = socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    setsockopt(&port, sockopt::ReuseAddr, &true)?;
+    setsockopt(&port, sockopt::RcvBuf, &0)?;
+    let anywhere = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, wire::UDP_PORT));
+    bind(port.as_raw_fd(), &anywhere)?;
+    Ok(port)
 }
 
 /// Whether a later try may succeed: the link is full, or down. What is the matter with it [`Link`] tells.

@@ -225,15 +225,10 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
         return None;
     }
     let bytes = &frame[ETHERNET_LEN..];
-    let ip = Ipv4Packet::new(bytes)?;
-    let header_len = usize::from(ip.get_header_length()) * 4;
+    let ip = plain_ip(bytes)?;
     let total_len = usize::from(ip.get_total_length());
-    let whole = ip.get_version() == 4
-        && header_len >= IPV4_LEN
-        && header_len <= total_len
-        && total_len <= bytes.len();
     let fragment = ip.get_fragment_offset() != 0 || ip.get_flags() & Ipv4Flags::MoreFragments != 0;
-    if !whole || fragment || ip.get_next_level_protocol() != IpNextHeaderProtocols::Udp {
+    if fragment || ip.get_next_level_protocol() != IpNextHeaderProtocols::Udp {
         return None;
     }
     if !(ip.get_destination() == me.ip
@@ -242,11 +237,7 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     {
         return None;
     }
-    // pnet's function knows no options; a frame of ours has none, and one that has is summed here.
-    if internet_checksum(&bytes[..header_len]) != 0 {
-        return None;
-    }
-    let bytes = &bytes[header_len..total_len];
+    let bytes = &bytes[IPV4_LEN..total_len];
     let udp = UdpPacket::new(bytes)?;
     let udp_len = usize::from(udp.get_length());
     if udp.get_destination() != wire::UDP_PORT || udp_len < UDP_LEN || udp_len > bytes.len() {
@@ -262,12 +253,24 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     Some(&bytes[UDP_LEN..udp_len])
 }
 
+/// The IPv4 header at the beginning of a packet, if it is whole and right and has no options. A frame of ours has none, and the
+/// switches read none that has: what they guard, a frame with options would pass by.
+fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
+    const VERSION_AND_LEN: u8 = 0x45;
+    let ip = Ipv4Packet::new(bytes)?;
+    let total_len = usize::from(ip.get_total_length());
+    let is_whole = (IPV4_LEN..=bytes.len()).contains(&total_len);
+    let is_right = bytes.first() == Some(&VERSION_AND_LEN)
+        && is_whole
+        && internet_checksum(&bytes[..IPV4_LEN]) == 0;
+    is_right.then_some(ip)
+}
+
 /// The one's complement of the one's complement sum (RFC 1071): 0 over a header that holds its right checksum.
 fn internet_checksum(bytes: &[u8]) -> u16 {
-    let mut sum: u32 = bytes
-        .chunks_exact(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
+    // The last of an odd number stands in front of a zero.
+    let pair = |pair: &[u8]| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]);
+    let mut sum: u32 = bytes.chunks(2).map(pair).map(u32::from).sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -279,27 +282,30 @@ fn mac_addr(mac: Mac) -> MacAddr {
 }
 
 /// A host that says that nobody there takes aggregation frames: the ICMP message "port unreachable" (RFC 792) about one of
-/// ours.
+/// ours. Nobody says so of another: what comes of a third is none.
 pub fn refused(frame: &[u8], me: Endpoint) -> Option<Ipv4Addr> {
-    const PORT_UNREACHABLE: (u8, u8) = (3, 3);
+    const PORT_UNREACHABLE: [u8; 2] = [3, 3];
     /// Type, code, checksum, and four bytes that are not used.
     const ICMP_LEN: usize = 8;
     let ethernet = EthernetPacket::new(frame)?;
-    let ip = Ipv4Packet::new(frame.get(ETHERNET_LEN..)?)?;
+    let bytes = frame.get(ETHERNET_LEN..)?;
+    let ip = plain_ip(bytes)?;
     let is_ours = ethernet.get_ethertype() == EtherTypes::Ipv4
         && ethernet.get_destination() == mac_addr(me.mac)
         && ip.get_destination() == me.ip
         && ip.get_next_level_protocol() == IpNextHeaderProtocols::Icmp;
-    let header_len = usize::from(ip.get_header_length()) * 4;
-    let icmp = frame.get(ETHERNET_LEN + header_len..)?;
-    if !is_ours || (*icmp.first()?, *icmp.get(1)?) != PORT_UNREACHABLE {
+    let icmp = &bytes[IPV4_LEN..usize::from(ip.get_total_length())];
+    if !is_ours || !icmp.starts_with(&PORT_UNREACHABLE) || internet_checksum(icmp) != 0 {
         return None;
     }
-    let about = Ipv4Packet::new(icmp.get(ICMP_LEN..)?)?;
-    let about_len = usize::from(about.get_header_length()) * 4;
-    let udp = icmp.get(ICMP_LEN + about_len..)?;
+    // What is quoted of the packet may end after eight bytes of UDP.
+    let about = icmp.get(ICMP_LEN..)?;
+    let udp = about.get(IPV4_LEN..)?;
+    let about = Ipv4Packet::new(about)?;
     let to_port = u16::from_be_bytes([*udp.get(2)?, *udp.get(3)?]);
-    let is_about_us = about.get_source() == me.ip
+    let is_about_us = about.get_header_length() == (IPV4_LEN / 4) as u8
+        && about.get_source() == me.ip
+        && about.get_destination() == ip.get_source()
         && about.get_next_level_protocol() == IpNextHeaderProtocols::Udp
         && to_port == wire::UDP_PORT;
     is_about_us.then(|| about.get_destination())
@@ -398,10 +404,67 @@ mod tests {
         for first in [0x4f, 0x44] {
             let mut bad = good.clone();
             bad[14] = first;
-            bad[24..26].fill(0);
-            let sum = internet_checksum(&bad[14..34]);
-            bad[24..26].copy_from_slice(&sum.to_be_bytes());
+            sign(&mut bad, 34);
             assert_eq!(open(&bad, endpoint(2)), None);
+        }
+    }
+
+    /// Gives an IPv4 header that ends there its checksum.
+    fn sign(frame: &mut [u8], end: usize) {
+        frame[24..26].fill(0);
+        let sum = internet_checksum(&frame[14..end]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    #[test]
+    fn a_frame_with_options_is_nobodys() {
+        let mut frame = frame(b"payload");
+        // Two that do nothing, and the end.
+        frame.splice(34..34, [1, 1, 1, 0]);
+        frame[14] = 0x46;
+        let len = (frame.len() - ETHERNET_LEN) as u16;
+        frame[16..18].copy_from_slice(&len.to_be_bytes());
+        sign(&mut frame, 38);
+        assert_eq!(internet_checksum(&frame[14..38]), 0);
+        assert_eq!(open(&frame, endpoint(2)), None);
+    }
+
+    /// What `from` sends to host 1 about a frame that host 1 has sent to `about`.
+    fn unreachable(from: u8, about: u8) -> Vec<u8> {
+        let mut quoted = Vec::new();
+        build(&mut quoted, endpoint(1), endpoint(about), b"payload");
+        let mut icmp = vec![3, 3, 0, 0, 0, 0, 0, 0];
+        icmp.extend_from_slice(&quoted[ETHERNET_LEN..][..IPV4_LEN + UDP_LEN]);
+        let sum = internet_checksum(&icmp);
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        let mut frame = Vec::new();
+        build(&mut frame, endpoint(from), endpoint(1), &[]);
+        frame.truncate(ETHERNET_LEN + IPV4_LEN);
+        frame[23] = 1;
+        frame.extend_from_slice(&icmp);
+        let len = (frame.len() - ETHERNET_LEN) as u16;
+        frame[16..18].copy_from_slice(&len.to_be_bytes());
+        sign(&mut frame, 34);
+        frame
+    }
+
+    #[test]
+    fn a_host_speaks_of_itself_alone() {
+        assert_eq!(
+            refused(&unreachable(2, 2), endpoint(1)),
+            Some(endpoint(2).ip)
+        );
+        assert_eq!(refused(&unreachable(3, 2), endpoint(1)), None);
+        assert_eq!(refused(&unreachable(2, 2), endpoint(4)), None);
+        let good = unreachable(2, 2);
+        for end in 0..good.len() {
+            assert_eq!(refused(&good[..end], endpoint(1)), None, "{end}");
+        }
+        // Neither of the headers, nor of the message, a bit is another unseen but for who has sent the frame on Ethernet.
+        for bit in (0..good.len() * 8).filter(|bit| !(6..12).contains(&(bit / 8))) {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(refused(&bad, endpoint(1)), None, "bit {bit}");
         }
     }
 

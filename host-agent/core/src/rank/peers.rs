@@ -106,6 +106,12 @@ impl Peers {
         self.say(to, Word::Ask(chunk));
     }
 
+    /// Whether a rank was asked and has not answered.
+    pub fn is_asked(&self, rank: WorkerId) -> bool {
+        let asked = self.asked.get(usize::from(rank.0));
+        asked.is_some_and(Option::is_some)
+    }
+
     /// The rank that is asked next where nobody knows who is missing.
     pub fn in_turn(&mut self) -> WorkerId {
         let ranks = self.asked.len() as u16;

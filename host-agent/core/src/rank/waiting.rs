@@ -169,11 +169,16 @@ impl Rank {
         Received::Word
     }
 
-    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer.
+    /// The host of a rank says that nobody there takes frames any more. Whoever waits for it need not wait longer; of a rank that
+    /// was not asked nothing can be said.
     pub fn peer_gone(&mut self, rank: WorkerId) {
         let waits = |lane: &&Lane| lane.waits() && lane.misses.contains(rank);
+        let is_asked = self
+            .peers
+            .as_ref()
+            .is_some_and(|peers| peers.is_asked(rank));
         // In a tree nobody knows who is missing, and a rank that has all its sums may leave.
-        if !self.place.is_flat(&self.job) || self.failed {
+        if !self.place.is_flat(&self.job) || self.failed || !is_asked {
             return;
         }
         if let Some(lane) = self.lanes.iter().find(waits) {
