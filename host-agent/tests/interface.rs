@@ -74,12 +74,17 @@ fn frames_pass_by_each_way_in_their_order() {
 
 /// What others say on the same interface is not even handed over: a training's other traffic costs its rank nothing.
 #[test]
-fn rings_hear_whole_datagrams_to_their_port_alone() {
-    if !in_namespace("rings_hear_whole_datagrams_to_their_port_alone") {
+fn whole_datagrams_to_their_port_are_heard_alone() {
+    if !in_namespace("whole_datagrams_to_their_port_are_heard_alone") {
         return;
     }
     veth("left", "right");
-    let (mut left, mut right) = (opened("left", Io::Rings), opened("right", Io::Rings));
+    for io in [Io::Rings, Io::Pnet] {
+        hears_its_own(&mut opened("left", Io::Rings), &mut opened("right", io), io);
+    }
+}
+
+fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io) {
     let mut ours = Vec::new();
     build(&mut ours, endpoint(1), endpoint(2), b"ours");
     let with = |at: usize, bytes: &[u8]| {
@@ -87,7 +92,13 @@ fn rings_hear_whole_datagrams_to_their_port_alone() {
         other[at..at + bytes.len()].copy_from_slice(bytes);
         other
     };
+    // With a tag, which the kernel takes away from what it shows; and with an option that does nothing.
+    let tagged = [&ours[..12], &[0x81, 0, 0, 5], &ours[12..]].concat();
+    let mut optional = [&ours[..34], &[1, 1, 1, 0], &ours[34..]].concat();
+    optional[14] = 0x46;
     let others = [
+        tagged,
+        optional,
         with(12, &[0x86, 0xdd]), // IPv6
         with(23, &[6]),          // TCP
         with(36, &[0, 53]),      // another port
@@ -106,7 +117,7 @@ fn rings_hear_whole_datagrams_to_their_port_alone() {
             .receive_batch(64, &mut |frame| came.push(frame.to_vec()))
             .unwrap();
     }
-    assert_eq!(came, [ours]);
+    assert_eq!(came, [ours], "{io}");
 }
 
 #[test]

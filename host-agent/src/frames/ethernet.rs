@@ -42,6 +42,7 @@ impl EthernetFrames {
             })?;
         let link = Link::of(&interface.name)?;
         let socket = packet_socket()?;
+        rings::hear_udp(&socket, wire::UDP_PORT)?;
         let waiting = socket.try_clone()?;
         let config = datalink::Config {
             read_buffer_size: FRAME_LIMIT,

@@ -4,12 +4,14 @@
 //! Ports of the embedded switch and ranks of an all-reduce stand on these; [`PortIo`] is what both are asked.
 
 mod ecn;
+mod hearing;
 mod mmsg;
 mod offload;
 mod ring;
 mod slots;
 mod socket;
 
+pub use hearing::hear_udp;
 pub use mmsg::Mmsg;
 pub use ring::{MOST_MARK_AT, Options as RingOptions, Ring};
 pub use socket::Hears;

@@ -1,6 +1,7 @@
 //! What both back ends ask of their socket.
 #![allow(unsafe_code)]
 
+use crate::hearing::hear_udp;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -90,7 +91,7 @@ impl PacketSocket {
     /// From here on frames arrive.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
-            self.filter(&only_udp(port))?;
+            hear_udp(&self.fd, port)?;
         }
         // SAFETY: plain data, for which all zeros is a value.
         let mut membership: libc::packet_mreq = unsafe { zeroed() };
@@ -102,16 +103,6 @@ impl PacketSocket {
         membership.mr_type = kind as libc::c_ushort;
         self.set_at(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
         self.bind_protocol(libc::ETH_P_ALL)
-    }
-
-    /// Has the kernel sort frames out by a program (bpf(4)).
-    fn filter(&self, program: &[libc::sock_filter]) -> io::Result<()> {
-        let program = libc::sock_fprog {
-            len: program.len() as libc::c_ushort,
-            // The kernel only reads it, and copies it before the call returns.
-            filter: program.as_ptr().cast_mut(),
-        };
-        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
     /// For sending only.
@@ -242,37 +233,6 @@ impl PacketSocket {
         }
         Ok(())
     }
-}
-
-/// Takes whole IPv4 datagrams to a UDP port, and ICMP.
-fn only_udp(port: u16) -> [libc::sock_filter; 12] {
-    const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
-    const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
-    const LOAD_HALF_AT_X: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_IND) as u16;
-    const LOAD_HEADER_LENGTH: u16 = (libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16;
-    const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    const IPV4: u32 = 0x0800;
-    const UDP: u32 = 17;
-    const ICMP: u32 = 1;
-    /// More fragments, or not the first.
-    const FRAGMENT: u32 = 0x3fff;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    [
-        step(LOAD_HALF, 0, 0, 12),
-        step(IF_EQUAL, 0, 9, IPV4),
-        step(LOAD_BYTE, 0, 0, 14 + 9),
-        step(IF_EQUAL, 6, 0, ICMP),
-        step(IF_EQUAL, 0, 6, UDP),
-        step(LOAD_HALF, 0, 0, 14 + 6),
-        step(IF_ANY_BIT, 4, 0, FRAGMENT),
-        step(LOAD_HEADER_LENGTH, 0, 0, 14),
-        step(LOAD_HALF_AT_X, 0, 0, 14 + 2),
-        step(IF_EQUAL, 0, 1, port.into()),
-        step(RETURN, 0, 0, u32::MAX),
-        step(RETURN, 0, 0, 0),
-    ]
 }
 
 fn result(value: libc::c_int) -> io::Result<libc::c_int> {
