@@ -2,7 +2,7 @@
 //!
 //! A program of its own: frames pass real links here, in real time.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, build, group, open};
@@ -118,6 +118,25 @@ fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io
             .unwrap();
     }
     assert_eq!(came, [ours], "{io}");
+}
+
+/// The kernel would answer "port unreachable" for a rank that lives, and the others would take it for gone.
+#[test]
+fn the_port_is_held_until_the_last_rank_of_a_host_goes() {
+    if !in_namespace("the_port_is_held_until_the_last_rank_of_a_host_goes") {
+        return;
+    }
+    veth("left", "right");
+    for io in [Io::Rings, Io::Pnet] {
+        let first = opened("left", io);
+        let second = opened("right", io);
+        let is_free = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).is_ok();
+        assert!(!is_free());
+        drop(first);
+        assert!(!is_free(), "{io}");
+        drop(second);
+        assert!(is_free(), "{io}");
+    }
 }
 
 #[test]

@@ -154,7 +154,17 @@ fn forged(seed: u64, step: u64) -> (u32, u16, Vec<u8>) {
     let window = if pick(7, 2) == 0 { 8 } else { 16 };
     let is_consistent = pick(8, 3) > 0;
     let header = Repr {
-        kind: [Kind::Update, Kind::Sum, Kind::Result, Kind::Ask, Kind::Here][pick(9, 5) as usize],
+        kind: [
+            Kind::Update,
+            Kind::Update,
+            Kind::Sum,
+            Kind::Result,
+            Kind::Ask,
+            Kind::Here,
+            Kind::Give,
+            Kind::Given,
+            Kind::Differ,
+        ][pick(9, 9) as usize],
         flags: Flags::from_bits(pick(10, 256) as u8 & 0b0111_0011)
             .with(Flags::SCALE_ONLY, pick(11, 3) == 0)
             .with(Flags::PROBE, pick(12, 4) == 0)
