@@ -244,3 +244,69 @@ impl Rank {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, JobConfig, JobId};
+    use crate::rank::{Event, Setup, Values};
+    use crate::{Mark, Retransmission};
+
+    /// What the switch says to a question: it has this rank's values and no other's.
+    fn told(frame: &[u8]) -> Option<Vec<u8>> {
+        let mut frame = frame.to_vec();
+        let mut packet = Packet::new_checked(&mut frame[..]).unwrap();
+        if packet.kind() == Kind::Ask || !packet.flags().contains(Flags::PROBE) {
+            return None;
+        }
+        packet.set_kind(Kind::Sum);
+        packet.set_contributors(0b01);
+        Some(frame)
+    }
+
+    #[test]
+    fn of_a_rank_that_was_not_asked_nobody_says_that_it_is_gone() {
+        let job = Job::under_one_switch(JobConfig {
+            job: JobId(1),
+            workers: 2,
+            window: 4,
+            values_per_packet: 4,
+            values_per_round: 0,
+            first_chunk: ChunkId(0),
+        });
+        let mut rank = Rank::new(Setup {
+            dead_after_ns: Some(1_000_000_000),
+            ..Setup::under_one_switch(job.unwrap(), WorkerId(0), Retransmission::default())
+        });
+        rank.submit(Values::Integers(vec![1; 8])).unwrap();
+        let (mut now_ns, mut frame, mut is_asked) = (0, Vec::new(), false);
+        while !is_asked {
+            now_ns += 5_000_000;
+            assert!(now_ns < 60_000_000_000, "nobody was asked");
+            rank.handle_timeout(now_ns);
+            let mut answers = Vec::new();
+            while rank.poll_transmit(now_ns, &mut frame).is_some() {
+                let kind = Packet::new_checked(&frame[..]).unwrap().kind();
+                is_asked |= kind == Kind::Ask;
+                answers.extend(told(&frame));
+            }
+            if !is_asked {
+                rank.peer_gone(WorkerId(1));
+                assert!(rank.poll_event().is_none(), "after {now_ns} ns");
+            }
+            for answer in answers {
+                rank.handle_packet(now_ns, Mark::None, &answer);
+            }
+        }
+        rank.peer_gone(WorkerId(1));
+        let gone = rank.poll_event();
+        let is_named = matches!(
+            gone,
+            Some(Event::Failed(RankError::Gone {
+                rank: WorkerId(1),
+                ..
+            }))
+        );
+        assert!(is_named, "{gone:?}");
+    }
+}
