@@ -261,6 +261,8 @@ mod tests {
         }
         packet.set_kind(Kind::Sum);
         packet.set_contributors(0b01);
+        // Of an answer it says that all are there.
+        packet.set_flags(packet.flags().with(Flags::AGAIN, false));
         Some(frame)
     }
 
