@@ -171,6 +171,18 @@ impl SlotTable {
         })
     }
 
+    /// Forgets what a cell holds, so that it takes this chunk and what comes after it.
+    pub fn forget(&mut self, chunk: ChunkId) {
+        let index = self.job.cell(chunk).index();
+        self.cells[index] = Cell {
+            owner: chunk.plus(u32::MAX),
+            contributors: WorkerSet::EMPTY,
+            flags: Flags::NONE,
+            next_scale: 0,
+            ..self.cells[index]
+        };
+    }
+
     /// Appends what the cells hold, whole.
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {

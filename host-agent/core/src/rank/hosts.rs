@@ -252,6 +252,10 @@ impl Rank {
     /// Gives a frame of some rank's, this one's perhaps, to the slots here, and answers.
     pub(super) fn sum_here(&mut self, now_ns: u64, frame: &[u8]) {
         let job = self.job;
+        let chunk = ChunkId(Packet::new_unchecked(frame).chunk());
+        // No rank has given what is beyond this, or will before this one is there.
+        let own = self.lanes[self.lane_of(chunk)].sequence;
+        let newest = job.chunk(own.saturating_add(u64::from(job.window())));
         let Some(hosts) = &mut self.hosts else {
             return;
         };
@@ -264,6 +268,12 @@ impl Rank {
         hosts.scratch.extend_from_slice(frame);
         let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
         packet.set_kind(Kind::Update);
+        // A host's cells stand still while the switch sums: an owner that seems to be newer is from half of all chunk numbers ago,
+        // and would have every chunk pass for older.
+        let owner = table.cell(job.cell(chunk)).map(|cell| cell.owner);
+        if owner.is_some_and(|owner| newest.is_older_than(owner)) {
+            table.forget(chunk);
+        }
         let asker = WorkerId(packet.worker());
         let outcome = table.update(&packet);
         let (cell, again, to) = match outcome {
@@ -320,5 +330,75 @@ impl Rank {
         // A frame without values takes none.
         packet.write_i32(view.values.iter().copied());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{JobConfig, JobId};
+    use crate::rank::{Event, Setup, Values};
+    use crate::{Destination, Retransmission};
+
+    fn job(first_chunk: u32) -> Job {
+        let job = Job::under_one_switch(JobConfig {
+            job: JobId(1),
+            workers: 2,
+            window: 4,
+            values_per_packet: 4,
+            values_per_round: 0,
+            first_chunk: ChunkId(first_chunk),
+        });
+        job.unwrap()
+    }
+
+    /// A rank whose cells, as a host, were used last so many chunks ago.
+    fn rank(number: u16, ago: u32) -> Rank {
+        let mut rank = Rank::new(Setup {
+            dead_after_ns: Some(1_000_000_000),
+            fallback: Some(Fallback {
+                at_once: true,
+                ..Fallback::IF_SILENT
+            }),
+            ..Setup::under_one_switch(job(0), WorkerId(number), Retransmission::default())
+        });
+        let table = SlotTable::of(job(0u32.wrapping_sub(ago)), 2);
+        rank.hosts.as_mut().unwrap().table = Some(table);
+        rank.submit(Values::Integers(vec![i32::from(number) + 1; 40]))
+            .unwrap();
+        rank
+    }
+
+    #[test]
+    fn cells_of_long_ago_take_what_comes() {
+        for ago in [
+            1,
+            1 << 30,
+            (1 << 31) - 1,
+            1 << 31,
+            (1 << 31) + 1,
+            3 << 30,
+            u32::MAX - 20,
+        ] {
+            let mut ranks = [rank(0, ago), rank(1, ago)];
+            let (mut sums, mut frame) = (Vec::new(), Vec::new());
+            for step in 1..1000 {
+                let now_ns = step * 1_000_000;
+                for me in 0..2 {
+                    ranks[me].handle_timeout(now_ns);
+                    while let Some(to) = ranks[me].poll_transmit(now_ns, &mut frame) {
+                        // Nothing comes of what the switch is sent.
+                        if to == Destination::Worker(WorkerId(1 - me as u16)) {
+                            ranks[1 - me].handle_packet(now_ns, Mark::None, &frame);
+                        }
+                    }
+                    if let Some(Event::Done { outcome, .. }) = ranks[me].poll_event() {
+                        sums.push(outcome.unwrap().values);
+                    }
+                }
+            }
+            let right = Values::Integers(vec![3; 40]);
+            assert_eq!(sums, [right.clone(), right], "{ago} chunks ago");
+        }
     }
 }
