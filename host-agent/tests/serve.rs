@@ -313,7 +313,47 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         Client::connect(&socket).map(drop),
         "3 processes are connected, and no more may be",
     );
-    drop((late, other));
+    drop(late);
+
+    // What waits for room keeps nobody from hearing what else is asked; and who leaves waits no longer.
+    let large = Values::Int8s(vec![1; 700_000]);
+    let held: Vec<_> = (0..3)
+        .map(|_| other.all_reduce_as(&large, Reduction::default()).unwrap())
+        .collect();
+    assert_eq!(other.status().unwrap().rank, Some(0));
+    other.close();
+    for pending in held {
+        no(pending.wait(PATIENCE).map(drop), "the rank was closed");
+    }
+    let begun = Instant::now();
+    let wide = RankOf {
+        window: 1 << 15,
+        ..own
+    };
+    loop {
+        // The daemon sees it go in its own time.
+        match Client::connect(&socket) {
+            Ok(client) => {
+                let much = client.join(&wide, 0, &peers, Duration::from_secs(1), None);
+                no(
+                    much.map(drop),
+                    "a window of 32768 frames of 256 values takes",
+                );
+                let other = RankOf {
+                    values_per_packet: 100,
+                    ..rank(0)
+                };
+                let odd = client.join(&other, 0, &peers, Duration::from_secs(1), None);
+                no(odd.map(drop), "no frame has 100 values");
+                let own = RankOf { job: 9, ..rank(0) };
+                client
+                    .join(&own, 0, &peers, Duration::from_secs(1), None)
+                    .unwrap();
+                break;
+            }
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    }
 
     // One dies: the other is told, and the daemon serves on.
     ranks[1].signal(Signal::SIGKILL);
@@ -402,8 +442,10 @@ fn a_daemon_that_cannot_be_says_why() {
 #[test]
 fn nonsense_ends_a_session_alone() {
     use nix::sys::socket::{
-        AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, socket,
+        AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send,
+        sendmsg, socket,
     };
+    use std::io::IoSlice;
     use std::os::fd::AsRawFd;
 
     if !in_namespace("nonsense_ends_a_session_alone") {
@@ -412,8 +454,13 @@ fn nonsense_ends_a_session_alone() {
     veth("rank0", "rank1");
     let folder = Folder::new("nonsense");
     let path = folder.socket();
-    let _running = daemon(&path, &[]);
+    let running = daemon(&path, &[]);
     let other = Client::connect(&path).unwrap();
+    let open_files = || {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", running.child.id()));
+        all.unwrap().count()
+    };
+    let before = open_files();
     for nonsense in [
         &b"?"[..],
         b"{\"sum\":{}}",
@@ -430,6 +477,26 @@ fn nonsense_ends_a_session_alone() {
             Ok(0)
         );
     }
+    // Descriptors that nobody asked for are closed, however many come.
+    let given = std::io::stdin();
+    for count in [2, 3, 253] {
+        let rude = socket(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        );
+        let rude = rude.unwrap();
+        connect(rude.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        let fds = vec![given.as_raw_fd(); count];
+        let parts = [IoSlice::new(b"{\"where\":null}")];
+        let control = [ControlMessage::ScmRights(&fds)];
+        let flags = MsgFlags::MSG_NOSIGNAL;
+        sendmsg::<()>(rude.as_raw_fd(), &parts, &control, flags, None).unwrap();
+        let ended = recv(rude.as_raw_fd(), &mut [0; 64], MsgFlags::empty());
+        assert_eq!(ended, Ok(0), "{count} descriptors");
+    }
+    assert_eq!(open_files(), before);
     let wrong = other.whereabouts(Some("lo")).unwrap_err().to_string();
     assert!(wrong.contains("lo is not served here"), "{wrong}");
     ip("addr add 10.0.0.1/24 dev rank0");

@@ -80,6 +80,7 @@ impl Member {
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn all_reduce(
         &self,
+        py: Python<'_>,
         address: usize,
         length: usize,
         dtype: &str,
@@ -119,13 +120,14 @@ impl Member {
                 Terms::named(dtype, deed, Some(root), length as u64)
             }),
         };
-        self.begin(values, reduction, writes)
+        self.begin(py, values, reduction, writes)
     }
 
     /// Gives all other ranks these bytes, which are copied before this returns: so many elements of that type, of the rank `root`,
     /// which is this one. They are the only ones in a sum of zeros, and so come as they are.
     fn broadcast(
         &self,
+        py: Python<'_>,
         address: usize,
         bytes: usize,
         dtype: &str,
@@ -139,30 +141,44 @@ impl Member {
             terms: Some(Terms::named(dtype, "broadcast", Some(root), length)),
             ..Reduction::default()
         };
-        self.begin(values, reduction, Writes::Nothing)
+        self.begin(py, values, reduction, Writes::Nothing)
     }
 
     /// Takes so many bytes, elements of that type, of the rank `root`, which gives them.
-    fn receive(&self, bytes: usize, dtype: &str, length: u64, root: u16) -> PyResult<Sums> {
+    fn receive(
+        &self,
+        py: Python<'_>,
+        bytes: usize,
+        dtype: &str,
+        length: u64,
+        root: u16,
+    ) -> PyResult<Sums> {
         let reduction = Reduction {
             share: Share::Takes,
             terms: Some(Terms::named(dtype, "broadcast", Some(root), length)),
             ..Reduction::default()
         };
         let values = Values::Integers(vec![0; bytes.div_ceil(size_of::<i32>())]);
-        self.begin(values, reduction, Writes::Bytes)
+        self.begin(py, values, reduction, Writes::Bytes)
     }
 
     /// Says what this rank gives to an operation that is done by other means. Waiting for it fails at all ranks if they do not
     /// say the same, or some have given their values to the switch.
     #[pyo3(signature = (dtype, deed, length, root = None))]
-    fn compare(&self, dtype: &str, deed: &str, length: u64, root: Option<u16>) -> PyResult<Sums> {
+    fn compare(
+        &self,
+        py: Python<'_>,
+        dtype: &str,
+        deed: &str,
+        length: u64,
+        root: Option<u16>,
+    ) -> PyResult<Sums> {
         let reduction = Reduction {
             share: Share::Compares,
             terms: Some(Terms::named(dtype, deed, root, length)),
             ..Reduction::default()
         };
-        self.begin(Values::Integers(vec![0]), reduction, Writes::Nothing)
+        self.begin(py, Values::Integers(vec![0]), reduction, Writes::Nothing)
     }
 
     /// By which way frames come and go: `rings` or `pnet`.
@@ -185,9 +201,12 @@ impl Member {
 
     /// Leaves the job: what has no sums yet fails.
     fn close(&mut self, py: Python<'_>) {
-        let left = (self.exporter.take(), self.member.take());
+        let (exporter, member) = (self.exporter.take(), self.member.take());
         // The thread may stay a moment for what others have missed.
-        py.detach(|| drop(left));
+        py.detach(|| {
+            drop(exporter);
+            member.map(Link::leave)
+        });
     }
 
     /// Where it shows what it counts.
@@ -203,8 +222,9 @@ impl Member {
     /// rank's values, and those with its values cut off; those of both kinds of which nothing joins another sum; sums that what
     /// was late has joined, and those that it should have and could not; chunks that this rank closed, and those of which the
     /// switch had forgotten whether they were.
-    fn counters(&self) -> PyResult<[(&'static str, u64); 19]> {
-        let counters = self.member.as_ref().map(Link::counters).transpose();
+    fn counters(&self, py: Python<'_>) -> PyResult<[(&'static str, u64); 19]> {
+        let member = self.member.as_ref();
+        let counters = py.detach(|| member.map(Link::counters).transpose());
         let counters = counters.map_err(told)?.unwrap_or_default();
         Ok([
             ("operations", counters.operations),
@@ -273,9 +293,17 @@ impl Sums {
 }
 
 impl Member {
-    fn begin(&self, values: Values, reduction: Reduction, writes: Writes) -> PyResult<Sums> {
+    fn begin(
+        &self,
+        py: Python<'_>,
+        values: Values,
+        reduction: Reduction,
+        writes: Writes,
+    ) -> PyResult<Sums> {
         let member = self.member.as_ref().ok_or(CollectiveError::Closed);
-        let pending = member.and_then(|member| member.all_reduce_as(values, reduction));
+        // A daemon may have to make room first.
+        let begun = || member.and_then(|member| member.all_reduce_as(values, reduction));
+        let pending = py.detach(begun);
         let pending = pending.map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),

@@ -31,6 +31,13 @@ impl Link {
         })
     }
 
+    /// Leaves the job, also while somebody still waits for sums: they fail.
+    pub fn leave(self) {
+        if let Link::Agent(client) = &self {
+            client.close();
+        }
+    }
+
     /// How often the switch fell silent. A daemon tells it with each sum.
     pub fn fallbacks(&self) -> u64 {
         match self {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aggregation::rank::{Reduction, Rounding, Sums, Terms, Values};
@@ -41,6 +41,8 @@ struct Connection {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
+    /// An operation has ended, or all have.
+    ended: Condvar,
     /// How often the switch has fallen silent, as the daemon said last.
     fallbacks: AtomicU64,
 }
@@ -55,7 +57,16 @@ struct State {
     last: u64,
     /// Who waits for which operation.
     waiting: HashMap<u64, Told>,
+    /// So many may wait; before this is a rank the daemon refuses them itself.
+    most: Option<u64>,
     is_over: bool,
+}
+
+impl State {
+    fn is_full(&self) -> bool {
+        let most = self.most.unwrap_or(u64::MAX);
+        !self.is_over && self.waiting.len() as u64 >= most
+    }
 }
 
 impl Shared {
@@ -64,10 +75,16 @@ impl Shared {
     }
 }
 
+impl Connection {
+    /// The thread that listens ends by that, and tells all who wait.
+    fn close(&self) {
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
-        // The thread that listens ends by that.
-        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        self.close();
     }
 }
 
@@ -77,7 +94,7 @@ fn agent(kind: Kind, text: impl Into<String>) -> CollectiveError {
 }
 
 fn gone() -> CollectiveError {
-    agent(Kind::Failed, "the daemon has ended, and with it this rank")
+    agent(Kind::Failed, "the daemon has ended, or the rank was closed")
 }
 
 impl Client {
@@ -153,15 +170,25 @@ impl Client {
             fallback,
         };
         match self.ask(&ask)? {
-            Answer::Joined { io, refused } => Ok((
-                io.parse().map_err(|wrong| agent(Kind::Refused, wrong))?,
+            Answer::Joined {
+                io,
                 refused,
-            )),
+                operations,
+            } => {
+                self.0.shared.lock().most = Some(operations);
+                let io = io.parse().map_err(|wrong| agent(Kind::Refused, wrong))?;
+                Ok((io, refused))
+            }
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Gives values to be summed over all ranks.
+    /// Leaves: what has no sums yet fails, and so does all that is asked from now on.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// Gives values to be summed over all ranks. Waits while as many operations are under way as the daemon takes.
     pub fn all_reduce_as(
         &self,
         values: &Values,
@@ -178,7 +205,13 @@ impl Client {
         let (told, sums) = mpsc::channel();
         let _giving = self.0.giving.lock().unwrap_or_else(PoisonError::into_inner);
         let operation = {
-            let mut state = self.0.shared.lock();
+            let state = self.0.shared.lock();
+            let woken = self
+                .0
+                .shared
+                .ended
+                .wait_while(state, |state| state.is_full());
+            let mut state = woken.unwrap_or_else(PoisonError::into_inner);
             if state.is_over {
                 return Err(gone());
             }
@@ -240,7 +273,7 @@ impl Client {
             (Ok(answer), _) => Ok(answer),
             (Err(RecvTimeoutError::Timeout), Ok(())) => {
                 // Its answer would pass for another's.
-                let _ = shutdown(self.0.socket.as_raw_fd(), Shutdown::Both);
+                self.0.close();
                 Err(agent(Kind::Failed, "the daemon does not answer"))
             }
             (Err(_), _) => Err(gone()),
@@ -281,6 +314,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
             }
         };
         let waiting = shared.lock().waiting.remove(&operation);
+        shared.ended.notify_all();
         if let Some(waiting) = waiting {
             // Who does not wait any more need not be told.
             let _ = waiting.send(outcome);
@@ -291,6 +325,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
     for (_, waiting) in state.waiting.drain() {
         let _ = waiting.send(Err(gone()));
     }
+    shared.ended.notify_all();
 }
 
 /// Sums that are to come from a daemon.

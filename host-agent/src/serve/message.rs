@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Status;
 
 /// Of this protocol. A daemon speaks one version. Counts up with [`aggregation::rank::LAYOUT`] as well.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
+/// The kernel's SCM_MAX_FD: no message brings more descriptors.
+const MOST_FDS: usize = 253;
 /// No deadline is longer, as in a scenario.
 const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
 
@@ -113,6 +115,12 @@ impl RankOf {
             return Err(format!(
                 "rank {} of {} ranks: ranks count from 0",
                 self.rank, self.ranks
+            ));
+        }
+        if !wire::FRAME_VALUES.contains(&self.values_per_packet) {
+            return Err(format!(
+                "no frame has {} values: 32, 64, 256 or 2048",
+                self.values_per_packet
             ));
         }
         let (child, siblings, top) = self.place;
@@ -253,6 +261,8 @@ pub enum Answer {
         io: String,
         /// The reason.
         refused: Option<String>,
+        /// So many operations may be under way: of more the daemon is not told before others have ended.
+        operations: u64,
     },
     /// An operation's sums are in its memory.
     Summed {
@@ -336,7 +346,8 @@ pub fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut buffer = vec![0; LIMIT];
-    let mut control = nix::cmsg_space!([RawFd; 1]);
+    // As many as one message may bring: of what is cut off the rest is open here, and nobody's.
+    let mut control = nix::cmsg_space!([RawFd; MOST_FDS]);
     let (length, fds, is_whole) = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
@@ -354,7 +365,8 @@ pub fn receive<T: DeserializeOwned>(
                     }
                 }
                 let cut = MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC;
-                break (came.bytes, fds, !came.flags.intersects(cut));
+                let is_whole = !came.flags.intersects(cut) && fds.len() <= 1;
+                break (came.bytes, fds, is_whole);
             }
             // Said once of one who has gone without hearing all: what it said itself is there still.
             Err(Errno::EINTR | Errno::ECONNRESET) => {}
@@ -365,7 +377,7 @@ pub fn receive<T: DeserializeOwned>(
         return Ok(None);
     }
     if !is_whole {
-        let told = "a message is longer than any";
+        let told = "a message is longer than any, or brings more than one descriptor";
         return Err(io::Error::new(io::ErrorKind::InvalidData, told));
     }
     let message = serde_json::from_slice(&buffer[..length])?;

@@ -4,24 +4,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
+use super::load::Load;
 use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
 use super::values;
 use crate::collective::{CollectiveError, Config, Member, Observer, Pending, Place, open_job};
 use crate::frames::{Endpoint, InterfaceFrames};
+use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 
 /// So many operations may be under way, if the daemon may have as many files open.
 pub const OPERATIONS: u64 = 4_096;
 /// After so long without an answer a rank may be gone: sooner, all that is sent would be questions.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
-/// Who waits for room looks so often whether its process has gone.
-const LOOKS_AFTER: Duration = Duration::from_millis(100);
 /// The member says itself when it gives up; who asked waits as long as it likes.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
@@ -33,12 +30,6 @@ impl Socket {
         let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         send(self.0.as_fd(), answer, None)
     }
-
-    /// Whether nobody is at the other end.
-    fn has_gone(&self) -> bool {
-        let mut source = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
-        poll(&mut source, PollTimeout::ZERO).is_ok_and(|gone| gone > 0)
-    }
 }
 
 /// An operation whose sums are to come.
@@ -49,64 +40,32 @@ struct UnderWay {
     pending: Pending,
 }
 
-/// What is under way of a session: bounded in number and in bytes. Who gives more waits until there is room: were an operation
-/// refused that other ranks make, all that come after it would meet the wrong ones.
-#[derive(Debug, Default)]
-struct Load {
-    held: Mutex<Held>,
-    freed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    operations: u64,
+/// An operation whose values wait for room.
+struct Given {
+    operation: u64,
+    dtype: String,
+    length: u64,
     bytes: u64,
-}
-
-impl Load {
-    /// Takes room for an operation; `false` if who gives it has gone meanwhile.
-    fn take(&self, bytes: u64, grounds: &Grounds, socket: &Socket) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        while held.operations >= grounds.operations
-            || held.bytes.saturating_add(bytes) > grounds.memory
-        {
-            let waited = self.freed.wait_timeout(held, LOOKS_AFTER);
-            held = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if socket.has_gone() {
-                return false;
-            }
-        }
-        held.operations += 1;
-        held.bytes += bytes;
-        true
-    }
-
-    fn free(&self, bytes: u64) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.operations -= 1;
-        held.bytes -= bytes;
-        self.freed.notify_all();
-    }
+    reduction: Reduction,
+    memory: File,
 }
 
 /// A process that is a rank. Dropped, the rank leaves, and who waited for its sums is told.
 struct Joined {
-    member: Option<Member>,
     observer: Observer,
-    sums: Option<Sender<UnderWay>>,
-    finisher: Option<JoinHandle<()>>,
+    given: Option<Sender<Given>>,
+    threads: Vec<JoinHandle<()>>,
     load: Arc<Load>,
-    socket: Arc<Socket>,
     interface: String,
     io: String,
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        self.member = None;
-        self.sums = None;
-        if let Some(finisher) = self.finisher.take() {
-            let _ = finisher.join();
+        self.load.close();
+        self.given = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
         }
     }
 }
@@ -171,15 +130,7 @@ pub fn run(socket: OwnedFd, grounds: &Grounds, told: &dyn Fn(&str)) -> io::Resul
                     // Of words that are none of this version's it compares what the values say.
                     terms: terms.and_then(Terms::from_words),
                 };
-                match sum(
-                    joined.as_ref(),
-                    grounds,
-                    operation,
-                    &dtype,
-                    length,
-                    reduction,
-                    with,
-                ) {
+                match sum(joined.as_ref(), operation, dtype, length, reduction, with) {
                     // Its sums are the answer.
                     Ok(()) => continue,
                     Err((kind, text)) => Ok(Answer::NotSummed {
@@ -278,6 +229,13 @@ fn join(
         )));
     }
     let peers: Result<Vec<Endpoint>, _> = peers.iter().map(|peer| peer.parse()).collect();
+    let own = setup.kept_bytes();
+    let room = grounds.memory.checked_sub(own).ok_or_else(|| {
+        refused(format!(
+            "a window of {} frames of {} values takes {own} bytes, more than the {} that a process may have (--memory)",
+            rank.window, rank.values_per_packet, grounds.memory
+        ))
+    })?;
     let place = taken(interface, rank.job)?;
     let config = Config {
         setup,
@@ -289,72 +247,127 @@ fn join(
     let io = frames.io().to_string();
     let member = Member::start_at(config, frames, Some(place));
     let member = member.map_err(|error| broken(&error))?;
-    let load = Arc::new(Load::default());
+    let load = Arc::new(Load::new(grounds.operations, room));
+    let observer = member.observer();
+    let (given, to_give) = mpsc::channel();
     let (sums, to_come) = mpsc::channel();
-    let (told, counted) = (Arc::clone(socket), Arc::clone(&load));
-    let finisher = std::thread::Builder::new().name("weir sums".to_owned());
-    let seen = member.observer();
-    let finisher = finisher.spawn(move || finish(&to_come, &told, &counted, &seen));
-    let joined = Joined {
+    let mut joined = Joined {
         observer: member.observer(),
-        member: Some(member),
-        sums: Some(sums),
-        finisher: Some(finisher.map_err(|error| broken(&error))?),
-        load,
-        socket: Arc::clone(socket),
+        given: Some(given),
+        threads: Vec::new(),
+        load: Arc::clone(&load),
         interface: interface.to_owned(),
         io: io.clone(),
     };
-    let refused = why_not.map(|error| error.to_string());
-    Ok((Answer::Joined { io, refused }, joined))
+    let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        thread.spawn(work).map_err(|error| broken(&error))
+    };
+    let (told, counted) = (Arc::clone(socket), Arc::clone(&load));
+    let give = move || give(&to_give, &member, &sums, &told, &counted);
+    joined.threads.push(start("weir gives", Box::new(give))?);
+    let told = Arc::clone(socket);
+    let finish = move || finish(&to_come, &told, &load, &observer);
+    joined.threads.push(start("weir sums", Box::new(finish))?);
+    let answer = Answer::Joined {
+        io,
+        refused: why_not.map(|error| error.to_string()),
+        operations: grounds.operations,
+    };
+    Ok((answer, joined))
 }
 
-/// Takes an operation.
+/// Takes an operation, whose values wait for room from here on.
 fn sum(
     joined: Option<&Joined>,
-    grounds: &Grounds,
     operation: u64,
-    dtype: &str,
+    dtype: String,
     length: u64,
     reduction: Reduction,
     memory: Option<OwnedFd>,
 ) -> Result<(), Refusal> {
     let joined = joined.ok_or_else(|| refused("nobody has joined"))?;
-    let (Some(member), Some(sums)) = (&joined.member, &joined.sums) else {
-        return Err(refused("nobody has joined"));
-    };
     let told = || {
         refused(format!(
             "{dtype} is not summed: float32, float16, bfloat16, int32 and int8 are"
         ))
     };
-    let width = values::width(dtype).ok_or_else(told)?;
+    let width = values::width(&dtype).ok_or_else(told)?;
     let bytes = length.saturating_mul(width);
-    if bytes > grounds.memory {
+    let most = joined.load.memory();
+    if bytes > most {
         return Err(refused(format!(
-            "{bytes} bytes are more than the {} that a process may have (--memory)",
-            grounds.memory
+            "{bytes} bytes are more than the {most} that a process may have under way (--memory)"
         )));
     }
     let memory = memory.ok_or_else(|| refused("the values' memory did not come with them"))?;
     let memory = values::passed(memory, bytes).map_err(refused)?;
-    let given = values::load(dtype, length as usize, &memory).map_err(|error| broken(&error))?;
-    if !joined.load.take(bytes, grounds, &joined.socket) {
-        return Err(refused("the process has gone"));
+    if !joined.load.begin() {
+        return Err(refused("too many operations are under way"));
     }
-    let pending = member.all_reduce_as(given, reduction).map_err(|error| {
-        joined.load.free(bytes);
-        refusal(&error)
-    })?;
-    let under_way = UnderWay {
+    let given = Given {
         operation,
+        dtype,
+        length,
         bytes,
+        reduction,
         memory,
-        pending,
     };
-    // The finisher ends after this session's sender has gone.
-    sums.send(under_way)
-        .map_err(|_| refused("the rank was closed"))
+    let sent = joined.given.as_ref().map(|to| to.send(given));
+    match sent {
+        Some(Ok(())) => Ok(()),
+        // Its thread has ended.
+        _ => Err(refused("the rank was closed")),
+    }
+}
+
+/// Gives operations to the rank in their order, each when there is room for its values. At its end the rank leaves.
+fn give(
+    to_give: &Receiver<Given>,
+    member: &Member,
+    sums: &Sender<UnderWay>,
+    socket: &Socket,
+    load: &Load,
+) {
+    while let Ok(given) = to_give.recv() {
+        let Given {
+            operation,
+            bytes,
+            memory,
+            ..
+        } = given;
+        if !load.take(bytes) {
+            return;
+        }
+        let loaded = values::load(&given.dtype, given.length as usize, &memory);
+        let loaded = loaded.map_err(|error| broken(&error));
+        let begun = loaded.and_then(|values| {
+            let begun = member.all_reduce_as(values, given.reduction);
+            begun.map_err(|error| refusal(&error))
+        });
+        match begun {
+            Ok(pending) => {
+                let under_way = UnderWay {
+                    operation,
+                    bytes,
+                    memory,
+                    pending,
+                };
+                if sums.send(under_way).is_err() {
+                    return;
+                }
+            }
+            Err((kind, text)) => {
+                load.free(bytes);
+                load.end();
+                let _ = socket.say(&Answer::NotSummed {
+                    operation,
+                    kind,
+                    text,
+                });
+            }
+        }
+    }
 }
 
 /// Gives sums back, in the order in which they were asked for: that in which they are done.
@@ -374,6 +387,7 @@ fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, load: &Load, seen: &Obs
             Ok((sums.error_bound, sums.partial.len() as u64))
         });
         load.free(bytes);
+        load.end();
         let answer = match stored {
             Ok((error_bound, partial)) => Answer::Summed {
                 operation,

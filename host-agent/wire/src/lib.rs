@@ -52,6 +52,8 @@ pub const VALUE_LEN: usize = 4;
 
 /// Values in a packet, where a job says no other number: the P4 programs sum 32, 64, 256 or 2,048.
 pub const VALUES_PER_PACKET: usize = 256;
+/// Numbers of values that a frame may have: those that P4 programs are made for.
+pub const FRAME_VALUES: [u16; 4] = [32, 64, 256, 2048];
 
 /// Bytes of a full packet of so many values, from the aggregation header on.
 pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;

@@ -99,6 +99,14 @@ impl Setup {
             fallback: None,
         }
     }
+
+    /// Bytes of the sums that such a rank keeps for others, and of those that it makes as a host, beside what it is given.
+    pub fn kept_bytes(&self) -> u64 {
+        let window = u64::from(self.job.window()) * self.job.max_frame_len() as u64;
+        let kept = self.lateness.map_or(1, |late| u64::from(late.keeps()));
+        let versions = if self.fallback.is_some() { 2 } else { 0 };
+        window.saturating_mul(kept + versions)
+    }
 }
 
 /// One rank of a job.
