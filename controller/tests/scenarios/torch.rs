@@ -142,6 +142,13 @@ fn a_job_is_begun_once_more() {
     all_are_right("torch again", "again.py", "");
 }
 
+/// Callbacks of futures that wait for other futures, groups one after the other, and threads that end.
+#[test]
+fn a_hook_waits_for_what_it_begins() {
+    all_are_right("torch nested", "nested.py", "");
+    all_are_right_by(By::Daemon, "torch nested by a daemon", "nested.py", "");
+}
+
 /// Who is late is not waited for, and has the same sums as the others, whoever sends for it.
 #[test]
 fn a_late_rank_is_left_out() {

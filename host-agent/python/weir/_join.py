@@ -56,13 +56,16 @@ def join(store, job, interface, seed, torch_rank, timeout):
         io = os.environ.get("WEIR_IO", "auto")
         first = 0 if silent else int(first)
         metrics = os.environ.get("WEIR_METRICS") or None
-        return rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics), "yes"
+        held.append(rank.join(first, peers, gone_after, seed, io, falls_back, silent, metrics))
+        return held[0], "yes"
 
     def summed():
         # What the switch was told otherwise shows here, and not in the middle of training.
         member.compare("uint8", "another reduction", 0).wait(0, 0, timeout.total_seconds())
         return None, "yes"
 
+    # Whoever keeps the error keeps this, too: a member that nobody has leaves the job all the same.
+    held = []
     with left_by_all(store, torch_rank, lambda: ranks):
         _, told = _together(store, "job", torch_rank, ranks, agreed)
         if len(set(told)) > 1:
@@ -70,7 +73,12 @@ def join(store, job, interface, seed, torch_rank, timeout):
             raise RuntimeError(f"weir: the ranks are of different jobs: {differ}")
         (rank, gone_after, falls_back), told = _together(store, "at", number, ranks, found)
         # From here on a rank whose host says that nobody listens there is gone.
-        member, _ = _together(store, "member", number, ranks, joined)
+        try:
+            member, _ = _together(store, "member", number, ranks, joined)
+        except Exception:
+            for own in held:
+                own.close()
+            raise
         try:
             _together(store, "sum", number, ranks, summed)
         except Exception as error:

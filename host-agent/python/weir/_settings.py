@@ -12,8 +12,8 @@ FAIL, GLOO = "fail", "gloo"
 HOSTS = "hosts"
 
 
-def said_of(is_default, size):
-    """What all ranks of a group have to say alike of the job. A default group is the job's."""
+def said_of(is_default, size, is_joined):
+    """What all ranks of a group have to say alike of the job. A default group is the job's; `is_joined`: another one is."""
     own = job()
     if own is None:
         return "no WEIR_JOB"
@@ -21,7 +21,8 @@ def said_of(is_default, size):
         raise RuntimeError(f"weir: the job has {own['ranks']} ranks (WEIR_RANKS), and torch's group {size} (WORLD_SIZE)")
     # How it rounds is each rank's own, but not whether it can.
     seed()
-    return f"a job of {own['ranks']} ranks, WEIR_NON_FINITE={non_finite()}"
+    way = "host to host" if is_joined or own["ranks"] != size else "by the switch"
+    return f"a job of {own['ranks']} ranks, {way}, WEIR_NON_FINITE={non_finite()}"
 
 
 def job():

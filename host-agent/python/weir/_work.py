@@ -74,7 +74,7 @@ class Work(_C10D.Work):
             self._done.set()
             futures = self._futures
         if futures is not None:
-            futures[0].set_result(result if error is None else error)
+            _TELLERS.run(futures[0].set_result, result if error is None else error)
 
     def wait(self, timeout=timedelta(0)):
         # Nothing, or less, is no limit to torch.
@@ -115,26 +115,78 @@ class Work(_C10D.Work):
         return self._futures[1]
 
 
+class Tellers:
+    """Threads that run what may wait for others of its kind.
+
+    Whoever completes a future runs its callbacks, and a callback may begin an operation and wait for its future, as
+    PowerSGD's hook does. So a future is completed by a thread that nothing waits for: one that is idle, or a new one. One of
+    them stays when it is done.
+    """
+
+    def __init__(self):
+        self._tasks = queue.SimpleQueue()
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def run(self, act, *args):
+        with self._lock:
+            is_taken = self._idle > 0
+            self._idle -= is_taken
+        if is_taken:
+            self._tasks.put((act, args))
+        else:
+            threading.Thread(target=self._run, args=(act, args), name="weir tells", daemon=True).start()
+
+    def _run(self, act, args):
+        while True:
+            # What fails in a callback is in the future that the callback makes.
+            act(*args)
+            # What is done is held by no name while this waits.
+            del act, args
+            with self._lock:
+                if self._idle > 0:
+                    return
+                self._idle += 1
+            act, args = self._tasks.get()
+
+
+_TELLERS = Tellers()
+
+
 class Waiter:
-    """A thread that ends works, in the order in which they are given to it: that of the operations."""
+    """A thread that ends works, in the order in which they are given to it: that of the operations. It ends when nobody can give
+    it any more."""
 
     def __init__(self):
         self._waiting = queue.SimpleQueue()
-        self._thread = None
+        self._is_started = False
         self._lock = threading.Lock()
+
+    def __del__(self):
+        self._waiting.put(None)
 
     def add(self, task, work):
         """The task gives the work's result, what that is off by at most, and of how many ranks it is at least."""
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="weir sums", daemon=True)
-                self._thread.start()
+            if not self._is_started:
+                # It holds the queue alone.
+                thread = threading.Thread(target=_wait, args=(self._waiting,), name="weir sums", daemon=True)
+                thread.start()
+                self._is_started = True
             self._waiting.put((task, work))
 
-    def _run(self):
-        while True:
-            # In a call of its own: what is done is held by no name while the loop waits.
-            _end(*self._waiting.get())
+
+def _wait(waiting):
+    # In a call of its own: what is done is held by no name while the loop waits.
+    while _end_next(waiting):
+        pass
+
+
+def _end_next(waiting):
+    given = waiting.get()
+    if given is not None:
+        _end(*given)
+    return given is not None
 
 
 def _end(task, work):

@@ -7,7 +7,7 @@
 
 Sums and averages of float32, float16, bfloat16, int32 and int8 go through the switch, to all ranks or to one, and what one rank
 gives all others, of any type. What a switch cannot do goes from host to host by Gloo, which torch brings along: other
-operations, other types, groups of fewer ranks.
+operations, other types, groups of fewer ranks, and all groups of all ranks but the first.
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
 WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is
@@ -24,9 +24,11 @@ interface, ``weir-agent serve``: with it a rank needs no capability, and WEIR_IO
 
 import atexit
 import contextlib
+import gc
 import os
 import threading
 import warnings
+import weakref
 from datetime import timedelta
 
 import torch
@@ -70,9 +72,9 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._timeout = timeout
         # A process has one default group, and makes it first: what is left of another is another use of the job.
         is_default = not dist.is_initialized()
-        if is_default:
+        if is_default or _is_left():
             _leave_job()
-        _roll.call(store, rank, size, timeout, lambda: _settings.said_of(is_default, size))
+        _roll.call(store, rank, size, timeout, lambda: _settings.said_of(is_default, size, bool(_joined)))
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
         self._fallbacks = 0
@@ -86,8 +88,11 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._waiter = Waiter()
         job = _settings.job()
         # A group of fewer ranks than the job has is none that the switch knows.
-        if job is not None and job["ranks"] == size and not _joined:
-            self._join(store, job)
+        if job is not None and job["ranks"] == size:
+            if _joined:
+                warnings.warn("weir: this group goes host to host: the switch sums for the first", stacklevel=2)
+            else:
+                self._join(store, job)
 
     def _host_to_host(self, name, store):
         return dist.ProcessGroupGloo(dist.PrefixStore(name, store), self.rank(), self.size(), self._timeout)
@@ -102,7 +107,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         if not self._waits_for_all:
             # Who is late may have to ask the others for sums: nobody leaves before all have come to their end.
             atexit.register(self._leave)
-        _joined.append(self._member)
+        _joined.append((self._member, weakref.ref(self)))
 
     def _leave(self):
         with contextlib.suppress(RuntimeError):
@@ -344,13 +349,22 @@ def hook(group, bucket):
 
 def _leave_job():
     while _joined:
-        _joined.pop().close()
+        _joined.pop()[0].close()
+
+
+def _is_left():
+    """Whether the group that has joined is no more."""
+    if not _joined or _joined[0][1]() is None:
+        return bool(_joined)
+    # Its end may wait for the collector, at some ranks.
+    gc.collect()
+    return _joined[0][1]() is None
 
 
 # Which bucket of DDP's this thread gives away.
 _bucket = threading.local()
 _buckets = Buckets()
-# A process is one rank of one job, whatever groups it makes.
+# A process is one rank of one job, whatever groups it makes: that rank, and its group.
 _joined = []
 # The largest that a sum of this process may be off by.
 _bounds = [0.0]
@@ -358,17 +372,17 @@ _bounds = [0.0]
 
 def io():
     """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
-    return _joined[0].io if _joined else None
+    return _joined[0][0].io if _joined else None
 
 
 def counters():
     """What this process has counted as a rank of its job; empty if it is none."""
-    return dict(_joined[0].counters()) if _joined else {}
+    return dict(_joined[0][0].counters()) if _joined else {}
 
 
 def metrics():
     """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
-    return _joined[0].metrics if _joined else None
+    return _joined[0][0].metrics if _joined else None
 
 
 def error_bound():
