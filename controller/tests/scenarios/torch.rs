@@ -158,6 +158,20 @@ fn a_late_rank_is_left_out() {
     all_are_right_in(&job, By::Daemon, "torch late by a daemon", "late.py", "");
 }
 
+/// A thread that gives waits for room, and others go on.
+#[test]
+fn a_rank_that_gives_very_much_answers() {
+    all_are_right("torch many", "many.py", "");
+    all_are_right_by(By::Daemon, "torch many by a daemon", "many.py", "");
+}
+
+/// Who leaves in the middle of a sum has left, and may come again.
+#[test]
+fn a_rank_that_closes_may_come_again() {
+    all_are_right("torch close", "close.py", "");
+    all_are_right_by(By::Daemon, "torch close by a daemon", "close.py", "");
+}
+
 /// What a rank counts and waits for is there for Prometheus.
 #[test]
 fn ranks_show_metrics() {

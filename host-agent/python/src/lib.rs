@@ -37,11 +37,11 @@ pyo3::create_exception!(
     "No switch answers for the job."
 );
 
-/// A rank of a job, on an Ethernet interface.
-#[pyclass]
+/// A rank of a job, on an Ethernet interface. Nobody is kept from closing it by what other threads ask meanwhile.
+#[pyclass(frozen)]
 struct Member {
     /// `None` once it was closed.
-    member: Option<Link>,
+    member: Mutex<Option<Arc<Link>>>,
     ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
@@ -50,7 +50,7 @@ struct Member {
     /// Why not by rings.
     refused: Option<String>,
     /// Shows what it counts.
-    exporter: Option<Exporter>,
+    exporter: Mutex<Option<Exporter>>,
 }
 
 /// What is written to Python's memory when an operation is done.
@@ -196,24 +196,27 @@ impl Member {
     /// How often the switch fell silent, so that ranks summed themselves. A daemon tells it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
-        self.member.as_ref().map_or(0, Link::fallbacks)
+        self.link().map_or(0, |link| link.fallbacks())
     }
 
     /// Leaves the job: what has no sums yet fails.
-    fn close(&mut self, py: Python<'_>) {
-        let (exporter, member) = (self.exporter.take(), self.member.take());
+    fn close(&self, py: Python<'_>) {
         // The thread may stay a moment for what others have missed.
         py.detach(|| {
-            drop(exporter);
-            member.map(Link::leave)
+            let link = taken(&self.member);
+            if let Some(link) = &link {
+                // Before: the exporter may be asking it.
+                link.close();
+            }
+            drop((taken(&self.exporter), link));
         });
     }
 
     /// Where it shows what it counts.
     #[getter]
     fn metrics(&self) -> Option<String> {
-        let exporter = self.exporter.as_ref();
-        exporter.map(|exporter| exporter.address().to_string())
+        let exporter = self.exporter.lock().unwrap_or_else(PoisonError::into_inner);
+        exporter.as_ref().map(|shown| shown.address().to_string())
     }
 
     /// Operations that have their sums, and those that have none for a value that is not finite; frames, bytes, frames sent
@@ -223,8 +226,8 @@ impl Member {
     /// was late has joined, and those that it should have and could not; chunks that this rank closed, and those of which the
     /// switch had forgotten whether they were.
     fn counters(&self, py: Python<'_>) -> PyResult<[(&'static str, u64); 19]> {
-        let member = self.member.as_ref();
-        let counters = py.detach(|| member.map(Link::counters).transpose());
+        // A daemon may take its time to answer.
+        let counters = py.detach(|| self.link().map(|link| link.counters()).transpose());
         let counters = counters.map_err(told)?.unwrap_or_default();
         Ok([
             ("operations", counters.operations),
@@ -292,7 +295,18 @@ impl Sums {
     }
 }
 
+/// What is there no more afterwards.
+fn taken<T>(of: &Mutex<Option<T>>) -> Option<T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
 impl Member {
+    /// `None` once it was closed.
+    fn link(&self) -> Option<Arc<Link>> {
+        let member = self.member.lock();
+        member.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn begin(
         &self,
         py: Python<'_>,
@@ -300,10 +314,11 @@ impl Member {
         reduction: Reduction,
         writes: Writes,
     ) -> PyResult<Sums> {
-        let member = self.member.as_ref().ok_or(CollectiveError::Closed);
-        // A daemon may have to make room first.
-        let begun = || member.and_then(|member| member.all_reduce_as(values, reduction));
-        let pending = py.detach(begun);
+        // By a daemon it waits if very many have no sums yet, which other threads wait for.
+        let pending = py.detach(|| {
+            let link = self.link().ok_or(CollectiveError::Closed)?;
+            link.all_reduce_as(values, reduction)
+        });
         let pending = pending.map_err(told)?;
         Ok(Sums {
             pending: Mutex::new(Some(pending)),

@@ -31,13 +31,6 @@ impl Link {
         })
     }
 
-    /// Leaves the job, also while somebody still waits for sums: they fail.
-    pub fn leave(self) {
-        if let Link::Agent(client) = &self {
-            client.close();
-        }
-    }
-
     /// How often the switch fell silent. A daemon tells it with each sum.
     pub fn fallbacks(&self) -> u64 {
         match self {
@@ -51,6 +44,22 @@ impl Link {
             Link::Own(member) => Ok(member.counters().0),
             Link::Agent(client) => client.status().map(|status| counted(&status)),
         }
+    }
+}
+
+impl Link {
+    /// Leaves the job. By itself a rank has left when this is dropped.
+    pub fn close(&self) {
+        if let Link::Agent(client) = self {
+            client.close();
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Sums that are to come hold on to the connection.
+        self.close();
     }
 }
 

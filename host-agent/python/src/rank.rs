@@ -1,7 +1,7 @@
 //! A rank before it joins: what is known of it, and how it asks for its first chunk.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aggregation::job::{self, ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -274,11 +274,11 @@ impl Rank {
         let exporter = metrics.map(|address| self.show(&member, io, &address));
         Ok(Member {
             io,
-            exporter: exporter.transpose()?,
+            exporter: Mutex::new(exporter.transpose()?),
             refused,
             spare: Arc::default(),
             ranks,
-            member: Some(member),
+            member: Mutex::new(Some(Arc::new(member))),
             rounding: stochastic.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
         })
     }

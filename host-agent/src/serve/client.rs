@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aggregation::rank::{Reduction, Rounding, Sums, Terms, Values};
 use nix::sys::socket::{
@@ -23,8 +23,13 @@ use crate::metrics::Status;
 
 /// So long a daemon may take for a question. It may ask a switch for it, which takes ten timeouts if that is silent.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same of what is counted, for which it asks nobody.
+const PATIENCE_OF_STATUS: Duration = Duration::from_secs(5);
+/// One that leaves waits no longer than that for its daemon to let it go.
+const PATIENCE_OF_CLOSE: Duration = Duration::from_secs(10);
 
-/// A connection to a daemon. The last clone that is dropped ends it, and with it the rank.
+/// A connection to a daemon. [`Client::close`] ends it, and with it the rank; else the last that is dropped, of its clones and of
+/// the sums that are to come.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Connection>);
 
@@ -34,15 +39,30 @@ struct Connection {
     shared: Arc<Shared>,
     /// Operations are given in the order of their numbers.
     giving: Mutex<()>,
-    /// Questions have one answer each, in their order.
-    answers: Mutex<Receiver<Answer>>,
+    answers: Mutex<Answers>,
+}
+
+/// Questions have one answer each, in their order.
+#[derive(Debug)]
+struct Answers {
+    heard: Receiver<Answer>,
+    /// The first that comes is that of a question nobody waits for any more.
+    is_overdue: bool,
+}
+
+impl Answers {
+    /// Waits for the next one, but not longer than until then.
+    fn next(&self, until: Instant) -> Result<Answer, RecvTimeoutError> {
+        let left = until.saturating_duration_since(Instant::now());
+        self.heard.recv_timeout(left)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// An operation has ended, or all have.
-    ended: Condvar,
+    /// Said when an operation was answered.
+    answered: Condvar,
     /// How often the switch has fallen silent, as the daemon said last.
     fallbacks: AtomicU64,
 }
@@ -57,15 +77,32 @@ struct State {
     last: u64,
     /// Who waits for which operation.
     waiting: HashMap<u64, Told>,
-    /// So many may wait; before this is a rank the daemon refuses them itself.
-    most: Option<u64>,
+    /// So many operations may be given and not answered, as the daemon said; `None` before this is a rank.
+    limit: Option<u64>,
+    /// This end has left.
+    is_closed: bool,
+    /// The daemon says nothing any more.
     is_over: bool,
 }
 
 impl State {
-    fn is_full(&self) -> bool {
-        let most = self.most.unwrap_or(u64::MAX);
-        !self.is_over && self.waiting.len() as u64 >= most
+    /// Why nothing is summed any more.
+    fn ended(&self) -> Option<CollectiveError> {
+        match self {
+            State {
+                is_closed: true, ..
+            } => Some(CollectiveError::Closed),
+            State { is_over: true, .. } => Some(gone()),
+            _ => None,
+        }
+    }
+
+    /// Nobody who waits will have sums.
+    fn end(&mut self) {
+        let error = self.ended().unwrap_or_else(gone);
+        for (_, waiting) in self.waiting.drain() {
+            let _ = waiting.send(Err(error.clone()));
+        }
     }
 }
 
@@ -73,18 +110,36 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Connection {
-    /// The thread that listens ends by that, and tells all who wait.
-    fn close(&self) {
-        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+    /// The number of an operation, once it may be given; who waits for it is told by the sender.
+    fn number(&self, told: Told) -> Result<u64, CollectiveError> {
+        let full = |state: &mut State| {
+            let given = state.waiting.len() as u64;
+            state.ended().is_none() && state.limit.is_some_and(|limit| given >= limit)
+        };
+        let state = self.answered.wait_while(self.lock(), full);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = state.ended() {
+            return Err(ended);
+        }
+        state.last += 1;
+        let operation = state.last;
+        state.waiting.insert(operation, told);
+        Ok(operation)
+    }
+
+    /// An operation was answered, or nobody was asked for it.
+    fn take(&self, operation: u64) -> Option<Told> {
+        let told = self.lock().waiting.remove(&operation);
+        self.answered.notify_all();
+        told
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.close();
+        // The thread that listens ends by that.
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
     }
 }
 
@@ -94,7 +149,7 @@ fn agent(kind: Kind, text: impl Into<String>) -> CollectiveError {
 }
 
 fn gone() -> CollectiveError {
-    agent(Kind::Failed, "the daemon has ended, or the rank was closed")
+    agent(Kind::Failed, "the daemon has ended, and with it this rank")
 }
 
 impl Client {
@@ -120,7 +175,10 @@ impl Client {
             socket,
             shared,
             giving: Mutex::new(()),
-            answers: Mutex::new(answers),
+            answers: Mutex::new(Answers {
+                heard: answers,
+                is_overdue: false,
+            }),
         }));
         match client.ask(&Ask::Hello(VERSION))? {
             Answer::Hello(VERSION) => Ok(client),
@@ -175,20 +233,15 @@ impl Client {
                 refused,
                 operations,
             } => {
-                self.0.shared.lock().most = Some(operations);
-                let io = io.parse().map_err(|wrong| agent(Kind::Refused, wrong))?;
-                Ok((io, refused))
+                self.0.shared.lock().limit = Some(operations.max(1));
+                let io = io.parse();
+                Ok((io.map_err(|wrong| agent(Kind::Refused, wrong))?, refused))
             }
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Leaves: what has no sums yet fails, and so does all that is asked from now on.
-    pub fn close(&self) {
-        self.0.close();
-    }
-
-    /// Gives values to be summed over all ranks. Waits while as many operations are under way as the daemon takes.
+    /// Gives values to be summed over all ranks. Waits while as many operations as the daemon takes have no answer.
     pub fn all_reduce_as(
         &self,
         values: &Values,
@@ -204,22 +257,7 @@ impl Client {
         }
         let (told, sums) = mpsc::channel();
         let _giving = self.0.giving.lock().unwrap_or_else(PoisonError::into_inner);
-        let operation = {
-            let state = self.0.shared.lock();
-            let woken = self
-                .0
-                .shared
-                .ended
-                .wait_while(state, |state| state.is_full());
-            let mut state = woken.unwrap_or_else(PoisonError::into_inner);
-            if state.is_over {
-                return Err(gone());
-            }
-            state.last += 1;
-            let operation = state.last;
-            state.waiting.insert(operation, told);
-            operation
-        };
+        let operation = self.0.shared.number(told)?;
         let ask = Ask::Sum {
             operation,
             dtype: dtype.to_owned(),
@@ -234,8 +272,9 @@ impl Client {
             key: reduction.key,
         };
         if let Err(error) = send(self.0.socket.as_fd(), &ask, Some(memory.as_fd())) {
-            self.0.shared.lock().waiting.remove(&operation);
-            return Err(io(error));
+            self.0.shared.take(operation);
+            let ended = self.0.shared.lock().ended();
+            return Err(ended.unwrap_or(io(error)));
         }
         Ok(RemotePending {
             sums,
@@ -259,24 +298,62 @@ impl Client {
         self.0.shared.fallbacks.load(Ordering::Relaxed)
     }
 
+    /// Leaves the job: what has no sums yet fails, as that of a [`Member`](crate::collective::Member) that is dropped. Once this
+    /// returns the daemon has let the rank go, so that another may take its place.
+    pub fn close(&self) {
+        let shared = &self.0.shared;
+        let mut state = shared.lock();
+        state.is_closed = true;
+        state.end();
+        shared.answered.notify_all();
+        // Its end of the connection ends when the rank has left.
+        let _ = shutdown(self.0.socket.as_raw_fd(), Shutdown::Write);
+        let still_there = |state: &mut State| !state.is_over;
+        let left = shared
+            .answered
+            .wait_timeout_while(state, PATIENCE_OF_CLOSE, still_there);
+        drop(left);
+        let _ = shutdown(self.0.socket.as_raw_fd(), Shutdown::Both);
+    }
+
     fn ask(&self, ask: &Ask) -> Result<Answer, CollectiveError> {
-        let answers = self
+        let is_status = matches!(ask, Ask::Status);
+        let patience = match is_status {
+            true => PATIENCE_OF_STATUS,
+            false => PATIENCE,
+        };
+        let until = Instant::now() + patience;
+        let mut answers = self
             .0
             .answers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let sent = send(self.0.socket.as_fd(), ask, None);
-        // Who was refused has been told why.
-        let answer = answers.recv_timeout(PATIENCE);
-        match (answer, sent) {
-            (Ok(Answer::No { kind, text }), _) => Err(agent(kind, text)),
-            (Ok(answer), _) => Ok(answer),
-            (Err(RecvTimeoutError::Timeout), Ok(())) => {
-                // Its answer would pass for another's.
-                self.0.close();
+        // A daemon that says nothing is not asked ever more.
+        let before = match answers.is_overdue {
+            true => answers.next(until).map(drop),
+            false => Ok(()),
+        };
+        let (sent, answer) = match before {
+            Ok(()) => {
+                answers.is_overdue = false;
+                let sent = send(self.0.socket.as_fd(), ask, None);
+                (sent.is_ok(), answers.next(until))
+            }
+            Err(silent) => (true, Err(silent)),
+        };
+        match answer {
+            // Who was refused has been told why, even if it was not heard.
+            Ok(Answer::No { kind, text }) => Err(agent(kind, text)),
+            Ok(answer) => Ok(answer),
+            Err(RecvTimeoutError::Timeout) if sent => {
+                match is_status {
+                    true => answers.is_overdue = true,
+                    // Nobody could tell what has become of this rank.
+                    false => drop(shutdown(self.0.socket.as_raw_fd(), Shutdown::Both)),
+                }
                 Err(agent(Kind::Failed, "the daemon does not answer"))
             }
-            (Err(_), _) => Err(gone()),
+            Err(_) => Err(self.0.shared.lock().ended().unwrap_or_else(gone)),
         }
     }
 }
@@ -313,19 +390,15 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
                 continue;
             }
         };
-        let waiting = shared.lock().waiting.remove(&operation);
-        shared.ended.notify_all();
-        if let Some(waiting) = waiting {
+        if let Some(waiting) = shared.take(operation) {
             // Who does not wait any more need not be told.
             let _ = waiting.send(outcome);
         }
     }
     let mut state = shared.lock();
     state.is_over = true;
-    for (_, waiting) in state.waiting.drain() {
-        let _ = waiting.send(Err(gone()));
-    }
-    shared.ended.notify_all();
+    state.end();
+    shared.answered.notify_all();
 }
 
 /// Sums that are to come from a daemon.

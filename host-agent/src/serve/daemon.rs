@@ -23,7 +23,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, User, chown};
 
 use super::message::{Answer, Kind, send};
-use super::session::{self, Grounds, OPERATIONS};
+use super::session::{self, Grounds, OPERATIONS, Socket};
 use crate::frames::{InterfaceFrames, Io};
 
 /// `weir-agent serve`
@@ -218,8 +218,10 @@ fn admit(client: OwnedFd, grounds: &Arc<Grounds>, connected: &Arc<AtomicUsize>, 
     let thread = std::thread::Builder::new().name("weir session".to_owned());
     // Without a thread the seat is free at once: it goes with what was not run.
     let _ = thread.spawn(move || {
+        // Ends last: who waits to hear that it has left may connect anew at once.
+        let socket = Socket::new(client);
         let _seat = seat;
-        match session::run(client, &grounds, &told) {
+        match session::run(&socket, &grounds, &told) {
             Ok(()) => told("has left"),
             Err(error) => told(&format!("has left: {error}")),
         }

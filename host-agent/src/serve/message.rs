@@ -119,8 +119,9 @@ impl RankOf {
         }
         if !wire::FRAME_VALUES.contains(&self.values_per_packet) {
             return Err(format!(
-                "no frame has {} values: 32, 64, 256 or 2048",
-                self.values_per_packet
+                "no frame has {} values: {:?} are what switches sum",
+                self.values_per_packet,
+                wire::FRAME_VALUES
             ));
         }
         let (child, siblings, top) = self.place;
@@ -261,7 +262,8 @@ pub enum Answer {
         io: String,
         /// The reason.
         refused: Option<String>,
-        /// So many operations may be under way: of more the daemon is not told before others have ended.
+        /// So many operations may be given and not answered. Who gives more is put out: then the daemon may always read what is
+        /// said, and each that it has not answered is an open file.
         operations: u64,
     },
     /// An operation's sums are in its memory.

@@ -7,7 +7,7 @@
 //! | `values.rs` | values in shared memory, which is passed with what is said |
 //! | `daemon.rs` | who may connect, and the end |
 //! | `session.rs` | one process that has connected: a member of a job |
-//! | `load.rs` | what it has under way, and who waits for room |
+//! | `operations.rs` | what it gives to be summed, which waits for room |
 //! | `client.rs` | the other end |
 //!
 //! An operation's values come in a memfd of its own, and its sums go back in the same; behind them stands which chunks are not
@@ -16,8 +16,8 @@
 
 mod client;
 mod daemon;
-mod load;
 mod message;
+mod operations;
 mod session;
 mod values;
 

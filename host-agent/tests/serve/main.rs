@@ -3,22 +3,25 @@
 //!
 //! A program of its own: frames pass real links here, in real time, and the test runs itself again as the daemon's clients.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
+mod daemon;
+mod waits;
+
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::SlotSwitch;
+use daemon::{Folder, Running, daemon, serve};
 use host_agent::collective::CollectiveError;
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use host_agent::serve::{Client, Kind, RankOf};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use support::{JOB, Switch, endpoint};
 use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -63,82 +66,6 @@ fn switch() -> Switch {
         ports.push(frames);
     }
     Switch::start(ports, SlotSwitch::new(job()), None)
-}
-
-/// A process that ends with the test.
-struct Running {
-    child: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Running {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Running { child, lines }
-    }
-
-    /// Its next line that begins so, behind what libtest writes.
-    fn says(&mut self, word: &str) -> String {
-        loop {
-            let line = self.lines.next().expect("a line").unwrap();
-            if let Some((_, rest)) = line.split_once(word) {
-                return rest.trim().to_owned();
-            }
-        }
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// An empty folder, which goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("weir.sock")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn serve(socket: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-agent"));
-    command.args(["serve", "--socket", socket.to_str().unwrap()]);
-    command.args(["--iface", "rank0", "--iface", "rank1"]);
-    command.args(more);
-    command
-}
-
-/// A daemon that one may connect to.
-fn daemon(socket: &Path, more: &[&str]) -> Running {
-    let mut daemon = Running::start(serve(socket, more));
-    assert_eq!(daemon.says("\"event\":"), "\"ready\"}");
-    daemon
 }
 
 /// This program again, as a rank without any capability.
@@ -284,6 +211,19 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         join(&elsewhere, &peers),
         "lo is not served here; rank0, rank1 is",
     );
+    let wide = RankOf {
+        window: 1 << 15,
+        ..rank(0)
+    };
+    no(
+        join(&wide, &peers),
+        "a window of 32768 frames of 256 values takes",
+    );
+    let odd = RankOf {
+        values_per_packet: 100,
+        ..rank(0)
+    };
+    no(join(&odd, &peers), "no frame has 100 values");
     let nobody = RankOf { rank: 2, ..rank(0) };
     no(join(&nobody, &peers), "rank 2 of 2 ranks");
     let at_once = other.join(&rank(0), 0, &peers, Duration::ZERO, None);
@@ -313,47 +253,7 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
         Client::connect(&socket).map(drop),
         "3 processes are connected, and no more may be",
     );
-    drop(late);
-
-    // What waits for room keeps nobody from hearing what else is asked; and who leaves waits no longer.
-    let large = Values::Int8s(vec![1; 700_000]);
-    let held: Vec<_> = (0..3)
-        .map(|_| other.all_reduce_as(&large, Reduction::default()).unwrap())
-        .collect();
-    assert_eq!(other.status().unwrap().rank, Some(0));
-    other.close();
-    for pending in held {
-        no(pending.wait(PATIENCE).map(drop), "the rank was closed");
-    }
-    let begun = Instant::now();
-    let wide = RankOf {
-        window: 1 << 15,
-        ..own
-    };
-    loop {
-        // The daemon sees it go in its own time.
-        match Client::connect(&socket) {
-            Ok(client) => {
-                let much = client.join(&wide, 0, &peers, Duration::from_secs(1), None);
-                no(
-                    much.map(drop),
-                    "a window of 32768 frames of 256 values takes",
-                );
-                let other = RankOf {
-                    values_per_packet: 100,
-                    ..rank(0)
-                };
-                let odd = client.join(&other, 0, &peers, Duration::from_secs(1), None);
-                no(odd.map(drop), "no frame has 100 values");
-                let own = RankOf { job: 9, ..rank(0) };
-                client
-                    .join(&own, 0, &peers, Duration::from_secs(1), None)
-                    .unwrap();
-                break;
-            }
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
-        }
-    }
+    drop((late, other));
 
     // One dies: the other is told, and the daemon serves on.
     ranks[1].signal(Signal::SIGKILL);
