@@ -149,6 +149,13 @@ fn a_hook_waits_for_what_it_begins() {
     all_are_right_by(By::Daemon, "torch nested by a daemon", "nested.py", "");
 }
 
+/// Children of a rank hold neither its job nor its port, and end as others do.
+#[test]
+fn a_rank_that_forks_is_one_rank() {
+    all_are_right("torch forks", "fork.py", "");
+    all_are_right_by(By::Daemon, "torch forks by a daemon", "fork.py", "");
+}
+
 /// Who is late is not waited for, and has the same sums as the others, whoever sends for it.
 #[test]
 fn a_late_rank_is_left_out() {

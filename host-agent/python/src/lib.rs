@@ -7,6 +7,7 @@ mod link;
 mod memory;
 mod rank;
 
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -210,6 +211,17 @@ impl Member {
             }
             drop((taken(&self.exporter), link));
         });
+    }
+
+    /// The descriptors by which this is a rank. A process that is forked closes them, and touches nothing else of this, not even to
+    /// drop it.
+    #[getter]
+    fn descriptors(&self) -> Vec<RawFd> {
+        let link = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.exporter.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = shown.as_ref().map(Exporter::descriptor);
+        let of_link = link.as_ref().map(|link| link.descriptors());
+        of_link.into_iter().flatten().chain(shown).collect()
     }
 
     /// Where it shows what it counts.

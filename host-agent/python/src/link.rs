@@ -1,5 +1,6 @@
 //! How a rank is attached to its job, and what can be asked of it either way.
 
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use aggregation::rank::{RankCounters, Reduction, Sums, Values};
@@ -48,6 +49,14 @@ impl Link {
 }
 
 impl Link {
+    /// What a process that is forked has to close.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Link::Own(member) => member.descriptors().to_vec(),
+            Link::Agent(client) => vec![client.descriptor()],
+        }
+    }
+
     /// Leaves the job. By itself a rank has left when this is dropped.
     pub fn close(&self) {
         if let Link::Agent(client) = self {

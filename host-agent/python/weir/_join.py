@@ -75,15 +75,14 @@ def join(store, job, interface, seed, torch_rank, timeout):
         # From here on a rank whose host says that nobody listens there is gone.
         try:
             member, _ = _together(store, "member", number, ranks, joined)
-        except Exception:
+            try:
+                _together(store, "sum", number, ranks, summed)
+            except Exception as error:
+                raise RuntimeError(_all_failures(store, "sum", number, ranks, error)) from None
+        except BaseException:
             for own in held:
                 own.close()
             raise
-        try:
-            _together(store, "sum", number, ranks, summed)
-        except Exception as error:
-            member.close()
-            raise RuntimeError(_all_failures(store, "sum", number, ranks, error)) from None
         return member
 
 

@@ -21,8 +21,8 @@ def said_of(is_default, size, is_joined):
         raise RuntimeError(f"weir: the job has {own['ranks']} ranks (WEIR_RANKS), and torch's group {size} (WORLD_SIZE)")
     # How it rounds is each rank's own, but not whether it can.
     seed()
-    way = "host to host" if is_joined or own["ranks"] != size else "by the switch"
-    return f"a job of {own['ranks']} ranks, {way}, WEIR_NON_FINITE={non_finite()}"
+    way = ", host to host" if is_joined else ""
+    return f"a job of {own['ranks']} ranks{way}, WEIR_NON_FINITE={non_finite()}"
 
 
 def job():

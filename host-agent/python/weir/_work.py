@@ -1,5 +1,6 @@
 """Operations that go on: what torch waits for, and the thread that waits for them."""
 
+import os
 import queue
 import threading
 from datetime import timedelta
@@ -128,6 +129,10 @@ class Tellers:
         self._idle = 0
         self._lock = threading.Lock()
 
+    def forget(self):
+        """A process that was forked has none of these threads."""
+        self.__init__()
+
     def run(self, act, *args):
         with self._lock:
             is_taken = self._idle > 0
@@ -151,6 +156,7 @@ class Tellers:
 
 
 _TELLERS = Tellers()
+os.register_at_fork(after_in_child=_TELLERS.forget)
 
 
 class Waiter:

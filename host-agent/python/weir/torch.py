@@ -24,17 +24,19 @@ interface, ``weir-agent serve``: with it a rank needs no capability, and WEIR_IO
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import os
 import threading
 import warnings
 import weakref
 from datetime import timedelta
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
 
-from . import NonFinite, _roll, _settings
+from . import Member, NonFinite, _roll, _settings
 from ._buckets import Buckets
 from ._composed import Composed
 from ._join import join
@@ -104,15 +106,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
-        if not self._waits_for_all:
-            # Who is late may have to ask the others for sums: nobody leaves before all have come to their end.
-            atexit.register(self._leave)
-        _joined.append((self._member, weakref.ref(self)))
-
-    def _leave(self):
-        with contextlib.suppress(RuntimeError):
-            # One that has failed has left already.
-            self._gloo.barrier(dist.BarrierOptions()).wait()
+        _joined.append(_Joined(self._member, weakref.ref(self), self._member.descriptors))
 
     def getBackendName(self):
         return "weir"
@@ -349,16 +343,46 @@ def hook(group, bucket):
 
 def _leave_job():
     while _joined:
-        _joined.pop()[0].close()
+        _joined.pop().member.close()
 
 
 def _is_left():
     """Whether the group that has joined is no more."""
-    if not _joined or _joined[0][1]() is None:
+    if not _joined or _joined[0].group() is None:
         return bool(_joined)
     # Its end may wait for the collector, at some ranks.
     gc.collect()
-    return _joined[0][1]() is None
+    return _joined[0].group() is None
+
+
+def _end():
+    """At the end of the process. With a deadline, who is late may have to ask the others for sums: nobody leaves before all have
+    come to their end."""
+    for joined in _joined:
+        group = joined.group()
+        if group is not None and not group._waits_for_all:
+            # One that has failed has left already.
+            with contextlib.suppress(RuntimeError):
+                group._gloo.barrier(dist.BarrierOptions()).wait()
+
+
+def _in_child():
+    """A process that was forked is no rank, and must not hold the job, the interface or the port beside its parent, which may
+    leave them."""
+    for joined in _joined:
+        # It is never dropped here: it would wait for a thread that this process does not have, or end the parent's connection.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(joined.member))
+        for descriptor in joined.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+    _joined.clear()
+
+
+class _Joined(NamedTuple):
+    member: Member
+    group: weakref.ref
+    # Known already when somebody forks: then nothing can be asked.
+    descriptors: list
 
 
 # Which bucket of DDP's this thread gives away.
@@ -372,17 +396,17 @@ _bounds = [0.0]
 
 def io():
     """By which way frames come and go: ``rings`` or ``pnet``; None if this process is no rank of a job."""
-    return _joined[0][0].io if _joined else None
+    return _joined[0].member.io if _joined else None
 
 
 def counters():
     """What this process has counted as a rank of its job; empty if it is none."""
-    return dict(_joined[0][0].counters()) if _joined else {}
+    return dict(_joined[0].member.counters()) if _joined else {}
 
 
 def metrics():
     """Where this process shows what it counts (WEIR_METRICS); None if it does not."""
-    return _joined[0][0].metrics if _joined else None
+    return _joined[0].member.metrics if _joined else None
 
 
 def error_bound():
@@ -406,3 +430,5 @@ def _register():
 
 
 _register()
+atexit.register(_end)
+os.register_at_fork(after_in_child=_in_child)

@@ -9,7 +9,7 @@ mod opening;
 mod place;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -199,9 +199,16 @@ pub struct Member {
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    descriptors: Vec<RawFd>,
 }
 
 impl Member {
+    /// What keeps this rank in its job, and its interface open: descriptors that a process which is forked of this one has to
+    /// close, since it is no rank and yet holds them. Beside that it must neither use this nor drop it: the thread is not its own.
+    pub fn descriptors(&self) -> &[RawFd] {
+        &self.descriptors
+    }
+
     /// Starts the thread.
     pub fn start(
         config: Config,
@@ -217,6 +224,8 @@ impl Member {
         place: Option<Place>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
+        let mut descriptors = frames.descriptors();
+        descriptors.extend(place.as_ref().map(Place::descriptor));
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -237,6 +246,7 @@ impl Member {
             wake,
             shared,
             thread: Some(thread.spawn(move || driver.run())?),
+            descriptors,
         })
     }
 

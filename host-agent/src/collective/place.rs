@@ -1,6 +1,6 @@
 //! One rank of a job on an interface of a host: two would spoil each other's chunks, and to the switch they are one.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 /// name, which ends with the process that has it.
 #[derive(Debug)]
 pub struct Place {
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
 
 /// Why it cannot be had.
@@ -47,6 +47,11 @@ fn by(process: Option<i32>) -> String {
 }
 
 impl Place {
+    /// The socket's descriptor.
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
     /// Takes the place, if nobody has it.
     pub fn take(interface: &str, job: u16) -> Result<Place, PlaceError> {
         let interface = || interface.to_owned();
@@ -82,7 +87,7 @@ fn bound(name: &str) -> Result<Place, Errno> {
     )?;
     // Nobody is ever accepted: whoever connects reads who listens, and a queue that is full of them tells nothing more.
     listen(&socket, Backlog::MAXCONN)?;
-    Ok(Place { _socket: socket })
+    Ok(Place { socket })
 }
 
 fn holder(name: &str) -> Option<i32> {

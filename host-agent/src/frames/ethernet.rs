@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -23,9 +23,11 @@ pub struct EthernetFrames {
     receiver: Box<dyn DataLinkReceiver>,
     /// The socket that pnet owns, once more, to wait for it: pnet's own timeout is fixed when the channel is opened.
     socket: OwnedFd,
+    /// The one that it owns.
+    owned: RawFd,
     link: Link,
     unsent: u64,
-    _quiet: Quiet,
+    quiet: Quiet,
 }
 
 impl EthernetFrames {
@@ -44,13 +46,14 @@ impl EthernetFrames {
         let socket = packet_socket()?;
         rings::hear_udp(&socket, wire::UDP_PORT)?;
         let waiting = socket.try_clone()?;
+        let owned = socket.into_raw_fd();
         let config = datalink::Config {
             read_buffer_size: FRAME_LIMIT,
             // It only looks whether there is a frame; waiting is done here.
             read_timeout: Some(Duration::ZERO),
             promiscuous: false,
             // pnet closes it, also when it fails.
-            socket_fd: Some(socket.into_raw_fd()),
+            socket_fd: Some(owned),
             ..datalink::Config::default()
         };
         let Channel::Ethernet(sender, receiver) = datalink::channel(&interface, config)? else {
@@ -60,9 +63,10 @@ impl EthernetFrames {
             sender,
             receiver,
             socket: waiting,
+            owned,
             link,
             unsent: 0,
-            _quiet: quiet(),
+            quiet: quiet(),
         })
     }
 
@@ -117,6 +121,11 @@ impl Frames for EthernetFrames {
     fn fault(&self) -> Option<LinkFault> {
         self.link.fault()
     }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        let sockets = [self.socket.as_raw_fd(), self.owned];
+        sockets.into_iter().chain(self.quiet.descriptor()).collect()
+    }
 }
 
 /// Frames that a packet socket was too full for, since this was asked last.
@@ -143,14 +152,21 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
 
 /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
 pub(super) struct Quiet {
-    _port: Option<OwnedFd>,
+    port: Option<OwnedFd>,
+}
+
+impl Quiet {
+    /// The socket's.
+    pub(super) fn descriptor(&self) -> Option<RawFd> {
+        self.port.as_ref().map(AsRawFd::as_raw_fd)
+    }
 }
 
 /// Makes the kernel quiet in the current network namespace.
 pub(super) fn quiet() -> Quiet {
     // Refused where somebody else has the port alone; then the kernel answers nothing either.
     let port = shared_port().ok();
-    Quiet { _port: port }
+    Quiet { port }
 }
 
 /// A socket at our port beside those of others on this host: whoever goes last leaves it, not whoever came first.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -136,6 +136,10 @@ impl Frames for InterfaceFrames {
 
     fn fault(&self) -> Option<LinkFault> {
         self.way.inner().fault()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.way.inner().descriptors()
     }
 
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

@@ -8,6 +8,7 @@ mod link;
 mod ring;
 
 use std::io;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 pub use cable::CableFrames;
@@ -53,6 +54,11 @@ pub trait Frames {
         None
     }
 
+    /// The descriptors that keep it open, for a process that is forked to close.
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+
     /// Hands over frames that have come, up to `most`, and says how many; does not wait.
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         for taken in 0..most {
@@ -88,6 +94,10 @@ impl<F: Frames + ?Sized> Frames for Box<F> {
 
     fn fault(&self) -> Option<LinkFault> {
         (**self).fault()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        (**self).descriptors()
     }
 
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

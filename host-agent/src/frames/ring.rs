@@ -1,7 +1,7 @@
 //! Frames over an Ethernet interface through rings that the kernel shares: a system call a batch to send, none to receive.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rings::{Hears, PortIo, Ring, RingOptions};
@@ -16,7 +16,7 @@ pub struct RingFrames {
     buffer: Vec<u8>,
     link: Link,
     unsent: u64,
-    _quiet: Quiet,
+    quiet: Quiet,
 }
 
 impl RingFrames {
@@ -31,7 +31,7 @@ impl RingFrames {
             buffer: Vec::new(),
             link: Link::of(interface)?,
             unsent: 0,
-            _quiet: quiet(),
+            quiet: quiet(),
         })
     }
 }
@@ -78,6 +78,11 @@ impl Frames for RingFrames {
 
     fn unsent(&self) -> u64 {
         self.unsent
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        let sockets = self.ring.descriptors();
+        sockets.into_iter().chain(self.quiet.descriptor()).collect()
     }
 
     fn fault(&self) -> Option<LinkFault> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -132,6 +132,7 @@ fn is_left(path: &std::path::Path) -> bool {
 #[derive(Debug)]
 pub struct Exporter {
     address: Address,
+    descriptor: RawFd,
     ends: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -147,6 +148,7 @@ impl Exporter {
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?),
             Listener::Unix(_) => address.clone(),
         };
+        let descriptor = listener.as_fd().as_raw_fd();
         let ends = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
         let told = Arc::clone(&ends);
         let thread = std::thread::Builder::new().name("weir metrics".to_owned());
@@ -170,9 +172,15 @@ impl Exporter {
         })?;
         Ok(Exporter {
             address,
+            descriptor,
             ends,
             thread: Some(thread),
         })
+    }
+
+    /// The listener's, which a process that is forked has to close.
+    pub fn descriptor(&self) -> RawFd {
+        self.descriptor
     }
 
     /// Where it listens.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -283,6 +283,12 @@ impl Client {
             length: values.len(),
             client: self.clone(),
         })
+    }
+
+    /// The connection's, which a process that is forked has to close. It must not drop this: that would end the connection of
+    /// both.
+    pub fn descriptor(&self) -> RawFd {
+        self.0.socket.as_raw_fd()
     }
 
     /// What the rank counts, and what it waits for.

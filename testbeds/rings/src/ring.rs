@@ -10,7 +10,7 @@ use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
 use crate::socket::{ETHERNET_HEADER, Hears, PacketSocket, stripped_tag};
 use crate::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Frames kept before they are handed to the kernel.
@@ -401,6 +401,13 @@ fn clock_ns() -> u64 {
 
 /// Clocks that are read within so long a time are read at once.
 const TOGETHER_NS: u64 = 5_000;
+
+impl Ring {
+    /// Its sockets.
+    pub fn descriptors(&self) -> [RawFd; 2] {
+        [&self.socket, &self.sender].map(|socket| socket.fd.as_raw_fd())
+    }
+}
 
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -92,6 +92,9 @@ pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::R
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
+    // A process that is forked must not keep the socket open by its memory. Kernels that cannot leave it out let it be.
+    // SAFETY: it is the mapping that was just made; this process keeps it.
+    unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) };
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
     Ok(Slots {
         start,
