@@ -64,7 +64,7 @@ fn a_rank_that_waits_for_room_answers() {
     let folder = Folder::new("room");
     let running = daemon(&folder.socket(), &["--memory", "1"]);
     let [waits, late] = [0, 1].map(|number| joined(&folder.socket(), number));
-    let mut pending: Vec<_> = (1..=4).map(|value| give(&waits, value, LENGTH)).collect();
+    let pending: Vec<_> = (1..=4).map(|value| give(&waits, value, LENGTH)).collect();
     // Whoever looks at it is answered, and changes nothing.
     assert_eq!(waits.status().unwrap().rank, Some(0));
     let in_vain = give(&waits, 5, LENGTH);
@@ -72,7 +72,7 @@ fn a_rank_that_waits_for_room_answers() {
     assert!(matches!(told, CollectiveError::Late { .. }), "{told:?}");
     assert_eq!(waits.status().unwrap().rank, Some(0));
     let others = (1..=5).map(|value| give(&late, value, LENGTH)).collect();
-    are_twice(pending.drain(..).collect(), LENGTH);
+    are_twice(pending, LENGTH);
     are_twice(others, LENGTH);
 
     // One that leaves while it waits is missed at once, and nothing is left of it.
