@@ -1,5 +1,6 @@
 //! A rank before it joins: what is known of it, and how it asks for its first chunk.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -89,6 +90,21 @@ fn status_of(client: &Client, blank: &Status) -> Status {
             ..blank.clone()
         },
     }
+}
+
+/// An interface for raw frames, which not everybody may have.
+fn opened(interface: &str, io: Io) -> PyResult<(InterfaceFrames, Option<io::Error>)> {
+    InterfaceFrames::open(interface, io).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                ": it takes root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"
+            }
+            _ => "",
+        };
+        PyOSError::new_err(format!(
+            "cannot open the interface {interface}: {error}{hint}"
+        ))
+    })
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -194,7 +210,7 @@ impl Rank {
             return py.detach(|| agent.open(&self.described())).map_err(told);
         }
         let _place = self.place()?;
-        let (mut frames, _) = InterfaceFrames::open(&self.interface, Io::Auto)?;
+        let (mut frames, _) = opened(&self.interface, Io::Auto)?;
         let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
         Ok(first.map_err(told)?.0)
     }
@@ -245,7 +261,7 @@ impl Rank {
         let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
         let (member, io, refused) = match &self.agent {
             None => {
-                let (frames, refused) = InterfaceFrames::open(&self.interface, io)?;
+                let (frames, refused) = opened(&self.interface, io)?;
                 let io = frames.io();
                 if let Some(fault) = frames.fault() {
                     return Err(told(CollectiveError::Link(fault)));

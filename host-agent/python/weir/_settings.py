@@ -1,6 +1,7 @@
 """What the environment says to a rank."""
 
 import os
+import socket
 
 # What the environment says of a job, and the least and most that each may be.
 _OF_JOB = {"WEIR_JOB": (1, 65535), "WEIR_RANK": (0, 1023), "WEIR_RANKS": (1, 1024), "WEIR_WINDOW": (1, 32768)}
@@ -45,6 +46,18 @@ def job():
         if of_job["values"] not in _VALUES:
             raise RuntimeError(f"weir: WEIR_VALUES={of_job['values']}: switches sum frames of 32, 64, 256 or 2048")
     return of_job
+
+
+def interface():
+    """The interface that leads to the switch."""
+    return os.environ.get("WEIR_INTERFACE", "eth0")
+
+
+def set_interface():
+    """Has Gloo use the job's interface, too, if nothing else is said: it would take the one of the host's name, which on Debian is
+    an address that no other host reaches."""
+    if job() is not None and interface() in (name for _, name in socket.if_nameindex()):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface())
 
 
 def _number(name, least, most):

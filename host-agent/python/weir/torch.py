@@ -77,6 +77,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         if is_default or _is_left():
             _leave_job()
         _roll.call(store, rank, size, timeout, lambda: _settings.said_of(is_default, size, bool(_joined)))
+        _settings.set_interface()
         self._gloo = self._host_to_host("weir/gloo", store)
         self._member = None
         self._fallbacks = 0
@@ -102,7 +103,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
     def _join(self, store, job):
         self._non_finite = _settings.non_finite()
         self._waiters = self._host_to_host("weir/waiters", store)
-        interface = os.environ.get("WEIR_INTERFACE", "eth0")
+        interface = _settings.interface()
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)

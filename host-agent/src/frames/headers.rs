@@ -75,11 +75,16 @@ impl Endpoint {
     /// Where an interface of this network namespace is.
     pub fn of(interface: &str) -> io::Result<Endpoint> {
         let wrong = |kind, what: String| io::Error::new(kind, what);
-        let mut all = datalink::interfaces().into_iter();
-        let found = all.find(|found| found.name == interface).ok_or_else(|| {
+        let mut all = datalink::interfaces();
+        let found = all.iter().position(|found| found.name == interface);
+        let found = found.map(|at| all.swap_remove(at)).ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|other| &*other.name).collect();
             wrong(
                 io::ErrorKind::NotFound,
-                format!("there is no interface {interface}"),
+                format!(
+                    "there is no interface {interface}; there is {}",
+                    names.join(", ")
+                ),
             )
         })?;
         let lacks = |what: &str| {
