@@ -163,7 +163,7 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
                     .arg(&wanted)
                     .env("TMPDIR", &temporary)
                     .envs([
-                        // A test has no use for -O3, which takes three times as long.
+                        // A test has no use for -O3, which takes minutes more.
                         ("HOROVOD_DEBUG", "1"),
                         ("HOROVOD_WITH_GLOO", "1"),
                         ("HOROVOD_WITH_PYTORCH", "1"),

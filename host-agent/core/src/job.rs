@@ -247,6 +247,20 @@ impl Job {
         })
     }
 
+    /// Of two, in frames of four values, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_two(first_chunk: u32) -> Self {
+        let config = JobConfig {
+            job: JobId(1),
+            workers: 2,
+            window: 4,
+            values_per_packet: 4,
+            values_per_round: 0,
+            first_chunk: ChunkId(first_chunk),
+        };
+        Self::under_one_switch(config).expect("a job that can be")
+    }
+
     /// The same of a job that one switch or a server sums.
     pub fn under_one_switch(config: JobConfig) -> Result<Self, JobError> {
         let job = Self::new(config)?;

@@ -12,6 +12,7 @@ use pnet::packet::ethernet::{EtherTypes, EthernetPacket, MutableEthernetPacket};
 use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
 use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
+use pnet::packet::util;
 use pnet::util::MacAddr;
 
 const ETHERNET_LEN: usize = 14;
@@ -271,15 +272,10 @@ fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
     is_right.then_some(ip)
 }
 
-/// The one's complement of the one's complement sum (RFC 1071): 0 over a header that holds its right checksum.
+/// The Internet checksum (RFC 1071) of all words: 0 over what holds its right checksum.
 fn internet_checksum(bytes: &[u8]) -> u16 {
-    // The last of an odd number stands in front of a zero.
-    let pair = |pair: &[u8]| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]);
-    let mut sum: u32 = bytes.chunks(2).map(pair).map(u32::from).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    const NO_WORD: usize = usize::MAX;
+    util::checksum(bytes, NO_WORD)
 }
 
 fn mac_addr(mac: Mac) -> MacAddr {

@@ -336,21 +336,8 @@ impl Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{JobConfig, JobId};
     use crate::rank::{Event, Setup, Values};
     use crate::{Destination, Retransmission};
-
-    fn job(first_chunk: u32) -> Job {
-        let job = Job::under_one_switch(JobConfig {
-            job: JobId(1),
-            workers: 2,
-            window: 4,
-            values_per_packet: 4,
-            values_per_round: 0,
-            first_chunk: ChunkId(first_chunk),
-        });
-        job.unwrap()
-    }
 
     /// A rank whose cells, as a host, were used last so many chunks ago.
     fn rank(number: u16, ago: u32) -> Rank {
@@ -360,9 +347,9 @@ mod tests {
                 at_once: true,
                 ..Fallback::IF_SILENT
             }),
-            ..Setup::under_one_switch(job(0), WorkerId(number), Retransmission::default())
+            ..Setup::under_one_switch(Job::of_two(0), WorkerId(number), Retransmission::default())
         });
-        let table = SlotTable::of(job(0u32.wrapping_sub(ago)), 2);
+        let table = SlotTable::of(Job::of_two(0u32.wrapping_sub(ago)), 2);
         rank.hosts.as_mut().unwrap().table = Some(table);
         rank.submit(Values::Integers(vec![i32::from(number) + 1; 40]))
             .unwrap();

@@ -248,7 +248,7 @@ impl Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Job, JobConfig, JobId};
+    use crate::job::Job;
     use crate::rank::{Event, Setup, Values};
     use crate::{Mark, Retransmission};
 
@@ -268,17 +268,9 @@ mod tests {
 
     #[test]
     fn of_a_rank_that_was_not_asked_nobody_says_that_it_is_gone() {
-        let job = Job::under_one_switch(JobConfig {
-            job: JobId(1),
-            workers: 2,
-            window: 4,
-            values_per_packet: 4,
-            values_per_round: 0,
-            first_chunk: ChunkId(0),
-        });
         let mut rank = Rank::new(Setup {
             dead_after_ns: Some(1_000_000_000),
-            ..Setup::under_one_switch(job.unwrap(), WorkerId(0), Retransmission::default())
+            ..Setup::under_one_switch(Job::of_two(0), WorkerId(0), Retransmission::default())
         });
         rank.submit(Values::Integers(vec![1; 8])).unwrap();
         let (mut now_ns, mut frame, mut is_asked) = (0, Vec::new(), false);
