@@ -313,13 +313,14 @@ fn leases_run_out_are_kept_and_two_controllers_agree() {
     set_up(&bed);
     bed.done("setup --tenant lab=64,jobs=1 --tenant home=128");
 
-    // The lease ends on the switch's clock, with nobody there to end it.
-    bed.done("admit short --ports 1,2 --tenant lab --window 64 --lease 1s");
+    bed.done("admit short --ports 1,2 --tenant lab --window 64 --lease 3600s");
     let busy = bed.refused("admit other --ports 3 --tenant lab --window 64");
     assert!(
         busy.starts_with("weir: tenant `lab` may have 1 jobs at once, and has `short` ("),
         "{busy}"
     );
+    // The lease ends on the switch's clock, with nobody there to end it.
+    bed.done("renew short --lease 1s");
     let mut one = open(1);
     bed.until("its frames lapse", || {
         send(&mut *one, &update(1, 1, 0));
@@ -334,14 +335,14 @@ fn leases_run_out_are_kept_and_two_controllers_agree() {
     );
 
     // Kept beyond its lease, and released with its keeper.
-    bed.done("admit kept --ports 2 --window 64 --lease 1s");
-    let mut keeper = weir(bed.folder(), &bed.args("keep kept --lease 3s"));
+    bed.done("admit kept --ports 2 --window 64 --lease 3600s");
+    let mut keeper = weir(bed.folder(), &bed.args("keep kept --lease 6s"));
     keeper.stdout(Stdio::piped());
     let mut keeper = Running(keeper.spawn().unwrap());
     let mut said = BufReader::new(keeper.0.stdout.take().unwrap()).lines();
     assert_eq!(said.next().unwrap().unwrap(), "keeping job kept");
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(5) {
+    while begun.elapsed() < Duration::from_secs(8) {
         assert_eq!(bed.listed("kept")["state"], "running");
         std::thread::sleep(Duration::from_millis(200));
     }

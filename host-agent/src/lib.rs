@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`frames`] | raw frames over AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
+//! | [`frames`] | raw frames over rings shared with the kernel, AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
 //! | [`train`] | the data set, the model, its gradient and its update; the run without any network |
 //! | [`collective`] | a rank of an all-reduce: a thread that sums over the network what it is given |
 //! | [`metrics`] | what a member of a job shows of itself, for Prometheus and for `weir doctor` |

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aggregation::job::Place;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -242,12 +242,14 @@ fn a_rank_shows_what_it_waits_for() {
     assert_eq!((&idle.waits, &idle.failed), (&None, &None));
     let first = members[0].all_reduce(values(0, 0, 10)).unwrap();
     let second = members[2].all_reduce(values(2, 0, 10)).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
     let waits = loop {
         match observer.status().waits {
             Some(waits) if !waits.misses.is_empty() => break waits,
             // The switch is asked after a timeout.
-            _ => std::thread::yield_now(),
+            waits => assert!(Instant::now() < until, "{waits:?}"),
         }
+        std::thread::yield_now();
     };
     // Rank 0 waits for rank 1 alone once rank 2's values are there.
     assert!(

@@ -109,6 +109,18 @@ fn settings_that_differ_are_told_to_all_ranks() {
     all_are_right("torch settings", "settings.py", "");
 }
 
+/// A large tensor goes in pieces: sums, failures and what is late are the same.
+#[test]
+fn tensors_go_in_pieces() {
+    all_are_right("torch pieces", "pieces.py", "");
+    all_are_right_by(By::Daemon, "torch pieces by a daemon", "pieces.py", "");
+    let settings = ", WEIR_NON_FINITE: gloo, WEIR_ROUNDING: \"stochastic:7\"";
+    all_are_right("torch sums in pieces", "pieces.py, all_reduce.py", settings);
+    let until = JOB.replace("]}}", "], deadline: 50ms, quorum: 2, late: next}}");
+    let late = "pieces.py, late.py";
+    all_are_right_in(&until, By::Itself, "torch late in pieces", late, "");
+}
+
 /// No switch sums: the ranks do.
 #[test]
 fn without_a_switch_that_sums_the_ranks_sum() {

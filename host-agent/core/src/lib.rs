@@ -4,14 +4,24 @@
 //!  Worker ──UPDATE──▶ switch (SlotTable) ──SUM──▶ Server      the switch sums
 //!  Worker ──UPDATE──▶ Server (SlotTable)                      the server sums
 //!  Worker ◀──RESULT── (switch multicasts) ◀────── Server
+//!
+//!  Rank ────UPDATE──▶ switch (SlotTable) ──SUM──▶ all ranks   an all-reduce
 //! ```
 //!
-//! [`worker::Worker`] and [`server::Server`] take time and bytes as arguments and give bytes, events and
+//! | module | what |
+//! |---|---|
+//! | [`worker`], [`server`] | a training with a parameter server |
+//! | [`rank`] | one of an all-reduce, by a switch or, while that is silent, by the ranks themselves |
+//! | [`slot`] | the rule of a switch's slots (`docs/protocol.md`), the reference that the P4 `Aggregate` is compared with |
+//! | [`quantise`] | how values become integers, and sums values |
+//! | [`congestion`], [`rto`] | how much is under way, and when something is sent again |
+//! | [`job`] | what all members know of their job alike |
+//!
+//! [`worker::Worker`], [`server::Server`] and [`rank::Rank`] take time and bytes as arguments and give bytes, events and
 //! the next point in time back; whoever drives them owns sockets and clocks. Bytes begin at the
 //! aggregation header. Time is nanoseconds from an origin that the caller chooses.
 //!
-//! [`slot::SlotTable`] is `docs/protocol.md`'s rule for slots, the reference that the P4 `Aggregate` is
-//! compared with. The crate `cluster` runs all of them in virtual time, for tests.
+//! The crate `cluster` runs all of them in virtual time, for tests.
 
 pub mod congestion;
 pub mod job;

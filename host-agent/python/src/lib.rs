@@ -76,8 +76,8 @@ struct Sums {
 impl Member {
     /// Sums values over all ranks, or averages them: `length` of this type from `address` on, which are copied before this
     /// returns. What of them is late joins the next sum of the same `key`, if that is wanted. A rank that does not take the sums
-    /// only gives its values; `root` is who does, if not all.
-    #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None))]
+    /// only gives its values; `root` is who does, if not all. They are a piece of a tensor of `whole` values, if that says so.
+    #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None, whole = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn all_reduce(
         &self,
@@ -89,6 +89,7 @@ impl Member {
         key: Option<u64>,
         takes: bool,
         root: Option<u16>,
+        whole: Option<u64>,
     ) -> PyResult<Sums> {
         // SAFETY: the caller says that `length` values of this type stand there, and holds on to them meanwhile: Python's
         // lock is held. Any bits are a value of each of these types.
@@ -116,10 +117,12 @@ impl Member {
             rounding: self.rounding,
             key,
             share,
-            terms: root.map(|root| {
-                let deed = if average { "average" } else { "sum" };
-                Terms::named(dtype, deed, Some(root), length as u64)
-            }),
+            terms: Some(Terms::named(
+                dtype,
+                if average { "average" } else { "sum" },
+                root,
+                whole.unwrap_or(length as u64),
+            )),
         };
         self.begin(py, values, reduction, writes)
     }

@@ -31,6 +31,7 @@ import threading
 import warnings
 import weakref
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -41,6 +42,7 @@ from ._buckets import Buckets
 from ._composed import Composed
 from ._join import join
 from ._names import Named
+from ._order import Order, pieces
 from ._work import Kept, Waiter, Work
 
 _SUMMED = {
@@ -87,6 +89,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._non_finite = _settings.FAIL
         # A broadcast without its root would be wrong.
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
+        self._order = Order()
         self._kept = Kept()
         self._waiter = Waiter()
         job = _settings.job()
@@ -147,29 +150,42 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         if self._member is None or not self._waits_for_all or not all(map(_has_bytes, tensors)):
             return self._by_gloo("broadcast", tensors, opts, opts.rootRank)
         is_root = self.rank() == opts.rootRank
-        begun = [self._begin_bytes(tensor, is_root, opts.rootRank) for tensor in tensors]
+        with self._order.operation() as given:
+            begun = [self._begin_bytes(given, tensor, is_root, opts.rootRank) for tensor in tensors]
 
         def finish():
-            for tensor, flat, sums in begun:
-                sums.wait(flat.data_ptr(), _bytes(flat), self._timeout.total_seconds())
+            for tensor, flat, parts in begun:
+                for address, length, piece in parts:
+                    piece.wait(address, length, self._timeout)
                 self._tell_fallbacks()
                 if not is_root and flat is not tensor:
                     tensor.copy_(flat)
             return tensors, None, None
 
-        return self._work(finish)
+        return self._work(finish, given)
 
-    def _begin_bytes(self, tensor, is_root, root):
+    def _begin_bytes(self, given, tensor, is_root, root):
+        """The tensor, its bytes in a row, and for each piece where they stand."""
         own = tensor.detach()
         terms = (_name(tensor.dtype), tensor.numel(), root)
         if tensor.numel() == 0:
-            return own, own, self._compare(tensor, "broadcast", root)
-        if is_root:
-            flat = own.contiguous().resolve_conj().resolve_neg()
-            return own, flat, self._member.broadcast(flat.data_ptr(), _bytes(flat), *terms)
+            return own, own, [(0, 0, self._compare(given, tensor, "broadcast", root))]
         is_plain = own.is_contiguous() and not own.is_conj() and not own.is_neg()
-        flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
-        return own, flat, self._member.receive(_bytes(flat), *terms)
+        if is_root:
+            flat = own if is_plain else own.contiguous().resolve_conj().resolve_neg()
+        else:
+            flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
+
+        def give(address, length):
+            if is_root:
+                return self._member.broadcast(address, length, *terms)
+            return self._member.receive(length, *terms)
+
+        # By switch these are words of four bytes.
+        size, begins = flat.numel() * flat.element_size(), flat.data_ptr()
+        words = pieces(-(-size // 4))
+        where = [(begins + 4 * start, min(4 * end, size) - 4 * start) for start, end in words]
+        return own, flat, [(*at, given.add(-(-at[1] // 4), partial(give, *at))) for at in where]
 
     def _by_switch(self, tensors, opts, takes=True, root=None):
         """The work, if the switch can do it. A rank that does not take the sums keeps what it has."""
@@ -177,55 +193,72 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         is_sum = averages or opts.reduceOp == dist.ReduceOp.SUM
         if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
             return None
-        # Of nothing there is nothing to sum, but others may have something.
-        empty = [self._compare(tensor, _deed(opts), root) for tensor in tensors if tensor.numel() == 0]
-        begun = [self._begin(tensor, averages, takes, root) for tensor in tensors if tensor.numel() > 0]
+        with self._order.operation() as given:
+            # Of nothing there is nothing to sum, but others may have something.
+            empty = [self._compare(given, tensor, _deed(opts), root) for tensor in tensors if tensor.numel() == 0]
+            begun = [self._begin(given, tensor, averages, takes, root) for tensor in tensors if tensor.numel() > 0]
 
         def finish():
             self._agree(empty)
-            told = [self._finish(*one, averages, takes) for one in begun]
+            told = [told for one in begun for told in self._finish(*one, averages, takes)]
             if None in told or not takes:
                 return tensors, None, None
             bound = max((bound for bound, _ in told), default=0.0)
             return tensors, bound, min((ranks for _, ranks in told), default=self.size())
 
-        return self._work(finish)
+        return self._work(finish, given)
 
-    def _begin(self, tensor, averages, takes, root):
+    def _begin(self, given, tensor, averages, takes, root):
+        """The tensor, its values in a row, and for each piece which of them it is."""
         # In the order of its elements, wherever they stand: ranks may have them elsewhere.
-        flat = tensor.detach().contiguous()
-        dtype = _SUMMED[tensor.dtype]
-        key = getattr(_bucket, "key", None)
-        return tensor, self._member.all_reduce(flat.data_ptr(), flat.numel(), dtype, averages, key, takes, root)
+        flat = tensor.detach().contiguous().view(-1)
+        dtype, key = _SUMMED[tensor.dtype], getattr(_bucket, "key", None)
+        parts = []
+        for number, (start, end) in enumerate(pieces(flat.numel())):
+            # What is late of a piece joins the next sum of the same.
+            own_key = None if key is None else key + (number << 32)
+            terms = (dtype, averages, own_key, takes, root, flat.numel())
+            give = partial(self._give, flat[start:end], *terms)
+            parts.append((flat[start:end], given.add(end - start, give)))
+        return tensor, flat, parts
 
-    def _compare(self, tensor, deed, root=None):
+    def _give(self, values, *terms):
+        return self._member.all_reduce(values.data_ptr(), values.numel(), *terms)
+
+    def _compare(self, given, tensor, deed, root=None):
         """What of a tensor all ranks have to say alike, where its values do not go by the switch."""
-        return self._member.compare(_name(tensor.dtype), deed, tensor.numel(), root)
+        return given.add(0, partial(self._member.compare, _name(tensor.dtype), deed, tensor.numel(), root))
 
     def _agree(self, compared):
-        for one in compared:
-            one.wait(0, 0, self._timeout.total_seconds())
+        for piece in compared:
+            piece.wait(0, 0, self._timeout)
 
-    def _finish(self, tensor, sums, averages, takes):
-        """Puts the sums into the tensor, and gives what they are off by at most and of how many ranks they are at least; None if
-        they are Gloo's."""
+    def _finish(self, tensor, flat, parts, averages, takes):
+        """Puts the sums into the tensor, and gives for each piece what they are off by at most and of how many ranks they are at
+        least; None if they are Gloo's."""
+        told = [self._take(values, piece, averages, takes) for values, piece in parts]
         own = tensor.detach()
-        flat = own if own.is_contiguous() or not takes else torch.empty(own.shape, dtype=own.dtype)
+        if takes and not own.is_contiguous():
+            own.copy_(flat.view(own.shape))
+        self._tell_fallbacks()
+        return told
+
+    def _take(self, values, piece, averages, takes):
+        """Puts the sums of a piece in the place of its values."""
         try:
-            told = sums.wait(flat.data_ptr(), flat.numel(), self._timeout.total_seconds())
+            told = piece.wait(values.data_ptr(), values.numel(), self._timeout)
         except NonFinite:
             if self._non_finite != _settings.GLOO:
                 raise
-            # The tensor is what it was. All ranks were told the same, so all come here, in the same order.
-            told, flat = None, own.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-            self._waiters.allreduce([flat], dist.AllreduceOptions()).wait()
+            # The values are what they were. All ranks were told the same, so all come here, in the same order.
+            sums = values.to(torch.float32, copy=True)
+            self._waiters.allreduce([sums], dist.AllreduceOptions()).wait()
             if averages:
-                flat /= self.size()
-        if takes and flat is not own:
-            own.copy_(flat)
-        self._tell_fallbacks()
-        if told is not None:
-            _bounds.append(max(told[0], _bounds.pop()))
+                sums /= self.size()
+            if takes:
+                values.copy_(sums)
+            return None
+        _bounds.append(max(told[0], _bounds.pop()))
         return told
 
     def _tell_fallbacks(self):
@@ -244,9 +277,11 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         if averages:
             opts = _as_sum(opts)
         if self._member is None:
-            compared, begun = [], getattr(self._gloo, name)(given, opts)
+            begun, told, compared = getattr(self._gloo, name)(given, opts), None, []
         else:
-            compared, begun = [self._compare(tensor, deed, root) for tensor in tensors], None
+            begun = None
+            with self._order.operation() as told:
+                compared = [self._compare(told, tensor, deed, root) for tensor in tensors]
 
         def finish():
             self._agree(compared)
@@ -256,11 +291,20 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
                 tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
             return tensors, None, None
 
-        return self._work(finish)
+        return self._work(finish, told)
 
-    def _work(self, finish):
+    def _work(self, finish, given=None):
+        """`given` is what of it goes by the switch."""
+
+        def finish_all():
+            try:
+                return finish()
+            finally:
+                if given is not None:
+                    given.end()
+
         work = Work(self._kept)
-        self._waiter.add(finish, work)
+        self._waiter.add(finish_all, work)
         return work
 
     # What a switch cannot do.
@@ -321,10 +365,6 @@ def _has_bytes(tensor):
     if is_plain and any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
         raise ValueError("weir: some elements of this tensor are one in memory, so nothing can be written there: clone it")
     return is_plain
-
-
-def _bytes(tensor):
-    return tensor.numel() * tensor.element_size()
 
 
 def hook(group, bucket):

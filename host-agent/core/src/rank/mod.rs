@@ -17,9 +17,19 @@
 //! Without others: I wait, and ask those others: who has the sum already gives it, because the switch has forgotten it; and who
 //! does not answer is gone.
 //!
-//! What it sends stands in `sending.rs`, what it takes in `receiving.rs`, when it asks in `timers.rs`, what it does while it
-//! waits in `waiting.rs`; how ranks do without a switch in `hosts.rs`, without those who are late in `late.rs`, and how they end
-//! that were given different things in `differing.rs`.
+//! | file | what |
+//! |---|---|
+//! | `opening.rs` | from which chunk number on a job may begin |
+//! | `operation.rs`, `terms.rs` | what a rank was given, and what of it all ranks must have been given alike |
+//! | `lane.rs` | one item under way |
+//! | `sending.rs`, `receiving.rs` | what goes out and comes in |
+//! | `timers.rs`, `waiting.rs` | when it asks, and what it does while it waits |
+//! | `peers.rs` | who was asked, who answers, and what is kept for those who ask |
+//! | `hosts.rs` | how ranks do without a switch |
+//! | `late.rs` | and without those who are late |
+//! | `differing.rs` | how ranks end that were given different things |
+//! | `outcome.rs`, `standing.rs` | what is told of it, and what is shown meanwhile |
+//! | `state.rs` | the machine's state, for the model checker |
 //!
 //! In a tree of switches a probe of a chunk that is complete at one switch goes on to the next one above, and so do values that
 //! are sent again: the answer names the child of that switch which asked.

@@ -138,11 +138,6 @@ impl<A: Apply> Server<A> {
         &self.apply
     }
 
-    /// What applied the sums.
-    pub fn into_application(self) -> A {
-        self.apply
-    }
-
     /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
     pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
         let received = match Packet::new_checked(bytes) {

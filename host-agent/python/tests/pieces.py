@@ -1,0 +1,90 @@
+"""Three ranks, whose tensors go in pieces of a thousand values, of which three may be under way. Exits with 0 if all is right.
+
+With the name of another test it runs that one so.
+"""
+
+import runpy
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import weir._order
+import weir.torch
+
+PIECE, UNDER_WAY = 1000, 3000
+weir._order.PIECE, weir._order.UNDER_WAY = PIECE, UNDER_WAY
+
+if len(sys.argv) > 1:
+    runpy.run_path(str(Path(__file__).with_name(sys.argv[1])), run_name="__main__")
+    sys.exit()
+
+dist.init_process_group("weir")
+rank, size = dist.get_rank(), dist.get_world_size()
+order = dist.group.WORLD._order
+most = 0
+give = weir._order.Piece.give
+
+
+def watched(piece):
+    global most
+    give(piece)
+    most = max(most, order._under_way + piece.values)
+
+
+weir._order.Piece.give = watched
+
+
+def counted(name):
+    return weir.torch.counters()[name]
+
+
+# As many operations as pieces, in the order in which they were given, whoever is waited for first.
+before, given = counted("operations"), []
+for turn in range(8):
+    given.append(torch.arange(10_500 + turn, dtype=torch.int32) * (rank + 1))
+    given.append(torch.full((3,), turn, dtype=torch.int32))
+works = [dist.all_reduce(tensor, async_op=True) for tensor in given]
+for work in reversed(works):
+    work.wait()
+for turn in range(8):
+    assert (given[2 * turn] == torch.arange(10_500 + turn) * 6).all(), turn
+    assert (given[2 * turn + 1] == size * turn).all(), turn
+assert counted("operations") - before == 8 * (11 + 1), counted("operations")
+assert 0 < most <= UNDER_WAY, most
+assert order._under_way == 0 and not order._held
+
+# Bytes, of which the last word is not whole, to a tensor whose elements stand elsewhere.
+for shape in ((9_999,), (101, 77)):
+    own = torch.arange(shape[0] * (shape[1:] or (1,))[0]).remainder(251).to(torch.uint8).reshape(shape)
+    taken = own.clone() if rank == 1 else torch.zeros(shape, dtype=torch.uint8)
+    taken = taken.t().contiguous().t() if len(shape) > 1 else taken
+    dist.broadcast(taken, 1)
+    assert (taken == own).all()
+
+# What is not finite is of its piece alone: the others are summed, or not, but nothing hangs, and the next sum is right.
+values = torch.ones(5_000)
+values[2_500] = float("nan") if rank == 1 else 1.0
+try:
+    dist.all_reduce(values)
+except RuntimeError as error:
+    assert "finite" in str(error), error
+else:
+    raise AssertionError("NaN was summed")
+assert (values[:2_000] == size).all() and values[2_500].isnan() == (rank == 1)
+values = torch.ones(20_000)
+dist.all_reduce(values)
+assert (values == size).all()
+
+# The first piece says of how many values it is one.
+tensor = torch.ones(5_000 + (rank == 2))
+try:
+    dist.all_reduce(tensor)
+except RuntimeError as error:
+    assert "float32 x 5000, sum" in str(error) and "float32 x 5001, sum" in str(error), error
+else:
+    raise AssertionError("lengths that differ were summed")
+assert (tensor == 1).all() and order._under_way == 0 and not order._held
+dist.barrier()
+print("right", flush=True)

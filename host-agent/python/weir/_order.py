@@ -1,0 +1,125 @@
+"""What a rank gives the switch, in its order: a large tensor in pieces, of which few are under way.
+
+The native half copies what it is given. By pieces those copies take no more memory than UNDER_WAY values do, however large a
+tensor is, and it is summed while the rest of it is still to be given.
+"""
+
+import collections
+import threading
+
+# Values of a piece: the same at all ranks, which have to give the same in the same order.
+PIECE = 1 << 23
+# So many may have no sums yet before others wait.
+UNDER_WAY = 4 * PIECE
+
+
+def pieces(values):
+    """Where each piece of so many values begins and ends."""
+    return [(at, min(at + PIECE, values)) for at in range(0, values, PIECE)]
+
+
+class Piece:
+    """Values that are given once it is their turn."""
+
+    def __init__(self, order, values, give):
+        self.values = values
+        self._order = order
+        self._give = give
+        self._sums = None
+        self._error = None
+        self._is_over = False
+
+    @property
+    def is_over(self):
+        """Nobody wants its sums any more, or it has none."""
+        return self._is_over
+
+    def give(self):
+        """Gives it, once. What fails is told to who waits."""
+        give, self._give = self._give, None
+        try:
+            sums = give()
+        except Exception as error:  # noqa: BLE001: whoever waits is told
+            self._error, self._is_over = error, True
+        else:
+            self._sums = None if self._is_over else sums
+
+    def wait(self, address, length, timeout):
+        """What the native half gives, whose sums then stand there. All pieces before it must be over."""
+        try:
+            self.check()
+            return self._sums.wait(address, length, timeout.total_seconds())
+        finally:
+            self._order.end(self)
+
+    def check(self):
+        """Raises what failed when it was given."""
+        if self._error is not None:
+            raise self._error
+
+    def end(self):
+        """Whether it was given and had not ended before."""
+        was_under_way = self._give is None and not self._is_over
+        self._is_over, self._sums = True, None
+        return was_under_way
+
+
+class Order:
+    """Pieces in the order in which they were asked for. One that nobody wants any more is given all the same: other ranks give
+    theirs."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._held = collections.deque()
+        self._under_way = 0
+
+    def operation(self):
+        return Operation(self)
+
+    def add(self, values, give):
+        """A piece, which is given now if it may be. It raises what fails then."""
+        piece = Piece(self, values, give)
+        with self._lock:
+            self._held.append(piece)
+            self._give()
+        piece.check()
+        return piece
+
+    def end(self, piece):
+        """What waits may be given instead."""
+        with self._lock:
+            if piece.end():
+                self._under_way -= piece.values
+            self._give()
+
+    def _give(self):
+        # The lock is held: what is taken first is given first.
+        while self._held and (self._under_way == 0 or self._under_way + self._held[0].values <= UNDER_WAY):
+            piece = self._held.popleft()
+            piece.give()
+            if not piece.is_over:
+                self._under_way += piece.values
+
+
+class Operation:
+    """The pieces of one operation. When it has ended none is waited for any more."""
+
+    def __init__(self, order):
+        self._order = order
+        self._pieces = []
+
+    def add(self, values, give):
+        piece = self._order.add(values, give)
+        self._pieces.append(piece)
+        return piece
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failed, *_):
+        if failed is not None:
+            self.end()
+
+    def end(self):
+        for piece in self._pieces:
+            self._order.end(piece)
