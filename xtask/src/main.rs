@@ -8,9 +8,11 @@ mod fuzz;
 mod model_check;
 mod packages;
 mod plots;
+mod programs;
 mod test;
 mod tofino;
 mod torch;
+mod wheel;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 use crate::environments::{self, Make};
 use crate::packages;
+use crate::wheel;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -30,6 +31,8 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     };
     let variables = environments::variables(&root, make);
+    let torch = variables.iter().find(|(name, _)| *name == "WEIR_TORCH");
+    let torch = torch.map(|(_, folder)| folder.join("python3"));
 
     let mut cargo = environments::cargo(&root);
     cargo
@@ -50,8 +53,11 @@ pub fn run(args: &Args) -> Result<bool> {
     for line in &skipped {
         println!("skipped {line}");
     }
+    // Who wants some tests alone does not want it.
+    let has_wheel =
+        !args.cargo_args.is_empty() || wheel::check(&root, torch.as_deref(), make == Make::Missing);
     println!("{totals}");
-    Ok(succeeded)
+    Ok(succeeded && has_wheel)
 }
 
 /// Runs `cargo test`, whose lines are shown; whether it succeeded, what became of the tests, and what they skipped and why.

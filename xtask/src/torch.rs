@@ -1,10 +1,11 @@
-//! `cargo xtask torch`: the tests of the PyTorch backend, with a PyTorch of PyPI instead of Debian's.
+//! `cargo xtask torch`: the tests of the PyTorch backend, with a PyTorch of PyPI instead of Debian's, and of its wheel.
 
-use anyhow::{Context, Result, bail, ensure};
-use std::path::{Path, PathBuf};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
 use std::process::Command;
 
-use crate::{environments, test};
+use crate::programs::{done, output};
+use crate::{environments, test, wheel};
 
 /// What of `controller/tests/scenarios` has to do with PyTorch, by parts of tests' names.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
@@ -54,13 +55,14 @@ pub fn run(args: &Args) -> Result<bool> {
     for line in &skipped {
         println!("skipped {line}");
     }
+    let has_wheel = wheel::check(&root, Some(&python), !args.no_install);
     println!("{versions}: {totals}");
     ensure!(!succeeded || totals.ran() > 0, "no test ran");
-    Ok(succeeded)
+    Ok(succeeded && has_wheel)
 }
 
 /// Makes the environment, or the version in it another.
-fn install(environment: &Path, python: &PathBuf, args: &Args) -> Result<()> {
+fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
     // pip unpacks where there may be little room.
     let unpacked = environment.join("tmp");
     done(
@@ -94,28 +96,5 @@ fn install(environment: &Path, python: &PathBuf, args: &Args) -> Result<()> {
 
 fn versions(python: &Path) -> Result<String> {
     let told = "import platform, torch; print(f'torch {torch.__version__}, Python {platform.python_version()}')";
-    let output = Command::new(python)
-        .args(["-c", told])
-        .output()
-        .context("no PyTorch is installed in target/")?;
-    if !output.status.success() {
-        bail!(
-            "PyTorch cannot be imported: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Runs a program, which says itself what went wrong.
-fn done(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(
-        status.success(),
-        "{} ended with {status}",
-        command.get_program().display()
-    );
-    Ok(())
+    output(Command::new(python).args(["-c", told])).context("no PyTorch can be imported in target/")
 }

@@ -16,6 +16,8 @@ RANK = int(os.environ["RANK"])
 TIMEOUT_S = 20
 # Of a group in which somebody is missing.
 MISSING_S = 2
+# Who waits for silence instead of being told waits so long.
+SILENCE_S = 60
 
 
 def join(timeout_s=TIMEOUT_S):
@@ -31,7 +33,7 @@ def refused(*told, timeout_s=TIMEOUT_S):
         assert any(one in str(error) for one in told), error
     else:
         raise AssertionError("they are a group")
-    assert time.monotonic() - begun < timeout_s + 5
+    assert time.monotonic() - begun < timeout_s + 30
 
 
 def sums_are_right():
@@ -119,6 +121,8 @@ def second_use():
         dist.all_reduce(over)
         if over.item() < 3:
             code = None
+            # A process that imports torch 2 takes seconds; without a pause the captures are full of sums before it is there.
+            time.sleep(0.2)
     assert code == 0 and turns > 1, (code, turns)
     dist.barrier()
     dist.destroy_process_group()
@@ -146,10 +150,11 @@ def by_gloo():
         (reduced(), to_first),
         (given(0), given(2)),
     )
+    os.environ["WEIR_GONE_AFTER"] = str(SILENCE_S)
     port = int(os.environ["MASTER_PORT"])
     for number, (usual, other) in enumerate(cases):
         os.environ["MASTER_PORT"] = str(port + number)
-        join()
+        join(SILENCE_S)
         sums_are_right()
         (do, own), (_, others) = (other, usual) if RANK == 2 else (usual, other)
         begun = time.monotonic()
@@ -160,11 +165,13 @@ def by_gloo():
             assert f"the ranks gave different things: this one {own}; rank " in said and said.endswith(others), said
         else:
             raise AssertionError("what differs was done")
-        assert time.monotonic() - begun < 3
+        took = time.monotonic() - begun
+        assert took < SILENCE_S - 10, took
         dist.destroy_process_group()
 
 
-CASES = (missing, twice, of_another_size, of_no_job, told_otherwise, of_no_number, second_use, by_gloo)
+# The ranks begin at different times, and leave the first case together: then nobody but rank 2 is missing.
+CASES = (twice, missing, of_another_size, of_no_job, told_otherwise, of_no_number, second_use, by_gloo)
 
 if len(sys.argv) > 1:
     second_use_refused()
