@@ -10,7 +10,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use leftovers::files;
 use support::*;
@@ -202,16 +202,6 @@ fn a_switch_that_ends_at_once_is_quoted() {
         finished.stderr
     );
     assert_eq!(files(folder.path()), ["bin", "lab.yaml"]);
-}
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn piped(command: &mut Command) -> Running {

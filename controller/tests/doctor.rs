@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -249,16 +249,6 @@ fn what_is_asked_wrongly_cannot_be_answered() {
             finished.stderr.contains(expected),
             "{expected:?}: {finished:?}"
         );
-    }
-}
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

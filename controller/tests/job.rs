@@ -20,16 +20,6 @@ const HOSTS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 const VALUES: usize = 256;
 
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A switch without a program, with a host's interface for each port, and where it is reached.
 struct Bed {
     folder: tempfile::TempDir,

@@ -6,7 +6,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -30,16 +30,6 @@ faults:
   - {id: gone, flows: f, effect: drop}
 lease: 500ms
 ";
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A frame of the flow with a number at its end.
 fn frame(topology: &Topology, number: u32) -> Vec<u8> {

@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use support::*;
 
@@ -86,16 +86,6 @@ fn no_capture_holds_more_packets_than_it_may() {
             said.contains(" packets passed port 1 of switch sw"),
             "{said}"
         );
-    }
-}
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

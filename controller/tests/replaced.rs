@@ -8,7 +8,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use scenario::topology::Topology;
@@ -50,16 +50,6 @@ faults:
   - {id: fifth, flows: f, effect: drop, select: {every: 5}}
 lease: 1s
 ";
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A datagram to a port with a number at its end.
 fn frame(topology: &Topology, port: u16, number: u32) -> Vec<u8> {

@@ -7,7 +7,7 @@ mod support;
 
 use softswitch::ports;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::*;
 use test_support::namespace::{in_namespace, ip, veth};
@@ -43,16 +43,6 @@ control U(inout headers_t hdr, inout metadata_t meta) { apply {} }
 control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
 V1Switch(P(), V(), I(), E(), U(), D()) main;
 ";
-
-/// Ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn a_packet_is_explained_and_warnings_are_seen() {

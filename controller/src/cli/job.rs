@@ -76,7 +76,7 @@ pub struct Admit {
     #[arg(long, value_name = "SLOTS", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS)))]
     pub window: u32,
-    /// What all its frames together may be, such as 100Mbit/s; what is more is dropped
+    /// What all its frames together may be, such as 100Mbit/s; what is more is marked (ECN), then dropped
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<u64>,
     /// In whose slots

@@ -3,7 +3,7 @@
 #![allow(dead_code, unused_imports)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 pub use test_support::{has_program, skip};
 
@@ -22,6 +22,16 @@ pub fn weir(folder: &Path, args: &[&str]) -> Command {
     command.current_dir(folder).args(args).stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
+}
+
+/// A program that ends with the test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Runs it to its end.

@@ -1,12 +1,10 @@
 //! Frames over a socket that keeps their boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
-#![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{MsgFlags, recv, send};
 
 use super::{FRAME_LIMIT, Frames, wait_readable};
@@ -29,19 +27,7 @@ impl CableFrames {
 
     /// The end that was inherited under this number from whoever started this process.
     pub fn inherited(number: RawFd) -> io::Result<CableFrames> {
-        // 0 to 2 are the standard streams.
-        if number < 3 {
-            return Err(Errno::EBADF.into());
-        }
-        // SAFETY: an inherited descriptor belongs to nobody else in this process; that it is open is checked next, before
-        // anything else is done with it.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        if let Err(errno) = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
-            // Not open, so not ours to close.
-            std::mem::forget(socket);
-            return Err(errno.into());
-        }
-        Ok(CableFrames::new(socket))
+        rings::inherited(number).map(CableFrames::new)
     }
 }
 

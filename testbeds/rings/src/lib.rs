@@ -5,6 +5,7 @@
 
 mod ecn;
 mod hearing;
+mod inherited;
 mod mmsg;
 mod offload;
 mod ring;
@@ -12,6 +13,7 @@ mod slots;
 mod socket;
 
 pub use hearing::hear_udp;
+pub use inherited::inherited;
 pub use mmsg::Mmsg;
 pub use ring::{MOST_MARK_AT, Options as RingOptions, Ring};
 pub use socket::Hears;

@@ -1,13 +1,11 @@
 //! A socket that keeps the boundaries of frames (`SOCK_SEQPACKET`, `SOCK_DGRAM`), inherited from whoever started this
 //! process: a cable in memory, for machines that refuse network namespaces.
-#![allow(unsafe_code)]
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{MsgFlags, recv, send};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// One end of a cable.
 pub struct Socket {
@@ -20,18 +18,7 @@ pub struct Socket {
 impl Socket {
     /// The end that was inherited under this number.
     pub fn inherited(number: RawFd) -> io::Result<Self> {
-        // 0 to 2 are the standard streams.
-        if number < 3 {
-            return Err(Errno::EBADF.into());
-        }
-        // SAFETY: an inherited descriptor belongs to nobody else in this process; that it is open is checked next, before
-        // anything else is done with it.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        if let Err(errno) = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
-            // Not open, so not ours to close.
-            std::mem::forget(socket);
-            return Err(errno.into());
-        }
+        let socket = rings::inherited(number)?;
         Ok(Self::new(socket, format!("fd:{number}")))
     }
 

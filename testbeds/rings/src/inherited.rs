@@ -1,0 +1,25 @@
+//! Sockets that whoever started this process has left to it.
+#![allow(unsafe_code)]
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+/// The socket that was inherited under this number, which is no other's in this process; programs that this process starts do
+/// not inherit it. An error if it is not open, or one of the standard streams.
+pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // 0 to 2 are the standard streams.
+    if number < 3 {
+        return Err(Errno::EBADF.into());
+    }
+    // SAFETY: an inherited descriptor belongs to nobody else in this process; that it is open is checked next, before anything
+    // else is done with it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    if let Err(errno) = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
+        // Not open, so not ours to close.
+        std::mem::forget(socket);
+        return Err(errno.into());
+    }
+    Ok(socket)
+}
