@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use controller::experiment::Planned;
 use controller::experiment::change::Change;
 use controller::experiment::replace::Next;
-use controller::experiment::{Planned, program};
+use controller::program;
 use controller::target::Kind;
 use p4lang::tofino::{self, Chip};
 use parser_gen::Arch;

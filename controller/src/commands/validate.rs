@@ -8,7 +8,7 @@ use scenario::{Plan, Scenario, TargetModel};
 
 use super::{ERROR, load, print, show};
 use crate::cli::Validate;
-use controller::experiment::program;
+use controller::program;
 
 /// Checks scenario files.
 pub fn main(args: &Validate) -> ExitCode {

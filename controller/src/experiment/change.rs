@@ -16,7 +16,7 @@ use scenario::names::{self, forward};
 use scenario::plan::{Becomes, Injection, Over, Plan, SwitchPlan};
 use serde::Serialize;
 
-use super::program::Program;
+use crate::program::Program;
 use crate::target::{Item, UpdateType};
 
 /// A switch as a plan has it.

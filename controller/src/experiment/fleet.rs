@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use super::aggregation::{aggregation_entries, rates};
-use super::program::{Program, ProgramError, build};
 use super::{Planned, Switches};
+use crate::program::{Program, ProgramError, build};
 #[cfg(feature = "testbed")]
 use crate::target::P4Runtime;
 use crate::target::bmv2::{self, AttachError};

@@ -112,7 +112,7 @@ pub fn switches(
 ) -> Result<(Fleet, Vec<SwitchProcess>), LaunchError> {
     let Switches { kind, tools, logs } = conditions.switches;
     let mut processes = Vec::new();
-    let ready = |runtime: &_, switch: &str, device_id, program: &super::program::Program| {
+    let ready = |runtime: &_, switch: &str, device_id, program: &crate::program::Program| {
         let target: Box<dyn Target>;
         let (mut process, folder);
         if *kind == Kind::Embedded {

@@ -9,7 +9,6 @@ pub mod fleet;
 pub mod guard;
 pub mod limits;
 mod planned;
-pub mod program;
 pub mod replace;
 pub mod timeline;
 

@@ -10,7 +10,7 @@ use super::Planned;
 use super::aggregation::rates;
 use super::change::{Carried, Change, Version, cleared_counters};
 use super::fleet::{Device, Fleet, FleetError, entries, set};
-use super::program::{Program, build};
+use crate::program::{Program, build};
 use crate::target::{Item, Kind};
 
 /// What faults held is awaited for so long at most: what is held longer ends with its program.

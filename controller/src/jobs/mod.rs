@@ -19,7 +19,7 @@ pub use switch::{Host, Setup, Switch};
 use admission::{BadTenants, Refusal};
 use scenario::topology::Mac;
 
-use crate::experiment::program::ProgramError;
+use crate::program::ProgramError;
 use crate::target::TargetError;
 
 /// Why something did not become of a job.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use p4lang::p4info::P4Info;
 use parser_gen::{Arch, FrameValues, Library, Options, generate, program};
 
-use crate::experiment::program::{ProgramError, compile};
+use crate::program::{ProgramError, compile};
 
 /// Its P4Info, and the text that the embedded switch loads.
 pub fn build(switch: &str) -> Result<(P4Info, Vec<u8>), ProgramError> {

@@ -117,7 +117,8 @@ fn tensors_go_in_pieces() {
     let settings = ", WEIR_NON_FINITE: gloo, WEIR_ROUNDING: \"stochastic:7\"";
     all_are_right("torch sums in pieces", "pieces.py, all_reduce.py", settings);
     let until = JOB.replace("]}}", "], deadline: 50ms, quorum: 2, late: next}}");
-    let late = "pieces.py, late.py";
+    // Late with all of a tensor, so all of it is under way at once.
+    let late = "pieces.py, late.py, 1000000";
     all_are_right_in(&until, By::Itself, "torch late in pieces", late, "");
 }
 

@@ -372,6 +372,57 @@ fn nobody_is_deceived_and_what_was_tried_is_counted_by_job_and_port() {
     }
 }
 
+/// The same datagram as the guard's parser may not know it: behind an option of IP, as a first fragment, as a later one.
+fn disguised(frame: &[u8]) -> [Vec<u8>; 3] {
+    let mut optioned = frame.to_vec();
+    // No operation, four times.
+    optioned.splice(34..34, [1; 4]);
+    optioned[14] = 0x46;
+    let length = u16::from_be_bytes([frame[16], frame[17]]) + 4;
+    optioned[16..18].copy_from_slice(&length.to_be_bytes());
+    let [mut first, mut later] = [frame.to_vec(), frame.to_vec()];
+    first[20] = 0x20;
+    later[21] = 3;
+    let mut all = [optioned, first, later];
+    for frame in &mut all {
+        let end = 14 + 4 * usize::from(frame[14] & 0xf);
+        frame[24..26].fill(0);
+        let words = frame[14..end].as_chunks().0.iter().copied();
+        let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes(word))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    }
+    all
+}
+
+/// What passes the guard in such a form is no frame to a rank, whose own `open` would take it else.
+#[test]
+fn what_is_disguised_deceives_nobody() {
+    for arch in GUARDED {
+        let mut p4 = switch_with(arch, true, &[], None);
+        begin(&mut p4);
+        let before = others(&p4);
+        let (mut passed, mut plain) = (0, 0);
+        for step in 0..STEPS {
+            let (port, _, frame) = forged(20, step);
+            for frame in disguised(&frame) {
+                for (at, bytes) in p4.send(0, port, &frame) {
+                    let victim = jobs()[..2].iter().any(|job| job.ports.contains(&at));
+                    passed += u32::from(victim);
+                    let taken = victim && open(&bytes, host(at)).is_some();
+                    assert!(!taken, "{arch:?}, step {step}: {bytes:02x?}");
+                }
+            }
+            // As it is a rank would take it, if it is for one.
+            let at = jobs()[0].ports[0];
+            plain += u32::from(open(&frame, host(at)).is_some());
+        }
+        assert!(passed > 100 && plain > 100, "{passed} {plain}");
+        assert!(others(&p4) == before, "{arch:?}: a cell has changed");
+        complete(&mut p4, arch);
+    }
+}
+
 #[test]
 fn without_the_guard_ranks_are_deceived() {
     let patch = (

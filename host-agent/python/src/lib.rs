@@ -197,6 +197,12 @@ impl Member {
         self.refused.as_deref()
     }
 
+    /// So many operations may be given and not waited for; one more is waited for in the call that gives it.
+    #[getter]
+    fn operations(&self) -> u64 {
+        self.link().map_or(0, |link| link.operations())
+    }
+
     /// How often the switch fell silent, so that ranks summed themselves. A daemon tells it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {

@@ -32,6 +32,14 @@ impl Link {
         })
     }
 
+    /// So many operations may be under way.
+    pub fn operations(&self) -> u64 {
+        match self {
+            Link::Own(_) => u64::MAX,
+            Link::Agent(client) => client.operations(),
+        }
+    }
+
     /// How often the switch fell silent. A daemon tells it with each sum.
     pub fn fallbacks(&self) -> u64 {
         match self {

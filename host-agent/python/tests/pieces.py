@@ -1,6 +1,6 @@
 """Three ranks, whose tensors go in pieces of a thousand values, of which three may be under way. Exits with 0 if all is right.
 
-With the name of another test it runs that one so.
+With the name of another test it runs that one so, and so many values may be under way as a second argument says.
 """
 
 import runpy
@@ -17,6 +17,7 @@ PIECE, UNDER_WAY = 1000, 3000
 weir._order.PIECE, weir._order.UNDER_WAY = PIECE, UNDER_WAY
 
 if len(sys.argv) > 1:
+    weir._order.UNDER_WAY = int(sys.argv[2]) if len(sys.argv) > 2 else UNDER_WAY
     runpy.run_path(str(Path(__file__).with_name(sys.argv[1])), run_name="__main__")
     sys.exit()
 

@@ -9,7 +9,7 @@ import threading
 
 # Values of a piece: the same at all ranks, which have to give the same in the same order.
 PIECE = 1 << 23
-# So many may have no sums yet before others wait.
+# So many values may have no sums yet before others wait.
 UNDER_WAY = 4 * PIECE
 
 
@@ -66,11 +66,18 @@ class Piece:
 
 class Order:
     """Pieces in the order in which they were asked for. One that nobody wants any more is given all the same: other ranks give
-    theirs."""
+    theirs.
 
-    def __init__(self):
+    So many of them, `most`, are under way that the native half takes each at once. Were it to wait, the thread that ends what is
+    under way would wait for it.
+    """
+
+    def __init__(self, most):
         self._lock = threading.Lock()
         self._held = collections.deque()
+        self._most = most
+        # Pieces that were given and are not over, and their values.
+        self._given = 0
         self._under_way = 0
 
     def operation(self):
@@ -89,16 +96,22 @@ class Order:
         """What waits may be given instead."""
         with self._lock:
             if piece.end():
+                self._given -= 1
                 self._under_way -= piece.values
             self._give()
 
     def _give(self):
         # The lock is held: what is taken first is given first.
-        while self._held and (self._under_way == 0 or self._under_way + self._held[0].values <= UNDER_WAY):
+        while self._held and self._may_give(self._held[0]):
             piece = self._held.popleft()
             piece.give()
             if not piece.is_over:
+                self._given += 1
                 self._under_way += piece.values
+
+    def _may_give(self, piece):
+        is_room = self._given < self._most and self._under_way + piece.values <= UNDER_WAY
+        return self._given == 0 or is_room
 
 
 class Operation:

@@ -89,7 +89,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._non_finite = _settings.FAIL
         # A broadcast without its root would be wrong.
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
-        self._order = Order()
+        self._order = None
         self._kept = Kept()
         self._waiter = Waiter()
         job = _settings.job()
@@ -108,6 +108,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         self._waiters = self._host_to_host("weir/waiters", store)
         interface = _settings.interface()
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
+        self._order = Order(self._member.operations)
         if self._member.refused is not None:
             warnings.warn(f"weir: no rings ({self._member.refused}): frames are copied one by one", stacklevel=2)
         _joined.append(_Joined(self._member, weakref.ref(self), self._member.descriptors))

@@ -285,6 +285,11 @@ impl Client {
         })
     }
 
+    /// So many operations may be given and not answered, as the daemon said; none before this is a rank.
+    pub fn operations(&self) -> u64 {
+        self.0.shared.lock().limit.unwrap_or(0)
+    }
+
     /// The connection's, which a process that is forked has to close. It must not drop this: that would end the connection of
     /// both.
     pub fn descriptor(&self) -> RawFd {

@@ -1,15 +1,18 @@
 //! What is said between a daemon and who has connected: a message is one object of JSON, and one datagram of a socket that
 //! keeps their order and their boundaries (`SOCK_SEQPACKET`).
-#![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
 use aggregation::rank::{Carry, Lateness, Setup, Share};
 use aggregation::rto::Retransmission;
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -324,20 +327,21 @@ pub fn send(
     if text.len() > LIMIT {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let fds: Vec<RawFd> = with.iter().map(AsRawFd::as_raw_fd).collect();
-    let rights = [ControlMessage::ScmRights(&fds)];
-    let control = if fds.is_empty() { &[][..] } else { &rights };
+    let fds: Vec<BorrowedFd> = with.into_iter().collect();
+    send_with(socket, &text, &fds)
+}
+
+fn send_with(socket: BorrowedFd<'_>, text: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let parts = [IoSlice::new(text)];
     loop {
-        let parts = [IoSlice::new(&text)];
-        match sendmsg::<()>(
-            socket.as_raw_fd(),
-            &parts,
-            control,
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        ) {
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        match sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
-            Err(Errno::EINTR) => {}
+            Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -348,47 +352,93 @@ pub fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut buffer = vec![0; LIMIT];
-    // As many as one message may bring: of what is cut off the rest is open here, and nobody's.
-    let mut control = nix::cmsg_space!([RawFd; MOST_FDS]);
-    let (length, fds, is_whole) = loop {
+    // As many as one message may bring: what this has no room for would be open here, and nobody's.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let (length, flags) = loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags) {
-            Ok(came) => {
-                let mut fds = Vec::new();
-                for message in came.cmsgs()? {
-                    if let ControlMessageOwned::ScmRights(passed) = message {
-                        // SAFETY: the kernel has just made these descriptors for this message, and nobody else knows them.
-                        fds.extend(
-                            passed
-                                .into_iter()
-                                .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
-                        );
-                    }
-                }
-                let cut = MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC;
-                let is_whole = !came.flags.intersects(cut) && fds.len() <= 1;
-                break (came.bytes, fds, is_whole);
-            }
+        match recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(came) => break (came.bytes, came.flags),
             // Said once of one who has gone without hearing all: what it said itself is there still.
-            Err(Errno::EINTR | Errno::ECONNRESET) => {}
+            Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(errno) => return Err(errno.into()),
         }
     };
+    let rights = control.drain().filter_map(|came| match came {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let mut fds: Vec<OwnedFd> = rights.flatten().collect();
     if length == 0 {
         return Ok(None);
     }
-    if !is_whole {
-        let told = "a message is longer than any, or brings more than one descriptor";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, told));
-    }
-    let message = serde_json::from_slice(&buffer[..length])?;
-    Ok(Some((message, fds.into_iter().next())))
+    let wrong = if flags.contains(ReturnFlags::CTRUNC) {
+        "a message's descriptors found no room: too many files are open here"
+    } else if flags.contains(ReturnFlags::TRUNC) {
+        "a message is longer than any"
+    } else if fds.len() > 1 {
+        "a message brings more than one descriptor"
+    } else {
+        let message = serde_json::from_slice(&buffer[..length])?;
+        return Ok(Some((message, fds.pop())));
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, wrong))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+    use std::process::Command;
+
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
     use super::*;
+
+    /// For a process of its own: others would find no room either.
+    const ALONE: &str = "WEIR_TEST_DESCRIPTORS";
+
+    #[test]
+    fn descriptors_that_find_no_room_are_closed() {
+        let name = "serve::message::tests::descriptors_that_find_no_room_are_closed";
+        if std::env::var_os(ALONE).is_none() {
+            let mut alone = Command::new(std::env::current_exe().unwrap());
+            alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1");
+            let output = alone.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && told.contains("1 passed"),
+                "{output:?}"
+            );
+            return;
+        }
+        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let pair = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags);
+        let (one, other) = pair.unwrap();
+        let many = [one.as_fd(); 20];
+        let limit = getrlimit(Resource::Nofile);
+        let before = open();
+        let few = Rlimit {
+            current: Some(before as u64 + 4),
+            ..limit
+        };
+        for (limit, told) in [
+            (few, "too many files are open here"),
+            (limit, "more than one descriptor"),
+        ] {
+            setrlimit(Resource::Nofile, limit).unwrap();
+            for _ in 0..10 {
+                send_with(one.as_fd(), b"1", &many).unwrap();
+                let error = receive::<u8>(other.as_fd()).unwrap_err();
+                assert!(error.to_string().contains(told), "{error}");
+                assert_eq!(open(), before);
+            }
+        }
+        send(one.as_fd(), &1, Some(one.as_fd())).unwrap();
+        let (said, with) = receive::<u8>(other.as_fd()).unwrap().unwrap();
+        assert_eq!((said, with.is_some(), open()), (1, true, before + 1));
+    }
 
     #[test]
     fn a_bound_that_is_infinite_comes_as_it_went() {

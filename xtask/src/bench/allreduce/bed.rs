@@ -218,7 +218,12 @@ pub fn package(folder: &Path, native: &Path) -> Result<()> {
     }
     std::fs::copy(native, package.join("_native.abi3.so"))
         .with_context(|| format!("cannot copy {}", native.display()))?;
-    for script in ["bench/allreduce.py", "bench/ddp.py", "examples/fashion.py"] {
+    for script in [
+        "bench/allreduce.py",
+        "bench/stream.py",
+        "bench/ddp.py",
+        "examples/fashion.py",
+    ] {
         let name = Path::new(script).file_name().context("a name")?;
         std::fs::copy(sources.join(script), folder.join(name))?;
     }

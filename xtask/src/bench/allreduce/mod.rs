@@ -16,6 +16,7 @@ mod machine;
 mod ps_bytes;
 mod ranks;
 mod shaped;
+mod stream;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,6 +35,8 @@ use ranks::Measured;
 struct Setting {
     /// What the process that measures is called by.
     name: &'static str,
+    /// What each rank runs, of `host-agent/python/bench`.
+    script: &'static str,
     through: Through,
     jobs: usize,
     /// Of each job.
@@ -59,6 +62,7 @@ impl Setting {
     /// Float32 that is summed once a round, between hosts with what a network card has.
     const BASE: Setting = Setting {
         name: "",
+        script: "allreduce.py",
         through: Through::Switch,
         jobs: 1,
         ranks: 8,
@@ -83,7 +87,7 @@ fn settings() -> Vec<Setting> {
     let mut all = vec![shaped::SETTING];
     all.extend(loss::SETTINGS.into_iter().flatten());
     all.extend(bulk::SETTINGS);
-    all.push(latency::SETTING);
+    all.extend([latency::SETTING, stream::SETTING]);
     all
 }
 
@@ -97,6 +101,7 @@ const ROWS: &[Measure] = &[
     (bulk::NAMES, bulk::run),
     (bulk::JUMBO_NAMES, bulk::run_jumbo),
     (latency::NAMES, latency::run),
+    (stream::NAMES, stream::run),
     (ps_bytes::NAMES, ps_bytes::run),
     (jobs::NAMES, jobs::run),
     (ddp::NAMES, ddp::run),

@@ -79,7 +79,7 @@ fn hear_all(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
 fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Process> {
     let host = &bed.hosts[rank];
     let mut command = Command::new(PYTHON);
-    command.arg("allreduce.py").current_dir(folder);
+    command.arg(setting.script).current_dir(folder);
     command.args(["--backends", &setting.backends.join(",")]);
     let first = &bed.scenario.topology.hosts[0];
     let (store, interface) = match setting.through {
