@@ -118,7 +118,7 @@ fn tensors_go_in_pieces() {
     all_are_right("torch sums in pieces", "pieces.py, all_reduce.py", settings);
     let until = JOB.replace("]}}", "], deadline: 50ms, quorum: 2, late: next}}");
     // Late with all of a tensor, so all of it is under way at once.
-    let late = "pieces.py, late.py, 1000000";
+    let late = "pieces.py, late.py, '1000000'";
     all_are_right_in(&until, By::Itself, "torch late in pieces", late, "");
 }
 

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aggregation::job::{self, ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{Carry, Fallback, Lateness, Rounding, Setup};
-use aggregation::rto::Retransmission;
+use aggregation::job::{self, ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
+use aggregation::rank::{Fallback, Rounding, Setup};
 use host_agent::collective::{self, CollectiveError, Config, Place};
 use host_agent::frames::{Endpoint, EndpointError, Frames, InterfaceFrames, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
@@ -23,28 +22,18 @@ use crate::{Member, told};
 pub struct Rank {
     interface: String,
     me: Endpoint,
-    job: JobConfig,
-    setup: Setup,
     /// As a daemon is told of it.
-    deadline: Option<Deadline>,
+    described: RankOf,
+    /// The same, as types.
+    setup: Setup,
     /// The daemon by which it is a rank, if not by itself.
     agent: Option<Client>,
 }
 
 impl Rank {
-    /// As a daemon is told of it.
-    fn described(&self) -> RankOf {
-        RankOf::new(
-            Some(self.interface.clone()),
-            &self.job,
-            &self.setup,
-            self.deadline,
-        )
-    }
-
     /// Taken by itself: no other process of this host is a rank of the job meanwhile.
     fn place(&self) -> PyResult<Place> {
-        Place::take(&self.interface, self.job.job.0).map_err(|error| told(error.into()))
+        Place::take(&self.interface, self.described.job).map_err(|error| told(error.into()))
     }
 
     /// Shows a member of this rank at an address.
@@ -107,6 +96,26 @@ fn opened(interface: &str, io: Io) -> PyResult<(InterfaceFrames, Option<io::Erro
     })
 }
 
+/// The place of a rank of such a job whose values one switch sums.
+fn under_one_switch(
+    job: u16,
+    rank: u16,
+    ranks: u16,
+    window: u32,
+    values: u16,
+) -> Result<(u16, u8, u8), JobError> {
+    let job = Job::under_one_switch(JobConfig {
+        job: JobId(job),
+        workers: ranks,
+        window,
+        values_per_packet: values,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    })?;
+    let place = job::Place::under_one_switch(&job, WorkerId(rank));
+    Ok((place.child.0, place.siblings, place.top))
+}
+
 fn wrong(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -134,54 +143,34 @@ impl Rank {
         quorum: u16,
         late: &str,
     ) -> PyResult<Rank> {
-        if rank >= ranks {
-            return Err(wrong(format!(
-                "rank {rank} of {ranks} ranks: ranks count from 0"
-            )));
-        }
-        let config = JobConfig {
-            job: JobId(job),
-            workers: ranks,
-            window,
-            values_per_packet: values,
-            values_per_round: 0,
-            first_chunk: ChunkId(0),
+        let place = match place {
+            Some(place) => place,
+            None => under_one_switch(job, rank, ranks, window, values).map_err(wrong)?,
         };
-        let job = match place {
-            None => Job::under_one_switch(config),
-            Some(_) => Job::new(config),
-        };
-        let job = job.map_err(wrong)?;
-        let mut setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
-        if let Some((child, siblings, top)) = place {
-            setup.place = job::Place {
-                child: WorkerId(child),
-                siblings,
-                top,
-            };
-            if !setup.place.is_possible() {
-                return Err(wrong(format!(
-                    "child {child} of {siblings}, and {top} at the top: no place among switches"
-                )));
-            }
-        }
         let deadline = deadline.map(|seconds| {
             let after = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
-            let carry = match late {
-                "drop" => Carry::Drop,
-                "next" => Carry::NextRound,
+            let carries = match late {
+                "drop" => false,
+                "next" => true,
                 _ => return Err(wrong(format!("{late}: what is late is `drop` or `next`"))),
             };
-            let after_ns = u64::try_from(after.as_nanos()).map_err(wrong)?;
-            let lateness = Lateness::new(&job, setup.place, after_ns, quorum, carry);
-            setup.lateness = Some(lateness.map_err(wrong)?);
             Ok(Deadline {
-                after_ns,
+                after_ns: u64::try_from(after.as_nanos()).map_err(wrong)?,
                 quorum,
-                carries: carry == Carry::NextRound,
+                carries,
             })
         });
-        let deadline = deadline.transpose()?;
+        let described = RankOf {
+            interface: Some(interface.clone()),
+            job,
+            rank,
+            ranks,
+            window,
+            values_per_packet: values,
+            place,
+            deadline: deadline.transpose()?,
+        };
+        let setup = described.setup(0).map_err(wrong)?;
         let agent = agent.map(|path| Client::connect(Path::new(path)));
         let agent = agent.transpose().map_err(told)?;
         let me = match &agent {
@@ -192,9 +181,8 @@ impl Rank {
             me,
             agent,
             interface,
-            job: config,
+            described,
             setup,
-            deadline,
         })
     }
 
@@ -207,7 +195,7 @@ impl Rank {
     /// Asks the switch from which chunk number on its cells are free. One rank does it, before any joins.
     fn open(&self, py: Python<'_>) -> PyResult<u32> {
         if let Some(agent) = &self.agent {
-            return py.detach(|| agent.open(&self.described())).map_err(told);
+            return py.detach(|| agent.open(&self.described)).map_err(told);
         }
         let _place = self.place()?;
         let (mut frames, _) = opened(&self.interface, Io::Auto)?;
@@ -233,26 +221,22 @@ impl Rank {
         silent: bool,
         metrics: Option<&str>,
     ) -> PyResult<Member> {
-        let ranks = self.job.workers;
+        let ranks = self.described.ranks;
         if peers.len() != usize::from(ranks) {
             return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
         }
         let peers: Result<Vec<Endpoint>, EndpointError> =
             peers.iter().map(|peer| peer.parse()).collect();
         let after = Duration::try_from_secs_f64(gone_after).map_err(wrong)?;
-        let job = Job::new(JobConfig {
-            first_chunk: ChunkId(first_chunk),
-            ..self.job
-        });
+        let setup = self.described.setup(first_chunk).map_err(wrong)?;
         let config = Config {
             setup: Setup {
-                job: job.map_err(wrong)?,
                 dead_after_ns: u64::try_from(after.as_nanos()).ok(),
                 fallback: fallback.then_some(Fallback {
                     at_once: silent,
                     ..Fallback::IF_SILENT
                 }),
-                ..self.setup
+                ..setup
             },
             me: self.me,
             peers: peers.map_err(wrong)?,
@@ -277,7 +261,7 @@ impl Rank {
             // How frames come and go is the daemon's to say.
             Some(agent) => {
                 let joined = agent.join(
-                    &self.described(),
+                    &self.described,
                     first_chunk,
                     &config.peers,
                     after,

@@ -79,30 +79,6 @@ pub struct RankOf {
 }
 
 impl RankOf {
-    /// The same for who has it as types already.
-    pub fn new(
-        interface: Option<String>,
-        job: &JobConfig,
-        setup: &Setup,
-        deadline: Option<Deadline>,
-    ) -> RankOf {
-        let Place {
-            child,
-            siblings,
-            top,
-        } = setup.place;
-        RankOf {
-            interface,
-            job: job.job.0,
-            rank: setup.rank.0,
-            ranks: job.workers,
-            window: job.window,
-            values_per_packet: job.values_per_packet,
-            place: (child.0, siblings, top),
-            deadline,
-        }
-    }
-
     /// As types, if it can be.
     pub fn setup(&self, first_chunk: u32) -> Result<Setup, String> {
         let job = Job::new(JobConfig {
