@@ -24,12 +24,13 @@ if len(sys.argv) > 1:
 dist.init_process_group("weir")
 rank, size = dist.get_rank(), dist.get_world_size()
 order = dist.group.WORLD._order
-most = 0
+most, unwanted = 0, 0
 give = weir._order.Piece.give
 
 
 def watched(piece):
-    global most
+    global most, unwanted
+    unwanted += piece.is_over
     give(piece)
     most = max(most, order._under_way + piece.values)
 
@@ -64,8 +65,8 @@ for shape in ((9_999,), (101, 77)):
     dist.broadcast(taken, 1)
     assert (taken == own).all()
 
-# What is not finite is of its piece alone: the others are summed, or not, but nothing hangs, and the next sum is right.
-values = torch.ones(5_000)
+# What is not finite ends its tensor's sum with its piece, at all ranks, and the next sum is right.
+values = torch.ones(50_000)
 values[2_500] = float("nan") if rank == 1 else 1.0
 try:
     dist.all_reduce(values)
@@ -74,6 +75,9 @@ except RuntimeError as error:
 else:
     raise AssertionError("NaN was summed")
 assert (values[:2_000] == size).all() and values[2_500].isnan() == (rank == 1)
+assert (values[3_000:] == 1).all()
+# They went in their turn, as if somebody wanted them.
+assert unwanted == 0 and 0 < most <= UNDER_WAY, (unwanted, most)
 values = torch.ones(20_000)
 dist.all_reduce(values)
 assert (values == size).all()

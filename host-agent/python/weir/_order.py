@@ -5,6 +5,7 @@ tensor is, and it is summed while the rest of it is still to be given.
 """
 
 import collections
+import contextlib
 import threading
 
 # Values of a piece: the same at all ranks, which have to give the same in the same order.
@@ -73,7 +74,8 @@ class Order:
     """
 
     def __init__(self, most):
-        self._lock = threading.Lock()
+        # Held by who begins an operation until it is also in its place for who ends them.
+        self.lock = threading.RLock()
         self._held = collections.deque()
         self._most = most
         # Pieces that were given and are not over, and their values.
@@ -86,7 +88,7 @@ class Order:
     def add(self, values, give):
         """A piece, which is given now if it may be. It raises what fails then."""
         piece = Piece(self, values, give)
-        with self._lock:
+        with self.lock:
             self._held.append(piece)
             self._give()
         piece.check()
@@ -94,7 +96,7 @@ class Order:
 
     def end(self, piece):
         """What waits may be given instead."""
-        with self._lock:
+        with self.lock:
             if piece.end():
                 self._given -= 1
                 self._under_way -= piece.values
@@ -115,7 +117,10 @@ class Order:
 
 
 class Operation:
-    """The pieces of one operation. When it has ended none is waited for any more."""
+    """The pieces of one operation. When it has ended none is waited for any more.
+
+    While it is begun no other is: operations of several threads are ended in the order in which their pieces were given.
+    """
 
     def __init__(self, order):
         self._order = order
@@ -127,11 +132,22 @@ class Operation:
         return piece
 
     def __enter__(self):
+        self._order.lock.acquire()
         return self
 
     def __exit__(self, failed, *_):
-        if failed is not None:
-            self.end()
+        try:
+            if failed is not None:
+                self.end()
+        finally:
+            self._order.lock.release()
+
+    def drain(self, timeout):
+        """Waits for what is left, and takes nothing of it: given all at once it would be copied all at once."""
+        for piece in self._pieces:
+            if not piece.is_over:
+                with contextlib.suppress(Exception):
+                    piece.wait(0, 0, timeout)
 
     def end(self):
         for piece in self._pieces:

@@ -154,16 +154,16 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         with self._order.operation() as given:
             begun = [self._begin_bytes(given, tensor, is_root, opts.rootRank) for tensor in tensors]
 
-        def finish():
-            for tensor, flat, parts in begun:
-                for address, length, piece in parts:
-                    piece.wait(address, length, self._timeout)
-                self._tell_fallbacks()
-                if not is_root and flat is not tensor:
-                    tensor.copy_(flat)
-            return tensors, None, None
+            def finish():
+                for tensor, flat, parts in begun:
+                    for address, length, piece in parts:
+                        piece.wait(address, length, self._timeout)
+                    self._tell_fallbacks()
+                    if not is_root and flat is not tensor:
+                        tensor.copy_(flat)
+                return tensors, None, None
 
-        return self._work(finish, given)
+            return self._work(finish, given)
 
     def _begin_bytes(self, given, tensor, is_root, root):
         """The tensor, its bytes in a row, and for each piece where they stand."""
@@ -199,15 +199,15 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
             empty = [self._compare(given, tensor, _deed(opts), root) for tensor in tensors if tensor.numel() == 0]
             begun = [self._begin(given, tensor, averages, takes, root) for tensor in tensors if tensor.numel() > 0]
 
-        def finish():
-            self._agree(empty)
-            told = [told for one in begun for told in self._finish(*one, averages, takes)]
-            if None in told or not takes:
-                return tensors, None, None
-            bound = max((bound for bound, _ in told), default=0.0)
-            return tensors, bound, min((ranks for _, ranks in told), default=self.size())
+            def finish():
+                self._agree(empty)
+                told = [told for one in begun for told in self._finish(*one, averages, takes)]
+                if None in told or not takes:
+                    return tensors, None, None
+                bound = max((bound for bound, _ in told), default=0.0)
+                return tensors, bound, min((ranks for _, ranks in told), default=self.size())
 
-        return self._work(finish, given)
+            return self._work(finish, given)
 
     def _begin(self, given, tensor, averages, takes, root):
         """The tensor, its values in a row, and for each piece which of them it is."""
@@ -277,22 +277,25 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         given = [tensor.detach() for tensor in tensors] if averages else tensors
         if averages:
             opts = _as_sum(opts)
-        if self._member is None:
-            begun, told, compared = getattr(self._gloo, name)(given, opts), None, []
-        else:
-            begun = None
-            with self._order.operation() as told:
-                compared = [self._compare(told, tensor, deed, root) for tensor in tensors]
 
-        def finish():
-            self._agree(compared)
-            (begun or getattr(self._waiters, name)(given, opts)).wait()
+        def divide():
             for tensor in tensors if averages else ():
                 is_whole = not (tensor.is_floating_point() or tensor.is_complex())
                 tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
             return tensors, None, None
 
-        return self._work(finish, told)
+        if self._member is None:
+            begun = getattr(self._gloo, name)(given, opts)
+            return self._work(lambda: begun.wait() and divide())
+        with self._order.operation() as told:
+            compared = [self._compare(told, tensor, deed, root) for tensor in tensors]
+
+            def finish():
+                self._agree(compared)
+                getattr(self._waiters, name)(given, opts).wait()
+                return divide()
+
+            return self._work(finish, told)
 
     def _work(self, finish, given=None):
         """`given` is what of it goes by the switch."""
@@ -300,6 +303,10 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         def finish_all():
             try:
                 return finish()
+            except NonFinite:
+                # Of one piece: the others are summed.
+                given.drain(self._timeout)
+                raise
             finally:
                 if given is not None:
                     given.end()
