@@ -4,16 +4,18 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use aggregation::Destination;
 use aggregation::job::Place;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
-use cluster::ranks::SlotSwitch;
-use host_agent::collective::{CollectiveError, Config, Member};
-use host_agent::frames::{CableFrames, Endpoint};
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::collective::{CollectiveError, Config, Member, open_job};
+use host_agent::frames::{CableFrames, Endpoint, Frames, asking, build, open};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use support::{JOB, Switch, endpoint};
+use wire::{Packet, Repr};
 
 fn job(workers: u16) -> Job {
     let config = JobConfig {
@@ -287,4 +289,49 @@ fn a_rank_shows_what_it_waits_for() {
     assert_eq!(failed.waits, None);
     drop(members);
     assert_eq!(observer.status().failed, failed.failed);
+}
+
+/// Before a job begins its ranks are not known: a switch answers with the header of who asked, and nobody else is believed.
+#[test]
+fn who_opens_a_job_believes_the_switch_alone() {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let (switch, rank) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    let (me, stranger) = (endpoint(0), endpoint(7));
+    let job = job(4);
+    let answers = std::thread::spawn(move || {
+        let (mut port, mut slots) = (CableFrames::new(switch), SlotSwitch::new(job));
+        let (mut frame, mut forged) = (Vec::new(), 0);
+        // Until the cable is unplugged.
+        while let Ok(came) = port.receive(Duration::from_secs(60)) {
+            let asked = open(came.unwrap(), asking(JOB, me)).unwrap().to_vec();
+            let mut out = Vec::new();
+            slots.handle(
+                0,
+                WorkerId(0),
+                Destination::Worker(WorkerId(0)),
+                &asked,
+                &mut out,
+            );
+            for (_, payload) in out {
+                // As if the cell were far ahead.
+                let mut other = payload.clone();
+                let mut repr = Repr::parse(&Packet::new_checked(&payload[..]).unwrap());
+                (repr.scale, repr.contributors) = (255, u64::from(u32::MAX - 100_000));
+                repr.emit(&mut Packet::new_unchecked(&mut other[..]));
+                for (from, payload) in [(stranger, other), (me, payload)] {
+                    build(&mut frame, from, me, &payload);
+                    let _ = port.send(&frame);
+                }
+                forged += 1;
+            }
+        }
+        forged
+    });
+    let retransmission = Retransmission::of_ranks();
+    let setup = Setup::under_one_switch(job, WorkerId(0), retransmission);
+    let mut frames = CableFrames::new(rank);
+    let first = open_job(&setup, me, &mut frames).unwrap();
+    drop(frames);
+    assert!(answers.join().unwrap() >= 128);
+    assert_eq!(first, ChunkId(0));
 }
