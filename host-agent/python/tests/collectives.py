@@ -160,6 +160,13 @@ def not_finite():
     else:
         raise AssertionError("a value that is not finite was summed")
     assert bits(broken) == before
+    part = torch.zeros(2)
+    try:
+        dist.reduce_scatter(part, [torch.full((2,), float("inf") if rank == 1 else 1.0) for _ in range(size)])
+    except weir.NonFinite as error:
+        assert "not finite" in str(error), error
+    else:
+        raise AssertionError("infinity was summed, and a part of it taken")
 
 
 def refused(what, *arguments):

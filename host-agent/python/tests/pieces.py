@@ -5,6 +5,7 @@ With the name of another test it runs that one so, and so many values may be und
 
 import runpy
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -55,7 +56,7 @@ for turn in range(8):
     assert (given[2 * turn + 1] == size * turn).all(), turn
 assert counted("operations") - before == 8 * (11 + 1), counted("operations")
 assert 0 < most <= UNDER_WAY, most
-assert order._under_way == 0 and not order._held
+assert order._under_way == 0 and order._given == 0 and not order._held
 
 # Bytes, of which the last word is not whole, to a tensor whose elements stand elsewhere.
 for shape in ((9_999,), (101, 77)):
@@ -82,6 +83,13 @@ values = torch.ones(20_000)
 dist.all_reduce(values)
 assert (values == size).all()
 
+# As few at once as a daemon with few files takes.
+order._most, tensors = 2, [torch.full((4_500,), turn, dtype=torch.int32) for turn in range(4)]
+for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
+    assert order._given <= 2
+    work.wait()
+assert all((tensor == size * turn).all() for turn, tensor in enumerate(tensors))
+
 # The first piece says of how many values it is one.
 tensor = torch.ones(5_000 + (rank == 2))
 try:
@@ -92,4 +100,32 @@ else:
     raise AssertionError("lengths that differ were summed")
 assert (tensor == 1).all() and order._under_way == 0 and not order._held
 dist.barrier()
+
+# Who is not waited for longer leaves the rest of its tensor ungiven, and gives nothing after it.
+order = weir._order.Order(100)
+asked = []
+
+
+def silent(*_):
+    raise TimeoutError("no sum")
+
+
+class Silent:
+    wait = silent
+
+
+with order.operation() as operation:
+    parts = [operation.add(PIECE, lambda: asked.append(1) or Silent()) for _ in range(10)]
+try:
+    parts[0].wait(0, 0, timedelta(seconds=1))
+except TimeoutError as error:
+    operation.end(error)
+assert len(asked) == 4 and order._given == order._under_way == 0 and not order._held, (asked, order._given)
+for again in (lambda: parts[9].check(), lambda: order.add(0, Silent)):
+    try:
+        again()
+    except RuntimeError as error:
+        assert "given up in the middle" in str(error), error
+    else:
+        raise AssertionError("given after a gap")
 print("right", flush=True)

@@ -5,7 +5,6 @@ tensor is, and it is summed while the rest of it is still to be given.
 """
 
 import collections
-import contextlib
 import threading
 
 # Values of a piece: the same at all ranks, which have to give the same in the same order.
@@ -35,15 +34,24 @@ class Piece:
         """Nobody wants its sums any more, or it has none."""
         return self._is_over
 
+    @property
+    def was_given(self):
+        return self._give is None and self._error is None
+
     def give(self):
-        """Gives it, once. What fails is told to who waits."""
+        """Gives it, once, and returns what failed."""
         give, self._give = self._give, None
         try:
             sums = give()
         except Exception as error:  # noqa: BLE001: whoever waits is told
-            self._error, self._is_over = error, True
+            self.fail(error)
         else:
             self._sums = None if self._is_over else sums
+        return self._error
+
+    def fail(self, error):
+        """It is not given, and who waits is told why."""
+        self._give, self._error, self._is_over = None, error, True
 
     def wait(self, address, length, timeout):
         """What the native half gives, whose sums then stand there. All pieces before it must be over."""
@@ -67,7 +75,7 @@ class Piece:
 
 class Order:
     """Pieces in the order in which they were asked for. One that nobody wants any more is given all the same: other ranks give
-    theirs.
+    theirs. Once one was not given, none is: it would be summed with others' of another place.
 
     So many of them, `most`, are under way that the native half takes each at once. Were it to wait, the thread that ends what is
     under way would wait for it.
@@ -81,6 +89,8 @@ class Order:
         # Pieces that were given and are not over, and their values.
         self._given = 0
         self._under_way = 0
+        # Why nothing is given any more.
+        self._broken = None
 
     def operation(self):
         return Operation(self)
@@ -89,10 +99,18 @@ class Order:
         """A piece, which is given now if it may be. It raises what fails then."""
         piece = Piece(self, values, give)
         with self.lock:
+            if self._broken is not None:
+                raise self._broken
             self._held.append(piece)
             self._give()
         piece.check()
         return piece
+
+    def break_off(self, error):
+        """Some of an operation's pieces were given, and the others will not be."""
+        self._broken = error
+        while self._held:
+            self._held.popleft().fail(error)
 
     def end(self, piece):
         """What waits may be given instead."""
@@ -106,8 +124,10 @@ class Order:
         # The lock is held: what is taken first is given first.
         while self._held and self._may_give(self._held[0]):
             piece = self._held.popleft()
-            piece.give()
-            if not piece.is_over:
+            failed = piece.give()
+            if failed is not None:
+                self.break_off(failed)
+            elif not piece.is_over:
                 self._given += 1
                 self._under_way += piece.values
 
@@ -137,18 +157,37 @@ class Operation:
 
     def __exit__(self, failed, *_):
         try:
+            if failed is not None and any(piece.was_given for piece in self._pieces):
+                self._order.break_off(_given_up())
             if failed is not None:
                 self.end()
         finally:
             self._order.lock.release()
 
     def drain(self, timeout):
-        """Waits for what is left, and takes nothing of it: given all at once it would be copied all at once."""
+        """Waits for what is left, and takes nothing of it."""
         for piece in self._pieces:
-            if not piece.is_over:
-                with contextlib.suppress(Exception):
+            try:
+                if not piece.is_over:
+                    # Nothing is written to address 0, but refused when the sums are there.
                     piece.wait(0, 0, timeout)
+            except TimeoutError:
+                return
+            except Exception:  # noqa: BLE001: what failed before is told
+                continue
 
-    def end(self):
-        for piece in self._pieces:
-            self._order.end(piece)
+    def end(self, error=None):
+        """`error` is why it has ended."""
+        with self._order.lock:
+            given = [piece.was_given for piece in self._pieces]
+            # Given all at once, what is left would be copied all at once.
+            if any(given) and not all(given):
+                is_silence = error is None or isinstance(error, TimeoutError)
+                self._order.break_off(_given_up() if is_silence else error)
+            for piece in self._pieces:
+                self._order.end(piece)
+
+
+def _given_up():
+    told = "weir: an operation was given up in the middle of a tensor, so ranks are out of step: make the group anew"
+    return RuntimeError(told)

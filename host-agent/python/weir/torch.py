@@ -177,7 +177,8 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         else:
             flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
 
-        def give(address, length):
+        # It holds on to what stands there.
+        def give(address, length, _flat=flat):
             if is_root:
                 return self._member.broadcast(address, length, *terms)
             return self._member.receive(length, *terms)
@@ -305,7 +306,12 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
                 return finish()
             except NonFinite:
                 # Of one piece: the others are summed.
-                given.drain(self._timeout)
+                if given is not None:
+                    given.drain(self._timeout)
+                raise
+            except Exception as error:
+                if given is not None:
+                    given.end(error)
                 raise
             finally:
                 if given is not None:
