@@ -197,7 +197,7 @@ impl Member {
         self.refused.as_deref()
     }
 
-    /// So many operations may be given and not waited for; one more is waited for in the call that gives it.
+    /// So many operations may be given and not answered, waited for or not; the call that gives one more waits until one is.
     #[getter]
     fn operations(&self) -> u64 {
         self.link().map_or(0, |link| link.operations())

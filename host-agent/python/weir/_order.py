@@ -145,6 +145,8 @@ class Operation:
     def __init__(self, order):
         self._order = order
         self._pieces = []
+        # All its pieces were asked for.
+        self._is_whole = True
 
     def add(self, values, give):
         piece = self._order.add(values, give)
@@ -157,9 +159,8 @@ class Operation:
 
     def __exit__(self, failed, *_):
         try:
-            if failed is not None and any(piece.was_given for piece in self._pieces):
-                self._order.break_off(_given_up())
             if failed is not None:
+                self._is_whole = False
                 self.end()
         finally:
             self._order.lock.release()
@@ -181,7 +182,7 @@ class Operation:
         with self._order.lock:
             given = [piece.was_given for piece in self._pieces]
             # Given all at once, what is left would be copied all at once.
-            if any(given) and not all(given):
+            if any(given) and not (self._is_whole and all(given)):
                 is_silence = error is None or isinstance(error, TimeoutError)
                 self._order.break_off(_given_up() if is_silence else error)
             for piece in self._pieces:
