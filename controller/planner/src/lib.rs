@@ -1,0 +1,10 @@
+//! Where to aggregate, where to inject: topologies, routing, optimisation. Pure.
+//!
+//! A [`Network`] is what there is: hosts, switches, links, and what each can take. Planners read it and say where a job's
+//! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
+//! optimum they may be. The same input and seed give the same plan.
+
+pub mod network;
+pub mod solve;
+
+pub use network::{Host, LinkId, Network, NodeId, Switch};

@@ -1,0 +1,328 @@
+//! Hosts, switches, links, and what each can take.
+
+use std::collections::BTreeMap;
+
+/// A node's number: its place in [`Network::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A link's number: its place in [`Network::links`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+impl NodeId {
+    /// As an index of an array.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// As an index of an array.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A network: nodes and full-duplex links. Names are unique.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Network {
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    by_name: BTreeMap<String, NodeId>,
+    /// The links of each node, in the order in which they were added.
+    adjacent: Vec<Vec<(LinkId, NodeId)>>,
+}
+
+/// A host or a switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeKind {
+    /// It sends and receives, and does not forward.
+    Host(Host),
+    /// It forwards, and may sum.
+    Switch(Switch),
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Host {
+    /// Graphics processors.
+    pub gpus: u32,
+    /// Machines' slots for workers (Titan); `None`: not said.
+    pub slots: Option<u32>,
+    /// Whether it runs something already (Titan prefers such).
+    pub busy: bool,
+}
+
+/// A switch. What is `None` is not said, and does not bind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Switch {
+    /// Whether it can sum and inject.
+    pub programmable: bool,
+    /// Bits of gradients that it can sum in a second, over all ports that they come in by.
+    pub throughput_bps: Option<u64>,
+    /// Bytes that it can hold of sums under way.
+    pub memory_bytes: Option<u64>,
+    /// Stages of its pipeline.
+    pub stages: Option<u32>,
+    /// Bits of gradients a second that it sums already for others.
+    pub load_bps: u64,
+}
+
+/// A full-duplex link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// Its ends.
+    pub ends: [NodeId; 2],
+    /// What it carries in each direction.
+    pub rate_bps: u64,
+    /// One way.
+    pub delay_ns: u64,
+    /// The share of packets that it loses.
+    pub loss: f64,
+    /// What it carries already, from the first end to the second, and back.
+    pub load_bps: [u64; 2],
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arc {
+    /// The link.
+    pub link: LinkId,
+    /// Whether it goes from the second end to the first.
+    pub back: bool,
+}
+
+impl Arc {
+    /// As an index of an array that has two places for each link.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.link.index() * 2 + usize::from(self.back)
+    }
+}
+
+/// Why there is no such network. Importers say where in the file.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NetworkError {
+    /// Two nodes have one name.
+    #[error("`{0}` is declared twice")]
+    NamedTwice(String),
+    /// A link or a job names a node that there is not.
+    #[error("no host or switch is called `{0}`")]
+    Unknown(String),
+    /// A link leads from a node to itself.
+    #[error("`{0}` is linked to itself")]
+    Loop(String),
+    /// A link carries nothing.
+    #[error("the link between `{0}` and `{1}` carries 0 bit/s")]
+    NoRate(String, String),
+    /// Nothing leads from one node to another.
+    #[error("no way leads from `{0}` to `{1}`")]
+    Disconnected(String, String),
+    /// A switch that sums has nothing to do it with.
+    #[error("switch `{0}` can sum, but its {1} is 0")]
+    NoCapacity(String, &'static str),
+    /// More than we handle.
+    #[error("{0} {1}; at most {2} are planned for")]
+    TooMany(usize, &'static str, usize),
+    /// A generator's number makes no network.
+    #[error("{0}")]
+    Shape(String),
+}
+
+/// Nodes of a network, at most: 10,000 hosts and their switches several times over.
+pub const MAX_NODES: usize = 200_000;
+/// Links of a network, at most.
+pub const MAX_LINKS: usize = 1_000_000;
+
+impl Network {
+    /// One without nodes.
+    #[must_use]
+    pub fn new() -> Network {
+        Network::default()
+    }
+
+    /// Adds a host.
+    pub fn add_host(&mut self, name: &str, host: Host) -> Result<NodeId, NetworkError> {
+        self.add(name, NodeKind::Host(host))
+    }
+
+    /// Adds a switch.
+    pub fn add_switch(&mut self, name: &str, switch: Switch) -> Result<NodeId, NetworkError> {
+        if switch.programmable {
+            let no = |what| Err(NetworkError::NoCapacity(name.to_owned(), what));
+            if switch.throughput_bps == Some(0) {
+                return no("throughput");
+            }
+            if switch.memory_bytes == Some(0) {
+                return no("memory");
+            }
+        }
+        self.add(name, NodeKind::Switch(switch))
+    }
+
+    fn add(&mut self, name: &str, kind: NodeKind) -> Result<NodeId, NetworkError> {
+        if self.by_name.contains_key(name) {
+            return Err(NetworkError::NamedTwice(name.to_owned()));
+        }
+        if self.nodes.len() == MAX_NODES {
+            return Err(NetworkError::TooMany(MAX_NODES + 1, "nodes", MAX_NODES));
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.by_name.insert(name.to_owned(), id);
+        self.adjacent.push(Vec::new());
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            kind,
+        });
+        Ok(id)
+    }
+
+    /// Adds a link without delay, loss or load.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, rate_bps: u64) -> Result<LinkId, NetworkError> {
+        self.add_link(Link {
+            ends: [a, b],
+            rate_bps,
+            delay_ns: 0,
+            loss: 0.0,
+            load_bps: [0, 0],
+        })
+    }
+
+    /// Adds a link. Two nodes may have several.
+    pub fn add_link(&mut self, link: Link) -> Result<LinkId, NetworkError> {
+        let [a, b] = link.ends;
+        let name = |node: NodeId| self.name(node).to_owned();
+        if a == b {
+            return Err(NetworkError::Loop(name(a)));
+        }
+        if link.rate_bps == 0 {
+            return Err(NetworkError::NoRate(name(a), name(b)));
+        }
+        if self.links.len() == MAX_LINKS {
+            return Err(NetworkError::TooMany(MAX_LINKS + 1, "links", MAX_LINKS));
+        }
+        let id = LinkId(self.links.len() as u32);
+        self.adjacent[a.index()].push((id, b));
+        self.adjacent[b.index()].push((id, a));
+        self.links.push(link);
+        Ok(id)
+    }
+
+    /// All nodes, in the order in which they were added.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All links, in the order in which they were added.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// A node's name.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.index()].name
+    }
+
+    /// A node by name.
+    pub fn node(&self, name: &str) -> Result<NodeId, NetworkError> {
+        let id = self.by_name.get(name).copied();
+        id.ok_or_else(|| NetworkError::Unknown(name.to_owned()))
+    }
+
+    /// What a node is, if it is a host.
+    #[must_use]
+    pub fn host(&self, node: NodeId) -> Option<&Host> {
+        match &self.nodes[node.index()].kind {
+            NodeKind::Host(host) => Some(host),
+            NodeKind::Switch(_) => None,
+        }
+    }
+
+    /// What a node is, if it is a switch.
+    #[must_use]
+    pub fn switch(&self, node: NodeId) -> Option<&Switch> {
+        match &self.nodes[node.index()].kind {
+            NodeKind::Switch(switch) => Some(switch),
+            NodeKind::Host(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn switch_mut(&mut self, node: NodeId) -> Option<&mut Switch> {
+        match &mut self.nodes[node.index()].kind {
+            NodeKind::Switch(switch) => Some(switch),
+            NodeKind::Host(_) => None,
+        }
+    }
+
+    /// Numbers of all nodes.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// All hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.ids().filter(|id| self.host(*id).is_some())
+    }
+
+    /// All switches.
+    pub fn switches(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.ids().filter(|id| self.switch(*id).is_some())
+    }
+
+    /// The links of a node and what is at their other ends, in the order in which they were added.
+    #[must_use]
+    pub fn adjacent(&self, node: NodeId) -> &[(LinkId, NodeId)] {
+        &self.adjacent[node.index()]
+    }
+
+    /// A link.
+    #[must_use]
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.index()]
+    }
+
+    /// A link, to be changed.
+    pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
+        &mut self.links[link.index()]
+    }
+
+    /// The direction of a link that leads away from a node of its ends.
+    #[must_use]
+    pub fn arc(&self, link: LinkId, from: NodeId) -> Arc {
+        Arc {
+            link,
+            back: self.link(link).ends[1] == from,
+        }
+    }
+
+    /// What a direction has left of its rate, in bits a second.
+    #[must_use]
+    pub fn spare_bps(&self, arc: Arc) -> u64 {
+        let link = self.link(arc.link);
+        link.rate_bps
+            .saturating_sub(link.load_bps[usize::from(arc.back)])
+    }
+
+    /// From where to where a direction leads.
+    #[must_use]
+    pub fn ends(&self, arc: Arc) -> (NodeId, NodeId) {
+        let [a, b] = self.link(arc.link).ends;
+        if arc.back { (b, a) } else { (a, b) }
+    }
+}
