@@ -1,0 +1,3 @@
+//! The planners from outside.
+
+mod golden;
