@@ -9,6 +9,7 @@ mod json;
 mod lease;
 mod partition;
 mod per;
+mod plan;
 mod probes;
 pub(crate) mod reader;
 mod reference;
@@ -26,6 +27,7 @@ use shape::{DURATION, Object, Shape, may, needed};
 use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
+use crate::gradient::Planner;
 use crate::lease::Asked;
 use crate::model::{Direction, Keys, Limits};
 use crate::protocols::{self, Given};
@@ -33,7 +35,7 @@ use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::units::Dimension;
 use crate::vacuous;
-use crate::workload::{Workload, WorkloadSource};
+use crate::workload::{Training, Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use disruptions::RawDisruption;
@@ -60,6 +62,7 @@ pub(crate) struct Raw {
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
+    pub plan: Option<Spanned<Planner>>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
@@ -72,6 +75,17 @@ pub(crate) struct Raw {
     pub abort_if: Vec<Node>,
     pub blast_radius: Option<BlastRadius>,
     pub declared: Declared,
+}
+
+impl Raw {
+    /// The training that it declares, and where.
+    pub fn training(&self) -> Option<(&Training, Span)> {
+        let workload = self.workload.as_ref()?;
+        match &workload.value.workload {
+            Workload::Training(training) => Some((training, workload.span)),
+            _ => None,
+        }
+    }
 }
 
 /// What the file declares, whether or not it could be read: of what was refused, no more is said where it is named.
@@ -177,6 +191,11 @@ pub(crate) static SCENARIO: Object = Object {
             "jobs",
             Shape::Map(&Shape::Object(&jobs::JOB)),
             "whose values a switch sums",
+        ),
+        may(
+            "plan",
+            Shape::Object(&plan::PLAN),
+            "who says where gradients are summed",
         ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
         may("protect", Shape::Names, "flows that no fault may touch"),
@@ -291,6 +310,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("jobs")
         .map(|node| jobs::read(sink, node))
         .unwrap_or_default();
+    let plan = sections.get("plan").and_then(|node| plan::read(sink, node));
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
@@ -382,6 +402,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         workload_file,
         probes,
         jobs,
+        plan,
         flows,
         protect: protect.unwrap_or_default(),
         faults,
