@@ -1,9 +1,7 @@
 //! A program in clarabel's words: scaled, translated, and back. What it says is checked elsewhere.
-//!
-//! A variable is measured in shares of its range, a row in shares of its greatest term, so that programs in bit/s look like
-//! programs in parts of one. Scales are powers of two: they round nothing.
 
 use super::program::{Bounds, Program};
+use super::scale;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSettings, DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus,
@@ -155,7 +153,7 @@ impl Scaled {
                 columns.push(j);
             }
         }
-        let unit = units(program, bounds, implied);
+        let unit = scale::units(program, implied);
         let mut places = vec![Place::default(); program.height()];
         let mut rhs = Vec::new();
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
@@ -200,7 +198,7 @@ impl Scaled {
         }
         let greatest = cost.iter().fold(0.0_f64, |most, c| most.max(c.abs()));
         let cost_scale = if greatest > 0.0 {
-            power(greatest).recip()
+            scale::power(greatest).recip()
         } else {
             1.0
         };
@@ -277,47 +275,6 @@ impl Scaled {
     }
 }
 
-/// What each variable is measured in: its range where it has one.
-fn units(program: &Program, bounds: &Bounds, implied: &Bounds) -> Vec<f64> {
-    let mut unit = vec![0.0; program.width()];
-    for (j, unit) in unit.iter_mut().enumerate() {
-        let width = implied.upper[j] - implied.lower[j];
-        let own = bounds.upper[j] - bounds.lower[j];
-        if width.is_finite() && width > 0.0 {
-            *unit = power(width);
-        } else if own.is_finite() && own > 0.0 {
-            *unit = power(own);
-        }
-    }
-    let endless: Vec<usize> = (0..unit.len())
-        .filter(|j| unit[*j] == 0.0 && !bounds.is_fixed(*j))
-        .collect();
-    if !endless.is_empty() {
-        // As much as would make its term as large as the rest of a row, in the row where that is least.
-        let mut magnitude = vec![0.0_f64; program.height()];
-        for (row, magnitude) in magnitude.iter_mut().enumerate() {
-            for side in [program.low[row], program.high[row]] {
-                if side.is_finite() {
-                    *magnitude = magnitude.max(side.abs());
-                }
-            }
-            for (j, value) in program.rows.line(row) {
-                *magnitude = magnitude.max(value.abs() * unit[j]);
-            }
-        }
-        for j in endless {
-            let mut least = f64::INFINITY;
-            for (row, value) in program.columns.line(j) {
-                if magnitude[row] > 0.0 && value != 0.0 {
-                    least = least.min(magnitude[row] / value.abs());
-                }
-            }
-            unit[j] = if least.is_finite() { power(least) } else { 1.0 };
-        }
-    }
-    unit
-}
-
 /// Gives each row its places, equalities first, and fills the right-hand sides; how many equalities there are. Rows that no
 /// values within bounds miss get none.
 fn place_rows(
@@ -341,7 +298,11 @@ fn place_rows(
                 most = most.max(value.abs() * unit[j]);
             }
         }
-        place.scale = if most > 0.0 { power(most).recip() } else { 1.0 };
+        place.scale = if most > 0.0 {
+            scale::power(most).recip()
+        } else {
+            1.0
+        };
         can_miss[row] = (
             most > 0.0 && (least.is_nan() || least < program.low[row]),
             most > 0.0 && (greatest.is_nan() || greatest > program.high[row]),
@@ -369,9 +330,4 @@ fn place_rows(
         }
     }
     equalities
-}
-
-/// The greatest power of two that is not greater.
-fn power(of: f64) -> f64 {
-    f64::from_bits(of.to_bits() & 0x7ff0_0000_0000_0000).max(f64::MIN_POSITIVE)
 }

@@ -9,9 +9,11 @@ use super::heuristic;
 use super::model::{Answer, Model, SolveError, Unsolved};
 use super::program::{Bounds, Program};
 use super::propagate::{self, Cutoff};
-use super::relax::{Point, Relaxed, magnitude, relax};
+use super::relax::{Point, Relaxed, Relaxer, magnitude};
+use super::simplex::Basis;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 /// Integer variables, of models that are solved.
 pub const MAX_INTEGERS: usize = 20_000;
@@ -80,6 +82,8 @@ struct Node {
     depth: usize,
     /// What it was branched by: which integer column, upwards or not, from which fraction.
     by: Option<(usize, bool, f64)>,
+    /// Where its parent's relaxation ended.
+    basis: Option<Rc<Basis>>,
     serial: usize,
 }
 
@@ -117,6 +121,7 @@ struct PseudoCost {
 
 struct Search<'a> {
     program: &'a Program,
+    relaxer: Relaxer<'a>,
     limits: &'a Limits,
     /// The columns that are whole.
     integers: Vec<usize>,
@@ -155,10 +160,12 @@ impl<'a> Search<'a> {
             bound: f64::NEG_INFINITY,
             depth: 0,
             by: None,
+            basis: None,
             serial: 0,
         };
         Some(Search {
             program,
+            relaxer: Relaxer::of(program, &implied),
             limits,
             step: step(program),
             integers,
@@ -217,7 +224,7 @@ impl<'a> Search<'a> {
             self.drop_node(self.target());
             return Ok(None);
         };
-        let mut point = match relax(self.program, &bounds, &implied) {
+        let mut point = match self.relaxer.relax(&bounds, &implied, node.basis.as_deref()) {
             Relaxed::Solved(point) => point,
             Relaxed::Infeasible(_) => {
                 self.drop_node(self.target());
@@ -235,7 +242,7 @@ impl<'a> Search<'a> {
         }
         let fractional = self.fractional(&point.x, &bounds);
         if fractional.is_empty() {
-            self.accept(&point.x, &bounds, &implied);
+            self.accept(&point.x, &bounds, &implied, point.basis.as_deref());
         } else if node.depth > 0 && self.nodes.is_multiple_of(16) {
             self.seek(&bounds, &implied, &point);
         }
@@ -303,36 +310,39 @@ impl<'a> Search<'a> {
     fn seek(&mut self, bounds: &Bounds, implied: &Bounds, point: &Point) {
         let target = self.target();
         let found = heuristic::round(
-            self.program,
+            &mut self.relaxer,
             &self.integers,
             bounds,
             implied,
             &point.x,
+            point.basis.as_deref(),
             target,
         );
         self.take(found);
         let target = self.target();
         let found = heuristic::dive(
-            self.program,
+            &mut self.relaxer,
             &self.integers,
             bounds,
             implied,
             &point.x,
+            point.basis.as_deref(),
             target,
         );
         self.take(found);
     }
 
     /// Makes values whose integers are nearly whole whole, and takes them.
-    fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds) {
-        let found = heuristic::complete(self.program, &self.integers, bounds, implied, x);
+    fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) {
+        let found =
+            heuristic::complete(&mut self.relaxer, &self.integers, bounds, implied, x, basis);
         self.take(found);
     }
 
     fn begin_from(&mut self, start: &[f64]) {
         if start.len() == self.program.width() && start.iter().all(|x| x.is_finite()) {
             let (bounds, implied) = (self.bounds.clone(), self.implied.clone());
-            self.accept(start, &bounds, &implied);
+            self.accept(start, &bounds, &implied, None);
         }
     }
 
@@ -399,7 +409,16 @@ impl<'a> Search<'a> {
             Some((best, _)) if fraction > 0.2 && fraction < 0.8 => best[j] > below + 0.5,
             _ => fraction > 0.5,
         };
-        self.split(node, bounds, at, below, fraction, goes_up, point.bound)
+        self.split(
+            node,
+            bounds,
+            at,
+            below,
+            fraction,
+            goes_up,
+            point.bound,
+            point.basis.clone(),
+        )
     }
 
     /// Splits a node of which nothing is known at the widest integer column.
@@ -420,8 +439,8 @@ impl<'a> Search<'a> {
             (false, true) => upper - 1.0,
             (false, false) => 0.0,
         };
-        let bound = node.bound;
-        self.split(node, bounds, at, below, 0.5, true, bound)
+        let (bound, basis) = (node.bound, node.basis.clone());
+        self.split(node, bounds, at, below, 0.5, true, bound, basis)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -434,6 +453,7 @@ impl<'a> Search<'a> {
         fraction: f64,
         goes_up: bool,
         bound: f64,
+        basis: Option<Rc<Basis>>,
     ) -> Option<Node> {
         let ends = |ends: &[f64]| -> Vec<f64> { self.integers.iter().map(|j| ends[*j]).collect() };
         let mut down = Node {
@@ -442,6 +462,7 @@ impl<'a> Search<'a> {
             bound,
             depth: node.depth + 1,
             by: Some((at, false, fraction)),
+            basis,
             serial: self.serial + 1,
         };
         let mut up = down.clone();

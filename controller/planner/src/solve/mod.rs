@@ -5,7 +5,7 @@
 //! values are tried against every row and bound, and [`Answer::bound`] is computed here from the solver's multipliers, with
 //! rounding errors counted (weak duality over bounded variables; Neumaier and Shcherbina, *Safe bounds in linear and
 //! mixed-integer linear programming*, 2004). That there is no answer is believed only of a checked Farkas certificate, of
-//! interval arithmetic, or of a branch and bound that closed on these. [`conflict`] says which rows are at odds.
+//! interval arithmetic, or of a branch and bound that closed on these. [`conflict()`] says which rows are at odds.
 //!
 //! ```
 //! use planner::solve::{Cmp, Model, Sense, lp};
@@ -20,14 +20,18 @@
 
 mod check;
 mod conflict;
+mod factor;
 mod heuristic;
 mod interior;
 mod lp;
 mod milp;
 mod model;
+mod primal;
 mod program;
 mod propagate;
 mod relax;
+mod scale;
+mod simplex;
 
 pub use conflict::conflict;
 pub use lp::lp;

@@ -1,10 +1,12 @@
-//! A program's relaxation: solved by clarabel, and what came back checked.
+//! A program's relaxation: solved by the simplex method or by clarabel, and what came back checked.
 
 use super::check;
 use super::interior::{self, Goal, Raw};
 use super::program::{Bounds, Program};
 use super::propagate::{self, Cutoff};
+use super::simplex::{Basis, Found, Simplex};
 use super::{GAP, TOLERANCE};
+use std::rc::Rc;
 
 /// What became of a relaxation.
 #[derive(Debug, Clone)]
@@ -28,6 +30,8 @@ pub(super) struct Point {
     pub value: f64,
     /// What everything costs at least.
     pub bound: f64,
+    /// Where to begin when bounds have changed.
+    pub basis: Option<Rc<Basis>>,
 }
 
 impl Point {
@@ -54,10 +58,57 @@ pub(super) fn magnitude(program: &Program, x: &[f64]) -> f64 {
     most.max(program.value(x).abs())
 }
 
-/// Solves a program over some bounds, all variables fractional. `implied` are bounds as tight as is known: they prove, and
-/// tell how large variables get, but are not handed to the solver.
-pub(super) fn relax(program: &Program, bounds: &Bounds, implied: &Bounds) -> Relaxed {
-    let mut best: Option<Point> = None;
+/// Programs of up to so many variables and rows are given to the simplex method first.
+const SMALL: usize = 6_000;
+
+/// What solves the relaxations of a program, one after another.
+pub(super) struct Relaxer<'a> {
+    pub program: &'a Program,
+    simplex: Option<Simplex>,
+}
+
+impl<'a> Relaxer<'a> {
+    /// Scaled by what is implied of the program's bounds.
+    pub fn of(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
+        let is_small = program.width() + program.height() <= SMALL;
+        Relaxer {
+            program,
+            simplex: is_small.then(|| Simplex::of(program, implied)),
+        }
+    }
+
+    /// Solves the program over some bounds, all variables fractional. `implied` are bounds as tight as is known: they prove,
+    /// and tell how large variables get. `basis` is where to begin, if that is known.
+    pub fn relax(&mut self, bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) -> Relaxed {
+        let program = self.program;
+        let mut best = None;
+        if let Some(simplex) = &mut self.simplex {
+            let iterations = 100 + 2 * (program.width() + program.height());
+            let found = simplex.solve(program, bounds, implied, basis, iterations);
+            match found {
+                Found::Optimal { x, y } => {
+                    if let Some(x) = snapped(program, bounds, implied, x) {
+                        let mut point = with_bound(program, bounds, implied, x, y);
+                        point.basis = Some(Rc::new(simplex.basis()));
+                        if point.is_proven(program) {
+                            return Relaxed::Solved(point);
+                        }
+                        best = Some(point);
+                    }
+                }
+                Found::Infeasible { y } => {
+                    if let Some(y) = refutation(program, implied, &y) {
+                        return Relaxed::Infeasible(y);
+                    }
+                }
+                Found::Stuck => {}
+            }
+        }
+        relax(program, bounds, implied, best)
+    }
+}
+
+fn relax(program: &Program, bounds: &Bounds, implied: &Bounds, mut best: Option<Point>) -> Relaxed {
     for attempt in 0..interior::ATTEMPTS {
         let raw = interior::solve(program, bounds, implied, Goal::Cost, attempt);
         match raw {
@@ -181,6 +232,7 @@ fn with_bound(
         y: y.clone(),
         x,
         value,
+        basis: None,
     };
     // What costs more than this point need not be looked at: where a variable has no end, this may give it one.
     let slack = magnitude(program, &point.x) * 1e-6 + f64::MIN_POSITIVE;
