@@ -6,6 +6,7 @@
 
 pub mod import;
 pub mod network;
+pub mod routing;
 pub mod solve;
 
 pub use network::{Host, LinkId, Network, NodeId, Switch};
