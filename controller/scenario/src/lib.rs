@@ -40,4 +40,4 @@ pub use model::Scenario;
 pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove};
 pub use protocols::{Given, Protocols, named_files, named_workload};
 pub use resolve::{load, load_with};
-pub use schema::{json_schema, reference, workload_json_schema};
+pub use schema::{json_schema, load_trainings, reference, workload_json_schema};

@@ -8,7 +8,8 @@ mod entries;
 mod resolve;
 mod ways;
 
-use serde::Serialize;
+use planner::gradient::Method;
+use serde::{Serialize, Serializer};
 
 pub(crate) use entries::{forwarding, groups};
 pub(crate) use resolve::resolve;
@@ -21,38 +22,12 @@ use crate::topology::Mac;
 use crate::units::show_rate;
 use crate::workload::Training;
 
-/// Who says where gradients are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Planner {
-    /// One node for each worker, so that all send as fast as can be.
-    Grid,
-}
-
-impl Planner {
-    /// How files name them.
-    pub const NAMES: [&'static str; 1] = ["grid"];
-
-    /// By name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Planner> {
-        (name == "grid").then_some(Planner::Grid)
-    }
-
-    /// How files name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Planner::Grid => "grid",
-        }
-    }
-}
-
 /// What a planner said of a training, as switches and agents are told it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gradients {
     /// Who said it.
-    pub by: Planner,
+    #[serde(serialize_with = "by_name")]
+    pub by: Method,
     /// What every worker can send, in bits a second.
     pub rate_bps: f64,
     /// No plan of this kind lets every worker send more.
@@ -178,6 +153,10 @@ impl Gradients {
         });
         summed.collect()
     }
+}
+
+fn by_name<S: Serializer>(by: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(by.name())
 }
 
 /// For people, a line each: what every worker can send, then who is summed where.

@@ -1,8 +1,8 @@
 //! From a file's `plan` to what its planner says.
 
-use planner::gradient::{self as planners, JobError, Server};
+use planner::gradient::{self as planners, JobError, Method, Server};
 
-use super::{Gradients, Planner, ways};
+use super::{Gradients, ways};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::schema::Raw;
 use crate::topology::Topology;
@@ -39,7 +39,7 @@ fn plan(
     sink: &mut Sink<'_>,
     topology: &Topology,
     training: &Training,
-    by: &Spanned<Planner>,
+    by: &Spanned<Method>,
 ) -> Option<Gradients> {
     let network = match topology.network() {
         Ok(network) => network,
@@ -54,8 +54,12 @@ fn plan(
         workers: training.workers.iter().filter_map(node).collect(),
         servers: vec![Server::on(node(&training.server)?)],
     };
-    let Planner::Grid = by.value;
-    let planned = match planners::grid::plan(&network, &job) {
+    let planned = by.value.plan(&network, &job);
+    let proven = planned.and_then(|mut plan| {
+        by.value.prove(&network, &job, &mut plan)?;
+        Ok(plan)
+    });
+    let planned = match proven {
         Ok(planned) => planned,
         Err(error) => {
             let code = match error {

@@ -19,15 +19,16 @@ mod sides;
 pub(crate) mod templates;
 mod timeline;
 mod topology;
+mod trainings;
 mod triggers;
 mod workload;
 
+use planner::gradient::Method;
 use shape::{DURATION, Object, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
-use crate::gradient::Planner;
 use crate::lease::Asked;
 use crate::model::{Direction, Keys, Limits};
 use crate::protocols::{self, Given};
@@ -44,6 +45,7 @@ pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
+pub use trainings::load_trainings;
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
 
@@ -62,7 +64,7 @@ pub(crate) struct Raw {
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
-    pub plan: Option<Spanned<Planner>>,
+    pub plan: Option<Spanned<Method>>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
