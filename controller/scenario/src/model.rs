@@ -21,7 +21,7 @@ use crate::lease::Asked;
 use crate::probe::Probe;
 use crate::protocols::Protocols;
 use crate::selection::Selection;
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologySource};
 use crate::trigger::Trigger;
 use crate::workload::{Workload, WorkloadSource};
 
@@ -47,6 +47,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The network.
     pub topology: Topology,
+    /// The file that it is from, where it has one of its own.
+    pub topology_file: Option<TopologySource>,
     /// The protocols that filters and fields name.
     pub protocols: Arc<Protocols>,
     /// What runs.

@@ -5,7 +5,7 @@ use planner::gradient::{self as planners, JobError, Method, Server};
 use super::{Gradients, ways};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::schema::Raw;
-use crate::topology::Topology;
+use crate::topology::{Topology, topology_network};
 use crate::workload::Training;
 
 /// Has a planner say where the training of a file is summed, if the file asks for that.
@@ -41,7 +41,7 @@ fn plan(
     training: &Training,
     by: &Spanned<Method>,
 ) -> Option<Gradients> {
-    let network = match topology.network() {
+    let network = match topology_network(topology) {
         Ok(network) => network,
         Err(error) => {
             sink.error(Code::Topology, by.span, error.to_string());

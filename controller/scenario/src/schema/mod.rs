@@ -33,7 +33,7 @@ use crate::lease::Asked;
 use crate::model::{Direction, Keys, Limits};
 use crate::protocols::{self, Given};
 use crate::selection::Selection;
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologySource};
 use crate::units::Dimension;
 use crate::vacuous;
 use crate::workload::{Training, Workload, WorkloadSource};
@@ -45,6 +45,7 @@ pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
+pub use topology::load_topology;
 pub use trainings::load_trainings;
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
@@ -59,6 +60,8 @@ pub(crate) struct Raw {
     pub description: String,
     pub seed: u64,
     pub topology: Topology,
+    /// The file that the topology is from.
+    pub topology_file: Option<TopologySource>,
     pub workload: Option<Spanned<RawWorkload>>,
     /// The file that the workload is from, and those of its roles that no host was given to.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
@@ -290,7 +293,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
     let topology = sections
         .get("topology")
-        .and_then(|node| topology::read(sink, node));
+        .and_then(|node| topology::read(sink, node, given));
     let errors = sink.errors();
     let workload = sections
         .get("workload")
@@ -395,11 +398,13 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let blast_radius = sections
         .get("blast_radius")
         .and_then(|node| blast_radius::read(sink, node));
+    let (topology, topology_file) = topology?;
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),
         seed: seed.unwrap_or(0),
-        topology: topology?,
+        topology,
+        topology_file,
         workload,
         workload_file,
         probes,
