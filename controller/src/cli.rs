@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testbed")]
 pub mod job;
+pub mod route;
 
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
@@ -53,6 +54,8 @@ pub enum Command {
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network
     Plan(Plan),
+    /// Say which switches sum which workers' gradients in a network, and what every worker can send; touches no network
+    Route(route::Route),
     #[cfg(feature = "testbed")]
     /// Start the embedded software switch alone
     Switch(softswitch::cli::Args),

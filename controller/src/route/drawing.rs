@@ -57,7 +57,13 @@ pub fn svg(network: &Network, title: &str) -> String {
     svg
 }
 
-fn line(svg: &mut String, network: &Network, link: &Link, (ax, ay): (f64, f64), (bx, by): (f64, f64)) {
+fn line(
+    svg: &mut String,
+    network: &Network,
+    link: &Link,
+    (ax, ay): (f64, f64),
+    (bx, by): (f64, f64),
+) {
     let [a, b] = link.ends.map(|end| escape(network.name(end)));
     let [there, back] = link.load_bps.map(|load| load as f64 / link.rate_bps as f64);
     let part = there.max(back);
@@ -67,7 +73,11 @@ fn line(svg: &mut String, network: &Network, link: &Link, (ax, ay): (f64, f64), 
         "<line x1=\"{ax:.1}\" y1=\"{ay:.1}\" x2=\"{bx:.1}\" y2=\"{by:.1}\" stroke=\"{}\" stroke-width=\"{:.1}\">\
          <title>{a} → {b}: {shown_there}, {b} → {a}: {shown_back}, of {}</title></line>",
         colour(part),
-        if part > 0.0 { 1.5 + 2.5 * part.min(1.0) } else { 1.0 },
+        if part > 0.0 {
+            1.5 + 2.5 * part.min(1.0)
+        } else {
+            1.0
+        },
         show_rate(link.rate_bps)
     );
 }
@@ -87,7 +97,11 @@ fn shape(svg: &mut String, network: &Network, node: NodeId, (x, y): (f64, f64)) 
     };
     let (fill, ink, sums) = match switch.load_bps {
         0 => ("#f4f4f4", "#222", String::new()),
-        load => ("#2a6f97", "#fff", format!("<title>{name} sums {}</title>", show_rate(load))),
+        load => (
+            "#2a6f97",
+            "#fff",
+            format!("<title>{name} sums {}</title>", show_rate(load)),
+        ),
     };
     let dashed = match switch.programmable {
         true => "",

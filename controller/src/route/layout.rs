@@ -84,7 +84,10 @@ fn layers(network: &Network) -> Vec<Vec<NodeId>> {
         layers.push(next);
     }
     // A switch that leads to no host stands above all.
-    let apart: Vec<NodeId> = network.switches().filter(|id| layer[id.index()] == usize::MAX).collect();
+    let apart: Vec<NodeId> = network
+        .switches()
+        .filter(|id| layer[id.index()] == usize::MAX)
+        .collect();
     if !apart.is_empty() {
         layers.push(apart);
     }
@@ -110,13 +113,19 @@ fn order(network: &Network, layers: &mut [Vec<NodeId>]) {
             let near = layers[other].clone();
             let middle = |node: &NodeId| {
                 let peers = network.adjacent(*node).iter().map(|(_, peer)| *peer);
-                let peers: Vec<f64> = peers.filter(|peer| near.contains(peer)).map(|peer| place[peer.index()]).collect();
+                let peers: Vec<f64> = peers
+                    .filter(|peer| near.contains(peer))
+                    .map(|peer| place[peer.index()])
+                    .collect();
                 match peers.len() {
                     0 => place[node.index()],
                     count => peers.iter().sum::<f64>() / count as f64,
                 }
             };
-            let mut keyed: Vec<(f64, NodeId)> = layers[layer].iter().map(|node| (middle(node), *node)).collect();
+            let mut keyed: Vec<(f64, NodeId)> = layers[layer]
+                .iter()
+                .map(|node| (middle(node), *node))
+                .collect();
             keyed.sort_by(|(a, one), (b, another)| a.total_cmp(b).then(one.cmp(another)));
             layers[layer] = keyed.into_iter().map(|(_, node)| node).collect();
             let nodes = layers[layer].clone();

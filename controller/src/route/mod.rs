@@ -111,8 +111,8 @@ pub struct Sums {
 
 /// Plans trainings in a network, and leaves in it what they take.
 #[must_use]
-pub fn plan(network: &mut Network, jobs: &[Job], by: Method, mut told: impl FnMut(usize)) -> Routes {
-    let trainings = jobs.iter().enumerate().map(|(index, job)| {
+pub fn plan(network: &mut Network, jobs: &[Job], by: Method) -> Routes {
+    let trainings = jobs.iter().map(|job| {
         let planned = by.plan(network, job).and_then(|mut plan| {
             by.prove(network, job, &mut plan)?;
             Ok(plan)
@@ -121,7 +121,6 @@ pub fn plan(network: &mut Network, jobs: &[Job], by: Method, mut told: impl FnMu
         if let Ok(plan) = &planned {
             occupy(network, job, plan, plan.rate_bps);
         }
-        told(index + 1);
         Training {
             name: job.name.clone(),
             workers: job.workers.len(),

@@ -70,7 +70,11 @@ fn sums(part: &Part) -> String {
 /// A worker, and the switches that it passes by.
 fn member(member: &Member) -> String {
     let passed = member.way.len().saturating_sub(1);
-    match member.way.get(1..passed).filter(|passed| !passed.is_empty()) {
+    match member
+        .way
+        .get(1..passed)
+        .filter(|passed| !passed.is_empty())
+    {
         Some(passed) => format!("{} (by {})", member.worker, passed.join(", ")),
         None => member.worker.clone(),
     }
