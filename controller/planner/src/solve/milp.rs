@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         };
         Some(Search {
             program,
-            relaxer: Relaxer::of(program, &implied),
+            relaxer: Relaxer::often(program, &implied),
             limits,
             step: step(program),
             integers,
@@ -208,7 +208,8 @@ impl<'a> Search<'a> {
         let least = 1e-9 * magnitude(self.program, x);
         let target = value - (self.limits.gap * value.abs()).max(least);
         match self.step > 0.0 {
-            true => target.min(value - self.step * 0.999),
+            // The next value below, if this is none that the cost takes at best; and a little above it for rounding.
+            true => target.min(((value / self.step - WHOLE).ceil() - 0.999) * self.step),
             false => target,
         }
     }
@@ -544,19 +545,38 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What all values of the cost are multiples of, if all that costs is whole and costs whole numbers; else 0.
+/// What all values of the cost that need be looked at are multiples of, if all that costs is whole and costs whole numbers;
+/// else 0.
 fn step(program: &Program) -> f64 {
     let mut step = 0_u64;
     for (j, cost) in program.cost.iter().enumerate() {
         if *cost == 0.0 {
             continue;
         }
-        if !program.integer[j] || cost.fract() != 0.0 || cost.abs() > 1e9 {
+        let is_whole = program.integer[j] || is_whole_at_best(program, j);
+        if !is_whole || cost.fract() != 0.0 || cost.abs() > 1e9 {
             return 0.0;
         }
         step = divisor(step, cost.abs() as u64);
     }
     step as f64
+}
+
+/// Whether a fractional variable is at a whole number whenever the others are and it costs the least: every end that it has
+/// is whole, those that rows make with whole variables alone included.
+fn is_whole_at_best(program: &Program, column: usize) -> bool {
+    let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
+    let bounds = &program.bounds;
+    is_whole(bounds.lower[column])
+        && is_whole(bounds.upper[column])
+        && program.columns.line(column).all(|(row, own)| {
+            let is_own = own.abs() == 1.0;
+            let mut others = program.rows.line(row).filter(|(j, _)| *j != column);
+            is_own
+                && is_whole(program.low[row])
+                && is_whole(program.high[row])
+                && others.all(|(j, value)| program.integer[j] && is_whole(value))
+        })
 }
 
 fn divisor(a: u64, b: u64) -> u64 {

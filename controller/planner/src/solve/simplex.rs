@@ -177,7 +177,7 @@ impl Simplex {
             if self
                 .factor
                 .as_ref()
-                .is_none_or(|factor| factor.exchanges() > 0)
+                .is_none_or(|factor| factor.exchanges() > FRESH / 2)
             {
                 self.factorise()?;
             }

@@ -86,9 +86,9 @@ fn optima_are_those_that_highs_finds() {
     );
 }
 
-/// A Python that has highspy.
+/// A Python that has highspy: the one that `cargo xtask test` made, or the one on the PATH.
 fn python() -> Option<String> {
-    let python = std::env::var("WEIR_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = std::env::var("WEIR_HIGHS").unwrap_or_else(|_| "python3".to_owned());
     let imports = Command::new(&python)
         .args(["-c", "import highspy"])
         .stderr(Stdio::null())
