@@ -18,8 +18,10 @@
 //! assert!(answer.proven && (answer.objective - 3.5e9).abs() < 1e3);
 //! ```
 
+mod branch;
 mod check;
 mod conflict;
+mod dual;
 mod factor;
 mod heuristic;
 mod interior;

@@ -167,7 +167,7 @@ impl Case {
             .sum()
     }
 
-    /// By what share of its magnitude the worst row is missed; whole variables are to be whole.
+    /// By what share of its magnitude the worst row is missed.
     pub fn missed(&self, x: &[f64]) -> f64 {
         let mut worst = 0.0_f64;
         for (terms, cmp, rhs) in &self.rows {
@@ -188,11 +188,6 @@ impl Case {
                 Cmp::Eq => (sum - rhs).abs(),
             };
             worst = worst.max(if missed > 0.0 { missed / most } else { 0.0 });
-        }
-        for (x, v) in x.iter().zip(&self.variables) {
-            if v.is_integer && *x != x.round() {
-                return f64::INFINITY;
-            }
         }
         worst
     }
