@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// Seeds of each kind: more of them by `WEIR_ORACLE_SEEDS`.
 fn seeds() -> u64 {
     let given = std::env::var("WEIR_ORACLE_SEEDS").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(12)
+    given.and_then(|text| text.parse().ok()).unwrap_or(8)
 }
 
 #[test]
