@@ -81,7 +81,8 @@ pub(super) struct Relaxer<'a> {
     pub program: &'a Program,
     /// One after another, until an answer passes the checks.
     methods: Vec<Method>,
-    simplex: Simplex,
+    /// Made when it is wanted, if it comes second.
+    simplex: Option<Simplex>,
 }
 
 impl<'a> Relaxer<'a> {
@@ -101,13 +102,13 @@ impl<'a> Relaxer<'a> {
 
     fn by(methods: &[Method], program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
         let is_large = program.width() + program.height() > LARGE;
-        let methods = methods.iter().copied();
+        let may = |method: &Method| !is_large || *method == Method::Interior;
+        let methods: Vec<Method> = methods.iter().copied().filter(may).collect();
+        let is_first = methods.first() == Some(&Method::Simplex);
         Relaxer {
             program,
-            methods: methods
-                .filter(|method| !is_large || *method == Method::Interior)
-                .collect(),
-            simplex: Simplex::of(program, implied),
+            simplex: is_first.then(|| Simplex::of(program, implied)),
+            methods,
         }
     }
 
@@ -142,14 +143,13 @@ impl<'a> Relaxer<'a> {
     ) -> Option<Relaxed> {
         let program = self.program;
         let iterations = ITERATIONS.min(100 + 2 * (program.width() + program.height()));
-        match self
-            .simplex
-            .solve(program, bounds, implied, basis, iterations)
-        {
+        let make = || Simplex::of(program, implied);
+        let simplex = self.simplex.get_or_insert_with(make);
+        match simplex.solve(program, bounds, implied, basis, iterations) {
             Found::Optimal { x, y } => {
                 if let Some(x) = snapped(program, bounds, implied, x) {
                     let mut point = with_bound(program, bounds, implied, x, y);
-                    point.basis = Some(Rc::new(self.simplex.basis()));
+                    point.basis = Some(Rc::new(simplex.basis()));
                     better(best, point);
                 }
                 None
