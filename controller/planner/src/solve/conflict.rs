@@ -60,7 +60,7 @@ fn at_odds(program: &Program, rows: &[usize]) -> Option<Vec<usize>> {
         part.high[row] = program.high[row];
     }
     // Not tightened first: a refutation by multipliers names its rows.
-    let mut relaxer = Relaxer::of(&part, &part.bounds);
+    let mut relaxer = Relaxer::once(&part, &part.bounds);
     if let Relaxed::Infeasible(y) = relaxer.relax(&part.bounds, &part.bounds, None) {
         let needs = |row: &usize| y.get(*row).is_some_and(|y| *y != 0.0);
         return Some(rows.iter().copied().filter(needs).collect());

@@ -148,6 +148,8 @@ impl Factor {
         step_of_row: &mut [usize],
     ) -> bool {
         let mut work = std::mem::take(&mut self.work);
+        // Where `work` is not 0, each once.
+        let mut rows: Vec<usize> = column.iter().map(|(i, _)| *i).collect();
         for (i, value) in column {
             work[*i] = *value;
         }
@@ -156,41 +158,51 @@ impl Factor {
             let factor = work[self.pivots[step].0];
             if factor != 0.0 {
                 for (i, value) in self.lower.column(step) {
+                    if work[i] == 0.0 {
+                        rows.push(i);
+                    }
                     work[i] -= factor * value;
+                    if work[i] == 0.0 {
+                        // Cancelled, but listed.
+                        work[i] = f64::MIN_POSITIVE;
+                    }
                 }
             }
         }
         let mut greatest = 0.0_f64;
-        for (i, value) in work.iter().enumerate() {
+        for &i in &rows {
             if step_of_row[i] == usize::MAX {
-                greatest = greatest.max(value.abs());
+                greatest = greatest.max(work[i].abs());
             }
         }
         let is_pivot = greatest >= SINGULAR;
         let mut row = usize::MAX;
         if is_pivot {
-            for (i, value) in work.iter().enumerate() {
+            for &i in &rows {
                 if step_of_row[i] == usize::MAX
-                    && value.abs() >= THRESHOLD * greatest
-                    && (row == usize::MAX || counts[i] < counts[row])
+                    && work[i].abs() >= THRESHOLD * greatest
+                    && (row == usize::MAX || (counts[i], i) < (counts[row], row))
                 {
                     row = i;
                 }
             }
             let pivot = work[row];
-            for (i, value) in work.iter().enumerate() {
+            for &i in &rows {
+                let value = work[i];
                 if value.abs() <= TINY || i == row {
                     continue;
                 }
                 if step_of_row[i] == usize::MAX {
                     self.lower.push(i, value / pivot);
                 } else {
-                    self.upper.push(i, *value);
+                    self.upper.push(i, value);
                 }
             }
             self.close(row, place, pivot, step_of_row);
         }
-        work.fill(0.0);
+        for i in rows {
+            work[i] = 0.0;
+        }
         self.work = work;
         is_pivot
     }

@@ -82,7 +82,7 @@ pub(super) fn round(
             let mut within = implied.clone();
             (within.lower[j], within.upper[j]) = (value, value);
             let whole = &program.integer;
-            propagate::tighten(program, &mut within, whole, cutoff.as_ref())
+            propagate::tighten_after(program, &mut within, whole, cutoff.as_ref(), &[j])
                 .ok()
                 .map(|()| within)
         });
@@ -133,7 +133,8 @@ pub(super) fn dive(
             let mut within = implied.clone();
             (within.lower[j], within.upper[j]) = (value, value);
             let whole = &program.integer;
-            if propagate::tighten(program, &mut within, whole, cutoff.as_ref()).is_ok() {
+            if propagate::tighten_after(program, &mut within, whole, cutoff.as_ref(), &[j]).is_ok()
+            {
                 implied = within;
                 is_any = true;
             } else if !is_any {

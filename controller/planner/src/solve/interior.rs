@@ -158,6 +158,12 @@ impl Scaled {
         let mut rhs = Vec::new();
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
 
+        let told = match goal {
+            // There rows are no promise.
+            Goal::Elastic => bounds.clone(),
+            _ => unimplied(program, bounds, &columns, &places),
+        };
+
         let (mut start, mut index, mut value) = (vec![0], Vec::new(), Vec::new());
         let mut cost = Vec::with_capacity(columns.len());
         for &j in &columns {
@@ -179,7 +185,7 @@ impl Scaled {
                     }
                 }
             }
-            let (lower, upper) = (bounds.lower[j], bounds.upper[j]);
+            let (lower, upper) = (told.lower[j], told.upper[j]);
             if upper.is_finite() {
                 index.push(rhs.len());
                 value.push(1.0);
@@ -273,6 +279,95 @@ impl Scaled {
         super::check::signed(program, &mut y);
         y
     }
+}
+
+/// Bounds without those ends that rows imply: the solver has no need of them.
+///
+/// Only rows that it is told count, each with the ends that are left when its turn comes: none goes that another needs.
+fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Place]) -> Bounds {
+    let mut left = bounds.clone();
+    // Of each row's least and greatest activity: the sum of what is finite, and how many terms are not.
+    let mut least = vec![(0.0, 0_usize); program.height()];
+    let mut greatest = least.clone();
+    let add = |(sum, endless): &mut (f64, usize), term: f64, sign: f64| match term.is_finite() {
+        true => *sum += sign * term,
+        false if sign > 0.0 => *endless += 1,
+        false => *endless -= 1,
+    };
+    for row in 0..program.height() {
+        for (j, value) in program.rows.line(row) {
+            let ends = [value * bounds.lower[j], value * bounds.upper[j]];
+            let [a, b] = if value > 0.0 {
+                ends
+            } else {
+                [ends[1], ends[0]]
+            };
+            add(&mut least[row], a, 1.0);
+            add(&mut greatest[row], b, 1.0);
+        }
+    }
+    for &j in columns {
+        for is_upper in [true, false] {
+            let end = if is_upper {
+                left.upper[j]
+            } else {
+                left.lower[j]
+            };
+            if end.is_infinite() {
+                continue;
+            }
+            let other = if is_upper {
+                left.lower[j]
+            } else {
+                left.upper[j]
+            };
+            let implies = |(row, value): (usize, f64)| {
+                let place = places[row];
+                // Whether it is the row's high side that holds this end.
+                let by_high = is_upper == (value > 0.0);
+                let is_told = match by_high {
+                    true => place.high.is_some(),
+                    false => {
+                        place.low.is_some()
+                            || program.low[row] == program.high[row] && place.high.is_some()
+                    }
+                };
+                let (side, (sum, endless)) = match by_high {
+                    true => (program.high[row], least[row]),
+                    false => (program.low[row], greatest[row]),
+                };
+                // Without this variable's own term, which is at its other end there.
+                let rest = match (endless, other.is_infinite()) {
+                    (0, false) => sum - value * other,
+                    (1, true) => sum,
+                    _ => return false,
+                };
+                let implied = (side - rest) / value;
+                let slack = 1e-9 * (end.abs() + rest.abs() / value.abs());
+                is_told
+                    && match is_upper {
+                        true => implied <= end + slack,
+                        false => implied >= end - slack,
+                    }
+            };
+            if !program.columns.line(j).any(implies) {
+                continue;
+            }
+            let gone = match is_upper {
+                true => std::mem::replace(&mut left.upper[j], f64::INFINITY),
+                false => std::mem::replace(&mut left.lower[j], f64::NEG_INFINITY),
+            };
+            for (row, value) in program.columns.line(j) {
+                let activity = match is_upper == (value > 0.0) {
+                    true => &mut greatest[row],
+                    false => &mut least[row],
+                };
+                add(activity, value * gone, -1.0);
+                add(activity, f64::INFINITY, 1.0);
+            }
+        }
+    }
+    left
 }
 
 /// Gives each row its places, equalities first, and fills the right-hand sides; how many equalities there are. Rows that no

@@ -15,7 +15,7 @@ pub fn lp(model: &Model) -> Result<Answer, SolveError> {
     if propagate::tighten(&program, &mut implied, &[], None).is_err() {
         return Err(SolveError::Infeasible);
     }
-    match Relaxer::of(&program, &implied).relax(&program.bounds, &implied, None) {
+    match Relaxer::once(&program, &implied).relax(&program.bounds, &implied, None) {
         Relaxed::Solved(point) => Ok(Answer {
             proven: point.is_proven(&program),
             objective: program.sign * point.value,

@@ -1,9 +1,6 @@
 //! Primal simplex iterations, from a basis that is feasible: what is left to do when perturbed costs are put right.
 
-use super::simplex::{At, FEASIBLE, OPTIMAL, PIVOT, Simplex, Stuck, dense};
-
-/// Exchanges until the basis is factorised anew.
-const FRESH: usize = 60;
+use super::simplex::{At, FEASIBLE, FRESH, OPTIMAL, PIVOT, Simplex, Stuck, dense};
 
 impl Simplex {
     /// Iterates until no reduced cost has the wrong sign.

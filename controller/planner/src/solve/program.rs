@@ -219,7 +219,18 @@ fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
                 matrix.value.push(value);
             }
         }
-        matrix.start.push(matrix.index.len());
+        // What cancelled.
+        let mut end = begin;
+        for at in begin..matrix.index.len() {
+            if matrix.value[at] != 0.0 {
+                matrix.index[end] = matrix.index[at];
+                matrix.value[end] = matrix.value[at];
+                end += 1;
+            }
+        }
+        matrix.index.truncate(end);
+        matrix.value.truncate(end);
+        matrix.start.push(end);
     }
     Ok(matrix)
 }
