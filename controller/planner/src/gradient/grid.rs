@@ -9,7 +9,7 @@
 //! The greatest λ is found by bisection. For one λ, [`streams`] opens switches, and a maximum flow of whole streams takes
 //! workers to them.
 
-mod streams;
+pub(crate) mod streams;
 
 use super::{Job, JobError, Loads, Plan};
 use crate::network::{Network, NodeId};

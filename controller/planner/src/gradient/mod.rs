@@ -14,5 +14,5 @@ mod load;
 mod plan;
 
 pub use job::{Job, JobError, Server};
-pub use load::{Binding, Loads, Resource};
+pub use load::{Binding, Loads, Resource, spare_bps};
 pub use plan::{Member, Part, Plan, Route};

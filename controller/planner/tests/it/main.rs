@@ -1,3 +1,5 @@
 //! The planners from outside.
 
+mod baseline;
+mod fluid;
 mod golden;
