@@ -5,6 +5,7 @@
 //! optimum they may be. The same input and seed give the same plan.
 
 pub mod baseline;
+pub mod evaluation;
 pub mod flow;
 pub mod fluid;
 pub mod gradient;

@@ -3,7 +3,7 @@
 use planner::baseline::{
     atp, equal_split, esa, geryon, halving_doubling, hierarchical_ring, lbmm, raw, ring, switchml,
 };
-use planner::fluid::{Schedule, Simulation};
+use planner::fluid::{Pull, Round, Schedule, Simulation};
 use planner::gradient::{Job, JobError, Loads, Plan, Resource, Server, spare_bps};
 use planner::network::generate::{
     LeafSpine, Parts, Programmable, Uplinks, draw_throughputs, make_programmable,
@@ -274,6 +274,22 @@ fn check(network: &Network, jobs: &[Job], plans: &[Plan]) {
     }
 }
 
+/// By itself, a plan pushes a gradient in the time that its rate says.
+fn check_alone(network: &Network, job: &Job, plan: &Plan) {
+    let mut simulation = Simulation::new();
+    let round = Round {
+        job,
+        plan,
+        gradient_bytes: 1_000_000,
+        start_s: 0.0,
+        pull: Pull::None,
+        is_pipelined: false,
+    };
+    let id = simulation.add_round(network, &round).unwrap();
+    let found = simulation.run().unwrap().round(&id);
+    near(found.push_s, 8e6 / plan.rate_bps);
+}
+
 fn leads(network: &Network, from: NodeId, route: &[planner::network::Arc]) -> NodeId {
     route.iter().fold(from, |at, arc| {
         let (begin, end) = network.ends(*arc);
@@ -319,6 +335,9 @@ proptest! {
         for plan in [raw::plan, atp::plan, equal_split::plan, esa::plan, switchml::plan] {
             let plans = plan(&network, &jobs).unwrap();
             check(&network, &jobs, &plans);
+            if let [plan] = &plans[..] {
+                check_alone(&network, &jobs[0], plan);
+            }
             rates.push(plans[0].rate_bps);
         }
         // What finds no room goes on raw, so ATP is never below either of the other two that it is between. Where there are

@@ -1,7 +1,7 @@
 //! Whole streams of one rate: which switches sum, and which way each stream goes.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flow::{Flow, Stream};
 use crate::gradient::{Job, Member, Part, Plan, Server};
@@ -19,6 +19,7 @@ pub(super) struct Streams<'n> {
     sums: Vec<(NodeId, f64)>,
     /// What the server has left.
     ingress_bps: f64,
+    workers: BTreeSet<NodeId>,
 }
 
 impl<'n> Streams<'n> {
@@ -37,10 +38,12 @@ impl<'n> Streams<'n> {
             server,
             sums: sums.collect(),
             ingress_bps: server.spare_bps(network) as f64,
+            workers: job.workers.iter().copied().collect(),
         }
     }
 
-    /// What no plan is above, whatever the ways: what each worker's links carry, and what switches and server count.
+    /// What no plan is above, whatever the ways: what each worker's links carry, what the links into each switch do, and what
+    /// switches and server count.
     pub(super) fn most_bps(&self) -> f64 {
         let widest = |worker: &NodeId| {
             let links = self.network.adjacent(*worker).iter();
@@ -75,10 +78,28 @@ impl<'n> Streams<'n> {
     /// The switches that have room for two workers and more, the one with the most first.
     fn rooms(&self, rate_bps: f64) -> Vec<(NodeId, usize)> {
         let rooms = self.sums.iter();
-        let rooms = rooms.map(|(id, spare)| (*id, whole(*spare, rate_bps)));
+        let rooms = rooms.map(|(id, spare)| {
+            let room = whole(*spare, rate_bps).min(self.comes_in(*id, rate_bps));
+            (*id, room)
+        });
         let mut rooms: Vec<(NodeId, usize)> = rooms.filter(|(_, room)| *room >= 2).collect();
         rooms.sort_by_key(|(id, room)| (Reverse(*room), *id));
         rooms
+    }
+
+    /// How many workers' streams the links into a switch carry: those from switches what they have room for, those from
+    /// workers one each.
+    fn comes_in(&self, switch: NodeId, rate_bps: f64) -> usize {
+        let links = self.network.adjacent(switch).iter();
+        let streams = links.map(|(link, peer)| {
+            let most = match self.network.host(*peer) {
+                None => usize::MAX,
+                Some(_) => usize::from(self.workers.contains(peer)),
+            };
+            let arc = self.network.arc(*link, *peer);
+            most.min(whole(self.network.spare_bps(arc) as f64, rate_bps))
+        });
+        streams.fold(0, usize::saturating_add)
     }
 
     /// A plan in which every worker sends so much, if one is found. That none is found is no proof that there is none.
