@@ -4,7 +4,10 @@
 //! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
 //! optimum they may be. The same input and seed give the same plan.
 
+pub mod baseline;
+pub mod evaluation;
 pub mod flow;
+pub mod fluid;
 pub mod gradient;
 pub mod import;
 pub mod network;

@@ -10,7 +10,7 @@
 //! workers to them.
 
 mod bound;
-mod streams;
+pub(crate) mod streams;
 
 use super::{Job, JobError, Loads, Plan};
 use crate::network::{Network, NodeId};

@@ -239,7 +239,7 @@ impl<'n> Streams<'n> {
 }
 
 /// The greatest rate at which something holds, from below and from above: it holds at all that are less.
-pub(super) fn bisect(
+pub(crate) fn bisect(
     mut low: f64,
     mut high: f64,
     mut holds: impl FnMut(f64) -> bool,
@@ -259,7 +259,7 @@ pub(super) fn bisect(
 }
 
 /// How many streams of a rate have room.
-fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
+pub(crate) fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
     // An infinite capacity has room for as many as there are numbers.
     ((capacity_bps / rate_bps) * (1.0 + ROUNDING)) as usize
 }
