@@ -1,3 +1,4 @@
 //! The planners from outside.
 
 mod golden;
+mod solve;
