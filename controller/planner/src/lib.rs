@@ -6,7 +6,9 @@
 
 pub mod flow;
 pub mod gradient;
+pub mod import;
 pub mod network;
+pub mod routing;
 pub mod solve;
 
 pub use network::{Host, LinkId, Network, NodeId, Switch};

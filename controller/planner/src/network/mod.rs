@@ -1,5 +1,7 @@
 //! Hosts, switches, links, and what each can take.
 
+pub mod generate;
+
 use std::collections::BTreeMap;
 
 /// A node's number: its place in [`Network::nodes`].

@@ -1,0 +1,176 @@
+//! Numbers with units, as other tools write them.
+
+/// A kind of quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Bits per second.
+    Rate,
+    /// Nanoseconds.
+    Delay,
+    /// Bytes.
+    Size,
+}
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bad {
+    /// A number alone.
+    NoUnit,
+    /// No number, a negative one, a unit of something else, or more than 10¹⁸ of the smallest unit.
+    Value,
+}
+
+/// Above all that is built, and exact as a float to 0.01 %.
+const MOST: f64 = 1e18;
+
+impl Dimension {
+    /// As messages call it.
+    #[must_use]
+    pub fn wanted(self) -> &'static str {
+        match self {
+            Dimension::Rate => "a rate, such as 10Gbit/s",
+            Dimension::Delay => "a delay, such as 5us",
+            Dimension::Size => "a size, such as 64MiB",
+        }
+    }
+
+    /// The same of a unit.
+    pub(super) fn wanted_unit(self) -> &'static str {
+        match self {
+            Dimension::Rate => "a unit of rates, such as Gbit/s",
+            Dimension::Delay => "a unit of delays, such as us",
+            Dimension::Size => "a unit of sizes, such as MiB",
+        }
+    }
+
+    /// One, as it is written.
+    #[must_use]
+    pub fn example(self) -> &'static str {
+        match self {
+            Dimension::Rate => "10Gbit/s",
+            Dimension::Delay => "5us",
+            Dimension::Size => "64MiB",
+        }
+    }
+
+    /// What an attribute's name may end in, to say the unit.
+    pub(super) fn suffix(self) -> &'static str {
+        self.suffixes()[0].0
+    }
+
+    /// All of those, and what they count.
+    pub(super) fn suffixes(self) -> &'static [(&'static str, u64)] {
+        match self {
+            Dimension::Rate => &[
+                ("bps", 1),
+                ("kbps", 1_000),
+                ("mbps", 1_000_000),
+                ("gbps", 1_000_000_000),
+                ("tbps", 1_000_000_000_000),
+            ],
+            Dimension::Delay => &[
+                ("ns", 1),
+                ("us", 1_000),
+                ("ms", 1_000_000),
+                ("s", 1_000_000_000),
+            ],
+            Dimension::Size => &[
+                ("bytes", 1),
+                ("kib", 1 << 10),
+                ("mib", 1 << 20),
+                ("gib", 1 << 30),
+            ],
+        }
+    }
+
+    /// What a unit counts. Rates count bits: one with a capital B, for bytes, is not known.
+    pub(super) fn unit(self, unit: &str) -> Option<u64> {
+        let lower = unit.to_ascii_lowercase();
+        match self {
+            Dimension::Rate if unit.contains('B') => None,
+            Dimension::Rate => {
+                let ends = ["bit/s", "bits/s", "b/s", "bps"];
+                let prefix = ends.iter().find_map(|end| lower.strip_suffix(end))?;
+                Some(match prefix {
+                    "" => 1,
+                    "k" => 1_000,
+                    "m" => 1_000_000,
+                    "g" => 1_000_000_000,
+                    "t" => 1_000_000_000_000,
+                    _ => return None,
+                })
+            }
+            Dimension::Delay if lower == "µs" => Some(1_000),
+            Dimension::Delay => self.suffixed(&lower),
+            Dimension::Size => Some(match unit {
+                "B" => 1,
+                "kB" | "KB" => 1_000,
+                "MB" => 1_000_000,
+                "GB" => 1_000_000_000,
+                _ => return self.suffixed(&lower),
+            }),
+        }
+    }
+
+    fn suffixed(self, suffix: &str) -> Option<u64> {
+        let mut all = self.suffixes().iter();
+        all.find(|(known, _)| *known == suffix)
+            .map(|(_, unit)| *unit)
+    }
+
+    /// Reads a number with its unit, or one whose unit is said elsewhere, rounded to the smallest unit.
+    pub(super) fn read(self, text: &str, unit_of_numbers: Option<u64>) -> Result<u64, Bad> {
+        let text = text.trim();
+        if let Ok(number) = text.parse::<f64>() {
+            // `inf` and `nan` are numbers too.
+            let unit = unit_of_numbers.filter(|_| number.is_finite());
+            let otherwise = if number.is_finite() {
+                Bad::NoUnit
+            } else {
+                Bad::Value
+            };
+            return whole(number, unit.ok_or(otherwise)?);
+        }
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let split = text.find(|c| !digits(c)).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let number = number.parse().map_err(|_| Bad::Value)?;
+        whole(number, self.unit(unit.trim()).ok_or(Bad::Value)?)
+    }
+}
+
+fn whole(number: f64, unit: u64) -> Result<u64, Bad> {
+    let value = (number * unit as f64).round();
+    if (0.0..=MOST).contains(&value) {
+        Ok(value as u64)
+    } else {
+        Err(Bad::Value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_write() {
+        let rate = |text| Dimension::Rate.read(text, None);
+        assert_eq!(rate("10Gbit/s"), Ok(10_000_000_000));
+        assert_eq!(rate(" 2.5 Gbps "), Ok(2_500_000_000));
+        assert_eq!(rate("155 Mb/s"), Ok(155_000_000));
+        assert_eq!(rate("64kbps"), Ok(64_000));
+        assert_eq!(rate("1GB/s"), Err(Bad::Value));
+        assert_eq!(rate("10"), Err(Bad::NoUnit));
+        assert_eq!(rate("1e10"), Err(Bad::NoUnit));
+        assert_eq!(Dimension::Rate.read("1e1", Some(1_000)), Ok(10_000));
+        for bad in ["-1Gbit/s", "inf", "NaN", "fast", "", "1..5Gbit/s", "10 G"] {
+            assert_eq!(rate(bad), Err(Bad::Value), "{bad}");
+        }
+        assert_eq!(Dimension::Rate.read("-1", Some(1)), Err(Bad::Value));
+        assert_eq!(Dimension::Rate.read("1e300", Some(1)), Err(Bad::Value));
+        assert_eq!(Dimension::Delay.read("0.5ms", None), Ok(500_000));
+        assert_eq!(Dimension::Delay.read("3µs", None), Ok(3_000));
+        assert_eq!(Dimension::Size.read("64MiB", None), Ok(64 << 20));
+        assert_eq!(Dimension::Size.read("1kB", None), Ok(1_000));
+    }
+}

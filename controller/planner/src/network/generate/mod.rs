@@ -1,0 +1,100 @@
+//! Networks of known shapes, and what is on them already, by numbers and a seed.
+//!
+//! Each shape is a struct whose `build` makes the network. Switches come first, from the top of the network down, then
+//! hosts; links come from the hosts up. So a shape's numbers give the same network, number by number.
+
+mod background;
+mod fat_tree;
+mod jellyfish;
+mod leaf_spine;
+mod rail_pods;
+mod random;
+mod star;
+
+pub use background::{
+    PAPERS_THROUGHPUT_BPS, Programmable, draw_link_loads, draw_switch_loads, draw_throughputs,
+    make_programmable,
+};
+pub use fat_tree::FatTree;
+pub use jellyfish::Jellyfish;
+pub use leaf_spine::{LeafSpine, Uplinks};
+pub use rail_pods::RailPods;
+pub use star::Star;
+
+use super::{Host, Link, MAX_LINKS, MAX_NODES, Network, NetworkError, NodeId, Switch};
+
+/// What each part of a generated network is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parts {
+    /// Each host.
+    pub host: Host,
+    /// Each switch.
+    pub switch: Switch,
+    /// Of each link, one way.
+    pub delay_ns: u64,
+}
+
+impl Parts {
+    fn host(&self, network: &mut Network, name: &str) -> Result<NodeId, NetworkError> {
+        network.add_host(name, self.host.clone())
+    }
+
+    fn switch(&self, network: &mut Network, name: &str) -> Result<NodeId, NetworkError> {
+        network.add_switch(name, self.switch.clone())
+    }
+
+    /// Switches `prefix0`, `prefix1`, and so on.
+    fn switches(
+        &self,
+        network: &mut Network,
+        prefix: &str,
+        count: u32,
+    ) -> Result<Vec<NodeId>, NetworkError> {
+        let mut names = (0..count).map(|number| format!("{prefix}{number}"));
+        names.try_fold(Vec::new(), |mut made, name| {
+            made.push(self.switch(network, &name)?);
+            Ok(made)
+        })
+    }
+
+    fn link(
+        &self,
+        network: &mut Network,
+        ends: [NodeId; 2],
+        rate_bps: u64,
+    ) -> Result<(), NetworkError> {
+        let link = Link {
+            ends,
+            rate_bps,
+            delay_ns: self.delay_ns,
+            loss: 0.0,
+            load_bps: [0, 0],
+        };
+        network.add_link(link).map(|_| ())
+    }
+}
+
+/// Refuses, before anything is made, what would not fit.
+fn fits(nodes: u128, links: u128) -> Result<(), NetworkError> {
+    let check = |count: u128, what, most: usize| {
+        if count > most as u128 {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            return Err(NetworkError::TooMany(count, what, most));
+        }
+        Ok(())
+    };
+    check(nodes, "nodes", MAX_NODES)?;
+    check(links, "links", MAX_LINKS)
+}
+
+/// A number that has to be at least so large.
+fn at_least(least: u32, count: u32, shape: &str, what: &str) -> Result<(), NetworkError> {
+    if count < least {
+        let message = format!("{what} of {shape}: at least {least}, not {count}");
+        return Err(NetworkError::Shape(message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

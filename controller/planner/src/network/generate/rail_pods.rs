@@ -1,0 +1,134 @@
+//! Pods of hosts with many network cards, wired by rails, as clusters of graphics processors are.
+
+use super::{Parts, at_least, fits};
+use crate::network::{Network, NetworkError};
+
+/// In each pod, card r of every host goes to rail switch r; every rail switch goes to every spine.
+///
+/// Spines are `spine0` …; `rail1-0` is the first rail switch of the second pod, and `h1-0` that pod's first host. A host's
+/// links stand in the order of its cards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RailPods {
+    /// At least one.
+    pub pods: u32,
+    /// At least one.
+    pub hosts_per_pod: u32,
+    /// Cards of a host, and rail switches of a pod; at least one.
+    pub rails: u32,
+    /// At least one where there are several pods.
+    pub spines: u32,
+    /// Graphics processors of a host; `None`: one a card.
+    pub gpus_per_host: Option<u32>,
+    /// Of each card.
+    pub nic_rate_bps: u64,
+    /// Between a rail switch and a spine.
+    pub uplink_rate_bps: u64,
+    /// What hosts, switches and links are; `gpus_per_host` is put in place of the host's.
+    pub parts: Parts,
+}
+
+impl RailPods {
+    /// Makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Shape`] where a count is 0, or several pods have no spine; `TooMany`, `NoRate` and `NoCapacity` as
+    /// [`Network`] has them.
+    pub fn build(&self) -> Result<Network, NetworkError> {
+        for (count, what) in [
+            (self.pods, "pods"),
+            (self.hosts_per_pod, "hosts in each pod"),
+            (self.rails, "rails"),
+        ] {
+            at_least(1, count, "a network of rails", what)?;
+        }
+        if self.pods > 1 && self.spines == 0 {
+            let message = format!("{} pods need a spine that joins them", self.pods);
+            return Err(NetworkError::Shape(message));
+        }
+        let [pods, hosts, rails, spines] =
+            [self.pods, self.hosts_per_pod, self.rails, self.spines].map(u128::from);
+        // Three numbers of 32 bits.
+        let cards = pods * hosts * rails;
+        fits(
+            spines + pods * (rails + hosts),
+            cards + pods * rails * spines,
+        )?;
+
+        let mut parts = self.parts.clone();
+        parts.host.gpus = self.gpus_per_host.unwrap_or(self.rails);
+        let mut network = Network::new();
+        let spines = parts.switches(&mut network, "spine", self.spines)?;
+        let prefixes = (0..self.pods).map(|pod| format!("rail{pod}-"));
+        let rails = prefixes.map(|prefix| parts.switches(&mut network, &prefix, self.rails));
+        let rails = rails.collect::<Result<Vec<_>, _>>()?;
+        for (pod, rails) in rails.iter().enumerate() {
+            for host in 0..self.hosts_per_pod {
+                let host = parts.host(&mut network, &format!("h{pod}-{host}"))?;
+                for rail in rails {
+                    parts.link(&mut network, [host, *rail], self.nic_rate_bps)?;
+                }
+            }
+        }
+        for rail in rails.iter().flatten() {
+            for spine in &spines {
+                parts.link(&mut network, [*rail, *spine], self.uplink_rate_bps)?;
+            }
+        }
+        Ok(network)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::generate::tests::{components, degrees};
+
+    fn shape() -> RailPods {
+        RailPods {
+            pods: 2,
+            hosts_per_pod: 4,
+            rails: 8,
+            spines: 3,
+            gpus_per_host: None,
+            nic_rate_bps: 400,
+            uplink_rate_bps: 800,
+            parts: Parts::default(),
+        }
+    }
+
+    #[test]
+    fn the_cards_of_one_number_meet_at_the_rail_of_that_number() {
+        let network = shape().build().unwrap();
+        assert_eq!(degrees(&network, "spine"), [16; 3]);
+        assert_eq!(degrees(&network, "rail"), [4 + 3; 16]);
+        assert_eq!(degrees(&network, "h"), [8; 8]);
+        assert_eq!(components(&network), 1);
+        for host in network.hosts() {
+            assert_eq!(network.host(host).unwrap().gpus, 8);
+            let pod = &network.name(host)[1..2];
+            for (number, (link, rail)) in network.adjacent(host).iter().enumerate() {
+                assert_eq!(network.name(*rail), format!("rail{pod}-{number}"));
+                assert_eq!(network.link(*link).rate_bps, 400);
+            }
+        }
+    }
+
+    #[test]
+    fn one_pod_needs_no_spine_and_two_do() {
+        let one = RailPods {
+            pods: 1,
+            spines: 0,
+            gpus_per_host: Some(4),
+            ..shape()
+        };
+        let network = one.build().unwrap();
+        assert_eq!(network.switches().count(), 8);
+        assert_eq!(components(&network), 1);
+        let host = network.hosts().next().unwrap();
+        assert_eq!(network.host(host).unwrap().gpus, 4);
+        let two = RailPods { pods: 2, ..one };
+        let refused = two.build().unwrap_err().to_string();
+        assert_eq!(refused, "2 pods need a spine that joins them");
+    }
+}

@@ -1,0 +1,40 @@
+//! What a link costs in each direction.
+
+use crate::network::{Arc, LinkId, Network};
+
+/// Costs of all links in both directions. Between ways of one cost, fewer links are shorter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    by_arc: Vec<u64>,
+    /// Whether all cost the same.
+    pub(super) is_even: bool,
+}
+
+impl Costs {
+    /// Links cost nothing but themselves: the fewest links.
+    #[must_use]
+    pub fn hops(network: &Network) -> Costs {
+        Costs::of_each(network, |_| 0)
+    }
+
+    /// The least delay.
+    #[must_use]
+    pub fn delay(network: &Network) -> Costs {
+        Costs::of_each(network, |arc| network.link(arc.link).delay_ns)
+    }
+
+    /// By any weights, such as administrators give.
+    pub fn of_each(network: &Network, mut cost: impl FnMut(Arc) -> u64) -> Costs {
+        let links = (0..network.links().len() as u32).map(LinkId);
+        let arcs = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
+        let by_arc: Vec<u64> = arcs.map(&mut cost).collect();
+        let is_even = by_arc.windows(2).all(|pair| pair[0] == pair[1]);
+        Costs { by_arc, is_even }
+    }
+
+    /// Of one direction of a link.
+    #[must_use]
+    pub fn of(&self, arc: Arc) -> u64 {
+        self.by_arc[arc.index()]
+    }
+}

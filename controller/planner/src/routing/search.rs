@@ -1,0 +1,106 @@
+//! Distances to one node: Dijkstra's algorithm backward, or breadth first where all links cost the same.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::{Distance, Routing};
+use crate::network::{Arc, NodeId};
+
+/// What a search leaves out.
+pub(super) struct Avoided<'a> {
+    /// Nodes, as a set.
+    pub nodes: &'a [bool],
+    /// Directions of links.
+    pub arcs: &'a [Arc],
+}
+
+impl Routing<'_> {
+    /// Of all switches to one, by places.
+    pub(super) fn search(&self, target: usize) -> Box<[Option<Distance>]> {
+        let mut distance = vec![None; self.switches.len()];
+        distance[target] = Some(Distance::default());
+        if self.costs.is_even {
+            let mut queue = VecDeque::from([target]);
+            while let Some(place) = queue.pop_front() {
+                let here = distance[place].unwrap_or_default();
+                for (arc, before) in self.back(self.switches[place]) {
+                    if let Some(before) = self.place[before.index()]
+                        && distance[before].is_none()
+                    {
+                        distance[before] = Some(here.plus(self.costs.of(arc)));
+                        queue.push_back(before);
+                    }
+                }
+            }
+            return distance.into_boxed_slice();
+        }
+        let mut heap = BinaryHeap::from([Reverse((Distance::default(), target))]);
+        while let Some(Reverse((here, place))) = heap.pop() {
+            if distance[place] != Some(here) {
+                continue;
+            }
+            for (arc, before) in self.back(self.switches[place]) {
+                let Some(before) = self.place[before.index()] else {
+                    continue;
+                };
+                let through = here.plus(self.costs.of(arc));
+                if distance[before].is_none_or(|known| through < known) {
+                    distance[before] = Some(through);
+                    heap.push(Reverse((through, before)));
+                }
+            }
+        }
+        distance.into_boxed_slice()
+    }
+
+    /// The shortest way that leaves something out; of several, that which takes the lowest link wherever they part.
+    pub(super) fn path_without(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        avoided: &Avoided<'_>,
+    ) -> Option<Vec<Arc>> {
+        let mut distance = vec![None; self.network.nodes().len()];
+        distance[to.index()] = Some(Distance::default());
+        let mut heap = BinaryHeap::from([Reverse((Distance::default(), to))]);
+        // All nodes of a shortest way are nearer than its beginning, and so are settled before it.
+        while let Some(Reverse((here, node))) = heap.pop() {
+            if node == from {
+                break;
+            }
+            if distance[node.index()] != Some(here) {
+                continue;
+            }
+            for (arc, before) in self.back(node) {
+                let may_be_on_it = before == from || self.place[before.index()].is_some();
+                let is_avoided = avoided.nodes[before.index()] || avoided.arcs.contains(&arc);
+                if !may_be_on_it || is_avoided {
+                    continue;
+                }
+                let through = here.plus(self.costs.of(arc));
+                if distance[before.index()].is_none_or(|known| through < known) {
+                    distance[before.index()] = Some(through);
+                    heap.push(Reverse((through, before)));
+                }
+            }
+        }
+        distance[from.index()]?;
+        let (mut at, mut path) = (from, Vec::new());
+        while at != to {
+            let here = distance[at.index()];
+            let (arc, next) = self.onward(at, to).find(|(arc, next)| {
+                let through = distance[next.index()].map(|d| d.plus(self.costs.of(*arc)));
+                through == here && !avoided.arcs.contains(arc)
+            })?;
+            path.push(arc);
+            at = next;
+        }
+        Some(path)
+    }
+
+    /// The links that lead to a node, each in that direction, and where they come from.
+    fn back(&self, node: NodeId) -> impl Iterator<Item = (Arc, NodeId)> + '_ {
+        let links = self.network.adjacent(node).iter();
+        links.map(|(link, before)| (self.network.arc(*link, *before), *before))
+    }
+}

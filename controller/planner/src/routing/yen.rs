@@ -1,0 +1,74 @@
+//! The k shortest ways (Yen, Management Science 17, 1971), each through no node twice.
+
+use std::collections::BTreeSet;
+
+use super::search::Avoided;
+use super::{Distance, Path, Routing};
+use crate::network::{Arc, NetworkError, NodeId};
+
+/// A way, in the order in which ways are given: by length, then by links' numbers; and where it parted from another.
+type Candidate = (Distance, Path, usize);
+
+impl Routing<'_> {
+    /// The shortest ways, at most so many, the shortest first, ties in the order of their links' numbers. Parallel links
+    /// make different ways. Fewer where there are no more.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    pub fn k_shortest(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        k: usize,
+    ) -> Result<Vec<Path>, NetworkError> {
+        let first = self.path(from, to)?;
+        let mut found: Vec<(Path, usize)> = Vec::new();
+        let mut candidates: BTreeSet<Candidate> = BTreeSet::new();
+        candidates.insert((self.length(&first), first, 0));
+        while found.len() < k
+            && let Some((_, path, parted)) = candidates.pop_first()
+        {
+            // A way may have been met from several that it parts from.
+            if found.iter().all(|(known, _)| *known != path) {
+                found.push((path, parted));
+                let (path, parted) = &found[found.len() - 1];
+                candidates.extend(self.deviations(path, *parted, &found, to));
+            }
+        }
+        Ok(found.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// The shortest ways that follow one up to a node and leave it there by a link that none of those found takes. Those
+    /// that part before it parted itself are known already (Lawler).
+    fn deviations(
+        &self,
+        path: &Path,
+        parted: usize,
+        found: &[(Path, usize)],
+        to: NodeId,
+    ) -> Vec<Candidate> {
+        let nodes = self.nodes(path);
+        let mut passed = vec![false; self.network.nodes().len()];
+        let mut all = Vec::new();
+        for (place, node) in nodes.iter().enumerate().take(path.len()) {
+            if place >= parted {
+                let root = &path[..place];
+                let same_root = found.iter().filter(|(other, _)| other.starts_with(root));
+                let taken: Vec<Arc> = same_root
+                    .filter_map(|(other, _)| other.get(place).copied())
+                    .collect();
+                let avoided = Avoided {
+                    nodes: &passed,
+                    arcs: &taken,
+                };
+                if let Some(rest) = self.path_without(*node, to, &avoided) {
+                    let whole = [root, &rest].concat();
+                    all.push((self.length(&whole), whole, place));
+                }
+            }
+            passed[node.index()] = true;
+        }
+        all
+    }
+}
