@@ -6,8 +6,11 @@
 //!
 //! | planner | what it looks for | source |
 //! |---|---|---|
+//! | [`goat`] | nodes for each sub-model, within switches' memory; the least traffic | GOAT, IWQoS 2023 |
 //! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
 
+pub mod fragments;
+pub mod goat;
 pub mod grid;
 mod job;
 mod load;
@@ -15,4 +18,4 @@ mod plan;
 
 pub use job::{Job, JobError, Server};
 pub use load::{Binding, Loads, Resource};
-pub use plan::{Member, Part, Plan, Route};
+pub use plan::{Goal, Member, Part, Plan, Route};
