@@ -8,14 +8,16 @@
 //! |---|---|---|
 //! | [`goat`] | nodes for each sub-model, within switches' memory; the least traffic | GOAT, IWQoS 2023 |
 //! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
+//! | [`inart`] | several servers: their shares, a node for each worker and server, ways; the greatest rate | InArt, WWW 2024 |
 
 pub mod fragments;
 pub mod goat;
 pub mod grid;
+pub mod inart;
 mod job;
 mod load;
 mod plan;
 
 pub use job::{Job, JobError, Server};
-pub use load::{Binding, Loads, Resource};
+pub use load::{Binding, Loads, Resource, spare_bps};
 pub use plan::{Goal, Member, Part, Plan, Route};

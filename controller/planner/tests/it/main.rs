@@ -4,5 +4,7 @@
 mod goat;
 mod golden;
 mod golden_goat;
+mod golden_inart;
+mod inart;
 mod solve;
 mod solve_oracle;
