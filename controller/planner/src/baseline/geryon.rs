@@ -6,7 +6,7 @@
 
 use crate::flow::Flow;
 use crate::gradient::grid::streams::{bisect, whole};
-use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Route};
+use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Route};
 use crate::network::{Network, NodeId};
 
 /// The greatest rate that all workers can have. The job has one server.
@@ -49,6 +49,7 @@ fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
     let mut plan = Plan {
         job: job.name.clone(),
         parts: vec![Part {
+            piece: 0,
             share: 1.0,
             server: 0,
             at: job.servers[0].host,
@@ -57,6 +58,7 @@ fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
         }],
         rate_bps: 0.0,
         bound_bps: 0.0,
+        goal: Goal::Rate,
         is_optimal: true,
     };
     let binding = Loads::of(network, job, &plan).binding(network, job);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::nearest::{joint_rate_bps, ways};
-use crate::gradient::{Job, JobError, Member, Part, Plan, Route};
+use crate::gradient::{Goal, Job, JobError, Member, Part, Plan, Route};
 use crate::network::{Arc, Network};
 use crate::routing::{Costs, Routing};
 
@@ -48,6 +48,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
             members.push(Member { worker, route });
         }
         parts.push(Part {
+            piece: server,
             share,
             server,
             at: to,
@@ -60,6 +61,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
         parts,
         rate_bps: 0.0,
         bound_bps: f64::INFINITY,
+        goal: Goal::Rate,
         is_optimal: false,
     };
     plan.rate_bps = joint_rate_bps(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Resource, Route, spare_bps};
+use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Resource, Route, spare_bps};
 use crate::network::{Network, NetworkError, NodeId};
 use crate::routing::{Costs, Path, Routing};
 
@@ -40,6 +40,7 @@ impl Rack {
             route: route[..if is_raw { route.len() } else { *to_switch }].to_vec(),
         };
         let part = |share: f64, at: NodeId, is_raw: bool| Part {
+            piece: self.server,
             share,
             server: self.server,
             at,
@@ -190,6 +191,7 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
             parts: Vec::new(),
             rate_bps,
             bound_bps: rate_bps,
+            goal: Goal::Rate,
             is_optimal: true,
         })
         .collect();

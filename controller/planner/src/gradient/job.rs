@@ -76,6 +76,9 @@ pub enum JobError {
         /// The server.
         to: String,
     },
+    /// Shares are not one for each server, or not 1 together.
+    #[error("job `{0}` has {1} servers: it needs a share from 0 to 1 for each, 1 together")]
+    Shares(String, usize),
     /// The server takes nothing in.
     #[error("job `{0}`: server `{1}` has nothing left of what it takes in")]
     NoIngress(String, String),

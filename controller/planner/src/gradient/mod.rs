@@ -6,9 +6,14 @@
 //!
 //! | planner | what it looks for | source |
 //! |---|---|---|
+//! | [`goat`] | nodes for each sub-model, within switches' memory; the least traffic | GOAT, IWQoS 2023 |
 //! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
+//! | [`inart`] | several servers: their shares, a node for each worker and server, ways; the greatest rate | InArt, WWW 2024 |
 
+pub mod fragments;
+pub mod goat;
 pub mod grid;
+pub mod inart;
 mod job;
 mod load;
 mod method;
@@ -17,4 +22,4 @@ mod plan;
 pub use job::{Job, JobError, Server};
 pub use load::{Binding, Loads, Resource, occupy, spare_bps};
 pub use method::Method;
-pub use plan::{Member, Part, Plan, Route};
+pub use plan::{Goal, Member, Part, Plan, Route};

@@ -10,20 +10,39 @@ pub type Route = Vec<Arc>;
 pub struct Plan {
     /// The job's name.
     pub job: String,
-    /// Who is summed where. Each worker is a member of parts whose shares are 1 together.
+    /// Who is summed where. Each worker is a member of one part of each piece; where a baseline splits what a worker sends by
+    /// what has room, of several, whose shares are the piece's together.
     pub parts: Vec<Part>,
     /// What every worker can send, in bits a second.
     pub rate_bps: f64,
-    /// No plan of this kind lets every worker send more.
+    /// No plan of this kind lets every worker send more; infinite if the plan was not made for that.
     pub bound_bps: f64,
-    /// Whether it is shown that no plan of this kind is better.
+    /// What it was made for.
+    pub goal: Goal,
+    /// Whether it is shown that no plan of this kind serves that goal better.
     pub is_optimal: bool,
+}
+
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// That every worker sends as much as can be: [`Plan::rate_bps`], of which [`Plan::bound_bps`] is an upper bound.
+    Rate,
+    /// That little passes the network in a round.
+    Traffic {
+        /// Bytes times the cost of each link that they pass, over all links.
+        byte_cost: f64,
+        /// No plan of this kind costs less.
+        bound: f64,
+    },
 }
 
 /// Workers whose gradients one node sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The share of the gradient that this is about, above 0 and up to 1.
+    /// Which piece of the gradient this is about: a sub-model, or what one of several servers has. Pieces follow each other.
+    pub piece: usize,
+    /// The share of the gradient that the piece is, above 0 and up to 1. All pieces are 1 together.
     pub share: f64,
     /// Whose it is: a place in the job's servers.
     pub server: usize,
@@ -45,13 +64,17 @@ pub struct Member {
 }
 
 impl Plan {
-    /// How far the rate may be below the best, as a share of the best.
+    /// How far the plan may be from the best, as a share: of the best rate, or of this plan's traffic.
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.is_optimal {
             return 0.0;
         }
-        (1.0 - self.rate_bps / self.bound_bps).max(0.0)
+        let reached = match self.goal {
+            Goal::Rate => self.rate_bps / self.bound_bps,
+            Goal::Traffic { byte_cost, bound } => bound / byte_cost,
+        };
+        (1.0 - reached).max(0.0)
     }
 
     /// The switches that sum, in the parts' order.

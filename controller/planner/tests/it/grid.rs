@@ -1,6 +1,6 @@
 //! GRID's plans against all plans that there are, where those can be counted.
 
-use planner::gradient::{Job, Loads, Member, Part, Plan, Route, Server, grid};
+use planner::gradient::{Goal, Job, Loads, Member, Part, Plan, Route, Server, grid};
 use planner::network::Arc;
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
@@ -143,6 +143,7 @@ fn best(network: &Network, job: &Job) -> f64 {
         let mut routed = vec![0; ups.len()];
         loop {
             let parts = places.iter().enumerate().map(|(place, at)| Part {
+                piece: 0,
                 share: 1.0,
                 server: 0,
                 at: *at,
@@ -166,6 +167,7 @@ fn best(network: &Network, job: &Job) -> f64 {
                 parts: parts.filter(|part| !part.members.is_empty()).collect(),
                 rate_bps: 0.0,
                 bound_bps: 0.0,
+                goal: Goal::Rate,
                 is_optimal: false,
             };
             let binding = Loads::of(network, job, &plan)

@@ -3,7 +3,11 @@
 
 mod baseline;
 mod fluid;
+mod goat;
 mod golden;
+mod golden_goat;
+mod golden_inart;
 mod grid;
+mod inart;
 mod solve;
 mod solve_oracle;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::flow::{Flow, Stream};
-use crate::gradient::{Job, Member, Part, Plan, Server};
+use crate::gradient::{Goal, Job, Member, Part, Plan, Server};
 use crate::network::{Arc, LinkId, Network, NodeId};
 
 /// A capacity that is this little short of a whole stream has room for it: rates are ratios of whole numbers.
@@ -221,6 +221,7 @@ impl<'n> Streams<'n> {
             let mut members = members.remove(&at)?;
             members.sort_unstable_by_key(|member| member.worker);
             Some(Part {
+                piece: 0,
                 share: 1.0,
                 server: 0,
                 at,
@@ -233,6 +234,7 @@ impl<'n> Streams<'n> {
             parts: parts.collect(),
             rate_bps,
             bound_bps: f64::INFINITY,
+            goal: Goal::Rate,
             is_optimal: false,
         }
     }

@@ -8,7 +8,7 @@ mod fat_tree;
 mod jellyfish;
 mod leaf_spine;
 mod rail_pods;
-mod random;
+pub(crate) mod random;
 mod star;
 
 pub use background::{

@@ -1,0 +1,181 @@
+//! Fragments one by one through switches that hold few sums: what passes which link depends on who is first.
+//!
+//! A worker's gradient comes in fragments, a piece each. By a plan, a switch holds a sum until all its members are there. By
+//! first come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a slot if one is free and is summed with what
+//! comes later; what finds all slots taken by other pieces passes on, and with it the chance that the sum before it is ever
+//! complete. What is incomplete when all have sent is sent on, by the switch that is farthest from the server first.
+//!
+//! Time is the order of arrival: a fragment and what it sets off come to rest before the next one is sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Job, JobError, Plan};
+use crate::network::{Arc, Network, NodeId};
+use crate::routing::{Path, Routing};
+
+/// A worker sends its fragment of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Send {
+    /// Its rank.
+    pub worker: usize,
+    /// Which.
+    pub piece: usize,
+}
+
+/// What passed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Fragments by direction of a link.
+    pub links: BTreeMap<Arc, u64>,
+    /// Fragments that the server took in.
+    pub at_server: u64,
+}
+
+impl Passed {
+    fn way(&mut self, way: &[Arc]) {
+        for arc in way {
+            *self.links.entry(*arc).or_default() += 1;
+        }
+    }
+
+    /// Fragments over all links that lead away from switches; what workers send is the same however it is summed.
+    #[must_use]
+    pub fn between_switches(&self, network: &Network) -> u64 {
+        let from_switches = self.links.iter();
+        let from_switches =
+            from_switches.filter(|(arc, _)| network.switch(network.ends(**arc).0).is_some());
+        from_switches.map(|(_, count)| count).sum()
+    }
+}
+
+/// Each fragment is summed where the plan says.
+#[must_use]
+pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
+    let mut passed = Passed::default();
+    let mut held: BTreeMap<usize, usize> = BTreeMap::new();
+    for send in sends {
+        let mut parts = plan.parts.iter().enumerate();
+        let part = parts.find_map(|(number, part)| {
+            let mut members = part.members.iter();
+            let member = members.find(|member| member.worker == send.worker)?;
+            (part.piece == send.piece).then_some((number, part, member))
+        });
+        let Some((number, part, member)) = part else {
+            continue;
+        };
+        passed.way(&member.route);
+        if part.up.is_empty() {
+            passed.at_server += 1;
+            continue;
+        }
+        let held = held.entry(number).or_default();
+        *held += 1;
+        if *held == part.members.len() {
+            passed.way(&part.up);
+            passed.at_server += 1;
+        }
+    }
+    passed
+}
+
+/// First come, first served: each programmable switch on the way to the server has so many slots.
+pub fn first_come(
+    network: &Network,
+    job: &Job,
+    routing: &Routing<'_>,
+    slots: usize,
+    sends: &[Send],
+) -> Result<Passed, JobError> {
+    let server = job.server()?.host;
+    let no_way = |from: NodeId| JobError::NoWay {
+        job: job.name.clone(),
+        from: network.name(from).to_owned(),
+        to: network.name(server).to_owned(),
+    };
+    let ways = job.workers.iter();
+    let ways = ways.map(|worker| routing.path(*worker, server).map_err(|_| no_way(*worker)));
+    let ways: Vec<Path> = ways.collect::<Result<_, _>>()?;
+    let mut switches: BTreeMap<NodeId, Switch> = BTreeMap::new();
+    for (worker, way) in ways.iter().enumerate() {
+        for (place, arc) in way.iter().enumerate() {
+            let at = network.ends(*arc).0;
+            if network.switch(at).is_some_and(|switch| switch.programmable) {
+                let switch = switches.entry(at).or_insert_with(|| Switch {
+                    up: way[place..].to_vec(),
+                    below: BTreeSet::new(),
+                    held: BTreeMap::new(),
+                });
+                switch.below.insert(worker);
+            }
+        }
+    }
+    let mut run = Run {
+        network,
+        slots,
+        switches,
+        passed: Passed::default(),
+    };
+    for send in sends {
+        if let Some(way) = ways.get(send.worker) {
+            run.send(way.clone(), send.piece, BTreeSet::from([send.worker]));
+        }
+    }
+    run.finish();
+    Ok(run.passed)
+}
+
+struct Switch {
+    /// Its way to the server.
+    up: Path,
+    /// Workers whose ways lead through it.
+    below: BTreeSet<usize>,
+    /// By piece, whom it has summed.
+    held: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+struct Run<'n> {
+    network: &'n Network,
+    slots: usize,
+    switches: BTreeMap<NodeId, Switch>,
+    passed: Passed,
+}
+
+impl Run<'_> {
+    /// A fragment, the sum of some workers', goes a way until a switch holds it.
+    fn send(&mut self, way: Path, piece: usize, of: BTreeSet<usize>) {
+        let mut of = of;
+        for arc in way {
+            self.passed.way(&[arc]);
+            let at = self.network.ends(arc).1;
+            let Some(switch) = self.switches.get_mut(&at) else {
+                continue;
+            };
+            let has_room = switch.held.len() < self.slots;
+            if !switch.held.contains_key(&piece) && !has_room {
+                continue;
+            }
+            let held = switch.held.entry(piece).or_default();
+            held.append(&mut of);
+            if *held != switch.below {
+                return;
+            }
+            of = switch.held.remove(&piece).unwrap_or_default();
+        }
+        self.passed.at_server += 1;
+    }
+
+    /// Sends on what is incomplete.
+    fn finish(&mut self) {
+        let mut order: Vec<NodeId> = self.switches.keys().copied().collect();
+        order.sort_by_key(|at| std::cmp::Reverse(self.switches[at].up.len()));
+        for at in order {
+            let Some(switch) = self.switches.get_mut(&at) else {
+                continue;
+            };
+            let (up, held) = (switch.up.clone(), std::mem::take(&mut switch.held));
+            for (piece, of) in held {
+                self.send(up.clone(), piece, of);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Small problems, solved to the end.
+
+use super::instance::Instance;
+use super::program::{Class, Program};
+use super::search::Placement;
+use crate::solve::{Limits, milp};
+
+/// Decisions, of problems that are solved to the end.
+const MOST_OPEN: usize = 96;
+/// Ways from groups to sites over all sub-models.
+const MOST_WAYS: usize = 1_200;
+/// Nodes of the search.
+const NODES: usize = 400;
+
+/// The best placement, not worse than one that is known, and what none costs less than; `None` if that is too much to ask.
+pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement, f64)> {
+    let sub_models: Vec<usize> = instance
+        .sub_models()
+        .filter(|g| instance.bytes[*g] > 0)
+        .collect();
+    let decisions = instance.sites.len() * sub_models.len();
+    let ways = decisions * instance.groups.len();
+    if decisions == 0 || decisions > MOST_OPEN || ways > MOST_WAYS {
+        return None;
+    }
+    let classes: Vec<Class> = sub_models
+        .iter()
+        .map(|g| Class {
+            bytes: instance.bytes[*g],
+            fits: instance.fits(instance.bytes[*g]),
+        })
+        .collect();
+    let program = Program::of(instance, &classes, true);
+    let mut start = vec![0.0; program.model.variables()];
+    for (g, sites) in sub_models.iter().zip(&program.open) {
+        for (site, var) in sites.iter().enumerate() {
+            start[var.index()] = f64::from(u8::from(known.open[*g][site]));
+        }
+    }
+    let limits = Limits {
+        nodes: NODES,
+        ..Limits::default()
+    };
+    let answer = milp(&program.model, &limits, Some(&start)).ok()?;
+    let mut placement = Placement::closed(instance);
+    for (g, sites) in sub_models.iter().zip(&program.open) {
+        for (site, var) in sites.iter().enumerate() {
+            placement.open[*g][site] = answer.value(*var) > 0.5;
+        }
+    }
+    // The solver's tolerance is not ours: memory is counted in bytes.
+    let is_better =
+        placement.is_within(instance) && placement.cost(instance) < known.cost(instance);
+    let best = if is_better { placement } else { known.clone() };
+    Some((best, program.cost(answer.bound)))
+}

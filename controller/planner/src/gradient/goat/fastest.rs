@@ -1,0 +1,129 @@
+//! How many workers to wait for: the asynchronous mode.
+//!
+//! Each round sums the gradients of the K workers that are first, so rounds are short, but more of them are needed:
+//! ψ(K) = 4 K² (F₀ − F*)² / (n (ε K − σ²)²) of them, if ε K > σ² (GOAT, the theorem on convergence). What a round takes is
+//! tried out on arrivals of past rounds, drawn by a seed.
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::gradient::Plan;
+use crate::network::generate::random::below;
+
+/// What is known of how a model learns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learning {
+    /// F₀ − F*: the loss that is still to be lost.
+    pub loss: f64,
+    /// ε: how near to the optimum counts as there.
+    pub epsilon: f64,
+    /// σ²: the variance of gradients.
+    pub variance: f64,
+    /// n: workers, or samples, in the paper's constant.
+    pub count: f64,
+}
+
+impl Learning {
+    /// ψ(K), the rounds that are needed; `None` if K gradients are too noisy to get there.
+    #[must_use]
+    pub fn rounds(&self, fastest: usize) -> Option<f64> {
+        let k = fastest as f64;
+        let signal = self.epsilon * k - self.variance;
+        (signal > 0.0).then(|| {
+            let ratio = k * self.loss / signal;
+            4.0 * ratio * ratio / self.count
+        })
+    }
+}
+
+/// What a round is tried out with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// What a link adds.
+    pub hop_ns: u64,
+    /// What one gradient takes on a link.
+    pub transfer_ns: u64,
+}
+
+/// How many workers to wait for, and what that takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// K.
+    pub fastest: usize,
+    /// ψ(K).
+    pub rounds: f64,
+    /// A round's mean.
+    pub round_ns: f64,
+}
+
+impl Choice {
+    /// All rounds together.
+    #[must_use]
+    pub fn total_ns(&self) -> f64 {
+        self.rounds * self.round_ns
+    }
+}
+
+/// Tries rounds out on `arrivals`: of each past round, when each worker's gradient was there to be sent, in nanoseconds since
+/// the round began, by rank. Returns the K whose rounds take the least time together, the least K of equals; `None` without
+/// arrivals, or if no K gets there.
+#[must_use]
+pub fn choose(
+    plan: &Plan,
+    arrivals: &[Vec<u64>],
+    learning: &Learning,
+    timing: Timing,
+    samples: usize,
+    seed: u64,
+) -> Option<Choice> {
+    let workers = arrivals.iter().map(Vec::len).min()?;
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    // The same rounds for every K: what differs is K alone.
+    let drawn: Vec<&[u64]> = (0..samples.max(1))
+        .map(|_| {
+            let place = below(&mut rng, arrivals.len() as u64);
+            arrivals[place as usize].as_slice()
+        })
+        .collect();
+    let choices = (1..=workers).filter_map(|fastest| {
+        let rounds = learning.rounds(fastest)?;
+        let times = drawn.iter();
+        let times = times.map(|arrivals| round_ns(plan, arrivals, timing, fastest) as f64);
+        Some(Choice {
+            fastest,
+            rounds,
+            round_ns: times.sum::<f64>() / drawn.len() as f64,
+        })
+    });
+    choices.min_by(|a, b| a.total_ns().total_cmp(&b.total_ns()))
+}
+
+/// When the server has the sum of the fastest workers' gradients. A switch sends its part on when the last of its members
+/// among them is there; the server takes what comes one after another.
+#[must_use]
+pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -> u64 {
+    let mut order: Vec<usize> = (0..arrivals.len()).collect();
+    order.sort_by_key(|rank| (arrivals[*rank], *rank));
+    order.truncate(fastest);
+    let way = |links: usize| timing.hop_ns * links as u64;
+    let takes = |share: f64| libm::ceil(share * timing.transfer_ns as f64) as u64;
+    let mut comes: Vec<(u64, u64)> = Vec::new();
+    for part in &plan.parts {
+        let members = part.members.iter();
+        let there = members.filter(|member| order.contains(&member.worker));
+        let there = there.map(|member| arrivals[member.worker] + way(member.route.len()));
+        let takes = takes(part.share);
+        match part.up.is_empty() {
+            true => comes.extend(there.map(|at| (at, takes))),
+            false => comes.extend(
+                there
+                    .max()
+                    .map(|at| (at + way(part.up.len()) + takes, takes)),
+            ),
+        }
+    }
+    comes.sort_unstable();
+    comes
+        .into_iter()
+        .fold(0, |free, (at, takes)| free.max(at) + takes)
+}

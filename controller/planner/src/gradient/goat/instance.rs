@@ -1,0 +1,200 @@
+//! What is to be decided, with all that does not matter left out.
+
+use std::collections::BTreeMap;
+
+use super::search::Placement;
+use super::{GoatError, Gradient};
+use crate::gradient::{Goal, Job, JobError, Member, Part, Plan};
+use crate::network::{Network, NodeId};
+use crate::routing::{Costs, Routing};
+
+/// What a full link costs: more than all others together.
+const FULL: u64 = 1 << 40;
+
+/// What bytes are counted up to: whole numbers up to there are exact.
+const MOST_BYTES: u64 = 1 << 53;
+
+pub(super) struct Instance<'n> {
+    job: &'n Job,
+    server: NodeId,
+    routing: Routing<'n>,
+    /// Of each sub-model.
+    pub bytes: Vec<u64>,
+    /// Switches that may be worth it.
+    pub sites: Vec<Site>,
+    /// Workers from which everything is equally far.
+    pub groups: Vec<Group>,
+}
+
+/// A switch that can sum.
+pub(super) struct Site {
+    pub id: NodeId,
+    /// Bytes that it can hold.
+    pub memory: u64,
+    /// From it to the server.
+    pub up: u64,
+}
+
+pub(super) struct Group {
+    /// Ranks.
+    pub workers: Vec<usize>,
+    /// To the server.
+    pub direct: u64,
+    /// To each site.
+    pub to: Vec<u64>,
+}
+
+impl Group {
+    pub fn count(&self) -> u64 {
+        self.workers.len() as u64
+    }
+}
+
+impl<'n> Instance<'n> {
+    pub fn of(
+        network: &'n Network,
+        job: &'n Job,
+        gradient: &Gradient<'_>,
+    ) -> Result<Instance<'n>, GoatError> {
+        job.check(network)?;
+        let server = job.server()?.host;
+        if gradient.sub_models.iter().all(|bytes| *bytes == 0) {
+            return Err(GoatError::Empty(job.name.clone()));
+        }
+        let mut bytes = gradient.sub_models.iter();
+        let sum = bytes.try_fold(0_u64, |sum, bytes| sum.checked_add(*bytes));
+        if sum.is_none_or(|sum| sum > MOST_BYTES) {
+            return Err(GoatError::TooLarge(job.name.clone()));
+        }
+        let costs = Costs::of_each(network, |arc| match network.spare_bps(arc) {
+            0 => FULL,
+            _ => gradient.costs.of(arc).min(FULL / 1024),
+        });
+        let routing = Routing::new(network, costs);
+        let cost = |from: NodeId, to: NodeId| {
+            let distance = routing.distance(from, to).ok()?;
+            Some(distance.cost).filter(|cost| *cost < FULL)
+        };
+        let mut sites: Vec<Site> = Vec::new();
+        for id in network.switches() {
+            let switch = network.switch(id).filter(|switch| switch.programmable);
+            let Some(switch) = switch else { continue };
+            let is_full = switch
+                .throughput_bps
+                .is_some_and(|bps| bps <= switch.load_bps);
+            if let Some(up) = cost(id, server).filter(|_| !is_full) {
+                sites.push(Site {
+                    id,
+                    memory: switch.memory_bytes.unwrap_or(u64::MAX),
+                    up,
+                });
+            }
+        }
+        // Workers on one switch with one link each are the same distance from everything.
+        let mut groups: BTreeMap<(Vec<u64>, u64), Vec<usize>> = BTreeMap::new();
+        for (rank, worker) in job.workers.iter().enumerate() {
+            let Some(direct) = cost(*worker, server) else {
+                return Err(GoatError::Job(JobError::NoWay {
+                    job: job.name.clone(),
+                    from: network.name(*worker).to_owned(),
+                    to: network.name(server).to_owned(),
+                }));
+            };
+            let to = sites.iter();
+            let to = to.map(|site| cost(*worker, site.id).unwrap_or(FULL));
+            groups.entry((to.collect(), direct)).or_default().push(rank);
+        }
+        let groups = groups.into_iter().map(|((to, direct), workers)| Group {
+            workers,
+            direct,
+            to,
+        });
+        let mut instance = Instance {
+            job,
+            server,
+            routing,
+            bytes: gradient.sub_models.to_vec(),
+            sites,
+            groups: groups.collect(),
+        };
+        instance.keep_what_pays();
+        Ok(instance)
+    }
+
+    /// Leaves out switches that save nothing even if they are alone: beside others they save no more.
+    fn keep_what_pays(&mut self) {
+        let pays = |site: usize| {
+            let saved = self.groups.iter().map(|group| {
+                let nearer = group.direct.saturating_sub(group.to[site]);
+                nearer * group.count()
+            });
+            saved.sum::<u64>() > self.sites[site].up
+        };
+        let least = self.bytes.iter().filter(|bytes| **bytes > 0).min();
+        let least = least.copied().unwrap_or(0);
+        let keeps: Vec<bool> = (0..self.sites.len())
+            .map(|site| pays(site) && self.sites[site].memory >= least)
+            .collect();
+        let mut kept = keeps.iter();
+        self.sites.retain(|_| *kept.next().unwrap_or(&false));
+        for group in &mut self.groups {
+            let mut kept = keeps.iter();
+            group.to.retain(|_| *kept.next().unwrap_or(&false));
+        }
+    }
+
+    pub fn sub_models(&self) -> std::ops::Range<usize> {
+        0..self.bytes.len()
+    }
+
+    /// Which sites can hold so many bytes.
+    pub fn fits(&self, bytes: u64) -> Vec<bool> {
+        self.sites.iter().map(|site| bytes <= site.memory).collect()
+    }
+
+    /// Where a group's gradient of a sub-model is summed: the nearest open site, or the server if none is nearer.
+    fn nearest(&self, group: &Group, open: &[bool]) -> Option<usize> {
+        let sites = (0..self.sites.len()).filter(|site| open[*site]);
+        let nearest = sites.min_by_key(|site| group.to[*site])?;
+        (group.to[nearest] < group.direct).then_some(nearest)
+    }
+
+    /// The plan that a placement is.
+    pub fn plan(&self, placement: &Placement) -> Plan {
+        let path = |from, to| self.routing.path(from, to).unwrap_or_default();
+        let sum = self.bytes.iter().sum::<u64>() as f64;
+        let mut parts: Vec<Part> = Vec::new();
+        let sub_models = self.sub_models().filter(|g| self.bytes[*g] > 0);
+        for (piece, g) in sub_models.enumerate() {
+            let mut at: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+            for group in &self.groups {
+                let site = self.nearest(group, &placement.open[g]);
+                at.entry(site).or_default().extend(&group.workers);
+            }
+            for (site, mut workers) in at {
+                workers.sort_unstable();
+                let at = site.map_or(self.server, |site| self.sites[site].id);
+                let members = workers.into_iter().map(|worker| Member {
+                    worker,
+                    route: path(self.job.workers[worker], at),
+                });
+                parts.push(Part {
+                    piece,
+                    share: self.bytes[g] as f64 / sum,
+                    server: 0,
+                    at,
+                    members: members.collect(),
+                    up: path(at, self.server),
+                });
+            }
+        }
+        Plan {
+            job: self.job.name.clone(),
+            parts,
+            rate_bps: 0.0,
+            bound_bps: f64::INFINITY,
+            goal: Goal::Rate,
+            is_optimal: false,
+        }
+    }
+}

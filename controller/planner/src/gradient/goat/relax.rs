@@ -1,0 +1,62 @@
+//! What no plan costs less than, and how open each site is in the relaxation.
+//!
+//! All that sub-models differ in is their size. Let the relaxation open them as it likes, and take the mean of all, weighted by
+//! bytes: cost and memory are linear in it and stay the same, so there is an optimum in which all sub-models are alike, and
+//! one stands for all. Only those that do not fit into the same switches are kept apart.
+
+use std::collections::BTreeMap;
+
+use super::instance::Instance;
+use super::program::{Class, Program};
+use crate::solve::lp;
+
+/// Ways from groups to sites, over all classes, of relaxations that are solved.
+const MOST_WAYS: usize = 60_000;
+
+pub(super) struct Relaxed {
+    /// The class of each sub-model.
+    pub class: Vec<usize>,
+    /// How far each site is open, by class; `None` if it is too large to be solved.
+    pub open: Option<Vec<Vec<f64>>>,
+    /// No plan costs less.
+    pub bound: f64,
+}
+
+pub(super) fn relax(instance: &Instance) -> Relaxed {
+    let mut classes: Vec<Class> = Vec::new();
+    let mut numbers: BTreeMap<Vec<bool>, usize> = BTreeMap::new();
+    let mut class = Vec::new();
+    for bytes in &instance.bytes {
+        let fits = instance.fits(*bytes);
+        let number = *numbers.entry(fits.clone()).or_insert_with(|| {
+            classes.push(Class { bytes: 0, fits });
+            classes.len() - 1
+        });
+        classes[number].bytes += bytes;
+        class.push(number);
+    }
+    let mut relaxed = Relaxed {
+        class,
+        open: None,
+        bound: nearest(instance),
+    };
+    if classes.len() * instance.groups.len() * instance.sites.len() <= MOST_WAYS {
+        let program = Program::of(instance, &classes, false);
+        if let Ok(answer) = lp(&program.model) {
+            let sites = program.open.iter();
+            let open = sites.map(|sites| sites.iter().map(|open| answer.value(*open)).collect());
+            relaxed.open = Some(open.collect());
+            relaxed.bound = relaxed.bound.max(program.cost(answer.bound));
+        }
+    }
+    relaxed
+}
+
+/// As if every site were open, and what they send cost nothing.
+fn nearest(instance: &Instance) -> f64 {
+    let groups = instance.groups.iter().map(|group| {
+        let to = group.to.iter().copied().min().unwrap_or(u64::MAX);
+        group.count() * to.min(group.direct)
+    });
+    groups.sum::<u64>() as f64 * instance.bytes.iter().sum::<u64>() as f64
+}

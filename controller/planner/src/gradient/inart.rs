@@ -1,0 +1,116 @@
+//! InArt: several servers have a share of the model each, and each worker's gradient for each of them is summed at a node of
+//! its own, along a way of its own, so that all workers send as fast as can be (Liu et al., "InArt: In-Network Aggregation
+//! with Route Selection for Accelerating Distributed Training", WWW 2024).
+//!
+//! At rate f, server s takes its share x_s of it from each stream. A stream is what a worker sends raw, or what a switch sends
+//! of all that it sums for s. With the streams known, u_s = f · x_s is a linear program with a row for each link, switch and
+//! server ([`share`]); with the shares known, [`search`] moves streams away from what is full first. There is always a plan:
+//! the server itself sums what no switch does. [`bound`] says what no plan exceeds.
+//!
+//! As in the paper there are two phases: [`shares`] are changed slowly, since parameters move with them, and [`plan`] keeps
+//! them, for each event. [`Online`] does so for jobs that come and go.
+
+mod bound;
+mod online;
+mod search;
+mod share;
+mod ways;
+
+pub use online::{Online, Refused};
+
+use super::{Goal, Job, JobError, Loads, Plan};
+use crate::network::Network;
+use search::Search;
+use ways::Ways;
+
+/// A plan is as good as the best if it is within this share.
+const PRECISION: f64 = 1e-6;
+
+/// Turns of streams and shares, at most.
+const TURNS: usize = 8;
+
+/// The first phase: the shares of the servers with which the greatest rate was found, and the plan for them.
+pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError> {
+    job.check(network)?;
+    let ways = Ways::of(network, job)?;
+    let count = job.servers.len();
+    let mut best: Option<(f64, Vec<f64>, Search<'_>)> = None;
+    for start in Search::starts(&ways) {
+        // Streams as they start say more of shares than any shares before do.
+        let mut shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
+        let mut rate = 0.0;
+        let mut search = start;
+        for _ in 0..TURNS {
+            search.improve(&shares);
+            let reached = search.rate(&shares);
+            let better = share::of(&search).map(|next| (search.rate(&next), next));
+            let (reached, next) = match better {
+                Some((with_next, next)) if with_next > reached => (with_next, next),
+                _ => (reached, shares.clone()),
+            };
+            let known = best.as_ref().map_or(0.0, |(rate, _, _)| *rate);
+            if reached > known * (1.0 + PRECISION) {
+                best = Some((reached, next.clone(), search.clone()));
+            }
+            if reached <= rate * (1.0 + PRECISION) {
+                break;
+            }
+            (rate, shares) = (reached, next);
+        }
+    }
+    let (_, shares, search) = best.ok_or_else(|| ways.no_room())?;
+    let plan = finished(
+        network,
+        job,
+        &ways,
+        &search,
+        &shares,
+        bound::any_shares(&ways),
+    );
+    Ok((shares, plan))
+}
+
+/// The second phase: the greatest rate that is found for given shares, which are 1 together.
+pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobError> {
+    job.check(network)?;
+    let sum: f64 = shares.iter().sum();
+    let makes_sense = shares.iter().all(|share| *share >= 0.0) && (sum - 1.0).abs() < 1e-6;
+    if shares.len() != job.servers.len() || !makes_sense {
+        return Err(JobError::Shares(job.name.clone(), job.servers.len()));
+    }
+    let ways = Ways::of(network, job)?;
+    let mut best: Option<(f64, Search<'_>)> = None;
+    for mut search in Search::starts(&ways) {
+        search.improve(shares);
+        let rate = search.rate(shares);
+        if rate > best.as_ref().map_or(0.0, |(rate, _)| *rate) {
+            best = Some((rate, search));
+        }
+    }
+    let (_, search) = best.ok_or_else(|| ways.no_room())?;
+    let most = bound::with_shares(&ways, shares);
+    Ok(finished(network, job, &ways, &search, shares, most))
+}
+
+fn finished(
+    network: &Network,
+    job: &Job,
+    ways: &Ways<'_>,
+    search: &Search<'_>,
+    shares: &[f64],
+    most: f64,
+) -> Plan {
+    let mut plan = Plan {
+        job: job.name.clone(),
+        parts: search.parts(ways, shares),
+        rate_bps: 0.0,
+        bound_bps: most,
+        goal: Goal::Rate,
+        is_optimal: false,
+    };
+    let binding = Loads::of(network, job, &plan).binding(network, job);
+    plan.rate_bps = binding.map_or(most, |binding| binding.rate_bps);
+    plan.bound_bps = most.max(plan.rate_bps);
+    plan.is_optimal = plan.rate_bps >= most * (1.0 - PRECISION);
+    plan
+}

@@ -1,0 +1,162 @@
+//! GOAT's example: three switches that hold one fragment at a time, and workers out of step.
+
+use planner::gradient::fragments::{Send, first_come, planned};
+use planner::gradient::{Goal, Job, Plan, Server, goat};
+use planner::routing::{Costs, Routing};
+use planner::{Host, Network, NodeId, Switch};
+
+const GBIT: u64 = 1_000_000_000;
+/// A fragment's bytes.
+const FRAGMENT: u64 = 1_000;
+
+/// Four workers, two at S1 and two at S2; S3 is before the server. The three switches are linked with each other, as in the
+/// same authors' figure for GRID, unless `is_chain`: then S1 has no link to S3.
+fn example(is_chain: bool) -> (Network, Job) {
+    let mut network = Network::new();
+    let holds_one = Switch {
+        programmable: true,
+        memory_bytes: Some(FRAGMENT),
+        ..Switch::default()
+    };
+    let [s1, s2, s3] =
+        ["S1", "S2", "S3"].map(|name| network.add_switch(name, holds_one.clone()).unwrap());
+    network.connect(s1, s2, GBIT).unwrap();
+    network.connect(s2, s3, GBIT).unwrap();
+    if !is_chain {
+        network.connect(s1, s3, GBIT).unwrap();
+    }
+    let mut hosts = ["W1", "W2", "W3", "W4", "PS"]
+        .into_iter()
+        .zip([s1, s1, s2, s2, s3]);
+    let mut add = || {
+        let (name, switch) = hosts.next().unwrap();
+        let host = network.add_host(name, Host::default()).unwrap();
+        network.connect(host, switch, GBIT).unwrap();
+        host
+    };
+    let workers: Vec<NodeId> = (0..4).map(|_| add()).collect();
+    let server = add();
+    let job = Job {
+        name: "training".to_owned(),
+        workers,
+        servers: vec![Server::on(server)],
+    };
+    (network, job)
+}
+
+/// What a byte costs: the links that it passes, but for those that workers have: they carry the same in every plan.
+fn behind_workers(network: &Network) -> Costs {
+    Costs::of_each(network, |arc| {
+        u64::from(network.host(network.ends(arc).0).is_none())
+    })
+}
+
+fn plan(network: &Network, job: &Job) -> Plan {
+    let costs = behind_workers(network);
+    let gradient = goat::Gradient {
+        sub_models: &[FRAGMENT; 3],
+        costs: &costs,
+    };
+    goat::plan(network, job, &gradient, 7).unwrap()
+}
+
+/// All fragments of one worker after all of another: as far out of step as can be.
+fn one_after_another() -> Vec<Send> {
+    let sends = (0..4).flat_map(|worker| (0..3).map(move |piece| Send { worker, piece }));
+    sends.collect()
+}
+
+/// All orders in which each worker sends A, B, C, but for which of two on one switch is first: a fourth of 12! / (3!)⁴ =
+/// 369,600.
+fn all_orders() -> Vec<Vec<Send>> {
+    fn extend(next: &mut [usize; 4], order: &mut Vec<Send>, all: &mut Vec<Vec<Send>>) {
+        if order.len() == 12 {
+            all.push(order.clone());
+            return;
+        }
+        for worker in 0..4 {
+            let piece = next[worker];
+            let may_begin = worker % 2 == 0 || piece > 0 || next[worker - 1] > 0;
+            if piece < 3 && may_begin {
+                next[worker] += 1;
+                order.push(Send { worker, piece });
+                extend(next, order, all);
+                order.pop();
+                next[worker] -= 1;
+            }
+        }
+    }
+    let mut all = Vec::new();
+    extend(&mut [0; 4], &mut Vec::new(), &mut all);
+    all
+}
+
+/// ATP, each worker after another. S1 holds A1; B1 and C1 find it taken and pass. A2 completes A; B2 takes the slot and waits
+/// for a B1 that is gone; C2 passes: with B2, sent on in the end, S1 sends 5. So does S2. S3 holds B1 until B2, B3, B4 have
+/// come: of the 10 that reach it, the four Bs become one, and 7 leave. 5 + 5 + 7 = 17.
+#[test]
+fn first_come_lets_seven_fragments_reach_the_server() {
+    let (network, job) = example(false);
+    let routing = Routing::new(&network, Costs::hops(&network));
+    let passed = first_come(&network, &job, &routing, 1, &one_after_another()).unwrap();
+    assert_eq!(passed.at_server, 7);
+    assert_eq!(passed.between_switches(&network), 17);
+}
+
+/// A at S1, B at S2, C at S3, in some order: A2 … go one link to S1 each, and its sum two links to the server, 4; so does B;
+/// C takes a link for each worker and one for the sum, 5. 4 + 4 + 5 = 13.
+#[test]
+fn goat_lets_three_fragments_reach_the_server() {
+    let (network, job) = example(false);
+    let plan = plan(&network, &job);
+    let passed = planned(&plan, &one_after_another());
+    assert_eq!(passed.at_server, 3);
+    assert_eq!(passed.between_switches(&network), 13);
+    let optimum = 13.0 * FRAGMENT as f64;
+    let Goal::Traffic { byte_cost, bound } = plan.goal else {
+        panic!("{:?}", plan.goal);
+    };
+    assert_eq!(byte_cost, optimum);
+    assert!((bound - optimum).abs() <= 1e-6 * optimum, "{bound}");
+    assert!(plan.is_optimal);
+}
+
+/// The paper's 7 and 17 are the most that any order brings about, as 33,264 of all 369,600 do. The least, of workers in step,
+/// is 3 fragments over 9 links: ahead of the plan, for which the order does not matter, and which sums each fragment once.
+#[test]
+fn what_the_order_of_arrival_does() {
+    let (network, job) = example(false);
+    let plan = plan(&network, &job);
+    let routing = Routing::new(&network, Costs::hops(&network));
+    let (mut least, mut most) = ((u64::MAX, u64::MAX), (0, 0));
+    let mut as_printed = 0;
+    let orders = all_orders();
+    assert_eq!(orders.len() * 4, 369_600);
+    for order in orders {
+        let passed = first_come(&network, &job, &routing, 1, &order).unwrap();
+        let counts = (passed.at_server, passed.between_switches(&network));
+        least = (least.0.min(counts.0), least.1.min(counts.1));
+        most = (most.0.max(counts.0), most.1.max(counts.1));
+        as_printed += usize::from(counts == (7, 17));
+        let passed = planned(&plan, &order);
+        assert_eq!(
+            (passed.at_server, passed.between_switches(&network)),
+            (3, 13)
+        );
+    }
+    assert_eq!((least, most, as_printed * 4), ((3, 9), (7, 17), 33_264));
+}
+
+/// In a chain, where S1 reaches S3 by S2 alone, no plan with a place for each fragment comes to 13: A at S1 is 2 + 3, B at S2
+/// 2 + 2, C at S3 4 + 2 + 1.
+#[test]
+fn in_a_chain_it_is_sixteen() {
+    let (network, job) = example(true);
+    let plan = plan(&network, &job);
+    assert!(plan.is_optimal);
+    let passed = planned(&plan, &one_after_another());
+    assert_eq!(
+        (passed.at_server, passed.between_switches(&network)),
+        (3, 16)
+    );
+}
