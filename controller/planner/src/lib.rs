@@ -4,6 +4,7 @@
 //! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
 //! optimum they may be. The same input and seed give the same plan.
 
+pub mod injection;
 pub mod network;
 pub mod solve;
 

@@ -1,0 +1,4 @@
+//! The planners from without.
+#![allow(clippy::disallowed_methods)] // Tests read clocks and start an oracle; the crate does not.
+
+mod injection;
