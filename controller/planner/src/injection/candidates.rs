@@ -39,6 +39,9 @@ impl Candidates {
             spreads.found.sort_by_key(Vec::len);
             sets.extend(spreads.found.into_iter().filter(|set| set.len() > 1));
         }
+        if let Some(only) = &wanted.only {
+            sets.retain(|set| set.iter().all(|switch| only.contains(switch)));
+        }
         let pinned = match wanted.pin {
             Some(pin) => sets.iter().filter(|set| **set == [pin]).cloned().collect(),
             None => sets.clone(),

@@ -64,7 +64,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         seed: u64,
     ) -> Option<Placing<'b, 'p>> {
         let (group, groups) = groups(blocks);
-        let mut improver = Placing {
+        let mut placing = Placing {
             blocks,
             domains,
             loads: Loads::new(blocks),
@@ -79,18 +79,18 @@ impl<'b, 'p> Placing<'b, 'p> {
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by_key(|group| (tightest(&groups[*group]), *group));
         let groups: Vec<Vec<BlockId>> = order.into_iter().map(|g| groups[g].clone()).collect();
-        if improver.fill(&groups, Ceiling::None) {
-            improver.flatten(Measure::Pressed, Utilisation::ALL);
+        if placing.fill(&groups, Ceiling::None) {
+            placing.flatten(Measure::Pressed, Utilisation::ALL);
         }
         let mut switches = 0..blocks.problem.switches.len();
-        let is_placed = improver.chosen.iter().all(Option::is_some);
-        if is_placed && !switches.any(|switch| improver.loads.is_over(switch)) {
-            return Some(improver);
+        let is_placed = placing.chosen.iter().all(Option::is_some);
+        if is_placed && !switches.any(|switch| placing.loads.is_over(switch)) {
+            return Some(placing);
         }
         for block in 0..blocks.blocks.len() {
-            improver.lift(block);
+            placing.lift(block);
         }
-        improver.fill(&groups, Ceiling::Limits).then_some(improver)
+        placing.fill(&groups, Ceiling::Limits).then_some(placing)
     }
 
     /// Places all blocks, whether that comes to an end.

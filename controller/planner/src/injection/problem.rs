@@ -78,6 +78,8 @@ pub struct Choice {
     pub paths: Vec<PathId>,
     /// Whether it may stand at several switches, of which each path crosses one: it keeps no state.
     pub spreads: bool,
+    /// The switches at which it may stand, if these are not all of its paths.
+    pub only: Option<Vec<SwitchId>>,
     /// The switch that the file names for it.
     pub pin: Option<SwitchId>,
     /// Whether it acts as packets leave a switch: behind all that act there as packets enter.
@@ -111,6 +113,9 @@ pub enum ProblemError {
         /// How many there are.
         declared: usize,
     },
+    /// Costs or hops that do not add up to a number of 64 bits.
+    #[error("costs or hops add up to more than 2^64")]
+    TooMuch,
     /// A choice without a path, which would stand nowhere.
     #[error("`{choice}` has no path")]
     NoPath {
@@ -168,8 +173,8 @@ impl Problem {
             for &charge in &choice.charges {
                 known("charge", charge, self.charges.len(), &whose)?;
             }
-            if let Some(pin) = choice.pin {
-                known("switch", pin, self.switches.len(), &whose)?;
+            for &switch in choice.pin.iter().chain(choice.only.iter().flatten()) {
+                known("switch", switch, self.switches.len(), &whose)?;
             }
         }
         let pairs = self.orders.iter().chain(&self.clashes);
@@ -178,7 +183,22 @@ impl Problem {
             let whose = || "an order, a tie or a clash".to_owned();
             known("choice", choice, self.choices.len(), &whose)?;
         }
-        Ok(())
+        self.adds_up()
+    }
+
+    /// Whether all that can be taken at one switch, and all hops, are numbers of 64 bits.
+    fn adds_up(&self) -> Result<(), ProblemError> {
+        let costs = self.charges.iter().flat_map(|charge| &charge.cost);
+        let openings = self.switches.iter().flat_map(|switch| &switch.opening);
+        let costs = costs.map(|(_, cost)| u128::from(*cost));
+        let most: u128 = costs.sum::<u128>() + openings.copied().map(u128::from).sum::<u128>();
+        let weights: u128 = self.choices.iter().map(|c| u128::from(c.weight)).sum();
+        let longest = self.paths.iter().map(Vec::len).max().unwrap_or(0) as u128;
+        let hops = weights.saturating_mul(longest * self.switches.len() as u128);
+        match most.max(hops) > u128::from(u64::MAX) {
+            true => Err(ProblemError::TooMuch),
+            false => Ok(()),
+        }
     }
 
     /// What faults may take of a resource of a switch.

@@ -122,6 +122,7 @@ impl Sample {
                     name: format!("tenant {tenant}, fault {fault}, flow {flow}"),
                     paths: paths[flow].clone(),
                     spreads: kind == 1 && !delays,
+                    only: None,
                     pin: None,
                     leaving: false,
                     weight: 1,

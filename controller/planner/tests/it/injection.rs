@@ -76,7 +76,16 @@ fn judge(problem: &Problem, at: &[Vec<usize>]) -> Option<Cost> {
         };
         let may_spread = choice.spreads || at[number].len() == 1;
         let is_pinned = choice.pin.is_none_or(|pin| at[number] == [pin]);
-        if !is_met_once || !may_spread || !is_pinned || !at[number].iter().all(is_there) {
+        let only = |switch: &usize| {
+            choice
+                .only
+                .as_ref()
+                .is_none_or(|only| only.contains(switch))
+        };
+        if !is_met_once || !at[number].iter().all(only) {
+            return None;
+        }
+        if !may_spread || !is_pinned || !at[number].iter().all(is_there) {
             return None;
         }
     }
@@ -217,6 +226,7 @@ prop_compose! {
                 prop::collection::btree_set(0_usize..4, 1..=2),
                 any::<bool>(),
                 prop::option::weighted(0.15, 0..switches),
+                prop::option::weighted(0.2, prop::collection::vec(0..switches, 1..=4)),
                 prop::bool::weighted(0.2),
                 1_u64..=3,
                 prop::collection::btree_set(0_usize..5, 0..=2),
@@ -246,10 +256,11 @@ prop_compose! {
         problem.choices = choices
             .into_iter()
             .enumerate()
-            .map(|(number, (on, spreads, pin, leaving, weight, takes))| Choice {
+            .map(|(number, (on, spreads, pin, only, leaving, weight, takes))| Choice {
                 name: format!("f{number}"),
                 paths: on.into_iter().map(|path| path % paths.len()).collect::<std::collections::BTreeSet<_>>().into_iter().collect(),
                 spreads,
+                only,
                 pin,
                 leaving,
                 weight,
@@ -293,16 +304,16 @@ proptest! {
             return Ok(());
         };
         prop_assert!(conflict.least);
-        prop_assert_eq!(cheapest(&only(&problem, &conflict.choices)), None);
+        prop_assert_eq!(cheapest(&part(&problem, &conflict.choices)), None);
         for left_out in &conflict.choices {
             let others: Vec<usize> = conflict.choices.iter().copied().filter(|c| c != left_out).collect();
-            prop_assert!(cheapest(&only(&problem, &others)).is_some());
+            prop_assert!(cheapest(&part(&problem, &others)).is_some());
         }
     }
 }
 
 /// A problem with some of its choices.
-fn only(problem: &Problem, choices: &[usize]) -> Problem {
+fn part(problem: &Problem, choices: &[usize]) -> Problem {
     let number = |choice: &usize| choices.iter().position(|other| other == choice);
     let pair = |(a, b): &(usize, usize)| Some((number(a)?, number(b)?));
     Problem {
@@ -499,6 +510,9 @@ fn refuses_numbers_of_nothing() {
     };
     assert_eq!(refused(&problem), Refusal::Malformed(error));
     problem.choices[choice].charges.pop();
+    problem.charges[0].cost.push((1, u64::MAX));
+    assert_eq!(refused(&problem), Refusal::Malformed(ProblemError::TooMuch));
+    problem.charges[0].cost.pop();
     problem.choices[choice].paths.clear();
     assert!(matches!(
         refused(&problem),

@@ -13,7 +13,9 @@ mod lease;
 mod marking;
 mod over;
 mod place;
+mod points;
 mod provable;
+mod refused;
 mod switch;
 mod target;
 mod text;
@@ -36,7 +38,7 @@ use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scena
 use crate::{names, units};
 
 pub use before_sum::BeforeSum;
-pub use cost::Resources;
+pub use cost::{Fullest, Resources};
 use cost::{lateness_bound_ns, measure};
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
@@ -44,7 +46,7 @@ pub use over::{Becomes, Ended, Fate, Over};
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use switch::{PlannedFlow, SwitchPlan, Unit};
 pub use target::{TargetModel, Truncates};
-pub use together::check_together;
+pub use together::{check_together, plan_together};
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::{events_by_flow, flows_met};
 
@@ -62,6 +64,9 @@ pub struct Plan {
     pub switches: Vec<SwitchPlan>,
     /// One per (fault, flow, switch), in declared order.
     pub injections: Vec<Injection>,
+    /// How full the fullest switch is; none without faults. Of scenarios that are planned together, of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fullest: Option<Fullest>,
     /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
     /// What the controller does to programs and switches.
@@ -133,7 +138,19 @@ pub struct Injection {
 /// Makes the plan, or says why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = scenario.sink();
-    let placement = place::place(&mut sink, scenario);
+    let wanted = place::Wanted::of(&mut sink, scenario);
+    plan_placed(sink, scenario, target, |sink| {
+        points::place(sink, &wanted?, target)
+    })
+}
+
+/// Makes the plan, once nothing else is against it than that there may be no places.
+fn plan_placed(
+    mut sink: Sink<'_>,
+    scenario: &Scenario,
+    target: &TargetModel,
+    place: impl FnOnce(&mut Sink<'_>) -> Option<place::Placement>,
+) -> Result<Plan, Diagnostics> {
     for fault in &scenario.faults {
         if let Some(why) = fault.effect.refused_by(target) {
             sink.error(
@@ -150,7 +167,10 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     latency::check(&mut sink, scenario, target);
     marking::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
-    let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
+    let Some(placement) = place(&mut sink) else {
         return Err(sink.into_diagnostics());
     };
     let mut switches: Vec<SwitchPlan> = scenario
@@ -181,6 +201,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         seed: scenario.seed,
         switches,
         injections,
+        fullest: placement.fullest,
         timeline: scenario.epochs.clone(),
         disruptions,
         lease,
