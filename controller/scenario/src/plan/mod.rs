@@ -16,6 +16,7 @@ mod place;
 mod points;
 mod provable;
 mod refused;
+mod summing;
 mod switch;
 mod target;
 mod text;
@@ -26,13 +27,12 @@ mod wait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parser_gen::{EngineSpec, FrameValues};
+use parser_gen::EngineSpec;
 use serde::Serialize;
 
 use crate::blast_radius::{self, Reach};
-use crate::diagnostic::{Code, Diagnostics, Sink, Spanned};
+use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption;
-use crate::job::Job;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::{names, units};
@@ -279,9 +279,9 @@ fn switch_plan(
     }
     if sums {
         cut::check(sink, scenario, name, &units, target);
-        check_children(sink, scenario, name, target);
-        check_deadlines(sink, scenario, name, target);
-        check_rates(sink, scenario, name, target);
+        summing::check_children(sink, scenario, name, target);
+        summing::check_deadlines(sink, scenario, name, target);
+        summing::check_rates(sink, scenario, name, target);
     }
     let most = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
@@ -289,7 +289,7 @@ fn switch_plan(
             .frame_values_beside_faults
             .unwrap_or(target.frame_values),
     };
-    let aggregates = frame_values(sink, scenario, name, most, target);
+    let aggregates = summing::frame_values(sink, scenario, name, most, target);
     let engine = EngineSpec {
         early: before_sum.as_ref().map(|before| before.early),
         triggers: triggered::specs(scenario, &triggers, &units, &entries),
@@ -306,93 +306,13 @@ fn switch_plan(
         triggers,
         engine,
         aggregates,
-        guards_jobs: rated(scenario, name).next().is_some(),
+        guards_jobs: summing::rated(scenario, name).next().is_some(),
         wire: scenario.topology.wire,
         before_sum,
         entries,
         groups,
         sessions,
         resources: Resources::default(),
-    }
-}
-
-/// How many values the frames have that a switch sums, if it does: what its jobs say, of which a chip takes no more than `most`.
-/// Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
-fn frame_values(
-    sink: &mut Sink<'_>,
-    scenario: &Scenario,
-    switch: &str,
-    most: FrameValues,
-    target: &TargetModel,
-) -> Option<FrameValues> {
-    let mut jobs = scenario.jobs.iter();
-    let job = jobs.find(|job| job.on(switch).is_some())?;
-    if job.values > most && (job.values_span.is_some() || target.runs_hosts) {
-        let message = format!(
-            "switch `{switch}` sums frames of {} values for job `{}`, and this target sums at most {}",
-            job.values.count(),
-            job.name,
-            most.count()
-        );
-        sink.error(Code::Capacity, job.values_span.unwrap_or(job.span), message)
-            .hint(format!("`values: {}`", most.count()));
-    }
-    Some(job.values.min(most))
-}
-
-/// Refuses more children than the target's bitmaps have bits.
-fn check_children(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    for job in &scenario.jobs {
-        let children = job.on(switch).map_or(0, |summing| summing.children.len());
-        if children > target.sum_children {
-            let message = format!(
-                "switch `{switch}` sums {children} ranks and switches of job `{}`, and this target sums at most {}",
-                job.name, target.sum_children
-            );
-            sink.error(Code::Capacity, job.span, message)
-                .hint("name switches below it in `on`, the topmost first");
-        }
-    }
-}
-
-/// Refuses deadlines where slots have no room for what closes them.
-fn check_deadlines(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    let summed = scenario.jobs.iter().filter(|job| job.on(switch).is_some());
-    for deadline in summed.filter_map(|job| job.deadline) {
-        if !target.closes_chunks {
-            let message = format!(
-                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
-            );
-            sink.error(Code::Capacity, deadline.span, message)
-                .hint("the embedded switch and BMv2 have it");
-        }
-    }
-}
-
-/// The jobs that a switch sums, and holds to a rate.
-fn rated<'s>(
-    scenario: &'s Scenario,
-    switch: &str,
-) -> impl Iterator<Item = (&'s Job, &'s Spanned<u64>)> {
-    let here = scenario
-        .jobs
-        .iter()
-        .filter(move |job| job.on(switch).is_some());
-    here.filter_map(|job| Some((job, job.rate.as_ref()?)))
-}
-
-/// Refuses rates where nothing measures them before the sum.
-fn check_rates(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    if target.guards_jobs {
-        return;
-    }
-    for (job, rate) in rated(scenario, switch) {
-        let message = format!(
-            "this target cannot hold job `{}` to a rate: it has no meter before its sums",
-            job.name
-        );
-        sink.error(Code::Capacity, rate.span, message)
-            .hint("the embedded switch and simple_switch_grpc can; or shape the ranks' links: `rate` of a link");
     }
 }
 
