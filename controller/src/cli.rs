@@ -408,6 +408,10 @@ pub struct Plan {
     /// which faults go on
     #[arg(long, value_name = "OLD", conflicts_with_all = ["topology", "emit_p4"])]
     pub over: Option<PathBuf>,
+    /// Scenarios that run at the same time on switches of the same names: all are planned together, so that what they take of
+    /// a switch adds up, and rules for the same packets stand on two switches or are refused
+    #[arg(long = "with", value_name = "FILE", conflicts_with = "over")]
+    pub with: Vec<PathBuf>,
     /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,

@@ -10,6 +10,7 @@ pub mod flow;
 pub mod fluid;
 pub mod gradient;
 pub mod import;
+pub mod injection;
 pub mod network;
 pub mod routing;
 pub mod solve;

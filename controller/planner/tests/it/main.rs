@@ -9,5 +9,6 @@ mod golden_goat;
 mod golden_inart;
 mod grid;
 mod inart;
+mod injection;
 mod solve;
 mod solve_oracle;

@@ -94,6 +94,9 @@ impl fmt::Display for Plan {
                 show_bound(point.lateness_bound_ns)
             )?;
         }
+        if let Some(fullest) = self.fullest.iter().find(|fullest| fullest.is_told()) {
+            writeln!(f, "  faults take up to {fullest}")?;
+        }
         self.switches
             .iter()
             .try_for_each(|switch| show_switch(f, switch))
