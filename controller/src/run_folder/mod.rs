@@ -42,7 +42,11 @@ const PROTOCOLS: &str = "protocols";
 #[must_use]
 pub fn topology_file(named: &str) -> &'static str {
     let [graphml, json] = TOPOLOGIES;
-    if named.ends_with(".json") { json } else { graphml }
+    if named.ends_with(".json") {
+        json
+    } else {
+        graphml
+    }
 }
 
 /// A folder of a run could not be written.
