@@ -4,6 +4,8 @@
 //! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
 //! optimum they may be. The same input and seed give the same plan.
 
+pub mod flow;
+pub mod gradient;
 pub mod import;
 pub mod network;
 pub mod routing;

@@ -15,6 +15,7 @@ use crate::disruption::Disruption;
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
+use crate::gradient::Gradients;
 use crate::job::Job;
 use crate::lease::Asked;
 use crate::probe::Probe;
@@ -58,6 +59,8 @@ pub struct Scenario {
     pub probes: Vec<Probe>,
     /// Jobs whose values a switch sums, in declared order; the one of a training that a switch sums for among them.
     pub jobs: Vec<Job>,
+    /// Where a plan has gradients summed, if the file asks for one; what its switches sum is among the jobs.
+    pub gradients: Option<Gradients>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
     /// Which sets of the flows a packet can be in.

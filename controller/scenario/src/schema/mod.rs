@@ -9,6 +9,7 @@ mod json;
 mod lease;
 mod partition;
 mod per;
+mod plan;
 mod probes;
 pub(crate) mod reader;
 mod reference;
@@ -18,9 +19,11 @@ mod sides;
 pub(crate) mod templates;
 mod timeline;
 mod topology;
+mod trainings;
 mod triggers;
 mod workload;
 
+use planner::gradient::Method;
 use shape::{DURATION, Object, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;
@@ -33,7 +36,7 @@ use crate::selection::Selection;
 use crate::topology::{Topology, TopologySource};
 use crate::units::Dimension;
 use crate::vacuous;
-use crate::workload::{Workload, WorkloadSource};
+use crate::workload::{Training, Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use disruptions::RawDisruption;
@@ -43,6 +46,7 @@ pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub use topology::load_topology;
+pub use trainings::load_trainings;
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
 
@@ -63,6 +67,7 @@ pub(crate) struct Raw {
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
+    pub plan: Option<Spanned<Method>>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
@@ -75,6 +80,17 @@ pub(crate) struct Raw {
     pub abort_if: Vec<Node>,
     pub blast_radius: Option<BlastRadius>,
     pub declared: Declared,
+}
+
+impl Raw {
+    /// The training that it declares, and where.
+    pub fn training(&self) -> Option<(&Training, Span)> {
+        let workload = self.workload.as_ref()?;
+        match &workload.value.workload {
+            Workload::Training(training) => Some((training, workload.span)),
+            _ => None,
+        }
+    }
 }
 
 /// What the file declares, whether or not it could be read: of what was refused, no more is said where it is named.
@@ -180,6 +196,11 @@ pub(crate) static SCENARIO: Object = Object {
             "jobs",
             Shape::Map(&Shape::Object(&jobs::JOB)),
             "whose values a switch sums",
+        ),
+        may(
+            "plan",
+            Shape::Object(&plan::PLAN),
+            "who says where gradients are summed",
         ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
         may("protect", Shape::Names, "flows that no fault may touch"),
@@ -294,6 +315,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("jobs")
         .map(|node| jobs::read(sink, node))
         .unwrap_or_default();
+    let plan = sections.get("plan").and_then(|node| plan::read(sink, node));
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
@@ -387,6 +409,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         workload_file,
         probes,
         jobs,
+        plan,
         flows,
         protect: protect.unwrap_or_default(),
         faults,

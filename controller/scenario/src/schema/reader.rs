@@ -101,6 +101,19 @@ pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<
     }
 }
 
+/// Reads one text or a list of texts.
+pub(crate) fn texts(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
+    match &node.kind {
+        Kind::List(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| text(sink, item, what))
+                .collect(),
+        ),
+        _ => text(sink, node, what).map(|text| vec![text]),
+    }
+}
+
 /// Reads a text.
 pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     no_tag(sink, node);

@@ -38,6 +38,25 @@ impl Mac {
         Mac::beside_job(job, 0x06)
     }
 
+    /// The address of frames of a training that a switch is to sum as part `number`, on their way there. Those of one part that part
+    /// ways at a switch have different routes.
+    #[must_use]
+    pub fn of_part(number: u16, route: u8) -> Mac {
+        Mac::of_sum(number).by(route)
+    }
+
+    /// The same of what it has summed, on the way to the server, and of what no switch sums.
+    #[must_use]
+    pub fn of_part_summed(number: u16, route: u8) -> Mac {
+        Mac::of_job(number).by(route)
+    }
+
+    fn by(self, route: u8) -> Mac {
+        let [first, _, rest @ ..] = self.0;
+        let [a, b, c, d] = rest;
+        Mac([first, route, a, b, c, d])
+    }
+
     fn beside_job(job: u16, first: u8) -> Mac {
         let [_, rest @ ..] = Mac::of_job(job).0;
         let [a, b, c, d, e] = rest;

@@ -1,0 +1,20 @@
+//! Where gradients are summed on their way to the parameter server.
+//!
+//! A [`Job`]'s workers each send a gradient of the same size, and the server needs their sum. A [`Plan`] says which node sums
+//! whose, and which way frames take. What it does to the network follows from it alone ([`Loads`]), so every planner's
+//! plan is held to the same capacities: none is ever taken beyond.
+//!
+//! | planner | what it looks for | source |
+//! |---|---|---|
+//! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
+
+pub mod grid;
+mod job;
+mod load;
+mod method;
+mod plan;
+
+pub use job::{Job, JobError, Server};
+pub use load::{Binding, Loads, Resource, occupy, spare_bps};
+pub use method::Method;
+pub use plan::{Member, Part, Plan, Route};
