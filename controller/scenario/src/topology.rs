@@ -1,14 +1,16 @@
 //! Hosts, switches, links; numbered ports, addresses, paths.
 
+mod forwarding;
+mod mac;
 mod network;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
 
-pub use network::topology_network;
+pub use mac::Mac;
+pub use network::{Capacity, Machine, topology_network};
 
 use crate::diagnostic::Span;
 
@@ -88,55 +90,6 @@ impl NamespaceOf {
     }
 }
 
-/// What a switch can take, for planners. What is `None` does not bind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Capacity {
-    /// Whether it can sum and inject.
-    pub programmable: bool,
-    /// Bits of gradients a second that it can sum.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub throughput_bps: Option<u64>,
-    /// For sums under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-    /// Of its pipeline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stages: Option<u32>,
-    /// Bits of gradients a second that it sums already for others.
-    pub load_bps: u64,
-}
-
-impl Default for Capacity {
-    /// As weir's own switch: it sums, and nothing is said.
-    fn default() -> Capacity {
-        Capacity {
-            programmable: true,
-            throughput_bps: None,
-            memory_bytes: None,
-            stages: None,
-            load_bps: 0,
-        }
-    }
-}
-
-/// What a host is made of, for planners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Machine {
-    /// Graphics processors.
-    pub gpus: u32,
-    /// Workers that it has room for; `None`: not said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slots: Option<u32>,
-    /// Whether it runs something already.
-    pub busy: bool,
-}
-
-impl Machine {
-    fn is_unsaid(&self) -> bool {
-        *self == Machine::default()
-    }
-}
-
 /// A file that holds a topology, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologySource {
@@ -158,111 +111,6 @@ pub struct Host {
     /// What it is made of.
     #[serde(skip_serializing_if = "Machine::is_unsaid")]
     pub machine: Machine,
-}
-
-/// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mac(pub [u8; 6]);
-
-impl Mac {
-    /// Every host.
-    pub const BROADCAST: Mac = Mac([0xFF; 6]);
-
-    /// The address of the n-th host where the file gives none: locally administered, `WE` inside.
-    #[must_use]
-    pub fn of_host(index: usize) -> Mac {
-        let [high, low] = (index as u16).to_be_bytes();
-        Mac([0x02, 0x57, 0x45, 0, high, low])
-    }
-
-    /// The group address that a job's results for all workers go to: that of the IPv4 group 239.87.69.x (RFC 1112).
-    #[must_use]
-    pub fn of_job(job: u16) -> Mac {
-        let [_, low] = job.to_be_bytes();
-        Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
-    }
-
-    /// The address of frames that the switches are to sum for all of a job: what comes of them goes to [`Mac::of_job`].
-    #[must_use]
-    pub fn of_sum(job: u16) -> Mac {
-        Mac::beside_job(job, 0x02)
-    }
-
-    /// The address of frames that ask the switches that sum: what comes of them goes back.
-    #[must_use]
-    pub fn of_question(job: u16) -> Mac {
-        Mac::beside_job(job, 0x06)
-    }
-
-    /// The address of frames of a training that a switch is to sum as part `number`, on their way there. Those of one part that part
-    /// ways at a switch have different routes.
-    #[must_use]
-    pub fn of_part(number: u16, route: u8) -> Mac {
-        Mac::of_sum(number).by(route)
-    }
-
-    /// The same of what it has summed, on the way to the server, and of what no switch sums.
-    #[must_use]
-    pub fn of_part_summed(number: u16, route: u8) -> Mac {
-        Mac::of_job(number).by(route)
-    }
-
-    fn by(self, route: u8) -> Mac {
-        let [first, _, rest @ ..] = self.0;
-        let [a, b, c, d] = rest;
-        Mac([first, route, a, b, c, d])
-    }
-
-    fn beside_job(job: u16, first: u8) -> Mac {
-        let [_, rest @ ..] = Mac::of_job(job).0;
-        let [a, b, c, d, e] = rest;
-        Mac([first, a, b, c, d, e])
-    }
-
-    /// As a number, most significant byte first.
-    #[must_use]
-    pub fn value(self) -> u128 {
-        self.0
-            .iter()
-            .fold(0, |value, byte| value << 8 | u128::from(*byte))
-    }
-}
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
-impl fmt::Debug for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for Mac {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl std::str::FromStr for Mac {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut mac = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut mac {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| ())?;
-        }
-        if parts.next().is_some() {
-            Err(())
-        } else {
-            Ok(Mac(mac))
-        }
-    }
 }
 
 /// A full-duplex link between two nodes.
@@ -498,32 +346,6 @@ impl Topology {
         Some(hops.fold(first, u64::min))
     }
 
-    /// Ports of a switch on the tree that broadcasts follow: no loop, whatever the network.
-    #[must_use]
-    pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
-        let Some(root) = self.switches.first() else {
-            return Vec::new();
-        };
-        let mut tree = Vec::new();
-        let (mut seen, mut queue) = (vec![root.as_str()], VecDeque::from([root.as_str()]));
-        while let Some(node) = queue.pop_front() {
-            for port in self.ports(node) {
-                if self.has_switch(port.peer) && !seen.contains(&port.peer) {
-                    seen.push(port.peer);
-                    queue.push_back(port.peer);
-                    tree.push(std::ptr::from_ref(port.link));
-                }
-            }
-        }
-        let on_tree = |port: &Port<'_>| {
-            !self.has_switch(port.peer) || tree.contains(&std::ptr::from_ref(port.link))
-        };
-        self.ports(switch)
-            .filter(on_tree)
-            .map(|port| port.number)
-            .collect()
-    }
-
     fn nodes(&self) -> impl Iterator<Item = &str> {
         self.switches
             .iter()
@@ -633,30 +455,5 @@ mod tests {
         );
         assert_eq!(topology.flood_ports("edge"), [1, 2, 3]);
         assert_eq!(topology.hosts[8].ip, Ipv4Addr::new(10, 0, 0, 9));
-    }
-
-    #[test]
-    fn a_ring_floods_along_a_tree() {
-        let mut topology = Topology::star("a", &["h"]);
-        topology.switches.extend(["b".to_owned(), "c".to_owned()]);
-        topology.links.extend([
-            Link::new("a", "b"),
-            Link::new("b", "c"),
-            Link::new("c", "a"),
-        ]);
-        let flooded: usize = ["a", "b", "c"]
-            .iter()
-            .map(|s| topology.flood_ports(s).len())
-            .sum();
-        // Two tree links with two ends, and one host.
-        assert_eq!(flooded, 5);
-    }
-
-    #[test]
-    fn mac_text() {
-        assert_eq!("02:57:45:00:00:01".parse(), Ok(Mac::of_host(1)));
-        assert_eq!(Mac::of_host(1).to_string(), "02:57:45:00:00:01");
-        assert_eq!("02:57:45:00:00".parse::<Mac>(), Err(()));
-        assert_eq!(Mac::of_host(1).value(), 0x0257_4500_0001);
     }
 }

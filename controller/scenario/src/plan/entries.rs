@@ -353,14 +353,10 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         back
     };
     let mut entries = Vec::new();
+    let towards = scenario.topology.ports_towards(switch);
     for host in &scenario.topology.hosts {
-        if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
-            entries.push(entry(
-                host.mac,
-                forward::UNICAST,
-                forward::PORT,
-                port.number,
-            ));
+        if let Some(port) = towards.get(host.name.as_str()) {
+            entries.push(entry(host.mac, forward::UNICAST, forward::PORT, *port));
         }
     }
     entries.push(to_group(Mac::BROADCAST, group::FLOOD));

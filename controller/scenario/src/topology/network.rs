@@ -1,9 +1,59 @@
-//! A topology as planners see it, and back.
+//! A topology as planners see it, and back; what it says for them alone.
 
 use planner::Network;
 use planner::network::{self, NetworkError, NodeKind};
+use serde::Serialize;
 
-use super::{Capacity, Host, Link, Mac, Machine, Topology, default_ip};
+use super::{Host, Link, Mac, Topology, default_ip};
+
+/// What a switch can take, for planners. What is `None` does not bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// Whether it can sum and inject.
+    pub programmable: bool,
+    /// Bits of gradients a second that it can sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_bps: Option<u64>,
+    /// For sums under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Of its pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+    /// Bits of gradients a second that it sums already for others.
+    pub load_bps: u64,
+}
+
+impl Default for Capacity {
+    /// As weir's own switch: it sums, and nothing is said.
+    fn default() -> Capacity {
+        Capacity {
+            programmable: true,
+            throughput_bps: None,
+            memory_bytes: None,
+            stages: None,
+            load_bps: 0,
+        }
+    }
+}
+
+/// What a host is made of, for planners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Machine {
+    /// Graphics processors.
+    pub gpus: u32,
+    /// Workers that it has room for; `None`: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Whether it runs something already.
+    pub busy: bool,
+}
+
+impl Machine {
+    pub(super) fn is_unsaid(&self) -> bool {
+        *self == Machine::default()
+    }
+}
 
 /// What planners see of a topology: switches first, then hosts, then links, each in their order.
 ///
