@@ -80,7 +80,7 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
     }
     let ways = Ways::of(network, job)?;
     let mut best: Option<(f64, Search<'_>)> = None;
-    for mut search in Search::starts(&ways) {
+    for mut search in Search::best_starts(&ways, shares) {
         search.improve(shares);
         let rate = search.rate(shares);
         if rate > best.as_ref().map_or(0.0, |(rate, _)| *rate) {

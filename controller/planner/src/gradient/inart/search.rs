@@ -12,6 +12,18 @@ const POWER: i32 = 12;
 /// Passes over all streams, at most.
 const PASSES: usize = 12;
 
+/// Streams of which all starts are tried.
+const FEW_STREAMS: usize = 200;
+
+/// Starts that are tried of more.
+const BEST_STARTS: usize = 2;
+
+/// Streams that are moved, or tried to be, in one search, at most: it bounds the time, and the same on every machine.
+const MOVES: usize = 60_000;
+
+/// How full something is, as a share of what is fullest, for what passes it to be moved.
+const NEARLY_FULL: f64 = 0.8;
+
 /// Switches times servers for which it is tried to open all for each server at once.
 const MOST_OPENED: usize = 48;
 
@@ -29,6 +41,7 @@ pub(super) struct Search<'w> {
     shares: Vec<f64>,
     scale: f64,
     energy: f64,
+    moves: usize,
 }
 
 impl<'w> Search<'w> {
@@ -45,22 +58,32 @@ impl<'w> Search<'w> {
             shares: vec![1.0 / servers as f64; servers],
             scale: 1.0,
             energy: 0.0,
+            moves: 0,
         };
-        for (server, workers) in ways.targets.iter().enumerate() {
-            let raw = workers.iter().map(|targets| (targets.len() - 1, 0));
-            search.at.push(raw.collect());
-            for targets in workers {
-                let target = &targets[targets.len() - 1];
-                search.take(server, &target.ways[0], true);
+        for server in 0..servers {
+            let mut at = Vec::new();
+            for (worker, first) in ways.first.iter().enumerate() {
+                // What its only link carries is the same wherever it goes.
+                if let Some((_, place)) = first {
+                    search.take(server, &[*place], true);
+                }
+                let raw = ways.targets(server, worker).len() - 1;
+                search.take(
+                    server,
+                    &ways.targets(server, worker)[raw].ways[0].takes,
+                    true,
+                );
+                at.push((raw, 0));
             }
+            search.at.push(at);
         }
         search
     }
 
-    /// Where searches start: each of the first servers at the nearest switches, the others raw; and each at one of the
-    /// switches, in turn.
+    /// Where searches start: each of the first servers at the nearest switches, the others raw; and each at some hubs.
     pub fn starts(ways: &'w Ways<'w>) -> Vec<Search<'w>> {
         let servers = ways.targets.len();
+        let workers = ways.job.workers.len();
         let mut starts = vec![Search::raw(ways)];
         for nearest in 1..=servers.min(4) {
             let mut search = Search::raw(ways);
@@ -70,25 +93,39 @@ impl<'w> Search<'w> {
                 nearest
             };
             for server in 0..first {
-                for worker in 0..ways.job.workers.len() {
+                for worker in 0..workers {
                     search.set(server, worker, (0, 0));
                 }
             }
             starts.push(search);
         }
-        if servers > 1 && ways.sites.len() > 1 {
+        // Each server at some of the hubs, others than the servers before it as long as there are others.
+        let mut count = 1;
+        while count <= ways.hubs.len() {
             let mut search = Search::raw(ways);
             for server in 0..servers {
-                let workers = ways.targets[server].iter().enumerate();
-                for (worker, targets) in workers {
-                    let own = |site: usize| site % servers == server % ways.sites.len();
-                    let mut targets = targets.iter();
-                    if let Some(target) = targets.position(|target| target.site.is_some_and(own)) {
+                for worker in 0..workers {
+                    let number = server * count + worker * count / workers;
+                    let hub = ways.hubs[number % ways.hubs.len()];
+                    let mut targets = ways.targets(server, worker).iter();
+                    if let Some(target) = targets.position(|target| target.site == Some(hub)) {
                         search.set(server, worker, (target, 0));
                     }
                 }
             }
             starts.push(search);
+            count *= 2;
+        }
+        starts
+    }
+
+    /// Those that are best to begin with, for given shares.
+    pub fn best_starts(ways: &'w Ways<'w>, shares: &[f64]) -> Vec<Search<'w>> {
+        let mut starts = Search::starts(ways);
+        if ways.job.workers.len() * ways.targets.len() > FEW_STREAMS {
+            // The sort is stable.
+            starts.sort_by(|a, b| b.rate(shares).total_cmp(&a.rate(shares)));
+            starts.truncate(BEST_STARTS);
         }
         starts
     }
@@ -117,14 +154,14 @@ impl<'w> Search<'w> {
     }
 
     /// Takes or gives back the room of a stream.
-    fn take(&mut self, server: usize, way: &Way, takes: bool) {
+    fn take(&mut self, server: usize, way: &[u32], takes: bool) {
         let servers = self.shares.len();
         let share = if takes {
             self.shares[server]
         } else {
             -self.shares[server]
         };
-        for place in &way.takes {
+        for place in way {
             let place = *place as usize;
             let count = &mut self.streams[place * servers + server];
             *count = if takes { *count + 1 } else { *count - 1 };
@@ -155,13 +192,14 @@ impl<'w> Search<'w> {
     /// Sends a worker's stream elsewhere.
     fn set(&mut self, server: usize, worker: usize, to: (usize, usize)) {
         let ways = self.ways;
-        let targets = &ways.targets[server][worker];
+        let targets = ways.targets(server, worker);
+        self.moves += 1;
         let from = self.at[server][worker];
-        self.take(server, &targets[from.0].ways[from.1], false);
+        self.take(server, &targets[from.0].ways[from.1].takes, false);
         if let Some(site) = targets[from.0].site {
             self.join(server, site, false);
         }
-        self.take(server, &targets[to.0].ways[to.1], true);
+        self.take(server, &targets[to.0].ways[to.1].takes, true);
         if let Some(site) = targets[to.0].site {
             self.join(server, site, true);
         }
@@ -175,12 +213,12 @@ impl<'w> Search<'w> {
         match (joins, count) {
             (true, 0) => {
                 let way = self.least(server, ups);
-                self.take(server, &ups[way], true);
+                self.take(server, &ups[way].takes, true);
                 self.sums[server][site] = (1, way);
             }
             (true, _) => self.sums[server][site].0 += 1,
             (false, 1) => {
-                self.take(server, &ups[way], false);
+                self.take(server, &ups[way].takes, false);
                 self.sums[server][site] = (0, 0);
             }
             (false, _) => self.sums[server][site].0 -= 1,
@@ -194,11 +232,11 @@ impl<'w> Search<'w> {
         }
         let mut best = (f64::INFINITY, 0);
         for (number, way) in ways.iter().enumerate() {
-            self.take(server, way, true);
+            self.take(server, &way.takes, true);
             if self.energy < best.0 {
                 best = (self.energy, number);
             }
-            self.take(server, way, false);
+            self.take(server, &way.takes, false);
         }
         best.1
     }
@@ -206,6 +244,7 @@ impl<'w> Search<'w> {
     /// Moves streams as long as it pays. Never for the worse.
     pub fn improve(&mut self, shares: &[f64]) {
         self.weigh(shares);
+        self.moves = 0;
         let mut rate = self.rate(shares);
         let mut best = self.clone();
         let mut idle = 0;
@@ -226,7 +265,7 @@ impl<'w> Search<'w> {
             }
             let gained = self.energy < before * (1.0 - 1e-6);
             self.weigh(shares);
-            if idle == 2 || !gained {
+            if idle == 2 || !gained || self.moves > MOVES {
                 break;
             }
         }
@@ -237,13 +276,36 @@ impl<'w> Search<'w> {
     fn move_each(&mut self) {
         for server in 0..self.servers() {
             for worker in 0..self.at[server].len() {
-                self.move_one(server, worker, None);
+                if self.meets_full(server, worker) {
+                    self.move_one(server, worker, None);
+                }
             }
         }
     }
 
+    /// Whether a stream, or the sum that it is part of, takes of what is nearly full.
+    fn meets_full(&self, server: usize, worker: usize) -> bool {
+        let (target, way) = self.at[server][worker];
+        let target = &self.ways.targets(server, worker)[target];
+        let up = target.site.map(|site| {
+            let (_, way) = self.sums[server][site];
+            &self.ways.ups[server][site][way].takes
+        });
+        let mut takes = target.ways[way]
+            .takes
+            .iter()
+            .chain(up.into_iter().flatten());
+        takes.any(|place| {
+            let place = *place as usize;
+            self.load[place] * self.scale >= NEARLY_FULL * self.ways.spare[place]
+        })
+    }
+
     fn move_one(&mut self, server: usize, worker: usize, without: Option<usize>) {
-        let targets = &self.ways.targets[server][worker];
+        if self.moves > MOVES {
+            return;
+        }
+        let targets = self.ways.targets(server, worker);
         let was = self.at[server][worker];
         let is_out = |target: usize| without.is_some() && targets[target].site == without;
         let mut best = (
@@ -284,7 +346,7 @@ impl<'w> Search<'w> {
                 let (before, was) = (self.energy, self.at[server].clone());
                 for worker in 0..was.len() {
                     let target = self.at[server][worker].0;
-                    if self.ways.targets[server][worker][target].site == Some(site) {
+                    if self.ways.targets(server, worker)[target].site == Some(site) {
                         self.move_one(server, worker, Some(site));
                     }
                 }
@@ -303,7 +365,7 @@ impl<'w> Search<'w> {
                 let (before, was) = (self.energy, self.at[server].clone());
                 let mut least: Option<(f64, Vec<(usize, usize)>)> = None;
                 for worker in 0..was.len() {
-                    let mut targets = self.ways.targets[server][worker].iter();
+                    let mut targets = self.ways.targets(server, worker).iter();
                     let Some(target) = targets.position(|target| target.site == Some(site)) else {
                         continue;
                     };
@@ -347,9 +409,14 @@ impl<'w> Search<'w> {
             for site in of_sites.chain([None]) {
                 let workers = self.at[server].iter().enumerate();
                 let members = workers.filter_map(|(worker, (target, way))| {
-                    let target = &ways.targets[server][worker][*target];
-                    let route = target.ways[*way].route.clone();
-                    (target.site == site).then_some(Member { worker, route })
+                    let target = &ways.targets(server, worker)[*target];
+                    let first = ways.first[worker].map(|(arc, _)| arc);
+                    let rest = target.ways[*way].route.iter().copied();
+                    let route = || first.into_iter().chain(rest).collect();
+                    (target.site == site).then(|| Member {
+                        worker,
+                        route: route(),
+                    })
                 });
                 let members: Vec<Member> = members.collect();
                 if members.is_empty() {

@@ -9,8 +9,17 @@ use crate::routing::{Costs, Path, Routing};
 /// Ways between two nodes, at most.
 const WAYS: usize = 3;
 
-/// Switches that may sum a worker's gradient, the nearest, at most.
-const SITES: usize = 6;
+/// Switches of networks in which longer ways are looked for beside the shortest.
+const FEW_SWITCHES: usize = 24;
+
+/// Shortest ways of which [`WAYS`] are taken, others for other ends.
+const EQUAL_WAYS: usize = 16;
+
+/// Switches near a worker that may sum its gradient, at most.
+const NEAR: usize = 6;
+
+/// Switches that may sum any worker's gradient: those that have most left, at most.
+const HUBS: usize = 16;
 
 /// A way and the places of the resources that it takes room of.
 #[derive(Debug, Clone)]
@@ -35,7 +44,13 @@ pub(super) struct Ways<'n> {
     places: BTreeMap<Resource, u32>,
     /// Switches that can sum.
     pub sites: Vec<NodeId>,
-    /// By server and worker; the server is the last.
+    /// Those of them that have most left, by place, the first one first.
+    pub hubs: Vec<usize>,
+    /// Hosts of a switch that have no other link share their ways behind it: by rank, which they are of.
+    pub group: Vec<usize>,
+    /// By rank, that link and its place, if it is the only one.
+    pub first: Vec<Option<(Arc, u32)>>,
+    /// By server and group; the server is the last.
     pub targets: Vec<Vec<Vec<Target>>>,
     /// By server and site, the ways of sums; none if nothing leads there.
     pub ups: Vec<Vec<Vec<Way>>>,
@@ -58,51 +73,85 @@ impl<'n> Ways<'n> {
             spare: Vec::new(),
             places: BTreeMap::new(),
             sites: network.switches().filter(can_sum).collect(),
+            hubs: Vec::new(),
+            group: Vec::new(),
+            first: Vec::new(),
             targets: Vec::new(),
             ups: Vec::new(),
         };
-        let mut cache = Cache::new(network, &routing);
-        // The nearest switches are the same for all servers.
-        let near: Vec<Vec<usize>> = job
-            .workers
+        let mut starts: Vec<NodeId> = Vec::new();
+        let mut groups: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for worker in &job.workers {
+            let leaf = leaf(network, *worker);
+            let start = leaf.map_or(*worker, |(_, switch)| switch);
+            ways.group.push(*groups.entry(start).or_insert_with(|| {
+                starts.push(start);
+                starts.len() - 1
+            }));
+            let first = leaf.and_then(|(arc, _)| Some((arc, ways.place(Resource::Link(arc))?)));
+            ways.first.push(first);
+        }
+        ways.hubs = hubs(&ways, &routing);
+        let reach: Vec<Vec<usize>> = starts
             .iter()
-            .map(|worker| cache.nearest(*worker, &ways.sites))
+            .map(|start| {
+                let mut sites = nearest(&routing, *start, &ways.sites);
+                let hubs = ways.hubs.iter().copied();
+                let others: Vec<usize> = hubs.filter(|hub| !sites.contains(hub)).collect();
+                sites.extend(others);
+                sites
+            })
             .collect();
+        let mut cache = Cache {
+            network,
+            routing: &routing,
+            is_small: network.switches().count() <= FEW_SWITCHES,
+            paths: BTreeMap::new(),
+        };
         for server in &job.servers {
             let ups = ways.sites.clone().into_iter().map(|site| {
                 let paths = cache.paths(site, server.host);
                 ways.ways(paths, None, Some(server.host))
             });
             let ups: Vec<Vec<Way>> = ups.collect();
-            let mut of_workers = Vec::new();
-            for (worker, near) in job.workers.iter().zip(&near) {
+            let mut of_groups = Vec::new();
+            for (start, reach) in starts.iter().zip(&reach) {
                 let mut targets = Vec::new();
-                for &site in near.iter().filter(|site| !ups[**site].is_empty()) {
+                for &site in reach.iter().filter(|site| !ups[**site].is_empty()) {
                     let at = ways.sites[site];
-                    let paths = cache.paths(*worker, at);
+                    let paths = cache.paths(*start, at);
                     let ways = ways.ways(paths, Some(at), None);
                     let site = Some(site);
                     targets.extend((!ways.is_empty()).then_some(Target { site, ways }));
                 }
-                let paths = cache.paths(*worker, server.host);
-                let direct = ways.ways(paths, None, Some(server.host));
-                if direct.is_empty() {
+                let paths = cache.paths(*start, server.host);
+                targets.push(Target {
+                    site: None,
+                    ways: ways.ways(paths, None, Some(server.host)),
+                });
+                of_groups.push(targets);
+            }
+            let workers = job.workers.iter().zip(&ways.group).zip(&ways.first);
+            for ((worker, group), first) in workers {
+                let is_full = first.is_some_and(|(arc, _)| network.spare_bps(arc) == 0);
+                let direct = of_groups[*group].last();
+                if is_full || direct.is_none_or(|direct| direct.ways.is_empty()) {
                     return Err(JobError::NoWay {
                         job: job.name.clone(),
                         from: network.name(*worker).to_owned(),
                         to: network.name(server.host).to_owned(),
                     });
                 }
-                targets.push(Target {
-                    site: None,
-                    ways: direct,
-                });
-                of_workers.push(targets);
             }
             ways.ups.push(ups);
-            ways.targets.push(of_workers);
+            ways.targets.push(of_groups);
         }
         Ok(ways)
+    }
+
+    /// Where a worker's stream for a server may go.
+    pub fn targets(&self, server: usize, worker: usize) -> &[Target] {
+        &self.targets[server][self.group[worker]]
     }
 
     /// Those paths that have anything left.
@@ -166,49 +215,66 @@ impl<'n> Ways<'n> {
     }
 }
 
-/// Paths from switches, which the hosts of a switch share.
+/// The only link of a host, away from it, and the switch behind it.
+fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
+    network.host(node)?;
+    match network.adjacent(node) {
+        [(link, peer)] => {
+            network.switch(*peer)?;
+            Some((network.arc(*link, node), *peer))
+        }
+        _ => None,
+    }
+}
+
+/// The places of the nearest switches.
+fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
+    let distances = sites.iter().enumerate().filter_map(|(place, site)| {
+        let hops = routing.distance(from, *site).ok()?.hops;
+        Some((hops, place))
+    });
+    let mut near: Vec<(u32, usize)> = distances.collect();
+    near.sort_unstable();
+    near.truncate(NEAR);
+    near.into_iter().map(|(_, place)| place).collect()
+}
+
+/// The places of the switches that have most left, of equals those nearest to the servers.
+fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
+    let (sums, _) = ways.sums_and_ingress();
+    let mut all: Vec<(f64, u64, usize)> = sums
+        .into_iter()
+        .zip(&ways.sites)
+        .enumerate()
+        .map(|(place, (sums, site))| {
+            let servers = ways.job.servers.iter().map(|server| {
+                let distance = routing.distance(*site, server.host);
+                distance.map_or(u64::from(u32::MAX), |distance| u64::from(distance.hops))
+            });
+            (sums, servers.sum(), place)
+        })
+        .collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    all.truncate(HUBS);
+    all.into_iter().map(|(_, _, place)| place).collect()
+}
+
+/// Paths that were searched for already.
 struct Cache<'n, 'r> {
     network: &'n Network,
     routing: &'r Routing<'n>,
+    is_small: bool,
     paths: BTreeMap<(NodeId, NodeId), Vec<Path>>,
-    nearest: BTreeMap<NodeId, Vec<usize>>,
 }
 
-impl<'n, 'r> Cache<'n, 'r> {
-    fn new(network: &'n Network, routing: &'r Routing<'n>) -> Cache<'n, 'r> {
-        Cache {
-            network,
-            routing,
-            paths: BTreeMap::new(),
-            nearest: BTreeMap::new(),
-        }
-    }
-
-    /// The only link of a host, and the switch behind it.
-    fn leaf(&self, host: NodeId) -> Option<(Arc, NodeId)> {
-        match self.network.adjacent(host) {
-            [(link, peer)] if self.network.host(host).is_some() => {
-                let is_switch = self.network.switch(*peer).is_some();
-                is_switch.then(|| (self.network.arc(*link, host), *peer))
-            }
-            _ => None,
-        }
-    }
-
+impl Cache<'_, '_> {
     fn paths(&mut self, from: NodeId, to: NodeId) -> Vec<Path> {
-        // Between the switches of the ends; what the ends add is the same for all.
-        let (first, from) = match self.leaf(from) {
-            Some((arc, switch)) => (Some(arc), switch),
-            None => (None, from),
-        };
-        let (last, to) = match self.leaf(to) {
-            Some((arc, switch)) => (
-                Some(Arc {
-                    back: !arc.back,
-                    ..arc
-                }),
-                switch,
-            ),
+        // To the switch of a host that has no other link: the last link is the same for all.
+        let (last, to) = match leaf(self.network, to) {
+            Some((arc, switch)) => {
+                let back = !arc.back;
+                (Some(Arc { back, ..arc }), switch)
+            }
             None => (None, to),
         };
         let routing = self.routing;
@@ -217,31 +283,20 @@ impl<'n, 'r> Cache<'n, 'r> {
             .entry((from, to))
             .or_insert_with(|| match from == to {
                 true => vec![Path::new()],
-                false => routing.k_shortest(from, to, WAYS).unwrap_or_default(),
+                false if self.is_small => routing.k_shortest(from, to, WAYS).unwrap_or_default(),
+                false => {
+                    let mut equal = routing.paths(from, to, EQUAL_WAYS).unwrap_or_default();
+                    if !equal.is_empty() {
+                        let first = (from.index() + to.index()) % equal.len();
+                        equal.rotate_left(first);
+                    }
+                    equal.truncate(WAYS);
+                    equal
+                }
             });
-        let whole = between.iter().map(|path| {
-            let path = path.iter().copied();
-            first.into_iter().chain(path).chain(last).collect()
-        });
+        let whole = between
+            .iter()
+            .map(|path| path.iter().copied().chain(last).collect());
         whole.collect()
-    }
-
-    fn nearest(&mut self, worker: NodeId, sites: &[NodeId]) -> Vec<usize> {
-        let from = self.leaf(worker).map_or(worker, |(_, switch)| switch);
-        let routing = self.routing;
-        let nearest = self.nearest.entry(from).or_insert_with(|| {
-            let mut near: Vec<(u32, usize)> = sites
-                .iter()
-                .enumerate()
-                .filter_map(|(place, site)| {
-                    let hops = routing.distance(from, *site).ok()?.hops;
-                    Some((hops, place))
-                })
-                .collect();
-            near.sort_unstable();
-            near.truncate(SITES);
-            near.into_iter().map(|(_, place)| place).collect()
-        });
-        nearest.clone()
     }
 }
