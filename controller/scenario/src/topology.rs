@@ -1,10 +1,14 @@
 //! Hosts, switches, links; numbered ports, addresses, paths.
 
+mod network;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
+
+pub use network::topology_network;
 
 use crate::diagnostic::Span;
 
@@ -19,11 +23,14 @@ pub const MOST_MARK_AT: u32 = 127;
 /// MTU of a link where the file says none.
 pub const DEFAULT_MTU: u32 = 1500;
 
-/// A network: every host hangs on one switch, and the whole is connected.
+/// A network. In one that runs, every host hangs on one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Topology {
     /// Switches in declared order.
     pub switches: Vec<String>,
+    /// What switches can take, of those that say it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, Capacity>,
     /// Hosts in declared order.
     pub hosts: Vec<Host>,
     /// Links in declared order.
@@ -81,6 +88,64 @@ impl NamespaceOf {
     }
 }
 
+/// What a switch can take, for planners. What is `None` does not bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// Whether it can sum and inject.
+    pub programmable: bool,
+    /// Bits of gradients a second that it can sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_bps: Option<u64>,
+    /// For sums under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Of its pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+    /// Bits of gradients a second that it sums already for others.
+    pub load_bps: u64,
+}
+
+impl Default for Capacity {
+    /// As weir's own switch: it sums, and nothing is said.
+    fn default() -> Capacity {
+        Capacity {
+            programmable: true,
+            throughput_bps: None,
+            memory_bytes: None,
+            stages: None,
+            load_bps: 0,
+        }
+    }
+}
+
+/// What a host is made of, for planners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Machine {
+    /// Graphics processors.
+    pub gpus: u32,
+    /// Workers that it has room for; `None`: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Whether it runs something already.
+    pub busy: bool,
+}
+
+impl Machine {
+    fn is_unsaid(&self) -> bool {
+        *self == Machine::default()
+    }
+}
+
+/// A file that holds a topology, read by the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologySource {
+    /// Its path, for messages; how it ends says what it holds.
+    pub file: String,
+    /// All of it.
+    pub text: String,
+}
+
 /// A host and its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
@@ -90,6 +155,9 @@ pub struct Host {
     pub ip: Ipv4Addr,
     /// Its MAC address.
     pub mac: Mac,
+    /// What it is made of.
+    #[serde(skip_serializing_if = "Machine::is_unsaid")]
+    pub machine: Machine,
 }
 
 /// An Ethernet address.
@@ -124,6 +192,25 @@ impl Mac {
     #[must_use]
     pub fn of_question(job: u16) -> Mac {
         Mac::beside_job(job, 0x06)
+    }
+
+    /// The address of frames of a training that a switch is to sum as part `number`, on their way there. Those of one part that part
+    /// ways at a switch have different routes.
+    #[must_use]
+    pub fn of_part(number: u16, route: u8) -> Mac {
+        Mac::of_sum(number).by(route)
+    }
+
+    /// The same of what it has summed, on the way to the server, and of what no switch sums.
+    #[must_use]
+    pub fn of_part_summed(number: u16, route: u8) -> Mac {
+        Mac::of_job(number).by(route)
+    }
+
+    fn by(self, route: u8) -> Mac {
+        let [first, _, rest @ ..] = self.0;
+        let [a, b, c, d] = rest;
+        Mac([first, route, a, b, c, d])
     }
 
     fn beside_job(job: u16, first: u8) -> Mac {
@@ -198,6 +285,13 @@ pub struct Link {
     pub mark_span: Span,
     /// Largest IP packet in bytes.
     pub mtu: u32,
+    /// What it carries already, from the first end to the second, and back; for planners.
+    #[serde(skip_serializing_if = "is_unloaded")]
+    pub load_bps: [u64; 2],
+}
+
+fn is_unloaded(load_bps: &[u64; 2]) -> bool {
+    *load_bps == [0, 0]
 }
 
 impl Link {
@@ -212,6 +306,7 @@ impl Link {
             mark_at: None,
             mark_span: Span::default(),
             mtu: DEFAULT_MTU,
+            load_bps: [0, 0],
         }
     }
 
@@ -305,8 +400,15 @@ impl Topology {
             name: name.to_owned(),
             ip: default_ip(index),
             mac: Mac::of_host(index),
+            machine: Machine::default(),
         });
         self.links.push(Link::new(name, switch));
+    }
+
+    /// What a switch can take.
+    #[must_use]
+    pub fn capacity(&self, switch: &str) -> Capacity {
+        self.capacities.get(switch).copied().unwrap_or_default()
     }
 
     /// A host by name.

@@ -89,6 +89,27 @@ impl Loads {
     }
 }
 
+/// Takes from a network what a job's workers send when each sends so many bits a second by a plan: what is left is for the
+/// next job. Servers belong to their jobs.
+pub fn occupy(network: &mut Network, job: &Job, plan: &Plan, rate_bps: f64) {
+    for (resource, load) in Loads::of(network, job, plan).iter() {
+        // Rounded up, so that no more is left than there is.
+        let bps = (load * rate_bps).ceil() as u64;
+        match resource {
+            Resource::Link(arc) => {
+                let load = &mut network.link_mut(arc.link).load_bps[usize::from(arc.back)];
+                *load = load.saturating_add(bps);
+            }
+            Resource::Sums(switch) => {
+                if let Some(switch) = network.switch_mut(switch) {
+                    switch.load_bps = switch.load_bps.saturating_add(bps);
+                }
+            }
+            Resource::Ingress(_) => {}
+        }
+    }
+}
+
 /// What a resource has left, in bits a second; `None` if it has no limit.
 #[must_use]
 pub fn spare_bps(network: &Network, job: &Job, resource: Resource) -> Option<f64> {

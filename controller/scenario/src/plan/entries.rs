@@ -11,6 +11,7 @@ use super::place::{Placement, Point};
 use super::{PlannedFlow, TargetModel, Unit, engine};
 use crate::decision::{self, Draws, Words};
 use crate::effect::Duplicate;
+use crate::gradient;
 use crate::job::Job;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
@@ -167,7 +168,7 @@ fn select(
     prioritized(entries)
 }
 
-pub(super) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
+pub(crate) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
     ActionCall {
         name,
         params: params
@@ -366,6 +367,8 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     for (number, _) in job_ports(scenario, switch) {
         entries.push(to_group(Mac::of_job(number), group::of_job(number)));
     }
+    let gradients = scenario.gradients.iter();
+    entries.extend(gradients.flat_map(|gradients| gradient::forwarding(gradients, switch)));
     for job in &scenario.jobs {
         if ports_of(scenario, job, switch).is_none() {
             continue;
@@ -503,6 +506,8 @@ pub(super) fn groups(
                 replicas: numbered(ports),
             }),
     );
+    let gradients = scenario.gradients.iter();
+    groups.extend(gradients.flat_map(|gradients| gradient::groups(gradients, switch)));
     groups
 }
 

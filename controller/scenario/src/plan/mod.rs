@@ -30,6 +30,7 @@ use serde::Serialize;
 use crate::blast_radius::{self, Reach};
 use crate::diagnostic::{Code, Diagnostics, Sink, Spanned};
 use crate::disruption;
+use crate::gradient::Gradients;
 use crate::job::Job;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
@@ -38,6 +39,7 @@ use crate::{names, units};
 pub use before_sum::BeforeSum;
 pub use cost::Resources;
 use cost::{lateness_bound_ns, measure};
+pub(crate) use entries::call;
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
 pub use over::{Becomes, Ended, Fate, Over};
@@ -58,6 +60,9 @@ pub struct Plan {
     pub scenario: String,
     /// The scenario's seed.
     pub seed: u64,
+    /// Where gradients are summed, if the file asks for a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<Gradients>,
     /// In topology order.
     pub switches: Vec<SwitchPlan>,
     /// One per (fault, flow, switch), in declared order.
@@ -179,6 +184,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     Ok(Plan {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
+        gradients: scenario.gradients.clone(),
         switches,
         injections,
         timeline: scenario.epochs.clone(),

@@ -16,5 +16,6 @@ mod refused;
 mod schema;
 mod shares;
 mod shipped;
+mod topologies;
 mod translations;
 mod workloads;

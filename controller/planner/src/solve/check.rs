@@ -1,0 +1,240 @@
+//! What is believed of a solver's answer: values by trying them, bounds and refutations by weak duality.
+//!
+//! For any multipliers y, and all x that meet `low` ≤ A·x ≤ `high` and the bounds,
+//! c·x = y·A·x + (c − Aᵀy)·x ≥ Σ min(yᵢ·lowᵢ, yᵢ·highᵢ) + Σ min((c − Aᵀy)ⱼ·xⱼ over the bounds of xⱼ).
+//! The right side is computed with its rounding errors subtracted, so it holds whatever y is, and wherever it is from. With
+//! c = 0 a right side above 0 refutes the program (Farkas). Source: Neumaier and Shcherbina, Mathematical Programming 99
+//! (2004); the error terms are Higham's γₙ.
+
+use super::program::{Bounds, Program};
+use super::{SLACK, TOLERANCE};
+
+/// A number between two.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Between {
+    pub least: f64,
+    pub greatest: f64,
+}
+
+/// A sum of products whose rounding error is bounded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sum {
+    value: f64,
+    magnitude: f64,
+    terms: usize,
+    /// What rounding took from it so far, while that is known to be nothing or is itself exact.
+    is_inexact: bool,
+}
+
+impl Sum {
+    pub fn add(&mut self, a: f64, b: f64) {
+        let product = a * b;
+        let sum = self.value + product;
+        // Two checks without error of their own: fused multiplication, and Knuth's sum of two.
+        let part = sum - self.value;
+        let lost = (self.value - (sum - part)) + (product - part);
+        self.is_inexact |= a.mul_add(b, -product) != 0.0 || lost != 0.0;
+        self.value = sum;
+        self.magnitude += product.abs();
+        self.terms += 1;
+    }
+
+    /// At most this far is the sum from what it would be without rounding.
+    pub fn error(&self) -> f64 {
+        // A product so small that it loses digits to underflow adds less than the smallest normal number.
+        let terms = self.terms as f64 + 3.0;
+        match self.is_inexact {
+            true => terms * (f64::EPSILON * self.magnitude + f64::MIN_POSITIVE),
+            false => 0.0,
+        }
+    }
+
+    pub fn between(&self) -> Between {
+        Between {
+            least: self.value - self.error(),
+            greatest: self.value + self.error(),
+        }
+    }
+
+    /// The same, wider by [`SLACK`] of what was summed and of what it is compared with.
+    pub fn outward(&self, with: f64) -> Between {
+        let slack = self.error() + SLACK * self.magnitude.max(with.abs());
+        Between {
+            least: self.value - slack,
+            greatest: self.value + slack,
+        }
+    }
+}
+
+/// What a unit of a variable costs when rows are paid for by `y`: its reduced cost.
+pub(super) fn reduced_cost(program: &Program, cost: &[f64], y: &[f64], column: usize) -> Between {
+    let mut sum = Sum::default();
+    if let Some(cost) = cost.get(column) {
+        sum.add(*cost, 1.0);
+    }
+    for (row, value) in program.columns.line(column) {
+        if y[row] != 0.0 {
+            sum.add(-value, y[row]);
+        }
+    }
+    sum.between()
+}
+
+/// What x costs at least, for all x within rows and bounds: proved by multipliers of rows. An empty `cost` is 0 everywhere.
+pub(super) fn bound(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> f64 {
+    let least = least(program, bounds, cost, y).map(|sum| sum.between().least);
+    least
+        .filter(|least| !least.is_nan())
+        .unwrap_or(f64::NEG_INFINITY)
+}
+
+/// Whether multipliers prove that no x is within rows and bounds, nor one that misses them by [`SLACK`].
+pub(super) fn refutes(program: &Program, bounds: &Bounds, y: &[f64]) -> bool {
+    least(program, bounds, &[], y).is_some_and(|sum| sum.outward(0.0).least > 0.0)
+}
+
+/// The right side of the inequality above, if it is not −∞.
+fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<Sum> {
+    let mut sum = Sum::default();
+    for (row, y) in y.iter().enumerate() {
+        if *y == 0.0 {
+            continue;
+        }
+        let side = match *y > 0.0 {
+            true => program.low[row],
+            false => program.high[row],
+        };
+        if side.is_infinite() {
+            return None;
+        }
+        sum.add(*y, side);
+    }
+    for column in 0..program.width() {
+        let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
+        let unit = reduced_cost(program, cost, y, column);
+        let (a, b) = match (unit.least >= 0.0, unit.greatest <= 0.0) {
+            (true, true) => continue,
+            (true, false) if lower >= 0.0 => (unit.least, lower),
+            (true, false) => (unit.greatest, lower),
+            (false, true) if upper >= 0.0 => (unit.least, upper),
+            (false, true) => (unit.greatest, upper),
+            // Its sign is not known: the worse of both ends.
+            (false, false) => {
+                let ends = [(unit.least, upper), (unit.greatest, lower)];
+                match ends[0].0 * ends[0].1 <= ends[1].0 * ends[1].1 {
+                    true => ends[0],
+                    false => ends[1],
+                }
+            }
+        };
+        if b.is_infinite() {
+            return None;
+        }
+        sum.add(a, b);
+    }
+    Some(sum)
+}
+
+/// Multipliers without those of a sign that the row has no side for.
+pub(super) fn signed(program: &Program, y: &mut [f64]) {
+    for (row, y) in y.iter_mut().enumerate() {
+        let is_idle = match *y > 0.0 {
+            true => program.low[row].is_infinite(),
+            false => program.high[row].is_infinite(),
+        };
+        if is_idle || !y.is_finite() {
+            *y = 0.0;
+        }
+    }
+}
+
+/// Whether x is within the bounds exactly, and misses no row by more than the tolerance.
+pub(super) fn is_feasible(program: &Program, x: &[f64]) -> bool {
+    let bounds = &program.bounds;
+    let is_within = |(j, x): (usize, &f64)| *x >= bounds.lower[j] && *x <= bounds.upper[j];
+    x.iter().enumerate().all(is_within)
+        && (0..program.height()).all(|row| is_met(program, x, row, TOLERANCE))
+}
+
+/// Whether x misses a row by at most a share of the row's magnitude.
+pub(super) fn is_met(program: &Program, x: &[f64], row: usize, tolerance: f64) -> bool {
+    let (low, high) = (program.low[row], program.high[row]);
+    let mut activity = 0.0;
+    let mut magnitude = 0.0_f64;
+    for side in [low, high] {
+        if side.is_finite() {
+            magnitude = magnitude.max(side.abs());
+        }
+    }
+    for (column, value) in program.rows.line(row) {
+        activity += value * x[column];
+        let mut most = x[column].abs();
+        for end in [program.bounds.lower[column], program.bounds.upper[column]] {
+            if end.is_finite() {
+                most = most.max(end.abs());
+            }
+        }
+        magnitude = magnitude.max(value.abs() * most);
+    }
+    let missed = (low - activity).max(activity - high);
+    missed <= tolerance * magnitude
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::model::{Cmp, Model, Sense};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_sum_without_rounding_has_no_error_and_one_with_it_has() {
+        let mut sum = Sum::default();
+        sum.add(0.5, 3.0);
+        sum.add(-0.25, 4.0);
+        assert_eq!((sum.value, sum.error()), (0.5, 0.0));
+        sum.add(0.1, 0.1);
+        assert!(sum.error() > 0.0);
+    }
+
+    /// min x + y, x + y ≥ 1, 0 ≤ x, y ≤ 1: y = 1 proves 1, half of it half, and the wrong sign only what bounds give.
+    #[test]
+    fn multipliers_prove_what_they_are_worth() {
+        let mut model = Model::new(Sense::Minimize);
+        let x = model.variable(0.0, 1.0, 1.0);
+        let y = model.variable(0.0, 1.0, 1.0);
+        model.constrain([(x, 1.0), (y, 1.0)], Cmp::Ge, 1.0);
+        let program = Program::of(&model).unwrap();
+        let of = |y: f64| bound(&program, &program.bounds, &program.cost, &[y]);
+        assert_eq!(of(1.0), 1.0);
+        assert_eq!(of(0.5), 0.5);
+        assert_eq!(of(-1.0), f64::NEG_INFINITY);
+        let mut wrong = [-1.0];
+        signed(&program, &mut wrong);
+        assert_eq!(wrong, [0.0]);
+        assert!(!refutes(&program, &program.bounds, &[1.0]));
+    }
+
+    proptest! {
+        /// Weak duality: no multipliers prove more than any feasible point costs.
+        #[test]
+        fn no_bound_is_above_a_feasible_point(
+            cost in prop::collection::vec(-9.0..9.0, 3),
+            terms in prop::collection::vec(prop::collection::vec(-9.0..9.0, 3), 4),
+            x in prop::collection::vec(0.0..1.0, 3),
+            y in prop::collection::vec(-9.0..9.0, 4),
+        ) {
+            let mut model = Model::new(Sense::Minimize);
+            let vars: Vec<_> = cost.iter().map(|c| model.variable(0.0, 1.0, *c)).collect();
+            for row in &terms {
+                let activity: f64 = row.iter().zip(&x).map(|(a, x)| a * x).sum();
+                model.constrain(vars.iter().copied().zip(row.iter().copied()), Cmp::Le, activity + 1e-9);
+            }
+            let program = Program::of(&model).unwrap();
+            let mut y = y;
+            signed(&program, &mut y);
+            let proved = bound(&program, &program.bounds, &program.cost, &y);
+            prop_assert!(proved <= program.value(&x));
+            prop_assert!(!refutes(&program, &program.bounds, &y));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A program in clarabel's words: scaled, translated, and back. What it says is checked elsewhere.
+
+use super::program::{Bounds, Program};
+use super::scale;
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{
+    DefaultSettings, DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus,
+    SupportedConeT::{NonnegativeConeT, ZeroConeT},
+};
+
+/// Ways in which a program may be tried, one after another.
+pub(super) const ATTEMPTS: usize = 3;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Goal {
+    /// The least cost.
+    Cost,
+    /// The least cost, costs moved by a share of the greatest towards where a variable has an end.
+    Inward(f64),
+    /// Any point.
+    Feasible,
+    /// The point that misses rows the least, in sum.
+    Elastic,
+}
+
+/// What the solver says.
+#[derive(Debug, Clone)]
+pub(super) enum Raw {
+    /// Values and multipliers: maybe optimal.
+    Solved { x: Vec<f64>, y: Vec<f64> },
+    /// Maybe a refutation.
+    Infeasible { y: Vec<f64> },
+    /// Maybe a direction without end.
+    Unbounded { ray: Vec<f64> },
+    /// Nothing.
+    Failed,
+}
+
+/// Solves a program over some bounds.
+pub(super) fn solve(
+    program: &Program,
+    bounds: &Bounds,
+    implied: &Bounds,
+    goal: Goal,
+    attempt: usize,
+) -> Raw {
+    let scaled = Scaled::of(program, bounds, implied, goal);
+    let Some(settings) = settings(attempt) else {
+        return Raw::Failed;
+    };
+    let width = scaled.cost.len();
+    let quadratic = CscMatrix::zeros((width, width));
+    let cones = [
+        ZeroConeT(scaled.equalities),
+        NonnegativeConeT(scaled.rhs.len() - scaled.equalities),
+    ];
+    let solver = DefaultSolver::new(
+        &quadratic,
+        &scaled.cost,
+        &scaled.matrix,
+        &scaled.rhs,
+        &cones,
+        settings,
+    );
+    let Ok(mut solver) = solver else {
+        return Raw::Failed;
+    };
+    solver.solve();
+    let solution = &solver.solution;
+    match solution.status {
+        SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => Raw::Infeasible {
+            y: scaled.multipliers(program, &solution.z),
+        },
+        SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => Raw::Unbounded {
+            ray: scaled.direction(program, &solution.x),
+        },
+        SolverStatus::Unsolved => Raw::Failed,
+        // How well it was solved, if not for good, is seen by the check.
+        _ => Raw::Solved {
+            x: scaled.values(bounds, &solution.x),
+            y: scaled.multipliers(program, &solution.z),
+        },
+    }
+}
+
+fn settings(attempt: usize) -> Option<DefaultSettings<f64>> {
+    let mut builder = DefaultSettingsBuilder::default();
+    builder
+        .verbose(false)
+        .max_threads(1)
+        .direct_solve_method("qdldl".to_owned())
+        .max_iter(200)
+        .tol_gap_abs(1e-10)
+        .tol_gap_rel(1e-9)
+        .tol_feas(1e-10);
+    match attempt {
+        0 => {}
+        1 => {
+            builder
+                .equilibrate_enable(false)
+                .static_regularization_constant(1e-9);
+        }
+        _ => {
+            builder
+                .static_regularization_constant(1e-7)
+                .iterative_refinement_max_iter(50)
+                .max_step_fraction(0.9)
+                .max_iter(500);
+        }
+    }
+    builder.build().ok()
+}
+
+/// Where a row of the program went.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// As at most its high side, or as an equality.
+    high: Option<usize>,
+    /// As at least its low side.
+    low: Option<usize>,
+    scale: f64,
+}
+
+/// A program as clarabel is told it, and how to read what it answers.
+struct Scaled {
+    cost: Vec<f64>,
+    cost_scale: f64,
+    matrix: CscMatrix<f64>,
+    rhs: Vec<f64>,
+    equalities: usize,
+    /// The program's columns that are not fixed.
+    columns: Vec<usize>,
+    /// What a unit of such a column is worth, and where its 0 is.
+    unit: Vec<f64>,
+    origin: Vec<f64>,
+    places: Vec<Place>,
+}
+
+impl Scaled {
+    fn of(program: &Program, bounds: &Bounds, implied: &Bounds, goal: Goal) -> Scaled {
+        let n = program.width();
+        let mut origin = vec![0.0; n];
+        let mut columns = Vec::new();
+        for (j, origin) in origin.iter_mut().enumerate() {
+            let (lower, upper) = (bounds.lower[j], bounds.upper[j]);
+            *origin = match (lower.is_finite(), upper.is_finite()) {
+                (true, _) => lower,
+                (false, true) => upper,
+                (false, false) => 0.0,
+            };
+            if !bounds.is_fixed(j) {
+                columns.push(j);
+            }
+        }
+        let unit = scale::units(program, implied);
+        let mut places = vec![Place::default(); program.height()];
+        let mut rhs = Vec::new();
+        let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
+
+        let (mut start, mut index, mut value) = (vec![0], Vec::new(), Vec::new());
+        let mut cost = Vec::with_capacity(columns.len());
+        for &j in &columns {
+            for is_equality in [true, false] {
+                for (row, a) in program.columns.line(j) {
+                    let place = places[row];
+                    let a = a * unit[j] * place.scale;
+                    if let Some(at) = place.high
+                        && (at < equalities) == is_equality
+                    {
+                        index.push(at);
+                        value.push(a);
+                    }
+                    if let Some(at) = place.low
+                        && !is_equality
+                    {
+                        index.push(at);
+                        value.push(-a);
+                    }
+                }
+            }
+            let (lower, upper) = (bounds.lower[j], bounds.upper[j]);
+            if upper.is_finite() {
+                index.push(rhs.len());
+                value.push(1.0);
+                rhs.push((upper - origin[j]) / unit[j]);
+            }
+            if lower.is_finite() {
+                index.push(rhs.len());
+                value.push(-1.0);
+                rhs.push((origin[j] - lower) / unit[j]);
+            }
+            start.push(index.len());
+            cost.push(match goal {
+                Goal::Cost | Goal::Inward(_) => program.cost[j] * unit[j],
+                Goal::Feasible | Goal::Elastic => 0.0,
+            });
+        }
+        let greatest = cost.iter().fold(0.0_f64, |most, c| most.max(c.abs()));
+        let cost_scale = if greatest > 0.0 {
+            scale::power(greatest).recip()
+        } else {
+            1.0
+        };
+        for (at, cost) in cost.iter_mut().enumerate() {
+            *cost *= cost_scale;
+            if let Goal::Inward(share) = goal {
+                let j = columns[at];
+                *cost += match (bounds.lower[j].is_finite(), bounds.upper[j].is_finite()) {
+                    (true, false) => -share,
+                    (false, true) => share,
+                    _ => 0.0,
+                };
+            }
+        }
+        if goal == Goal::Elastic {
+            for place in &places {
+                let is_equality = place.high.is_some_and(|at| at < equalities);
+                let sides = [
+                    place.high.map(|at| (at, -1.0)),
+                    place.low.map(|at| (at, -1.0)),
+                    place.high.filter(|_| is_equality).map(|at| (at, 1.0)),
+                ];
+                for (at, sign) in sides.into_iter().flatten() {
+                    // The slack, and that it is not below 0.
+                    index.extend([at, rhs.len()]);
+                    value.extend([sign, -1.0]);
+                    rhs.push(0.0);
+                    start.push(index.len());
+                    cost.push(1.0);
+                }
+            }
+        }
+        if rhs.is_empty() {
+            rhs.push(1.0);
+        }
+        let matrix = CscMatrix::new(rhs.len(), cost.len(), start, index, value);
+        Scaled {
+            cost,
+            cost_scale,
+            matrix,
+            rhs,
+            equalities,
+            columns,
+            unit,
+            origin,
+            places,
+        }
+    }
+
+    fn values(&self, bounds: &Bounds, x: &[f64]) -> Vec<f64> {
+        let mut values = self.origin.clone();
+        for (j, x) in self.columns.iter().zip(x) {
+            values[*j] = bounds.clamp(*j, self.origin[*j] + self.unit[*j] * x);
+        }
+        values
+    }
+
+    fn direction(&self, program: &Program, x: &[f64]) -> Vec<f64> {
+        let mut ray = vec![0.0; program.width()];
+        for (j, x) in self.columns.iter().zip(x) {
+            ray[*j] = self.unit[*j] * x;
+        }
+        ray
+    }
+
+    fn multipliers(&self, program: &Program, z: &[f64]) -> Vec<f64> {
+        let mut y = vec![0.0; program.height()];
+        for (y, place) in y.iter_mut().zip(&self.places) {
+            let of = |at: Option<usize>| at.and_then(|at| z.get(at)).copied().unwrap_or(0.0);
+            *y = (of(place.low) - of(place.high)) * place.scale / self.cost_scale;
+        }
+        super::check::signed(program, &mut y);
+        y
+    }
+}
+
+/// Gives each row its places, equalities first, and fills the right-hand sides; how many equalities there are. Rows that no
+/// values within bounds miss get none.
+fn place_rows(
+    program: &Program,
+    bounds: &Bounds,
+    unit: &[f64],
+    origin: &[f64],
+    places: &mut [Place],
+    rhs: &mut Vec<f64>,
+) -> usize {
+    let mut shift = vec![0.0; places.len()];
+    let mut can_miss = vec![(false, false); places.len()];
+    for (row, place) in places.iter_mut().enumerate() {
+        let (mut greatest, mut least, mut most) = (0.0_f64, 0.0_f64, 0.0_f64);
+        for (j, value) in program.rows.line(row) {
+            shift[row] += value * origin[j];
+            let ends = [value * bounds.lower[j], value * bounds.upper[j]];
+            greatest += if value > 0.0 { ends[1] } else { ends[0] };
+            least += if value > 0.0 { ends[0] } else { ends[1] };
+            if !bounds.is_fixed(j) {
+                most = most.max(value.abs() * unit[j]);
+            }
+        }
+        place.scale = if most > 0.0 {
+            scale::power(most).recip()
+        } else {
+            1.0
+        };
+        can_miss[row] = (
+            most > 0.0 && (least.is_nan() || least < program.low[row]),
+            most > 0.0 && (greatest.is_nan() || greatest > program.high[row]),
+        );
+    }
+    let is_equality = |row: usize| program.low[row] == program.high[row];
+    for (row, place) in places.iter_mut().enumerate() {
+        if is_equality(row) && can_miss[row] != (false, false) {
+            place.high = Some(rhs.len());
+            rhs.push((program.high[row] - shift[row]) * place.scale);
+        }
+    }
+    let equalities = rhs.len();
+    for (row, place) in places.iter_mut().enumerate() {
+        if is_equality(row) {
+            continue;
+        }
+        if can_miss[row].1 {
+            place.high = Some(rhs.len());
+            rhs.push((program.high[row] - shift[row]) * place.scale);
+        }
+        if can_miss[row].0 {
+            place.low = Some(rhs.len());
+            rhs.push((shift[row] - program.low[row]) * place.scale);
+        }
+    }
+    equalities
+}

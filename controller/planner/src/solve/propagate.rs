@@ -1,0 +1,231 @@
+//! What rows say of bounds: each row's least activity leaves every variable of it only so much.
+//!
+//! Nothing is concluded from less than [`SLACK`] of a sum's magnitude, which is far more than rounding can be: no point that
+//! meets the rows, or misses them by as little as that, is lost.
+
+use super::SLACK;
+use super::check::Sum;
+use super::program::{Bounds, Program};
+
+/// Times that rows are gone over, at most.
+const ROUNDS: usize = 8;
+/// By what share of its range a bound of a fractional variable has to move to be taken.
+const WORTH: f64 = 0.05;
+/// What a whole number may be off by in floating point.
+const WHOLE: f64 = 1e-6;
+
+/// A row that no point within bounds meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// A further row: a cost that is not to be exceeded.
+pub(super) struct Cutoff<'a> {
+    pub cost: &'a [f64],
+    pub most: f64,
+}
+
+/// Tightens bounds by rows until little changes. Which variables take whole values only is said by `whole`; none if empty.
+pub(super) fn tighten(
+    program: &Program,
+    bounds: &mut Bounds,
+    whole: &[bool],
+    cutoff: Option<&Cutoff<'_>>,
+) -> Result<(), Broken> {
+    for column in 0..program.width() {
+        if is_whole(whole, column) {
+            round(bounds, column);
+        }
+        if bounds.lower[column] > bounds.upper[column] {
+            return Err(Broken);
+        }
+    }
+    let mut is_due = vec![true; program.height()];
+    let mut touched = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut is_changed = false;
+        for row in 0..program.height() {
+            if !std::mem::take(&mut is_due[row]) {
+                continue;
+            }
+            let terms = || program.rows.line(row);
+            let (low, high) = (program.low[row], program.high[row]);
+            tighten_by(whole, bounds, terms, low, high, &mut touched)?;
+            is_changed |= !touched.is_empty();
+            for column in touched.drain(..) {
+                for (other, _) in program.columns.line(column) {
+                    is_due[other] = true;
+                }
+            }
+        }
+        if let Some(cutoff) = cutoff {
+            let terms = || {
+                let costs = cutoff.cost.iter().copied().enumerate();
+                costs.filter(|(_, cost)| *cost != 0.0)
+            };
+            let low = f64::NEG_INFINITY;
+            tighten_by(whole, bounds, terms, low, cutoff.most, &mut touched)?;
+            is_changed |= !touched.is_empty();
+            for column in touched.drain(..) {
+                for (other, _) in program.columns.line(column) {
+                    is_due[other] = true;
+                }
+            }
+        }
+        if !is_changed {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// An activity's end: the sum of the finite terms, and how many have no end.
+#[derive(Default)]
+struct Activity {
+    finite: Sum,
+    endless: usize,
+}
+
+impl Activity {
+    fn add(&mut self, value: f64, end: f64) {
+        match end.is_infinite() {
+            true => self.endless += 1,
+            false => self.finite.add(value, end),
+        }
+    }
+
+    /// Without one of its terms.
+    fn without(&self, value: f64, end: f64) -> Option<Sum> {
+        match (self.endless, end.is_infinite()) {
+            (0, false) => {
+                let mut sum = self.finite;
+                sum.add(-value, end);
+                Some(sum)
+            }
+            (1, true) => Some(self.finite),
+            _ => None,
+        }
+    }
+}
+
+fn tighten_by<I: Iterator<Item = (usize, f64)>>(
+    whole: &[bool],
+    bounds: &mut Bounds,
+    terms: impl Fn() -> I,
+    low: f64,
+    high: f64,
+    touched: &mut Vec<usize>,
+) -> Result<(), Broken> {
+    let (mut least, mut greatest) = (Activity::default(), Activity::default());
+    for (column, value) in terms() {
+        let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
+        let (at_least, at_most) = match value > 0.0 {
+            true => (lower, upper),
+            false => (upper, lower),
+        };
+        least.add(value, at_least);
+        greatest.add(value, at_most);
+    }
+    if least.endless == 0 && least.finite.outward(high).least > high
+        || greatest.endless == 0 && greatest.finite.outward(low).greatest < low
+    {
+        return Err(Broken);
+    }
+    let bites = |end: &Activity, side: f64| side.is_finite() && end.endless <= 1;
+    let by_high = bites(&least, high)
+        && (least.endless == 1
+            || !(greatest.endless == 0 && greatest.finite.between().greatest <= high));
+    let by_low = bites(&greatest, low)
+        && (greatest.endless == 1 || !(least.endless == 0 && least.finite.between().least >= low));
+    if !by_high && !by_low {
+        return Ok(());
+    }
+    for (column, value) in terms() {
+        if value == 0.0 || bounds.is_fixed(column) {
+            continue;
+        }
+        // The ends that the sums above were made with: a row has each column once.
+        let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
+        let (at_least, at_most) = match value > 0.0 {
+            true => (lower, upper),
+            false => (upper, lower),
+        };
+        let mut is_touched = false;
+        if by_high && let Some(mut rest) = least.without(value, at_least) {
+            rest.add(-1.0, high);
+            // value·x ≤ −rest
+            is_touched |= cut(
+                is_whole(whole, column),
+                bounds,
+                column,
+                value,
+                -rest.outward(0.0).least,
+            );
+        }
+        if by_low && let Some(mut rest) = greatest.without(value, at_most) {
+            rest.add(-1.0, low);
+            // −value·x ≤ rest
+            is_touched |= cut(
+                is_whole(whole, column),
+                bounds,
+                column,
+                -value,
+                rest.outward(0.0).greatest,
+            );
+        }
+        if bounds.lower[column] > bounds.upper[column] {
+            return Err(Broken);
+        }
+        if is_touched {
+            touched.push(column);
+        }
+    }
+    Ok(())
+}
+
+/// Takes value·x ≤ most; whether that tells enough.
+fn cut(is_whole: bool, bounds: &mut Bounds, column: usize, value: f64, most: f64) -> bool {
+    let end = most / value;
+    if !end.is_finite() {
+        return false;
+    }
+    // A division rounds.
+    let slack = end.abs() * SLACK;
+    let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
+    let is_upper = value > 0.0;
+    let mut end = if is_upper { end + slack } else { end - slack };
+    if is_whole && end.abs() < 1e9 {
+        end = match is_upper {
+            true => (end + WHOLE).floor(),
+            false => (end - WHOLE).ceil(),
+        };
+    }
+    let moved = if is_upper { upper - end } else { end - lower };
+    let is_crossed = if is_upper { end < lower } else { end > upper };
+    let worth = match is_whole {
+        true => 0.5,
+        false => WORTH * (upper - lower),
+    };
+    let was_endless = if is_upper { upper } else { lower }.is_infinite();
+    if !(was_endless || is_crossed || moved > worth) {
+        return false;
+    }
+    match is_upper {
+        true => bounds.upper[column] = end,
+        false => bounds.lower[column] = end,
+    }
+    true
+}
+
+fn is_whole(whole: &[bool], column: usize) -> bool {
+    whole.get(column).copied().unwrap_or(false)
+}
+
+fn round(bounds: &mut Bounds, column: usize) {
+    let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
+    if lower.abs() < 1e9 {
+        bounds.lower[column] = (lower - WHOLE).ceil();
+    }
+    if upper.abs() < 1e9 {
+        bounds.upper[column] = (upper + WHOLE).floor();
+    }
+}

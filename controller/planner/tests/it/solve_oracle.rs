@@ -1,0 +1,149 @@
+//! Optima as HiGHS finds them: a solver that nobody here wrote.
+
+use crate::solve::cases::{Case, Kind, Variable};
+use crate::solve::is_honest;
+use planner::solve::{Cmp, Limits, Sense, SolveError, lp, milp};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Seeds of each kind.
+fn seeds() -> u64 {
+    let given = std::env::var("WEIR_ORACLE_SEEDS").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(6)
+}
+
+#[test]
+fn optima_are_those_that_highs_finds() {
+    let Some(python) = python() else {
+        test_support::skip("optima_are_those_that_highs_finds", "highspy");
+        return;
+    };
+    let of = |kind| (0..seeds()).map(move |seed| (kind, seed));
+    let all: Vec<(Kind, u64)> = Kind::ALL.into_iter().flat_map(of).collect();
+    let cases: Vec<Case> = all
+        .iter()
+        .map(|(kind, seed)| Case::of(*kind, *seed))
+        .collect();
+    // Each twice: as it is, and with all its variables fractional.
+    let told: String = all
+        .iter()
+        .map(|(kind, seed)| Case::plain(*kind, *seed))
+        .flat_map(|case| [written(&case, true), written(&case, false)])
+        .collect();
+    let answers = asked(&python, &told);
+    assert_eq!(answers.len(), 2 * cases.len());
+    let mut wrong = Vec::new();
+    for (at, ((kind, seed), case)) in all.iter().zip(&cases).enumerate() {
+        let model = case.model();
+        let whole = milp(&model, &Limits::default(), None);
+        let fractional = lp(&model);
+        for (got, want) in [
+            (whole, &answers[2 * at]),
+            (fractional, &answers[2 * at + 1]),
+        ] {
+            let is_relaxed = std::ptr::eq(want, &answers[2 * at + 1]);
+            let same = match &got {
+                Ok(answer) => {
+                    if !is_relaxed {
+                        is_honest(case, answer);
+                    }
+                    let best = want["objective"].as_f64().unwrap_or(f64::NAN);
+                    // The objective's own size, or the sum of its terms' where they cancel.
+                    let terms = case.variables.iter().zip(&answer.values);
+                    let size = terms
+                        .map(|(v, x)| (v.objective * x).abs())
+                        .fold(best.abs(), f64::max);
+                    let near = 3e-6 * size;
+                    let over = match case.sense {
+                        Sense::Minimize => answer.bound - best,
+                        Sense::Maximize => best - answer.bound,
+                    };
+                    want["status"] == "optimal"
+                        && (answer.objective - best).abs() <= near
+                        && over <= near
+                        && answer.proven
+                }
+                Err(SolveError::Infeasible) => want["status"] == "infeasible",
+                Err(SolveError::Unbounded) => want["status"] == "unbounded",
+                Err(_) => false,
+            };
+            if !same {
+                let got =
+                    got.map(|answer| (answer.objective, answer.bound, answer.proven, answer.nodes));
+                wrong.push(format!(
+                    "{kind:?} {seed}, fractional {is_relaxed}: {got:?}, but {want}"
+                ));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        2 * all.len(),
+        wrong.join("\n")
+    );
+}
+
+/// A Python that has highspy.
+fn python() -> Option<String> {
+    let python = std::env::var("WEIR_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let imports = Command::new(&python)
+        .args(["-c", "import highspy"])
+        .stderr(Stdio::null())
+        .status();
+    imports
+        .is_ok_and(|status| status.success())
+        .then_some(python)
+}
+
+fn asked(python: &str, told: &str) -> Vec<Value> {
+    let mut oracle = Command::new(python)
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/oracle/highs.py"
+        ))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = oracle.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(told.as_bytes()).unwrap());
+        let output = oracle.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    })
+}
+
+fn written(case: &Case, whole: bool) -> String {
+    let bound = |x: f64| x.clamp(-1e30, 1e30);
+    let variable = |v: &Variable| {
+        json!([
+            bound(v.lower),
+            bound(v.upper),
+            v.objective,
+            v.is_integer && whole
+        ])
+    };
+    let rows = case.rows.iter().map(|(terms, cmp, rhs)| {
+        let (low, high) = match cmp {
+            Cmp::Le => (-1e30, *rhs),
+            Cmp::Ge => (*rhs, 1e30),
+            Cmp::Eq => (*rhs, *rhs),
+        };
+        json!([terms, low, high])
+    });
+    let case = json!({
+        "maximize": case.sense == Sense::Maximize,
+        "variables": case.variables.iter().map(variable).collect::<Vec<_>>(),
+        "rows": rows.collect::<Vec<_>>(),
+    });
+    format!("{case}\n")
+}
