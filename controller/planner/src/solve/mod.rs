@@ -1,7 +1,7 @@
 //! Linear and integer programs, solved and checked.
 //!
 //! A [`Model`] is what a planner writes: variables with bounds, rows, an objective, in the planner's own units (bit/s as they
-//! are: scaling is done here). [`lp`] and [`milp`] solve it. No answer rests on the word of the solver that found it: the
+//! are: scaling is done here). [`lp()`] and [`milp()`] solve it. No answer rests on the word of the solver that found it: the
 //! values are tried against every row and bound, and [`Answer::bound`] is computed here from the solver's multipliers, with
 //! rounding errors counted (weak duality over bounded variables; Neumaier and Shcherbina, *Safe bounds in linear and
 //! mixed-integer linear programming*, 2004). That there is no answer is believed only of a checked Farkas certificate, of
