@@ -2,7 +2,8 @@
 //!
 //! A table of means over seeds, a line for each of GRID's networks, then one line of JSON. Rates are those of each worker;
 //! `bound` is what no plan of whole streams is above. Plans are compared by their pushes. Collectives have push and pull in
-//! one, so for them it is the gradient over the time of both.
+//! one, so for them it is the gradient over the time of both; what compares with them is a push with a pull by a tree beside
+//! it, the last two columns.
 
 // An example is no part of the pure crate.
 #![allow(clippy::disallowed_methods)]
@@ -18,8 +19,17 @@ use planner::network::generate::Programmable;
 
 const GBIT: u64 = 1_000_000_000;
 const GRADIENT_BYTES: u64 = 100_000_000;
-const NAMES: [&str; 8] = [
-    "bound", "grid", "atp", "switchml", "geryon", "raw", "ring", "halving",
+const NAMES: [&str; 10] = [
+    "bound",
+    "grid",
+    "atp",
+    "switchml",
+    "geryon",
+    "raw",
+    "ring",
+    "halving",
+    "grid+pull",
+    "atp+pull",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,7 +81,8 @@ fn compare(name: &str, instance: &Instance, seeds: u64) -> Result<String, Box<dy
     let (mut gaps, mut proven) = (Vec::new(), 0);
     for seed in 0..seeds {
         let (network, job) = instance.draw(seed)?;
-        let plan = grid::plan(&network, &job)?;
+        let mut plan = grid::plan(&network, &job)?;
+        grid::prove(&network, &job, &mut plan)?;
         proven += u32::from(plan.is_optimal);
         gaps.push((plan.gap(), seed));
         let rates = rates(&network, &job, &plan)?;
@@ -114,28 +125,31 @@ fn compare(name: &str, instance: &Instance, seeds: u64) -> Result<String, Box<dy
 
 fn rates(network: &Network, job: &Job, grid: &Plan) -> Result<[f64; NAMES.len()], Box<dyn Error>> {
     let jobs = std::slice::from_ref(job);
+    let atp = &atp::plan(network, jobs)?[0];
     Ok([
         grid.bound_bps,
-        simulated(network, job, grid)?,
-        simulated(network, job, &atp::plan(network, jobs)?[0])?,
-        simulated(network, job, &switchml::plan(network, jobs)?[0])?,
-        simulated(network, job, &geryon::plan(network, job)?)?,
-        simulated(network, job, &raw::plan(network, jobs)?[0])?,
+        simulated(network, job, grid, Pull::None)?,
+        simulated(network, job, atp, Pull::None)?,
+        simulated(network, job, &switchml::plan(network, jobs)?[0], Pull::None)?,
+        simulated(network, job, &geryon::plan(network, job)?, Pull::None)?,
+        simulated(network, job, &raw::plan(network, jobs)?[0], Pull::None)?,
         collective(network, job, &ring::schedule(job.workers.len()))?,
         collective(network, job, &halving_doubling::schedule(job.workers.len()))?,
+        simulated(network, job, grid, Pull::Tree)?,
+        simulated(network, job, atp, Pull::Tree)?,
     ])
 }
 
-/// A push; a sum that comes back meanwhile may meet what others still push.
-fn simulated(network: &Network, job: &Job, plan: &Plan) -> Result<f64, Box<dyn Error>> {
+/// What a round goes at. Sums come back while gradients are pushed, and may meet them on links.
+fn simulated(network: &Network, job: &Job, plan: &Plan, pull: Pull) -> Result<f64, Box<dyn Error>> {
     let mut simulation = Simulation::new();
     let round = Round {
         job,
         plan,
         gradient_bytes: GRADIENT_BYTES,
         start_s: 0.0,
-        pull: Pull::None,
-        is_pipelined: false,
+        pull,
+        is_pipelined: true,
     };
     let id = simulation.add_round(network, &round)?;
     let outcome = simulation.run()?.round(&id);

@@ -124,6 +124,48 @@ fn jobs_share_a_switch_each_in_its_way() {
     assert_eq!(esa[0].parts.len(), 1, "the first job is summed whole");
 }
 
+/// Both at once push 21 Gbit at 2.625, in 8 s. If the second begins when the first has ended, each has the switch alone, but
+/// its plan still sends the rest raw: of each bit 3/7 of four streams and 4/7 of one, so the server's 6 Gbit/s are full at
+/// 2.625 again.
+#[test]
+fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
+    let (network, jobs) = two_jobs();
+    let plans = atp::plan(&network, &jobs).unwrap();
+    for later_s in [0.0, 8.0] {
+        let mut simulation = Simulation::new();
+        let mut rounds = Vec::new();
+        for ((job, plan), start_s) in jobs.iter().zip(&plans).zip([0.0, later_s]) {
+            let round = Round {
+                job,
+                plan,
+                gradient_bytes: 21_000_000_000 / 8,
+                start_s,
+                pull: Pull::None,
+                is_pipelined: false,
+            };
+            rounds.push(simulation.add_round(&network, &round).unwrap());
+        }
+        let outcome = simulation.run().unwrap();
+        for round in &rounds {
+            near(outcome.round(round).push_s, 8.0);
+        }
+        near(outcome.end_s, 8.0 + later_s);
+        let peak = |resource| {
+            outcome
+                .peaks
+                .iter()
+                .find(|(other, _)| *other == resource)
+                .unwrap()
+                .1
+        };
+        let switch = network.node("S").unwrap();
+        near(
+            peak(Resource::Sums(switch)),
+            if later_s == 0.0 { 1.0 } else { 0.5 },
+        );
+    }
+}
+
 /// InArt's example: two servers that take 4, six workers, two switches that sum 6, links of 6. How they are linked is not
 /// said; here each switch has three workers and leads to both servers.
 fn inart_example() -> (Network, Job) {
