@@ -68,10 +68,18 @@ fn line(
     let [there, back] = link.load_bps.map(|load| load as f64 / link.rate_bps as f64);
     let part = there.max(back);
     let [shown_there, shown_back] = link.load_bps.map(show_rate);
+    // Within a layer a straight line would pass behind what stands between.
+    let bend = if ay == by {
+        0.35 * (bx - ax).abs().max(STEP_X)
+    } else {
+        0.0
+    };
     let _ = writeln!(
         svg,
-        "<line x1=\"{ax:.1}\" y1=\"{ay:.1}\" x2=\"{bx:.1}\" y2=\"{by:.1}\" stroke=\"{}\" stroke-width=\"{:.1}\">\
-         <title>{a} → {b}: {shown_there}, {b} → {a}: {shown_back}, of {}</title></line>",
+        "<path d=\"M{ax:.1} {ay:.1} Q{:.1} {:.1} {bx:.1} {by:.1}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1}\">\
+         <title>{a} → {b}: {shown_there}, {b} → {a}: {shown_back}, of {}</title></path>",
+        (ax + bx) / 2.0,
+        (ay + by) / 2.0 - bend,
         colour(part),
         if part > 0.0 {
             1.5 + 2.5 * part.min(1.0)

@@ -11,7 +11,7 @@ pub(super) static PLAN: Object = Object {
     what: "`plan`",
     keys: &[needed(
         "by",
-        Shape::Word(&Method::NAMES),
+        Shape::Word(&Method::INSTALLED),
         "the planner that says which switches sum a `training`, and which way its frames go",
     )],
 };
@@ -19,7 +19,7 @@ pub(super) static PLAN: Object = Object {
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> {
     let fields = reader::fields(sink, node, &PLAN)?;
     let node = fields.get("by")?;
-    let written = reader::variant(sink, node, "`by`", &Method::NAMES)?;
+    let written = reader::variant(sink, node, "`by`", &Method::INSTALLED)?;
     written.nothing(sink);
     let planner = Method::of(written.name)?;
     Some(Spanned::new(planner, node.span))
