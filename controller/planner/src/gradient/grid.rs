@@ -6,7 +6,7 @@
 //! streams, a switch that sums C bit/s for ⌊C / λ⌋ workers, and a stream is what one worker sends raw, or what one switch
 //! sends of all that it sums. The paper leaves links out; here every stream has its way, on links that have room for it.
 //!
-//! The greatest λ is found by bisection. For one λ, [`streams`] opens switches, and a maximum flow of whole streams takes
+//! The greatest λ is found by bisection. For one λ, `streams` opens switches, and a maximum flow of whole streams takes
 //! workers to them.
 
 mod streams;
