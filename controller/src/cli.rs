@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testbed")]
 pub mod job;
+pub mod route;
 
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
@@ -53,6 +54,8 @@ pub enum Command {
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network
     Plan(Plan),
+    /// Say which switches sum which workers' gradients in a network, and what every worker can send; touches no network
+    Route(route::Route),
     #[cfg(feature = "testbed")]
     /// Start the embedded software switch alone
     Switch(softswitch::cli::Args),
@@ -405,6 +408,10 @@ pub struct Plan {
     /// which faults go on
     #[arg(long, value_name = "OLD", conflicts_with_all = ["topology", "emit_p4"])]
     pub over: Option<PathBuf>,
+    /// Scenarios that run at the same time on switches of the same names: all are planned together, so that what they take of
+    /// a switch adds up, and rules for the same packets stand on two switches or are refused
+    #[arg(long = "with", value_name = "FILE", conflicts_with = "over")]
+    pub with: Vec<PathBuf>,
     /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,

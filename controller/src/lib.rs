@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod experiment;
 pub mod jobs;
 pub mod program;
+pub mod route;
 pub mod target;
 
 #[cfg(feature = "testbed")]

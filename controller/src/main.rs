@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),
+        Command::Route(args) => commands::route::main(&args),
         #[cfg(feature = "testbed")]
         Command::Switch(args) => softswitch::run(args),
         Command::P4(command) => commands::p4::main(&command),

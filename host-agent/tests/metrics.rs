@@ -203,6 +203,7 @@ fn agents_show_what_they_wait_for() {
             let args = ServerArgs {
                 mode: ServerMode::Direct,
                 peers: vec![endpoint(1), endpoint(2)],
+                parts: Vec::new(),
                 job: servers,
                 link: of_server,
             };
@@ -213,6 +214,8 @@ fn agents_show_what_they_wait_for() {
                 rank: 0,
                 server_mac: endpoint(9).mac,
                 server_ip: endpoint(9).ip,
+                part: None,
+                via: None,
                 job,
                 link: of_worker,
             };

@@ -5,13 +5,14 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread;
 
-use aggregation::job::WorkerId;
-use cluster::{Forwarder, Node, SlotSwitch, SwitchModel};
+use aggregation::job::{ChunkId, JobConfig, JobId, WorkerId};
+use aggregation::server::Part;
+use cluster::{Forwarder, Node, PartSwitches, SlotSwitch, SwitchModel};
 use host_agent::agent::{
-    JobArgs, LinkArgs, RetransmissionArgs, RoundReport, ServerArgs, ServerMode, ServerReport,
-    WorkerArgs, WorkerReport, run_server, run_worker,
+    JobArgs, LinkArgs, PartOf, PlaceInPart, RetransmissionArgs, RoundReport, ServerArgs,
+    ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
 };
-use host_agent::frames::{CableFrames, Endpoint, Mac};
+use host_agent::frames::{CableFrames, Endpoint, Mac, part};
 use host_agent::train::{Recipe, reference_run};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -56,6 +57,14 @@ fn endpoint(last: u16) -> Endpoint {
 }
 
 const SERVER: u16 = 100;
+
+/// In mode `parts` a switch sums these two, and nobody the third.
+fn pair() -> Part {
+    Part {
+        number: JobId(4),
+        workers: vec![WorkerId(2), WorkerId(0)],
+    }
+}
 
 fn recipe(rounds: u64) -> Recipe {
     Recipe {
@@ -109,6 +118,17 @@ fn train(setting: Setting) -> Ended {
     let switch: Box<dyn SwitchModel + Send> = match setting.mode {
         ServerMode::Switch => Box::new(SlotSwitch::new(job.job().unwrap())),
         ServerMode::Direct => Box::new(Forwarder::new(job.job().unwrap())),
+        ServerMode::Parts => {
+            let of = JobConfig {
+                job: JobId(job.job),
+                workers: job.workers,
+                window: job.window,
+                values_per_packet: wire::VALUES_PER_PACKET as u16,
+                values_per_round: 0,
+                first_chunk: ChunkId(job.first_chunk),
+            };
+            Box::new(PartSwitches::new(of, &[pair()]).unwrap())
+        }
     };
     thread::scope(|scope| {
         let switch = scope.spawn(move || {
@@ -125,6 +145,10 @@ fn train(setting: Setting) -> Ended {
         let server_args = ServerArgs {
             mode: setting.mode,
             peers: (0..setting.workers).map(endpoint).collect(),
+            parts: match setting.mode {
+                ServerMode::Parts => vec![PartOf(pair())],
+                _ => Vec::new(),
+            },
             job: job.clone(),
             link: link(SERVER),
         };
@@ -139,10 +163,18 @@ fn train(setting: Setting) -> Ended {
         let workers: Vec<_> = outer
             .zip(0..)
             .map(|(mut end, rank)| {
+                let child = pair().workers.iter().position(|worker| worker.0 == rank);
+                let child = child.filter(|_| setting.mode == ServerMode::Parts);
+                let number = pair().number;
                 let args = WorkerArgs {
                     rank,
                     server_mac: endpoint(SERVER).mac,
                     server_ip: endpoint(SERVER).ip,
+                    part: child.map(|child| PlaceInPart {
+                        number,
+                        child: WorkerId(child as u16),
+                    }),
+                    via: child.map(|_| part(number.0, 1)),
                     job: job.clone(),
                     link: link(rank),
                 };
@@ -227,7 +259,12 @@ impl Switch {
                 Node::Server => 0,
                 Node::Worker(rank) => 1 + usize::from(rank.0),
             };
-            self.send(port, &[&frame[..HEADERS], &payload].concat());
+            let mut sent = [&frame[..HEADERS], &payload].concat();
+            // What switches sum of a part goes on to the group of the same number.
+            if to == Node::Server && sent[..2] == [2, 1] {
+                sent[0] = 1;
+            }
+            self.send(port, &sent);
         }
     }
 
@@ -309,8 +346,23 @@ fn a_server_that_sums_gives_the_reference_runs_weights() {
 }
 
 #[test]
+fn a_server_that_sums_parts_gives_the_reference_runs_weights() {
+    let setting = Setting {
+        mode: ServerMode::Parts,
+        ..QUIET
+    };
+    let ended = train(setting);
+    assert_reference(setting, &ended);
+    let (server, _) = ended.server.unwrap();
+    // The answers of a server that sums all by itself would be three times as many.
+    if server.sent.retransmitted_frames == 0 {
+        assert_eq!(server.sent.frames, 3 * (196 + 16) + 16);
+    }
+}
+
+#[test]
 fn losses_change_nothing_but_the_time() {
-    for mode in [ServerMode::Switch, ServerMode::Direct] {
+    for mode in [ServerMode::Switch, ServerMode::Direct, ServerMode::Parts] {
         let setting = Setting {
             mode,
             lose_every: Some(61),
@@ -405,6 +457,8 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         rank: 2,
         server_mac: endpoint(9).mac,
         server_ip: endpoint(9).ip,
+        part: None,
+        via: None,
         job: job.clone(),
         link: link.clone(),
     };
@@ -413,6 +467,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
     let server = ServerArgs {
         mode: ServerMode::Direct,
         peers: vec![endpoint(1)],
+        parts: Vec::new(),
         job: job.clone(),
         link,
     };

@@ -11,6 +11,8 @@ use std::time::Instant;
 use crate::packages;
 
 const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
+/// The solver that is the planners' oracle.
+const HIGHSPY: &str = "highspy==1.16.0";
 const HOROVOD: &str = "horovod==0.28.1";
 const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
 /// Carries Apache Kafka 0.9.0.1 and ZooKeeper.
@@ -54,11 +56,14 @@ pub enum Make {
 /// Variables for the tests, of what there is.
 pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     let target = root.join("target");
-    let shell = p4runtime_shell(&target.join("test-venv"), make);
+    let shell = (P4RUNTIME_SHELL, "p4runtime_sh.shell");
+    let shell = python_with(shell, &target.join("test-venv"), make);
+    let highs = python_with((HIGHSPY, "highspy"), &target.join("test-highs"), make);
     let kafka = kafka(&target.join("test-kafka"), make);
     let horovod = horovod(&target.join("test-horovod"), make);
     let found = [
         ("WEIR_PYTHON", shell),
+        ("WEIR_HIGHS", highs),
         ("KAFKA_HOME", kafka),
         ("WEIR_HOROVOD", horovod),
         ("WEIR_TORCH", torch(root)),
@@ -69,21 +74,21 @@ pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// A Python that has p4runtime-shell.
-fn p4runtime_shell(venv: &Path, make: Make) -> Option<PathBuf> {
+/// A Python that has a package, which is had by importing a module.
+fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Option<PathBuf> {
     let python = venv.join("bin/python3");
-    let is_there = || imports(&python, "p4runtime_sh.shell");
+    let is_there = || imports(&python, module);
     if is_there() {
         return Some(python);
     }
     if make == Make::Nothing {
         return None;
     }
-    announced("p4runtime-shell", venv, || {
+    announced(package, venv, || {
         within(DOWNLOAD_S, "python3", |of| {
             of.args(["-m", "venv"]).arg(venv)
         }) && within(DOWNLOAD_S, &python, |of| {
-            of.args(["-m", "pip", "install", "-q", P4RUNTIME_SHELL])
+            of.args(["-m", "pip", "install", "-q", package])
         }) && is_there()
     })
     .then_some(python)

@@ -4,9 +4,13 @@
 //! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
 //! optimum they may be. The same input and seed give the same plan.
 
+pub mod baseline;
+pub mod evaluation;
 pub mod flow;
+pub mod fluid;
 pub mod gradient;
 pub mod import;
+pub mod injection;
 pub mod network;
 pub mod routing;
 pub mod solve;

@@ -15,12 +15,13 @@ use crate::disruption::Disruption;
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
+use crate::gradient::Gradients;
 use crate::job::Job;
 use crate::lease::Asked;
 use crate::probe::Probe;
 use crate::protocols::Protocols;
 use crate::selection::Selection;
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologySource};
 use crate::trigger::Trigger;
 use crate::workload::{Workload, WorkloadSource};
 
@@ -46,6 +47,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The network.
     pub topology: Topology,
+    /// The file that it is from, where it has one of its own.
+    pub topology_file: Option<TopologySource>,
     /// The protocols that filters and fields name.
     pub protocols: Arc<Protocols>,
     /// What runs.
@@ -56,6 +59,8 @@ pub struct Scenario {
     pub probes: Vec<Probe>,
     /// Jobs whose values a switch sums, in declared order; the one of a training that a switch sums for among them.
     pub jobs: Vec<Job>,
+    /// Where a plan has gradients summed, if the file asks for one; what its switches sum is among the jobs.
+    pub gradients: Option<Gradients>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
     /// Which sets of the flows a packet can be in.

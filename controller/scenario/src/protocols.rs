@@ -10,6 +10,7 @@ use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 use crate::diagnostic::{Code, Related, Sink, Source, Span};
 use crate::overlap::Carriage;
 use crate::schema::{self, reader};
+use crate::topology::TopologySource;
 use crate::workload::WorkloadSource;
 use crate::yaml::{self, Kind, Node, locate};
 
@@ -104,6 +105,8 @@ pub struct Given {
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
     /// The same of the file that [`named_workload`] names.
     pub workload: Option<Result<WorkloadSource, String>>,
+    /// The same of the file that [`named_topology`] names.
+    pub topology: Option<Result<TopologySource, String>>,
 }
 
 impl Given {
@@ -118,10 +121,12 @@ impl Given {
             (name, read)
         };
         let workload = named_workload(file, text).map(|name| read(&name));
+        let topology = named_topology(file, text).map(|name| read(&name));
         Given {
             protocols: Vec::new(),
             files: named_files(file, text).into_iter().map(protocol).collect(),
             workload: workload.map(|read| read.map(|(file, text)| WorkloadSource { file, text })),
+            topology: topology.map(|read| read.map(|(file, text)| TopologySource { file, text })),
         }
     }
 }
@@ -131,6 +136,17 @@ impl Given {
 pub fn named_workload(file: &str, text: &str) -> Option<String> {
     let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
     schema::named_workload(root.get("workload")?).map(str::to_owned)
+}
+
+/// The topology file that a scenario, or a file of a topology alone, names, as it writes it: relative to itself.
+#[must_use]
+pub fn named_topology(file: &str, text: &str) -> Option<String> {
+    let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
+    let section = root.get("topology").unwrap_or(&root);
+    match &section.get("file")?.kind {
+        Kind::Text { value, .. } => Some(value.clone()),
+        _ => None,
+    }
 }
 
 /// The protocol files that a scenario names, as it writes them: relative to itself.

@@ -19,7 +19,7 @@ use crate::schema::{self, Raw, RawFault};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
 use crate::yaml::Node;
-use crate::{check, decision, job, vacuous};
+use crate::{check, decision, gradient, job, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
 ///
@@ -47,7 +47,16 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         return None;
     }
     workload::check(sink, &raw);
-    let flows = flows::resolve(sink, &raw);
+    let jobs = job::resolve(sink, &raw);
+    let gradients = gradient::resolve(sink, &raw);
+    let (jobs, planned) = match (&gradients, raw.training()) {
+        (Some(gradients), Some((training, span))) => (
+            gradients.jobs(training, span),
+            gradients.paths(&training.server).collect(),
+        ),
+        _ => (jobs, Vec::new()),
+    };
+    let flows = flows::resolve(sink, &raw, planned);
     let classes = flows::classes(sink, &raw, &flows);
     let by_name = flows::by_name(&flows);
     let epochs = epochs::all(sink, &raw.steps);
@@ -72,12 +81,12 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     if is_whole {
         trigger::check(sink, &triggers, &faults, &flows);
     }
-    let jobs = job::resolve(sink, &raw);
     let Raw {
         name,
         description,
         seed,
         topology,
+        topology_file,
         workload,
         workload_file,
         probes,
@@ -99,10 +108,12 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         description,
         seed,
         topology,
+        topology_file,
         workload: workload.map(|workload| workload.value.workload),
         workload_file: workload_file.map(|(source, _)| source),
         probes: probes.into_iter().map(|raw| raw.probe).collect(),
         jobs,
+        gradients,
         flows,
         classes,
         faults,

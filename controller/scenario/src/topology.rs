@@ -1,10 +1,16 @@
 //! Hosts, switches, links; numbered ports, addresses, paths.
 
+mod forwarding;
+mod mac;
+mod network;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
+
+pub use mac::Mac;
+pub use network::{Capacity, Machine, topology_network};
 
 use crate::diagnostic::Span;
 
@@ -19,11 +25,14 @@ pub const MOST_MARK_AT: u32 = 127;
 /// MTU of a link where the file says none.
 pub const DEFAULT_MTU: u32 = 1500;
 
-/// A network: every host hangs on one switch, and the whole is connected.
+/// A network. In one that runs, every host hangs on one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Topology {
     /// Switches in declared order.
     pub switches: Vec<String>,
+    /// What switches can take, of those that say it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, Capacity>,
     /// Hosts in declared order.
     pub hosts: Vec<Host>,
     /// Links in declared order.
@@ -81,6 +90,15 @@ impl NamespaceOf {
     }
 }
 
+/// A file that holds a topology, read by the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologySource {
+    /// Its path, for messages; how it ends says what it holds.
+    pub file: String,
+    /// All of it.
+    pub text: String,
+}
+
 /// A host and its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
@@ -90,92 +108,9 @@ pub struct Host {
     pub ip: Ipv4Addr,
     /// Its MAC address.
     pub mac: Mac,
-}
-
-/// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mac(pub [u8; 6]);
-
-impl Mac {
-    /// Every host.
-    pub const BROADCAST: Mac = Mac([0xFF; 6]);
-
-    /// The address of the n-th host where the file gives none: locally administered, `WE` inside.
-    #[must_use]
-    pub fn of_host(index: usize) -> Mac {
-        let [high, low] = (index as u16).to_be_bytes();
-        Mac([0x02, 0x57, 0x45, 0, high, low])
-    }
-
-    /// The group address that a job's results for all workers go to: that of the IPv4 group 239.87.69.x (RFC 1112).
-    #[must_use]
-    pub fn of_job(job: u16) -> Mac {
-        let [_, low] = job.to_be_bytes();
-        Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
-    }
-
-    /// The address of frames that the switches are to sum for all of a job: what comes of them goes to [`Mac::of_job`].
-    #[must_use]
-    pub fn of_sum(job: u16) -> Mac {
-        Mac::beside_job(job, 0x02)
-    }
-
-    /// The address of frames that ask the switches that sum: what comes of them goes back.
-    #[must_use]
-    pub fn of_question(job: u16) -> Mac {
-        Mac::beside_job(job, 0x06)
-    }
-
-    fn beside_job(job: u16, first: u8) -> Mac {
-        let [_, rest @ ..] = Mac::of_job(job).0;
-        let [a, b, c, d, e] = rest;
-        Mac([first, a, b, c, d, e])
-    }
-
-    /// As a number, most significant byte first.
-    #[must_use]
-    pub fn value(self) -> u128 {
-        self.0
-            .iter()
-            .fold(0, |value, byte| value << 8 | u128::from(*byte))
-    }
-}
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
-impl fmt::Debug for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for Mac {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl std::str::FromStr for Mac {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut mac = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut mac {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| ())?;
-        }
-        if parts.next().is_some() {
-            Err(())
-        } else {
-            Ok(Mac(mac))
-        }
-    }
+    /// What it is made of.
+    #[serde(skip_serializing_if = "Machine::is_unsaid")]
+    pub machine: Machine,
 }
 
 /// A full-duplex link between two nodes.
@@ -198,6 +133,13 @@ pub struct Link {
     pub mark_span: Span,
     /// Largest IP packet in bytes.
     pub mtu: u32,
+    /// What it carries already, from the first end to the second, and back; for planners.
+    #[serde(skip_serializing_if = "is_unloaded")]
+    pub load_bps: [u64; 2],
+}
+
+fn is_unloaded(load_bps: &[u64; 2]) -> bool {
+    *load_bps == [0, 0]
 }
 
 impl Link {
@@ -212,6 +154,7 @@ impl Link {
             mark_at: None,
             mark_span: Span::default(),
             mtu: DEFAULT_MTU,
+            load_bps: [0, 0],
         }
     }
 
@@ -305,8 +248,15 @@ impl Topology {
             name: name.to_owned(),
             ip: default_ip(index),
             mac: Mac::of_host(index),
+            machine: Machine::default(),
         });
         self.links.push(Link::new(name, switch));
+    }
+
+    /// What a switch can take.
+    #[must_use]
+    pub fn capacity(&self, switch: &str) -> Capacity {
+        self.capacities.get(switch).copied().unwrap_or_default()
     }
 
     /// A host by name.
@@ -394,32 +344,6 @@ impl Topology {
                 .map_or(u64::MAX, |port| port.link.rate_bps)
         });
         Some(hops.fold(first, u64::min))
-    }
-
-    /// Ports of a switch on the tree that broadcasts follow: no loop, whatever the network.
-    #[must_use]
-    pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
-        let Some(root) = self.switches.first() else {
-            return Vec::new();
-        };
-        let mut tree = Vec::new();
-        let (mut seen, mut queue) = (vec![root.as_str()], VecDeque::from([root.as_str()]));
-        while let Some(node) = queue.pop_front() {
-            for port in self.ports(node) {
-                if self.has_switch(port.peer) && !seen.contains(&port.peer) {
-                    seen.push(port.peer);
-                    queue.push_back(port.peer);
-                    tree.push(std::ptr::from_ref(port.link));
-                }
-            }
-        }
-        let on_tree = |port: &Port<'_>| {
-            !self.has_switch(port.peer) || tree.contains(&std::ptr::from_ref(port.link))
-        };
-        self.ports(switch)
-            .filter(on_tree)
-            .map(|port| port.number)
-            .collect()
     }
 
     fn nodes(&self) -> impl Iterator<Item = &str> {
@@ -531,30 +455,5 @@ mod tests {
         );
         assert_eq!(topology.flood_ports("edge"), [1, 2, 3]);
         assert_eq!(topology.hosts[8].ip, Ipv4Addr::new(10, 0, 0, 9));
-    }
-
-    #[test]
-    fn a_ring_floods_along_a_tree() {
-        let mut topology = Topology::star("a", &["h"]);
-        topology.switches.extend(["b".to_owned(), "c".to_owned()]);
-        topology.links.extend([
-            Link::new("a", "b"),
-            Link::new("b", "c"),
-            Link::new("c", "a"),
-        ]);
-        let flooded: usize = ["a", "b", "c"]
-            .iter()
-            .map(|s| topology.flood_ports(s).len())
-            .sum();
-        // Two tree links with two ends, and one host.
-        assert_eq!(flooded, 5);
-    }
-
-    #[test]
-    fn mac_text() {
-        assert_eq!("02:57:45:00:00:01".parse(), Ok(Mac::of_host(1)));
-        assert_eq!(Mac::of_host(1).to_string(), "02:57:45:00:00:01");
-        assert_eq!("02:57:45:00:00".parse::<Mac>(), Err(()));
-        assert_eq!(Mac::of_host(1).value(), 0x0257_4500_0001);
     }
 }

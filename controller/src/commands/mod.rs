@@ -17,6 +17,7 @@ mod protocols;
 pub mod replay;
 #[cfg(feature = "testbed")]
 mod report_file;
+pub mod route;
 #[cfg(feature = "testbed")]
 pub mod run;
 mod topology;

@@ -17,7 +17,7 @@ use scenario::{Plan, Scenario, TargetModel};
 use serde::Serialize;
 
 use super::topology::Network;
-use super::{fail, load, print, print_json, show};
+use super::{ERROR, fail, load, print, print_json, show};
 use crate::cli::{self, PlanFor};
 
 /// Shows what a scenario would do.
@@ -31,12 +31,10 @@ pub fn main(args: &cli::Plan) -> ExitCode {
 fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     let scenario = load(&args.file, &args.protocols.protocols)?;
     let target = Target::of(args.target);
-    // Nothing captures what passes a chip.
-    let plan = match target {
-        Target::Here(kind) => scenario::plan_to_prove(&scenario, &kind.model()),
-        Target::Chip(_, model) => scenario::plan(&scenario, &model),
+    let plan = match args.with.is_empty() {
+        true => alone(&scenario, target)?,
+        false => together(args, &scenario, target)?,
     };
-    let plan = plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     let over = match &args.over {
         Some(old) => Some(in_the_place_of(args, old, target, (&scenario, &plan))?),
         None => None,
@@ -60,6 +58,39 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
         Some(folder) => emit(&plan, target, folder),
         None => Ok(()),
     }
+}
+
+fn alone(scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
+    // Nothing captures what passes a chip.
+    let plan = match target {
+        Target::Here(kind) => scenario::plan_to_prove(scenario, &kind.model()),
+        Target::Chip(_, model) => scenario::plan(scenario, &model),
+    };
+    plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))
+}
+
+/// The plan of a scenario beside others.
+fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
+    let others = args.with.iter();
+    let others = others.map(|file| load(file, &args.protocols.protocols));
+    let others: Vec<Scenario> = others.collect::<Result<_, _>>()?;
+    let all: Vec<&Scenario> = std::iter::once(scenario).chain(&others).collect();
+    let model = match target {
+        Target::Here(kind) => kind.model(),
+        Target::Chip(_, model) => model,
+    };
+    let mut plans = match scenario::plan_together(&all, &model) {
+        Ok(plans) => plans,
+        Err(diagnostics) => {
+            for diagnostic in &diagnostics.0 {
+                let of = all.iter().find(|one| one.file == diagnostic.file);
+                let source = of.map_or(scenario.source(), |one| one.source());
+                cli_io::stderr::tell(format_args!("{}\n", diagnostic.render(&source)));
+            }
+            return Err(ExitCode::from(ERROR));
+        }
+    };
+    Ok(plans.swap_remove(0))
 }
 
 /// What a plan is made for.

@@ -1,4 +1,4 @@
-//! The files that a scenario names, beside it: protocols and its workload; and the protocols of `--protocols`.
+//! The files that a scenario names, beside it: protocols, its workload, its topology; and the protocols of `--protocols`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

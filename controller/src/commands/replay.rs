@@ -127,6 +127,14 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
             return Err(changed(&path, run_folder::WORKLOAD));
         }
     }
+    if let Some(ran) = &scenario.topology_file {
+        let named = scenario::named_topology(&scenario.file, &scenario.text).unwrap_or_default();
+        let given = protocols::named(&file, &scenario.text).topology;
+        if !given.is_some_and(|now| now.is_ok_and(|now| now.text == ran.text)) {
+            let kept = run_folder::topology_file(&named);
+            return Err(changed(&file.with_file_name(named), kept));
+        }
+    }
     let kind = Kind::from_str(&kept.stored.target, false).map_err(fail)?;
     let again = cli::Run {
         file,

@@ -24,7 +24,7 @@ pub fn main(args: &Validate) -> ExitCode {
         .iter()
         .map(|(scenario, plan)| (scenario, plan))
         .collect();
-    let together = scenario::check_together(&pairs);
+    let together = scenario::check_together(&pairs, &TargetModel::EMBEDDED);
     for diagnostic in &together.0 {
         if let Some((scenario, _)) = planned
             .iter()
@@ -32,6 +32,9 @@ pub fn main(args: &Validate) -> ExitCode {
         {
             cli_io::stderr::tell(format_args!("{}\n", diagnostic.render(&scenario.source())));
         }
+    }
+    if !together.0.is_empty() {
+        tell_places(&pairs);
     }
     if refused > 0 || !together.0.is_empty() {
         return ExitCode::from(ERROR);
@@ -51,6 +54,27 @@ pub fn main(args: &Validate) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// If the scenarios would go together at other places than each has for itself, says which.
+fn tell_places(pairs: &[(&Scenario, &Plan)]) {
+    let scenarios: Vec<&Scenario> = pairs.iter().map(|(scenario, _)| *scenario).collect();
+    let Ok(plans) = scenario::plan_together(&scenarios, &TargetModel::EMBEDDED) else {
+        return;
+    };
+    for ((scenario, alone), together) in pairs.iter().zip(&plans) {
+        let mut told: Vec<&str> = Vec::new();
+        for point in &together.injections {
+            if alone.injections.contains(point) || told.contains(&point.fault.as_str()) {
+                continue;
+            }
+            told.push(&point.fault);
+            cli_io::stderr::tell(format_args!(
+                "help: planned together, fault `{}` of {} acts on switch `{}` (`where`)\n",
+                point.fault, scenario.file, point.switch
+            ));
+        }
+    }
 }
 
 /// "1 fault", "2 switches".

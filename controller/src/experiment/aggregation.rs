@@ -45,15 +45,17 @@ fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
         Some((parent, number)) => Some((port_to(parent)?, *number)),
         None => None,
     };
+    let planned = scenario.gradients.as_ref();
+    let ports: Option<Vec<u32>> = match planned.and_then(|planned| planned.part(job.number)) {
+        // Gradients come by the ways of their plan.
+        Some(part) => part.members.iter().map(|member| member.port).collect(),
+        None => summing.children.iter().map(port_to).collect(),
+    };
     Some(Summed {
         number: job.number,
         base: job.base,
         window: job.window,
-        ports: summing
-            .children
-            .iter()
-            .map(port_to)
-            .collect::<Option<_>>()?,
+        ports: ports?,
         up,
         closes: job.deadline.is_some(),
     })

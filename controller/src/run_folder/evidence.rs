@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use parser_gen::ProtocolSource;
+use scenario::topology::TopologySource;
 use scenario::workload::WorkloadSource;
 use scenario::{Given, Scenario};
 use serde::{Deserialize, Serialize};
@@ -308,10 +309,21 @@ fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
         })),
         None => None,
     };
+    let topology = match scenario::named_topology(&file, &scenario) {
+        Some(named) => {
+            let name = super::topology_file(&named);
+            Some(Ok(TopologySource {
+                file: folder.join(name).display().to_string(),
+                text: text(name)?,
+            }))
+        }
+        None => None,
+    };
     let given = Given {
         protocols: sources,
         files: files.collect(),
         workload,
+        topology,
     };
     scenario::load_with(&file, &scenario, &given).map_err(|errors| StoredError::Content {
         path: folder.join(SCENARIO),

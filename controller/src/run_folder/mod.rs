@@ -28,6 +28,8 @@ pub const EVENTS: &str = "events.jsonl";
 pub const SCENARIO: &str = "scenario.yaml";
 /// Its workload file, if it names one.
 pub const WORKLOAD: &str = "workload.yaml";
+/// Its topology file, if it names one; how it ends says what it holds.
+pub const TOPOLOGIES: [&str; 2] = ["topology.graphml", "topology.json"];
 /// The page.
 pub const PAGE: &str = "report.html";
 /// [`EVIDENCE`] until it is whole.
@@ -35,6 +37,17 @@ const EVIDENCE_WRITTEN: &str = "evidence.json.tmp";
 const REPORT: &str = "report.json";
 const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
+
+/// What a topology file is called in the folder of a run.
+#[must_use]
+pub fn topology_file(named: &str) -> &'static str {
+    let [graphml, json] = TOPOLOGIES;
+    if named.ends_with(".json") {
+        json
+    } else {
+        graphml
+    }
+}
 
 /// A folder of a run could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +99,9 @@ pub fn write(
     put(PAGE, page.as_bytes())?;
     if let Some(source) = &planned.scenario.workload_file {
         put(WORKLOAD, source.text.as_bytes())?;
+    }
+    if let Some(source) = &planned.scenario.topology_file {
+        put(topology_file(&source.file), source.text.as_bytes())?;
     }
     let own = planned.scenario.protocols.own();
     if !own.is_empty() {

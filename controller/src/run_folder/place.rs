@@ -11,8 +11,8 @@ use scenario::Scenario;
 use serde_json::Value;
 
 use super::{
-    EVENTS, EVIDENCE, EVIDENCE_WRITTEN, PAGE, PLAN, PROTOCOLS, REPORT, SCENARIO, WORKLOAD,
-    read_file,
+    EVENTS, EVIDENCE, EVIDENCE_WRITTEN, PAGE, PLAN, PROTOCOLS, REPORT, SCENARIO, TOPOLOGIES,
+    WORKLOAD, read_file,
 };
 
 /// Stands in the folder of a run that has not come to its end.
@@ -20,13 +20,15 @@ pub(super) const MARK: &str = "unfinished";
 const MARKED: &str = "weir: a run that has not come to its end\n";
 
 /// The files of every run.
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     EVIDENCE,
     EVIDENCE_WRITTEN,
     MARK,
     EVENTS,
     SCENARIO,
     WORKLOAD,
+    TOPOLOGIES[0],
+    TOPOLOGIES[1],
     PAGE,
     REPORT,
     PLAN,
@@ -171,10 +173,12 @@ fn spares(folder: &Path, scenario: &Scenario) -> Result<(), PlaceError> {
         return Ok(());
     };
     let workload = scenario.workload_file.iter().map(|source| &source.file);
+    let topology = scenario.topology_file.iter().map(|source| &source.file);
     let protocols = scenario.protocols.own().iter().map(|source| &source.file);
     for file in [&scenario.file]
         .into_iter()
         .chain(workload)
+        .chain(topology)
         .chain(protocols)
     {
         let file = Path::new(file);

@@ -1,9 +1,9 @@
 //! What a run is made of.
 
 use crate::{Node, Rate};
-use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rto::Retransmission;
-use aggregation::server::Mode;
+use aggregation::server::{Mode, Part, PartsError};
 
 /// What a link does to frames, per direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +37,17 @@ pub struct Death {
     pub at_ns: u64,
 }
 
+/// Why there is no such run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// Its parts.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+}
+
 /// A run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -46,6 +57,8 @@ pub struct Config {
     pub job: JobConfig,
     /// Who sums.
     pub mode: Mode,
+    /// Parts of the job that a switch each sums for the server; in `mode` [`Mode::Switch`].
+    pub parts: Vec<Part>,
     /// Rounds, after which the job is closed.
     pub rounds: u64,
     /// Timeouts of workers and server.
@@ -80,6 +93,7 @@ impl Config {
                 first_chunk: ChunkId(0),
             },
             mode,
+            parts: Vec::new(),
             rounds: 2,
             retransmission: Retransmission {
                 floor_ns: 200_000,
@@ -105,6 +119,14 @@ impl Config {
         Job::under_one_switch(self.job)
     }
 
+    /// The part that a worker's values are summed in, and its number there.
+    pub(super) fn part_of(&self, rank: WorkerId) -> Option<(JobId, WorkerId)> {
+        self.parts.iter().find_map(|part| {
+            let child = part.workers.iter().position(|worker| *worker == rank)?;
+            Some((part.number, WorkerId(child as u16)))
+        })
+    }
+
     /// What a node's links do.
     pub(super) fn faults_of(&self, node: Node) -> Faults {
         let own = self.links.iter().find(|(of, _)| *of == node);
@@ -117,9 +139,11 @@ impl Config {
     }
 
     /// How long after a death the last survivor has given up: a slot that the dead had fed twice ahead of a survivor
-    /// takes that survivor two chunks' patience, and the third chunk never completes.
+    /// takes that survivor two chunks' patience, and the third chunk never completes. Where the window follows the queues, a chunk
+    /// that has timed out waits for its turn, behind others that wait for the same.
     pub fn mourning_ns(&self) -> u64 {
-        3 * (self.retransmission.patience_ns() + self.faults.reorder_ns) + self.compute_ns
+        let turns = if self.fixed_window { 1 } else { 2 };
+        3 * turns * (self.retransmission.patience_ns() + self.faults.reorder_ns) + self.compute_ns
     }
 
     /// A run that is still going then has hung: each chunk of each round has had all its timeouts, one

@@ -20,12 +20,12 @@ mod run;
 mod switch;
 mod tree;
 
-pub use config::{Config, Death, Faults};
+pub use config::{Config, ConfigError, Death, Faults};
 pub use network::{NetworkCounters, Policer, Rate};
 pub use oracle::{Violation, check};
 pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};
 pub use run::{answer_with_sums, run};
-pub use switch::{CellState, Compare, Forwarder, SlotSwitch, SwitchModel};
+pub use switch::{CellState, Compare, Forwarder, PartSwitches, SlotSwitch, SwitchModel};
 
 use aggregation::job::WorkerId;
 

@@ -8,10 +8,10 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::network::{Link, below};
 use crate::{
-    Config, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel, WorkerEnd,
-    WorkerReport,
+    Config, ConfigError, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel,
+    WorkerEnd, WorkerReport,
 };
-use aggregation::job::{Job, JobError, WorkerId};
+use aggregation::job::{Job, WorkerId};
 use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark};
@@ -29,8 +29,8 @@ pub fn run<S: SwitchModel, A: Apply>(
     switch: &mut S,
     apply: A,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,
-) -> Result<Report, JobError> {
-    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs).finish())
+) -> Result<Report, ConfigError> {
+    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs)?.finish())
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,20 +103,26 @@ struct Run<'a, S, A, I> {
 }
 
 impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, A, I> {
-    fn new(config: &'a Config, job: Job, switch: &'a mut S, apply: A, inputs: I) -> Self {
+    fn new(
+        config: &'a Config,
+        job: Job,
+        switch: &'a mut S,
+        apply: A,
+        inputs: I,
+    ) -> Result<Self, ConfigError> {
         let retransmission = config.retransmission;
-        let server = Server::new(
-            job,
-            config.mode,
-            retransmission,
-            Some(config.rounds),
-            apply,
-            0,
-        );
+        let rounds = Some(config.rounds);
+        let server = match config.parts.as_slice() {
+            [] => Server::new(job, config.mode, retransmission, rounds, apply, 0),
+            parts => Server::of_parts(job, parts.to_vec(), retransmission, rounds, apply, 0)?,
+        };
         let workers: Vec<_> = (0..job.workers())
             .map(WorkerId)
             .map(|rank| {
                 let mut machine = Worker::new(job, rank, retransmission);
+                if let Some((number, child)) = config.part_of(rank) {
+                    machine = machine.in_part(number, child);
+                }
                 if config.fixed_window {
                     machine.fix_window();
                 }
@@ -124,7 +130,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             })
             .collect();
         let count = workers.len();
-        Self {
+        Ok(Self {
             config,
             switch,
             inputs,
@@ -141,7 +147,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             deaths: 0,
             buffer: Vec::new(),
             switched: Vec::new(),
-        }
+        })
     }
 
     fn finish(mut self) -> Report {

@@ -5,7 +5,8 @@ use std::fmt;
 use wire::{Flags, Kind, Packet};
 
 use crate::Node;
-use aggregation::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use aggregation::job::{CellIndex, ChunkId, Job, JobConfig, JobError, WorkerId, WorkerSet};
+use aggregation::server::Part;
 use aggregation::slot::{CellView, SlotTable};
 
 /// A cell's content, as a switch of any make can tell it.
@@ -145,6 +146,61 @@ impl SwitchModel for SlotSwitch {
 
     fn cell(&self, cell: CellIndex) -> Option<CellState> {
         Some(self.slots.cell(cell)?.into())
+    }
+}
+
+/// Switches that sum a part of a job each ([`Part`]), and the reference slots in all of them.
+#[derive(Debug, Clone)]
+pub struct PartSwitches {
+    forwarder: Forwarder,
+    parts: Vec<(Part, SlotTable)>,
+}
+
+impl PartSwitches {
+    /// Admits the parts of a job. Each has a number, and slots, of its own.
+    pub fn new(job: JobConfig, parts: &[Part]) -> Result<Self, JobError> {
+        let slots = |part: &Part| {
+            let part_of = JobConfig {
+                job: part.number,
+                workers: part.workers.len() as u16,
+                ..job
+            };
+            Ok((
+                part.clone(),
+                SlotTable::new(Job::under_one_switch(part_of)?),
+            ))
+        };
+        Ok(Self {
+            forwarder: Forwarder::new(Job::new(job)?),
+            parts: parts.iter().map(slots).collect::<Result<_, JobError>>()?,
+        })
+    }
+}
+
+impl SwitchModel for PartSwitches {
+    fn handle(&mut self, _now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        let (Ok(packet), Node::Worker(rank)) = (Packet::new_checked(payload), from) else {
+            self.forwarder.forward(from, payload, out);
+            return;
+        };
+        let mut parts = self.parts.iter_mut();
+        let Some((part, slots)) = parts.find(|(part, _)| part.number.0 == packet.job()) else {
+            self.forwarder.forward(from, payload, out);
+            return;
+        };
+        // Nobody speaks for another port's worker.
+        if part.workers.get(usize::from(packet.worker())) != Some(&rank) {
+            return;
+        }
+        let outcome = slots.update(&packet);
+        let mut sum = payload.to_vec();
+        if slots.make_sum(outcome, &mut Packet::new_unchecked(&mut sum[..])) {
+            out.push((Node::Server, sum));
+        }
+    }
+
+    fn cell(&self, _cell: CellIndex) -> Option<CellState> {
+        None
     }
 }
 

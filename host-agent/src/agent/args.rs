@@ -1,9 +1,11 @@
 //! The arguments of agents, shared by `weir-agent` and `weir agent`.
 
 use std::net::Ipv4Addr;
+use std::str::FromStr;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId};
-use aggregation::{Retransmission, server};
+use aggregation::Retransmission;
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
+use aggregation::server::Part;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
@@ -139,6 +141,12 @@ pub struct WorkerArgs {
     /// The server's IPv4 address.
     #[arg(long)]
     pub server_ip: Ipv4Addr,
+    /// The part of the job that a switch sums this worker in, and its number there, where switches sum a part each.
+    #[arg(long, value_name = "NUMBER/CHILD")]
+    pub part: Option<PlaceInPart>,
+    /// The Ethernet address that its updates go to, by which the switches on their way know them; the server's.
+    #[arg(long, value_name = "MAC")]
+    pub via: Option<Mac>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub job: JobArgs,
@@ -154,14 +162,51 @@ pub enum ServerMode {
     Switch,
     /// The server itself.
     Direct,
+    /// Switches, a part each, and the server what they have summed.
+    Parts,
 }
 
-impl From<ServerMode> for server::Mode {
-    fn from(mode: ServerMode) -> server::Mode {
-        match mode {
-            ServerMode::Switch => server::Mode::Switch,
-            ServerMode::Direct => server::Mode::Direct,
-        }
+/// Where a worker is in a part of a job: `2/0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlaceInPart {
+    /// The part's number.
+    pub number: JobId,
+    /// The number that the switch knows the worker by.
+    pub child: WorkerId,
+}
+
+impl FromStr for PlaceInPart {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PlaceInPart, String> {
+        let parsed = text.split_once('/').and_then(|(number, child)| {
+            Some(PlaceInPart {
+                number: JobId(number.parse().ok()?),
+                child: WorkerId(child.parse().ok()?),
+            })
+        });
+        parsed.ok_or_else(|| "a part and a number in it are written as `2/0`".to_owned())
+    }
+}
+
+/// A part of a job: `2:0,1,5`, its number and the ranks whose updates a switch sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartOf(pub Part);
+
+impl FromStr for PartOf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PartOf, String> {
+        let parsed = text.split_once(':').and_then(|(number, ranks)| {
+            let ranks = ranks.split(',').map(|rank| rank.parse().map(WorkerId));
+            Some(Part {
+                number: JobId(number.parse().ok()?),
+                workers: ranks.collect::<Result<_, _>>().ok()?,
+            })
+        });
+        let part =
+            parsed.ok_or_else(|| "a part is written as `2:0,1,5`, with its ranks".to_owned());
+        part.map(PartOf)
     }
 }
 
@@ -174,6 +219,13 @@ pub struct ServerArgs {
     /// A worker's addresses; repeat in the order of the ranks.
     #[arg(long = "peer", value_name = "MAC/IP", required = true)]
     pub peers: Vec<Endpoint>,
+    /// A part that a switch sums; repeat for each.
+    #[arg(
+        long = "part",
+        value_name = "NUMBER:RANKS",
+        required_if_eq("mode", "parts")
+    )]
+    pub parts: Vec<PartOf>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub job: JobArgs,
@@ -233,5 +285,9 @@ mod tests {
         };
         assert_eq!(args.peers[0].ip, Ipv4Addr::new(10, 0, 0, 1));
         assert!(parse(&format!("{server} --peer 10.0.0.1")).is_err());
+        let parts = server.replace("direct", "parts") + " --peer 02:00:00:00:00:01/10.0.0.1";
+        assert!(parse(&parts).is_err(), "no part is given");
+        assert!(parse(&format!("{parts} --part 2:0")).is_ok());
+        assert!(parse(&format!("{parts} --part 2:0,x")).is_err());
     }
 }

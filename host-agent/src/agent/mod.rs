@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 pub use args::{
-    JobArgs, LinkArgs, ReferenceArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs,
+    JobArgs, LinkArgs, PartOf, PlaceInPart, ReferenceArgs, RetransmissionArgs, ServerArgs,
+    ServerMode, WorkerArgs,
 };
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 

@@ -3,14 +3,14 @@
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use aggregation::Destination;
 use aggregation::quantise::dequantise;
-use aggregation::server::{Apply, Completed, Event, Server};
+use aggregation::server::{Apply, Completed, Event, Mode, Server};
+use aggregation::{Destination, Job};
 use anyhow::{Context, bail, ensure};
 
 use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
-use super::{Clock, ServerArgs, receive};
+use super::{Clock, ServerArgs, ServerMode, receive};
 use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
@@ -34,20 +34,7 @@ pub fn run(
     let (me, everybody) = (args.link.endpoint(), group(args.job.job));
     let watch = Watch::start(&args.link, job, Status::new(Role::Server, &job, None))?;
     let clock = Clock::start();
-    let mut server = Server::new(
-        job,
-        args.mode.into(),
-        args.job.retransmission.settings(),
-        Some(rounds),
-        Training {
-            sgd: Sgd::new(&args.job.recipe),
-            workers: job.workers(),
-            values_per_packet: job.values_per_packet(),
-            chunks_per_round: u64::from(job.chunks_per_round()),
-            applied: 0,
-        },
-        clock.now_ns(),
-    );
+    let mut server = machine(args, job, clock.now_ns())?;
     let (mut rounds_ms, mut foreign) = (Vec::new(), 0);
     let mut round_start = Instant::now();
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
@@ -120,6 +107,27 @@ pub fn run(
         dropped: counters.dropped,
         rounds_ms,
         wall_ms: clock.now_ns() as f64 / 1e6,
+    })
+}
+
+/// The server's side of the protocol.
+fn machine(args: &ServerArgs, job: Job, now_ns: u64) -> anyhow::Result<Server<Training>> {
+    let training = Training {
+        sgd: Sgd::new(&args.job.recipe),
+        workers: job.workers(),
+        values_per_packet: job.values_per_packet(),
+        chunks_per_round: u64::from(job.chunks_per_round()),
+        applied: 0,
+    };
+    let settings = args.job.retransmission.settings();
+    let rounds = Some(args.job.recipe.rounds);
+    Ok(match args.mode {
+        ServerMode::Switch => Server::new(job, Mode::Switch, settings, rounds, training, now_ns),
+        ServerMode::Direct => Server::new(job, Mode::Direct, settings, rounds, training, now_ns),
+        ServerMode::Parts => {
+            let parts = args.parts.iter().map(|part| part.0.clone()).collect();
+            Server::of_parts(job, parts, settings, rounds, training, now_ns)?
+        }
     })
 }
 

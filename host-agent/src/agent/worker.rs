@@ -31,14 +31,22 @@ pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerR
         recipe.batch,
         recipe.seed,
     )?;
+    let worker = Worker::new(job, WorkerId(args.rank), args.job.retransmission.settings());
+    let server = Endpoint {
+        mac: args.server_mac,
+        ip: args.server_ip,
+    };
     let mut member = Member {
-        worker: Worker::new(job, WorkerId(args.rank), args.job.retransmission.settings()),
+        worker: match args.part {
+            Some(part) => worker.in_part(part.number, part.child),
+            None => worker,
+        },
         frames,
         clock: Clock::start(),
         me: args.link.endpoint(),
         server: Endpoint {
-            mac: args.server_mac,
-            ip: args.server_ip,
+            mac: args.via.unwrap_or(server.mac),
+            ..server
         },
         foreign: 0,
         rounds: 0,
@@ -87,6 +95,7 @@ struct Member<'a> {
     frames: &'a mut dyn Frames,
     clock: Clock,
     me: Endpoint,
+    /// Whom updates are addressed to: the server, or, on Ethernet, who sums them on the way.
     server: Endpoint,
     /// Frames that are no aggregation frames for us, or none of the server's.
     foreign: u64,

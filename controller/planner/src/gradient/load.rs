@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Job, Plan};
+use super::{Job, Part, Plan};
 use crate::network::{Arc, Network, NodeId};
 
 /// What can be full.
@@ -35,23 +35,35 @@ impl Loads {
     pub fn of(network: &Network, job: &Job, plan: &Plan) -> Loads {
         let mut loads = Loads::default();
         for part in &plan.parts {
-            let share = part.share;
-            for arc in part.members.iter().flat_map(|member| &member.route) {
-                loads.add(Resource::Link(*arc), share);
-            }
-            for arc in &part.up {
-                loads.add(Resource::Link(*arc), share);
-            }
-            let members = part.members.len() as f64;
-            let is_switch = network.switch(part.at).is_some();
-            if is_switch {
-                loads.add(Resource::Sums(part.at), share * members);
-            }
-            let streams = if is_switch { 1.0 } else { members };
-            let server = &job.servers[part.server];
-            loads.add(Resource::Ingress(server.host), share * streams);
+            loads.add_part(network, job, part);
         }
         loads
+    }
+
+    /// Of one part of a plan.
+    #[must_use]
+    pub fn of_part(network: &Network, job: &Job, part: &Part) -> Loads {
+        let mut loads = Loads::default();
+        loads.add_part(network, job, part);
+        loads
+    }
+
+    fn add_part(&mut self, network: &Network, job: &Job, part: &Part) {
+        let share = part.share;
+        for arc in part.members.iter().flat_map(|member| &member.route) {
+            self.add(Resource::Link(*arc), share);
+        }
+        for arc in &part.up {
+            self.add(Resource::Link(*arc), share);
+        }
+        let members = part.members.len() as f64;
+        let is_switch = network.switch(part.at).is_some();
+        if is_switch {
+            self.add(Resource::Sums(part.at), share * members);
+        }
+        let streams = if is_switch { 1.0 } else { members };
+        let server = &job.servers[part.server];
+        self.add(Resource::Ingress(server.host), share * streams);
     }
 
     fn add(&mut self, resource: Resource, load: f64) {
@@ -74,6 +86,27 @@ impl Loads {
             })
         });
         limits.min_by(|a, b| a.rate_bps.total_cmp(&b.rate_bps))
+    }
+}
+
+/// Takes from a network what a job's workers send when each sends so many bits a second by a plan: what is left is for the
+/// next job. Servers belong to their jobs.
+pub fn occupy(network: &mut Network, job: &Job, plan: &Plan, rate_bps: f64) {
+    for (resource, load) in Loads::of(network, job, plan).iter() {
+        // Rounded up, so that no more is left than there is.
+        let bps = (load * rate_bps).ceil() as u64;
+        match resource {
+            Resource::Link(arc) => {
+                let load = &mut network.link_mut(arc.link).load_bps[usize::from(arc.back)];
+                *load = load.saturating_add(bps);
+            }
+            Resource::Sums(switch) => {
+                if let Some(switch) = network.switch_mut(switch) {
+                    switch.load_bps = switch.load_bps.saturating_add(bps);
+                }
+            }
+            Resource::Ingress(_) => {}
+        }
     }
 }
 

@@ -16,8 +16,10 @@ pub mod grid;
 pub mod inart;
 mod job;
 mod load;
+mod method;
 mod plan;
 
 pub use job::{Job, JobError, Server};
-pub use load::{Binding, Loads, Resource, spare_bps};
+pub use load::{Binding, Loads, Resource, occupy, spare_bps};
+pub use method::Method;
 pub use plan::{Goal, Member, Part, Plan, Route};

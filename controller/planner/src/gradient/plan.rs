@@ -10,7 +10,8 @@ pub type Route = Vec<Arc>;
 pub struct Plan {
     /// The job's name.
     pub job: String,
-    /// Who is summed where. Each worker is a member of one part of each piece.
+    /// Who is summed where. Each worker is a member of one part of each piece; where a baseline splits what a worker sends by
+    /// what has room, of several, whose shares are the piece's together.
     pub parts: Vec<Part>,
     /// What every worker can send, in bits a second.
     pub rate_bps: f64,

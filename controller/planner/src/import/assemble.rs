@@ -262,7 +262,7 @@ fn read_link(
     Ok(Link {
         ends: join.ends.map(|end| ids[end]),
         rate_bps,
-        delay_ns: delay.unwrap_or(0),
+        delay_ns: delay.unwrap_or(options.default_delay_ns),
         loss: there.share(text, "loss")?.unwrap_or(0.0),
         load_bps: [load(there, "load")?.unwrap_or(0), load_back.unwrap_or(0)],
     })

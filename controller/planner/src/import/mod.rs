@@ -26,6 +26,8 @@ pub struct Options {
     pub names: Names,
     /// Of edges without a rate; `None`: such an edge is refused.
     pub default_rate_bps: Option<u64>,
+    /// Of edges without a delay.
+    pub default_delay_ns: u64,
     /// What rates without a unit count, in bits a second; `None`: such a rate is refused. The file's own word goes before.
     pub rate_unit_bps: Option<u64>,
     /// What delays without a unit count, in nanoseconds; `None`: such a delay is refused. The file's own word goes before.
@@ -43,6 +45,7 @@ impl Default for Options {
             hosts: Hosts::Declared,
             names: Names::Labels,
             default_rate_bps: None,
+            default_delay_ns: 0,
             rate_unit_bps: None,
             delay_unit_ns: None,
             host: Host::default(),

@@ -59,6 +59,7 @@ const DEFAULT_RATE: Options = Options {
     hosts: Hosts::Declared,
     names: Names::Labels,
     default_rate_bps: Some(1_000),
+    default_delay_ns: 7,
     rate_unit_bps: None,
     delay_unit_ns: None,
     host: crate::network::Host {
@@ -90,6 +91,7 @@ fn a_network_of_the_zoo() {
     let expected = [10_000_000_000, 2_500_000_000, 1_000, 45_000_000];
     assert_eq!(rates(&read.network), expected);
     assert_eq!(read.network.hosts().count(), 0);
+    assert!(read.network.links().iter().all(|link| link.delay_ns == 7));
     let report = read.report;
     assert_eq!((report.default_rates, report.unlabelled), (1, 2));
     assert_eq!((report.parallel, report.one_way, report.parts), (1, 0, 1));

@@ -327,4 +327,46 @@ impl Network {
         let [a, b] = self.link(arc.link).ends;
         if arc.back { (b, a) } else { (a, b) }
     }
+
+    /// The same network by other names, in the order of its nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::NamedTwice`]; [`NetworkError::Unknown`] where a node gets none.
+    pub fn renamed(&self, names: Vec<String>) -> Result<Network, NetworkError> {
+        if let Some(node) = self.nodes.get(names.len()) {
+            return Err(NetworkError::Unknown(node.name.clone()));
+        }
+        let mut renamed = self.clone();
+        renamed.by_name.clear();
+        for (id, (node, name)) in self.ids().zip(renamed.nodes.iter_mut().zip(names)) {
+            if renamed.by_name.insert(name.clone(), id).is_some() {
+                return Err(NetworkError::NamedTwice(name));
+            }
+            node.name = name;
+        }
+        Ok(renamed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_names_for_the_same_nodes() {
+        let mut network = Network::new();
+        let a = network.add_host("a", Host::default()).unwrap();
+        let s = network.add_switch("s", Switch::default()).unwrap();
+        network.connect(a, s, 1).unwrap();
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let renamed = network.renamed(names(["s", "b"])).unwrap();
+        assert_eq!((renamed.name(a), renamed.node("b")), ("s", Ok(s)));
+        assert!(renamed.node("a").is_err());
+        assert_eq!(renamed.links(), network.links());
+        let twice = network.renamed(names(["b", "b"]));
+        assert_eq!(twice, Err(NetworkError::NamedTwice("b".to_owned())));
+        let few = network.renamed(vec!["b".to_owned()]);
+        assert_eq!(few, Err(NetworkError::Unknown("s".to_owned())));
+    }
 }

@@ -7,7 +7,7 @@ use super::milp::{self, Limits};
 use super::model::{Model, Row, SolveError};
 use super::program::Program;
 use super::propagate;
-use super::relax::{Relaxed, relax};
+use super::relax::{Relaxed, Relaxer};
 
 /// Nodes of each search that asks whether some rows can be met.
 const NODES: usize = 2_000;
@@ -60,7 +60,8 @@ fn at_odds(program: &Program, rows: &[usize]) -> Option<Vec<usize>> {
         part.high[row] = program.high[row];
     }
     // Not tightened first: a refutation by multipliers names its rows.
-    if let Relaxed::Infeasible(y) = relax(&part, &part.bounds, &part.bounds) {
+    let mut relaxer = Relaxer::once(&part, &part.bounds);
+    if let Relaxed::Infeasible(y) = relaxer.relax(&part.bounds, &part.bounds, None) {
         let needs = |row: &usize| y.get(*row).is_some_and(|y| *y != 0.0);
         return Some(rows.iter().copied().filter(needs).collect());
     }

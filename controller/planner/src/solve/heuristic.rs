@@ -4,7 +4,9 @@ use super::check;
 use super::milp::WHOLE;
 use super::program::{Bounds, Program};
 use super::propagate::{self, Cutoff};
-use super::relax::{Relaxed, relax};
+use super::relax::{Relaxed, Relaxer};
+use super::simplex::Basis;
+use std::rc::Rc;
 
 /// Relaxations of a dive, at most.
 const DIVE: usize = 12;
@@ -14,12 +16,14 @@ type Found = Option<(Vec<f64>, f64)>;
 
 /// Rounds the integers and finds the others anew if they do not fit them.
 pub(super) fn complete(
-    program: &Program,
+    relaxer: &mut Relaxer<'_>,
     integers: &[usize],
     bounds: &Bounds,
     implied: &Bounds,
     x: &[f64],
+    basis: Option<&Basis>,
 ) -> Found {
+    let program = relaxer.program;
     let mut bounds = bounds.clone();
     let mut implied = implied.clone();
     let mut rounded = x.to_vec();
@@ -43,7 +47,7 @@ pub(super) fn complete(
     if propagate::tighten(program, &mut implied, &program.integer, None).is_err() {
         return own;
     }
-    match relax(program, &bounds, &implied) {
+    match relaxer.relax(&bounds, &implied, basis) {
         Relaxed::Solved(point) => match own {
             Some((x, value)) if value <= point.value => Some((x, value)),
             _ => Some((point.x, point.value)),
@@ -54,13 +58,15 @@ pub(super) fn complete(
 
 /// Rounds one integer after another, the surest first, and has rows say what is left to the others.
 pub(super) fn round(
-    program: &Program,
+    relaxer: &mut Relaxer<'_>,
     integers: &[usize],
     bounds: &Bounds,
     implied: &Bounds,
     x: &[f64],
+    basis: Option<&Basis>,
     target: f64,
 ) -> Found {
+    let program = relaxer.program;
     let mut implied = implied.clone();
     let cutoff = cutoff(program, target);
     let mut order: Vec<usize> = integers.to_vec();
@@ -76,7 +82,7 @@ pub(super) fn round(
             let mut within = implied.clone();
             (within.lower[j], within.upper[j]) = (value, value);
             let whole = &program.integer;
-            propagate::tighten(program, &mut within, whole, cutoff.as_ref())
+            propagate::tighten_after(program, &mut within, whole, cutoff.as_ref(), &[j])
                 .ok()
                 .map(|()| within)
         });
@@ -86,22 +92,25 @@ pub(super) fn round(
     for &j in integers {
         values[j] = implied.lower[j];
     }
-    complete(program, integers, bounds, &implied, &values)
+    complete(relaxer, integers, bounds, &implied, &values, basis)
 }
 
 /// Fixes what is whole and the surest of the rest, solves the relaxation anew, and so on.
 pub(super) fn dive(
-    program: &Program,
+    relaxer: &mut Relaxer<'_>,
     integers: &[usize],
     bounds: &Bounds,
     implied: &Bounds,
     x: &[f64],
+    basis: Option<&Basis>,
     target: f64,
 ) -> Found {
+    let program = relaxer.program;
     let mut bounds = bounds.clone();
     let mut implied = implied.clone();
     let cutoff = cutoff(program, target);
     let mut x = x.to_vec();
+    let mut basis = basis.cloned().map(Rc::new);
     for _ in 0..DIVE {
         let off = |j: usize| (x[j] - x[j].round()).abs();
         let mut free: Vec<usize> = integers
@@ -110,7 +119,7 @@ pub(super) fn dive(
             .filter(|j| !bounds.is_fixed(*j) && off(*j) > WHOLE)
             .collect();
         if free.is_empty() {
-            return complete(program, integers, &bounds, &implied, &x);
+            return complete(relaxer, integers, &bounds, &implied, &x, basis.as_deref());
         }
         free.sort_by(|a, b| off(*a).total_cmp(&off(*b)).then(a.cmp(b)));
         let sure = free.iter().take_while(|j| off(**j) < 0.1).count();
@@ -124,7 +133,8 @@ pub(super) fn dive(
             let mut within = implied.clone();
             (within.lower[j], within.upper[j]) = (value, value);
             let whole = &program.integer;
-            if propagate::tighten(program, &mut within, whole, cutoff.as_ref()).is_ok() {
+            if propagate::tighten_after(program, &mut within, whole, cutoff.as_ref(), &[j]).is_ok()
+            {
                 implied = within;
                 is_any = true;
             } else if !is_any {
@@ -135,13 +145,13 @@ pub(super) fn dive(
             bounds.lower[j] = implied.lower[j];
             bounds.upper[j] = implied.upper[j];
         }
-        let Relaxed::Solved(point) = relax(program, &bounds, &implied) else {
+        let Relaxed::Solved(point) = relaxer.relax(&bounds, &implied, basis.as_deref()) else {
             return None;
         };
         if point.bound >= target {
             return None;
         }
-        x = point.x;
+        (x, basis) = (point.x, point.basis);
     }
     None
 }

@@ -1,9 +1,7 @@
 //! A program in clarabel's words: scaled, translated, and back. What it says is checked elsewhere.
-//!
-//! A variable is measured in shares of its range, a row in shares of its greatest term, so that programs in bit/s look like
-//! programs in parts of one. Scales are powers of two: they round nothing.
 
 use super::program::{Bounds, Program};
+use super::scale;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSettings, DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus,
@@ -155,10 +153,16 @@ impl Scaled {
                 columns.push(j);
             }
         }
-        let unit = units(program, bounds, implied);
+        let unit = scale::units(program, implied);
         let mut places = vec![Place::default(); program.height()];
         let mut rhs = Vec::new();
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
+
+        let told = match goal {
+            // There rows are no promise.
+            Goal::Elastic => bounds.clone(),
+            _ => unimplied(program, bounds, &columns, &places),
+        };
 
         let (mut start, mut index, mut value) = (vec![0], Vec::new(), Vec::new());
         let mut cost = Vec::with_capacity(columns.len());
@@ -181,7 +185,7 @@ impl Scaled {
                     }
                 }
             }
-            let (lower, upper) = (bounds.lower[j], bounds.upper[j]);
+            let (lower, upper) = (told.lower[j], told.upper[j]);
             if upper.is_finite() {
                 index.push(rhs.len());
                 value.push(1.0);
@@ -200,7 +204,7 @@ impl Scaled {
         }
         let greatest = cost.iter().fold(0.0_f64, |most, c| most.max(c.abs()));
         let cost_scale = if greatest > 0.0 {
-            power(greatest).recip()
+            scale::power(greatest).recip()
         } else {
             1.0
         };
@@ -277,45 +281,93 @@ impl Scaled {
     }
 }
 
-/// What each variable is measured in: its range where it has one.
-fn units(program: &Program, bounds: &Bounds, implied: &Bounds) -> Vec<f64> {
-    let mut unit = vec![0.0; program.width()];
-    for (j, unit) in unit.iter_mut().enumerate() {
-        let width = implied.upper[j] - implied.lower[j];
-        let own = bounds.upper[j] - bounds.lower[j];
-        if width.is_finite() && width > 0.0 {
-            *unit = power(width);
-        } else if own.is_finite() && own > 0.0 {
-            *unit = power(own);
+/// Bounds without those ends that rows imply: the solver has no need of them.
+///
+/// Only rows that it is told count, each with the ends that are left when its turn comes: none goes that another needs.
+fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Place]) -> Bounds {
+    let mut left = bounds.clone();
+    // Of each row's least and greatest activity: the sum of what is finite, and how many terms are not.
+    let mut least = vec![(0.0, 0_usize); program.height()];
+    let mut greatest = least.clone();
+    let add = |(sum, endless): &mut (f64, usize), term: f64, sign: f64| match term.is_finite() {
+        true => *sum += sign * term,
+        false if sign > 0.0 => *endless += 1,
+        false => *endless -= 1,
+    };
+    for row in 0..program.height() {
+        for (j, value) in program.rows.line(row) {
+            let ends = [value * bounds.lower[j], value * bounds.upper[j]];
+            let [a, b] = if value > 0.0 {
+                ends
+            } else {
+                [ends[1], ends[0]]
+            };
+            add(&mut least[row], a, 1.0);
+            add(&mut greatest[row], b, 1.0);
         }
     }
-    let endless: Vec<usize> = (0..unit.len())
-        .filter(|j| unit[*j] == 0.0 && !bounds.is_fixed(*j))
-        .collect();
-    if !endless.is_empty() {
-        // As much as would make its term as large as the rest of a row, in the row where that is least.
-        let mut magnitude = vec![0.0_f64; program.height()];
-        for (row, magnitude) in magnitude.iter_mut().enumerate() {
-            for side in [program.low[row], program.high[row]] {
-                if side.is_finite() {
-                    *magnitude = magnitude.max(side.abs());
-                }
+    for &j in columns {
+        for is_upper in [true, false] {
+            let end = if is_upper {
+                left.upper[j]
+            } else {
+                left.lower[j]
+            };
+            if end.is_infinite() {
+                continue;
             }
-            for (j, value) in program.rows.line(row) {
-                *magnitude = magnitude.max(value.abs() * unit[j]);
+            let other = if is_upper {
+                left.lower[j]
+            } else {
+                left.upper[j]
+            };
+            let implies = |(row, value): (usize, f64)| {
+                let place = places[row];
+                // Whether it is the row's high side that holds this end.
+                let by_high = is_upper == (value > 0.0);
+                let is_told = match by_high {
+                    true => place.high.is_some(),
+                    false => {
+                        place.low.is_some()
+                            || program.low[row] == program.high[row] && place.high.is_some()
+                    }
+                };
+                let (side, (sum, endless)) = match by_high {
+                    true => (program.high[row], least[row]),
+                    false => (program.low[row], greatest[row]),
+                };
+                // Without this variable's own term, which is at its other end there.
+                let rest = match (endless, other.is_infinite()) {
+                    (0, false) => sum - value * other,
+                    (1, true) => sum,
+                    _ => return false,
+                };
+                let implied = (side - rest) / value;
+                let slack = 1e-9 * (end.abs() + rest.abs() / value.abs());
+                is_told
+                    && match is_upper {
+                        true => implied <= end + slack,
+                        false => implied >= end - slack,
+                    }
+            };
+            if !program.columns.line(j).any(implies) {
+                continue;
             }
-        }
-        for j in endless {
-            let mut least = f64::INFINITY;
+            let gone = match is_upper {
+                true => std::mem::replace(&mut left.upper[j], f64::INFINITY),
+                false => std::mem::replace(&mut left.lower[j], f64::NEG_INFINITY),
+            };
             for (row, value) in program.columns.line(j) {
-                if magnitude[row] > 0.0 && value != 0.0 {
-                    least = least.min(magnitude[row] / value.abs());
-                }
+                let activity = match is_upper == (value > 0.0) {
+                    true => &mut greatest[row],
+                    false => &mut least[row],
+                };
+                add(activity, value * gone, -1.0);
+                add(activity, f64::INFINITY, 1.0);
             }
-            unit[j] = if least.is_finite() { power(least) } else { 1.0 };
         }
     }
-    unit
+    left
 }
 
 /// Gives each row its places, equalities first, and fills the right-hand sides; how many equalities there are. Rows that no
@@ -341,7 +393,11 @@ fn place_rows(
                 most = most.max(value.abs() * unit[j]);
             }
         }
-        place.scale = if most > 0.0 { power(most).recip() } else { 1.0 };
+        place.scale = if most > 0.0 {
+            scale::power(most).recip()
+        } else {
+            1.0
+        };
         can_miss[row] = (
             most > 0.0 && (least.is_nan() || least < program.low[row]),
             most > 0.0 && (greatest.is_nan() || greatest > program.high[row]),
@@ -369,9 +425,4 @@ fn place_rows(
         }
     }
     equalities
-}
-
-/// The greatest power of two that is not greater.
-fn power(of: f64) -> f64 {
-    f64::from_bits(of.to_bits() & 0x7ff0_0000_0000_0000).max(f64::MIN_POSITIVE)
 }

@@ -3,7 +3,7 @@
 use super::model::{Answer, Model, SolveError, Unsolved};
 use super::program::Program;
 use super::propagate;
-use super::relax::{Relaxed, relax};
+use super::relax::{Relaxed, Relaxer};
 
 /// Solves a model as if all variables could be fractional.
 ///
@@ -15,7 +15,7 @@ pub fn lp(model: &Model) -> Result<Answer, SolveError> {
     if propagate::tighten(&program, &mut implied, &[], None).is_err() {
         return Err(SolveError::Infeasible);
     }
-    match relax(&program, &program.bounds, &implied) {
+    match Relaxer::once(&program, &implied).relax(&program.bounds, &implied, None) {
         Relaxed::Solved(point) => Ok(Answer {
             proven: point.is_proven(&program),
             objective: program.sign * point.value,

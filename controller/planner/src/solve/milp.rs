@@ -4,13 +4,14 @@
 //! variable was branched on before, what that did to the bound says how to branch (pseudo-costs); else how far it is from a
 //! whole number. What every node is cut off by is proved: bounds by [`super::check`], the rest by intervals.
 
+use super::branch::{Node, PseudoCosts, Split};
 use super::check;
 use super::heuristic;
 use super::model::{Answer, Model, SolveError, Unsolved};
 use super::program::{Bounds, Program};
 use super::propagate::{self, Cutoff};
-use super::relax::{Point, Relaxed, magnitude, relax};
-use std::cmp::Ordering;
+use super::relax::{Point, Relaxed, Relaxer, magnitude};
+use super::simplex::Basis;
 use std::collections::BinaryHeap;
 
 /// Integer variables, of models that are solved.
@@ -70,53 +71,9 @@ pub(super) fn solve(
     search.answer()
 }
 
-/// A part of the program that is still to be looked at.
-#[derive(Debug, Clone)]
-struct Node {
-    /// Bounds of the integer columns, in their order.
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-    bound: f64,
-    depth: usize,
-    /// What it was branched by: which integer column, upwards or not, from which fraction.
-    by: Option<(usize, bool, f64)>,
-    serial: usize,
-}
-
-impl PartialEq for Node {
-    fn eq(&self, other: &Node) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Node {}
-
-impl PartialOrd for Node {
-    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Node {
-    /// The greatest is taken first: the least bound, then the deepest, then the oldest.
-    fn cmp(&self, other: &Node) -> Ordering {
-        other
-            .bound
-            .total_cmp(&self.bound)
-            .then(self.depth.cmp(&other.depth))
-            .then(other.serial.cmp(&self.serial))
-    }
-}
-
-/// What branching on a column did to the bound, a unit of its fraction, down and up.
-#[derive(Debug, Clone, Copy, Default)]
-struct PseudoCost {
-    sum: [f64; 2],
-    count: [u32; 2],
-}
-
 struct Search<'a> {
     program: &'a Program,
+    relaxer: Relaxer<'a>,
     limits: &'a Limits,
     /// The columns that are whole.
     integers: Vec<usize>,
@@ -129,7 +86,7 @@ struct Search<'a> {
     open: BinaryHeap<Node>,
     /// What everything that is not looked at any more costs at least.
     floor: f64,
-    costs: Vec<PseudoCost>,
+    costs: PseudoCosts,
     nodes: usize,
     serial: usize,
 }
@@ -147,7 +104,7 @@ impl<'a> Search<'a> {
             bounds.lower[j] = implied.lower[j];
             bounds.upper[j] = implied.upper[j];
         }
-        let costs = vec![PseudoCost::default(); integers.len()];
+        let costs = PseudoCosts::of(integers.len());
         let at = |bounds: &[f64]| integers.iter().map(|j| bounds[*j]).collect();
         let root = Node {
             lower: at(&bounds.lower),
@@ -155,10 +112,12 @@ impl<'a> Search<'a> {
             bound: f64::NEG_INFINITY,
             depth: 0,
             by: None,
+            basis: None,
             serial: 0,
         };
         Some(Search {
             program,
+            relaxer: Relaxer::often(program, &implied),
             limits,
             step: step(program),
             integers,
@@ -201,7 +160,8 @@ impl<'a> Search<'a> {
         let least = 1e-9 * magnitude(self.program, x);
         let target = value - (self.limits.gap * value.abs()).max(least);
         match self.step > 0.0 {
-            true => target.min(value - self.step * 0.999),
+            // The next value below, if this is none that the cost takes at best; and a little above it for rounding.
+            true => target.min(((value / self.step - WHOLE).ceil() - 0.999) * self.step),
             false => target,
         }
     }
@@ -217,7 +177,7 @@ impl<'a> Search<'a> {
             self.drop_node(self.target());
             return Ok(None);
         };
-        let mut point = match relax(self.program, &bounds, &implied) {
+        let mut point = match self.relaxer.relax(&bounds, &implied, node.basis.as_deref()) {
             Relaxed::Solved(point) => point,
             Relaxed::Infeasible(_) => {
                 self.drop_node(self.target());
@@ -229,13 +189,13 @@ impl<'a> Search<'a> {
             }
         };
         point.bound = self.lifted(point.bound).max(node.bound);
-        self.learn(&node, point.bound);
+        self.costs.learn(&node, point.bound);
         if node.depth == 0 {
             self.seek(&bounds, &implied, &point);
         }
         let fractional = self.fractional(&point.x, &bounds);
         if fractional.is_empty() {
-            self.accept(&point.x, &bounds, &implied);
+            self.accept(&point.x, &bounds, &implied, point.basis.as_deref());
         } else if node.depth > 0 && self.nodes.is_multiple_of(16) {
             self.seek(&bounds, &implied, &point);
         }
@@ -277,19 +237,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn learn(&mut self, node: &Node, bound: f64) {
-        let Some((at, up, fraction)) = node.by else {
-            return;
-        };
-        let gain = bound - node.bound;
-        let way = if up { 1.0 - fraction } else { fraction };
-        if gain.is_finite() && way > WHOLE {
-            let cost = &mut self.costs[at];
-            cost.sum[usize::from(up)] += gain.max(0.0) / way;
-            cost.count[usize::from(up)] += 1;
-        }
-    }
-
     /// The integer columns whose values are not whole: their places, and the values.
     fn fractional(&self, x: &[f64], bounds: &Bounds) -> Vec<(usize, f64)> {
         let all = self.integers.iter().enumerate();
@@ -303,36 +250,39 @@ impl<'a> Search<'a> {
     fn seek(&mut self, bounds: &Bounds, implied: &Bounds, point: &Point) {
         let target = self.target();
         let found = heuristic::round(
-            self.program,
+            &mut self.relaxer,
             &self.integers,
             bounds,
             implied,
             &point.x,
+            point.basis.as_deref(),
             target,
         );
         self.take(found);
         let target = self.target();
         let found = heuristic::dive(
-            self.program,
+            &mut self.relaxer,
             &self.integers,
             bounds,
             implied,
             &point.x,
+            point.basis.as_deref(),
             target,
         );
         self.take(found);
     }
 
     /// Makes values whose integers are nearly whole whole, and takes them.
-    fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds) {
-        let found = heuristic::complete(self.program, &self.integers, bounds, implied, x);
+    fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) {
+        let found =
+            heuristic::complete(&mut self.relaxer, &self.integers, bounds, implied, x, basis);
         self.take(found);
     }
 
     fn begin_from(&mut self, start: &[f64]) {
         if start.len() == self.program.width() && start.iter().all(|x| x.is_finite()) {
             let (bounds, implied) = (self.bounds.clone(), self.implied.clone());
-            self.accept(start, &bounds, &implied);
+            self.accept(start, &bounds, &implied, None);
         }
     }
 
@@ -368,7 +318,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Splits a node; the child to go on with.
+    /// Splits a node where it gains most; the child to go on with.
     fn branch(
         &mut self,
         node: Node,
@@ -376,7 +326,7 @@ impl<'a> Search<'a> {
         point: &Point,
         fractional: &[(usize, f64)],
     ) -> Option<Node> {
-        let by = self.choose(fractional).or_else(|| {
+        let by = self.costs.choose(fractional).or_else(|| {
             // All are whole but for what was forgiven: the one that was forgiven most.
             let all = self.integers.iter().enumerate();
             let free = all.filter(|(_, j)| !bounds.is_fixed(**j));
@@ -399,7 +349,15 @@ impl<'a> Search<'a> {
             Some((best, _)) if fraction > 0.2 && fraction < 0.8 => best[j] > below + 0.5,
             _ => fraction > 0.5,
         };
-        self.split(node, bounds, at, below, fraction, goes_up, point.bound)
+        let by = Split {
+            at,
+            below,
+            fraction,
+            goes_up,
+            bound: point.bound,
+            basis: point.basis.clone(),
+        };
+        self.split(node, bounds, by)
     }
 
     /// Splits a node of which nothing is known at the widest integer column.
@@ -420,70 +378,38 @@ impl<'a> Search<'a> {
             (false, true) => upper - 1.0,
             (false, false) => 0.0,
         };
-        let bound = node.bound;
-        self.split(node, bounds, at, below, 0.5, true, bound)
+        let by = Split {
+            at,
+            below,
+            fraction: 0.5,
+            goes_up: true,
+            bound: node.bound,
+            basis: node.basis.clone(),
+        };
+        self.split(node, bounds, by)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn split(
-        &mut self,
-        node: Node,
-        bounds: &Bounds,
-        at: usize,
-        below: f64,
-        fraction: f64,
-        goes_up: bool,
-        bound: f64,
-    ) -> Option<Node> {
-        let ends = |ends: &[f64]| -> Vec<f64> { self.integers.iter().map(|j| ends[*j]).collect() };
+    /// Splits a node; the child to go on with.
+    fn split(&mut self, node: Node, bounds: &Bounds, by: Split) -> Option<Node> {
+        let ends = |ends: &[f64]| self.integers.iter().map(|j| ends[*j]).collect();
         let mut down = Node {
             lower: ends(&bounds.lower),
             upper: ends(&bounds.upper),
-            bound,
+            bound: by.bound,
             depth: node.depth + 1,
-            by: Some((at, false, fraction)),
+            by: Some((by.at, false, by.fraction)),
+            basis: by.basis,
             serial: self.serial + 1,
         };
         let mut up = down.clone();
         self.serial += 2;
         up.serial = self.serial;
-        down.upper[at] = below;
-        up.lower[at] = below + 1.0;
-        up.by = Some((at, true, fraction));
-        let (first, second) = if goes_up { (up, down) } else { (down, up) };
+        up.by = Some((by.at, true, by.fraction));
+        down.upper[by.at] = by.below;
+        up.lower[by.at] = by.below + 1.0;
+        let (first, second) = if by.goes_up { (up, down) } else { (down, up) };
         self.open.push(second);
         Some(first)
-    }
-
-    /// The column to branch on, by the product of what both ways are expected to gain.
-    fn choose(&self, fractional: &[(usize, f64)]) -> Option<(usize, f64)> {
-        let known = |way: usize| {
-            let (sum, count) = self.costs.iter().fold((0.0, 0), |(sum, count), cost| {
-                (sum + cost.sum[way], count + cost.count[way])
-            });
-            if count > 0 {
-                sum / f64::from(count)
-            } else {
-                1.0
-            }
-        };
-        let usual = [known(0), known(1)];
-        let score = |&(at, value): &(usize, f64)| {
-            let fraction = value - value.floor();
-            let gain = |way: usize, part: f64| {
-                let cost = self.costs[at];
-                let unit = match cost.count[way] {
-                    0 => usual[way],
-                    count => cost.sum[way] / f64::from(count),
-                };
-                (unit * part).max(1e-12 * usual[way].max(f64::MIN_POSITIVE))
-            };
-            gain(0, fraction) * gain(1, 1.0 - fraction)
-        };
-        let best = fractional
-            .iter()
-            .max_by(|a, b| score(a).total_cmp(&score(b)).then(b.0.cmp(&a.0)));
-        best.copied()
     }
 
     /// The relaxation has no end: then, if there is any answer, there is none that is best.
@@ -523,19 +449,38 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What all values of the cost are multiples of, if all that costs is whole and costs whole numbers; else 0.
+/// What all values of the cost that need be looked at are multiples of, if all that costs is whole and costs whole numbers;
+/// else 0.
 fn step(program: &Program) -> f64 {
     let mut step = 0_u64;
     for (j, cost) in program.cost.iter().enumerate() {
         if *cost == 0.0 {
             continue;
         }
-        if !program.integer[j] || cost.fract() != 0.0 || cost.abs() > 1e9 {
+        let is_whole = program.integer[j] || is_whole_at_best(program, j);
+        if !is_whole || cost.fract() != 0.0 || cost.abs() > 1e9 {
             return 0.0;
         }
         step = divisor(step, cost.abs() as u64);
     }
     step as f64
+}
+
+/// Whether a fractional variable is at a whole number whenever the others are and it costs the least: every end that it has
+/// is whole, those that rows make with whole variables alone included.
+fn is_whole_at_best(program: &Program, column: usize) -> bool {
+    let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
+    let bounds = &program.bounds;
+    is_whole(bounds.lower[column])
+        && is_whole(bounds.upper[column])
+        && program.columns.line(column).all(|(row, own)| {
+            let is_own = own.abs() == 1.0;
+            let mut others = program.rows.line(row).filter(|(j, _)| *j != column);
+            is_own
+                && is_whole(program.low[row])
+                && is_whole(program.high[row])
+                && others.all(|(j, value)| program.integer[j] && is_whole(value))
+        })
 }
 
 fn divisor(a: u64, b: u64) -> u64 {

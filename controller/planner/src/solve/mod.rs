@@ -1,11 +1,15 @@
 //! Linear and integer programs, solved and checked.
 //!
 //! A [`Model`] is what a planner writes: variables with bounds, rows, an objective, in the planner's own units (bit/s as they
-//! are: scaling is done here). [`lp`] and [`milp`] solve it. No answer rests on the word of the solver that found it: the
+//! are: scaling is done here). [`lp()`] and [`milp()`] solve it. No answer rests on the word of the solver that found it: the
 //! values are tried against every row and bound, and [`Answer::bound`] is computed here from the solver's multipliers, with
 //! rounding errors counted (weak duality over bounded variables; Neumaier and Shcherbina, *Safe bounds in linear and
 //! mixed-integer linear programming*, 2004). That there is no answer is believed only of a checked Farkas certificate, of
-//! interval arithmetic, or of a branch and bound that closed on these. [`conflict`] says which rows are at odds.
+//! interval arithmetic, or of a branch and bound that closed on these. [`conflict()`] says which rows are at odds.
+//!
+//! Programs of up to some thousand variables, and all relaxations of a branch and bound, go to a dual simplex method first
+//! (`simplex`); larger ones, and what it does not solve, to clarabel (`interior`). Nothing is random and no clock is read:
+//! the same model has the same answer to the bit.
 //!
 //! ```
 //! use planner::solve::{Cmp, Model, Sense, lp};
@@ -18,16 +22,22 @@
 //! assert!(answer.proven && (answer.objective - 3.5e9).abs() < 1e3);
 //! ```
 
+mod branch;
 mod check;
 mod conflict;
+mod dual;
+mod factor;
 mod heuristic;
 mod interior;
 mod lp;
 mod milp;
 mod model;
+mod primal;
 mod program;
 mod propagate;
 mod relax;
+mod scale;
+mod simplex;
 
 pub use conflict::conflict;
 pub use lp::lp;

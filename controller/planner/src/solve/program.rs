@@ -24,6 +24,22 @@ impl Matrix {
             .map(|(index, value)| (*index as usize, *value))
     }
 
+    /// How many lines there are.
+    pub fn lines(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    /// The same with each entry multiplied.
+    pub fn mapped(&self, by: impl Fn(usize, usize) -> f64) -> Matrix {
+        let mut matrix = self.clone();
+        for line in 0..self.lines() {
+            for at in self.start[line]..self.start[line + 1] {
+                matrix.value[at] *= by(line, self.index[at] as usize);
+            }
+        }
+        matrix
+    }
+
     fn transposed(&self, lines: usize) -> Matrix {
         let mut start = vec![0; lines + 1];
         for index in &self.index {
@@ -35,7 +51,7 @@ impl Matrix {
         let mut next = start.clone();
         let mut index = vec![0; self.index.len()];
         let mut value = vec![0.0; self.index.len()];
-        for line in 0..self.start.len() - 1 {
+        for line in 0..self.lines() {
             for (other, entry) in self.line(line) {
                 index[next[other]] = line as u32;
                 value[next[other]] = entry;
@@ -203,7 +219,18 @@ fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
                 matrix.value.push(value);
             }
         }
-        matrix.start.push(matrix.index.len());
+        // What cancelled.
+        let mut end = begin;
+        for at in begin..matrix.index.len() {
+            if matrix.value[at] != 0.0 {
+                matrix.index[end] = matrix.index[at];
+                matrix.value[end] = matrix.value[at];
+                end += 1;
+            }
+        }
+        matrix.index.truncate(end);
+        matrix.value.truncate(end);
+        matrix.start.push(end);
     }
     Ok(matrix)
 }

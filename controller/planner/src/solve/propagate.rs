@@ -39,10 +39,44 @@ pub(super) fn tighten(
             return Err(Broken);
         }
     }
-    let mut is_due = vec![true; program.height()];
+    follow(program, bounds, whole, cutoff, vec![true; program.height()])
+}
+
+/// The same, where nothing but some columns has changed since rows were last gone over.
+pub(super) fn tighten_after(
+    program: &Program,
+    bounds: &mut Bounds,
+    whole: &[bool],
+    cutoff: Option<&Cutoff<'_>>,
+    changed: &[usize],
+) -> Result<(), Broken> {
+    let mut is_due = vec![false; program.height()];
+    for column in changed {
+        for (row, _) in program.columns.line(*column) {
+            is_due[row] = true;
+        }
+    }
+    follow(program, bounds, whole, cutoff, is_due)
+}
+
+fn follow(
+    program: &Program,
+    bounds: &mut Bounds,
+    whole: &[bool],
+    cutoff: Option<&Cutoff<'_>>,
+    mut is_due: Vec<bool>,
+) -> Result<(), Broken> {
     let mut touched = Vec::new();
     for _ in 0..ROUNDS {
         let mut is_changed = false;
+        let mut follow_up = |touched: &mut Vec<usize>, is_due: &mut [bool]| {
+            is_changed |= !touched.is_empty();
+            for column in touched.drain(..) {
+                for (row, _) in program.columns.line(column) {
+                    is_due[row] = true;
+                }
+            }
+        };
         for row in 0..program.height() {
             if !std::mem::take(&mut is_due[row]) {
                 continue;
@@ -50,12 +84,7 @@ pub(super) fn tighten(
             let terms = || program.rows.line(row);
             let (low, high) = (program.low[row], program.high[row]);
             tighten_by(whole, bounds, terms, low, high, &mut touched)?;
-            is_changed |= !touched.is_empty();
-            for column in touched.drain(..) {
-                for (other, _) in program.columns.line(column) {
-                    is_due[other] = true;
-                }
-            }
+            follow_up(&mut touched, &mut is_due);
         }
         if let Some(cutoff) = cutoff {
             let terms = || {
@@ -64,12 +93,7 @@ pub(super) fn tighten(
             };
             let low = f64::NEG_INFINITY;
             tighten_by(whole, bounds, terms, low, cutoff.most, &mut touched)?;
-            is_changed |= !touched.is_empty();
-            for column in touched.drain(..) {
-                for (other, _) in program.columns.line(column) {
-                    is_due[other] = true;
-                }
-            }
+            follow_up(&mut touched, &mut is_due);
         }
         if !is_changed {
             break;

@@ -1,10 +1,13 @@
-//! A program's relaxation: solved by clarabel, and what came back checked.
+//! A program's relaxation: solved by the simplex method or by clarabel, and what came back checked.
 
 use super::check;
 use super::interior::{self, Goal, Raw};
 use super::program::{Bounds, Program};
 use super::propagate::{self, Cutoff};
+use super::scale;
+use super::simplex::{Basis, Found, Simplex};
 use super::{GAP, TOLERANCE};
+use std::rc::Rc;
 
 /// What became of a relaxation.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub(super) struct Point {
     pub value: f64,
     /// What everything costs at least.
     pub bound: f64,
+    /// Where to begin when bounds have changed.
+    pub basis: Option<Rc<Basis>>,
 }
 
 impl Point {
@@ -39,6 +44,7 @@ impl Point {
         if other.value < self.value {
             (self.value, self.x) = (other.value, other.x);
         }
+        self.basis = self.basis.take().or(other.basis);
     }
 
     /// Whether nothing is much better.
@@ -54,66 +60,161 @@ pub(super) fn magnitude(program: &Program, x: &[f64]) -> f64 {
     most.max(program.value(x).abs())
 }
 
-/// Solves a program over some bounds, all variables fractional. `implied` are bounds as tight as is known: they prove, and
-/// tell how large variables get, but are not handed to the solver.
-pub(super) fn relax(program: &Program, bounds: &Bounds, implied: &Bounds) -> Relaxed {
-    let mut best: Option<Point> = None;
+/// Programs of up to so many variables and rows that are solved once go to the simplex method first.
+const SMALL: usize = 2_500;
+/// Larger ones do not go to it at all.
+const LARGE: usize = 40_000;
+/// Iterations of it, at most, whatever the size: in a large program each takes as long as rows are many.
+const ITERATIONS: usize = 3_000;
+
+/// A way to solve relaxations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// Exact corners, quick if begun near the optimum.
+    Simplex,
+    /// As quick as it is large; ends in the middle of what is optimal.
+    Interior,
+}
+
+/// What solves the relaxations of a program, one after another.
+pub(super) struct Relaxer<'a> {
+    pub program: &'a Program,
+    /// One after another, until an answer passes the checks.
+    methods: Vec<Method>,
+    /// Made when it is wanted, if it comes second.
+    simplex: Option<Simplex>,
+}
+
+impl<'a> Relaxer<'a> {
+    /// For a relaxation that is solved once. Scaled by what is implied of the program's bounds.
+    pub fn once(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
+        let methods = match program.width() + program.height() {
+            ..=SMALL => [Method::Simplex, Method::Interior],
+            _ => [Method::Interior, Method::Simplex],
+        };
+        Relaxer::by(&methods, program, implied)
+    }
+
+    /// For relaxations each of which begins where another ended.
+    pub fn often(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
+        Relaxer::by(&[Method::Simplex, Method::Interior], program, implied)
+    }
+
+    fn by(methods: &[Method], program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
+        let is_large = program.width() + program.height() > LARGE;
+        let may = |method: &Method| !is_large || *method == Method::Interior;
+        let methods: Vec<Method> = methods.iter().copied().filter(may).collect();
+        let is_first = methods.first() == Some(&Method::Simplex);
+        Relaxer {
+            program,
+            simplex: is_first.then(|| Simplex::of(program, implied)),
+            methods,
+        }
+    }
+
+    /// Solves the program over some bounds, all variables fractional. `implied` are bounds as tight as is known: they prove,
+    /// and tell how large variables get. `basis` is where to begin, if that is known.
+    pub fn relax(&mut self, bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) -> Relaxed {
+        let mut best = None;
+        for at in 0..self.methods.len() {
+            let done = match self.methods[at] {
+                Method::Simplex => self.by_simplex(bounds, implied, basis, &mut best),
+                Method::Interior => by_interior(self.program, bounds, implied, &mut best),
+            };
+            if let Some(done) = done {
+                return done;
+            }
+            if best
+                .as_ref()
+                .is_some_and(|best| best.is_proven(self.program))
+            {
+                break;
+            }
+        }
+        best.map_or(Relaxed::Failed, Relaxed::Solved)
+    }
+
+    fn by_simplex(
+        &mut self,
+        bounds: &Bounds,
+        implied: &Bounds,
+        basis: Option<&Basis>,
+        best: &mut Option<Point>,
+    ) -> Option<Relaxed> {
+        let program = self.program;
+        let iterations = ITERATIONS.min(100 + 2 * (program.width() + program.height()));
+        let make = || Simplex::of(program, implied);
+        let simplex = self.simplex.get_or_insert_with(make);
+        match simplex.solve(program, bounds, implied, basis, iterations) {
+            Found::Optimal { x, y } => {
+                if let Some(x) = snapped(program, bounds, implied, x) {
+                    let mut point = with_bound(program, bounds, implied, x, y);
+                    point.basis = Some(Rc::new(simplex.basis()));
+                    better(best, point);
+                }
+                None
+            }
+            Found::Infeasible { y } => refutation(program, implied, &y).map(Relaxed::Infeasible),
+            Found::Stuck => None,
+        }
+    }
+}
+
+fn by_interior(
+    program: &Program,
+    bounds: &Bounds,
+    implied: &Bounds,
+    best: &mut Option<Point>,
+) -> Option<Relaxed> {
     for attempt in 0..interior::ATTEMPTS {
-        let raw = interior::solve(program, bounds, implied, Goal::Cost, attempt);
-        match raw {
+        match interior::solve(program, bounds, implied, Goal::Cost, attempt) {
             Raw::Solved { x, y } => {
-                let Some(x) = snapped(program, bounds, implied, x) else {
-                    continue;
-                };
-                let point = with_bound(program, bounds, implied, x, y);
-                let best = match &mut best {
-                    Some(best) => {
-                        best.or(point);
-                        best
-                    }
-                    None => best.insert(point),
-                };
-                if best.is_proven(program) {
-                    break;
+                if let Some(x) = snapped(program, bounds, implied, x) {
+                    better(best, with_bound(program, bounds, implied, x, y));
                 }
             }
             Raw::Infeasible { y } => {
                 if let Some(y) = refutation(program, implied, &y) {
-                    return Relaxed::Infeasible(y);
+                    return Some(Relaxed::Infeasible(y));
                 }
             }
-            Raw::Unbounded { ray } => {
-                if pays(program, bounds, &ray) {
-                    return match interior::solve(program, bounds, implied, Goal::Feasible, 0) {
-                        Raw::Solved { x, .. } => match snapped(program, bounds, implied, x) {
-                            Some(_) => Relaxed::Unbounded,
-                            None => refuted(program, bounds, implied),
-                        },
-                        _ => refuted(program, bounds, implied),
-                    };
+            Raw::Unbounded { ray } if pays(program, bounds, &ray) => {
+                if let Raw::Solved { x, .. } =
+                    interior::solve(program, bounds, implied, Goal::Feasible, 0)
+                    && snapped(program, bounds, implied, x).is_some()
+                {
+                    return Some(Relaxed::Unbounded);
                 }
             }
-            Raw::Failed => {}
+            Raw::Unbounded { .. } | Raw::Failed => {}
         }
-        if attempt == 0 && best.is_none() {
+        match best {
+            Some(best) if best.is_proven(program) => return None,
             // Is there anything to be found?
-            let answer = refuted(program, bounds, implied);
-            if matches!(answer, Relaxed::Infeasible(_)) {
-                return answer;
+            None if attempt == 0 => {
+                if let Some(y) = refuted(program, bounds, implied) {
+                    return Some(Relaxed::Infeasible(y));
+                }
             }
+            _ => {}
         }
     }
-    best.map_or(Relaxed::Failed, Relaxed::Solved)
+    None
+}
+
+/// Takes the better of two points' values and multipliers.
+fn better(best: &mut Option<Point>, point: Point) {
+    match best {
+        Some(best) => best.or(point),
+        None => *best = Some(point),
+    }
 }
 
 /// Tries to refute rows and bounds by the least sum of what rows have to be missed by.
-fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Relaxed {
+fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Option<Vec<f64>> {
     match interior::solve(program, bounds, implied, Goal::Elastic, 0) {
-        Raw::Solved { y, .. } => match refutation(program, implied, &y) {
-            Some(y) => Relaxed::Infeasible(y),
-            None => Relaxed::Failed,
-        },
-        _ => Relaxed::Failed,
+        Raw::Solved { y, .. } => refutation(program, implied, &y),
+        _ => None,
     }
 }
 
@@ -126,19 +227,18 @@ fn refutation(program: &Program, implied: &Bounds, y: &[f64]) -> Option<Vec<f64>
         .find(|y| check::refutes(program, implied, y))
 }
 
-/// Multipliers, and the same rounded ever more finely to multiples of a share of the greatest.
+/// Multipliers, and the same rounded ever more coarsely to multiples of a share of the greatest: the last of small counts, as
+/// multipliers of combinatorial rows often are.
 fn candidates<'a>(program: &'a Program, y: &'a [f64]) -> impl Iterator<Item = Vec<f64>> + 'a {
     let greatest = y.iter().fold(0.0_f64, |most, y| most.max(y.abs()));
-    // The last: shares of small counts, as multipliers of combinatorial rows often are.
+    // A power of two, so that what is a whole number of them becomes one.
+    let whole = scale::power(greatest);
     let grids = [None, Some(16_777_216.0), Some(4096.0), Some(60.0)];
     grids.into_iter().map(move |grid| {
         let mut rounded = y.to_vec();
         if let Some(grid) = grid {
             for y in &mut rounded {
-                *y = (*y / greatest * grid).round() / grid * greatest;
-                if !y.is_finite() {
-                    *y = 0.0;
-                }
+                *y = (*y / whole * grid).round() / grid * whole;
             }
         }
         check::signed(program, &mut rounded);
@@ -181,6 +281,7 @@ fn with_bound(
         y: y.clone(),
         x,
         value,
+        basis: None,
     };
     // What costs more than this point need not be looked at: where a variable has no end, this may give it one.
     let slack = magnitude(program, &point.x) * 1e-6 + f64::MIN_POSITIVE;
@@ -255,4 +356,65 @@ fn pays(program: &Program, bounds: &Bounds, ray: &[f64]) -> bool {
         .clone()
         .fold(0.0_f64, |most, term| most.max(term.abs()));
     terms.sum::<f64>() < -1e-3 * most && (0..program.height()).all(stays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::model::{Cmp, Model, Sense};
+    use proptest::prelude::*;
+
+    /// Rows of whole numbers over three boxed and two open variables; whether there is an answer is left to chance.
+    fn model() -> impl Strategy<Value = Model> {
+        let row = (prop::collection::vec(-5_i8..=5, 5), 0_u8..3, -9_i8..=9);
+        let cost = prop::collection::vec(-5_i8..=9, 5);
+        (cost, prop::collection::vec(row, 1..7)).prop_map(|(cost, rows)| {
+            let mut model = Model::new(Sense::Minimize);
+            let uppers = [3.0, 4.0, 9.0, f64::INFINITY, f64::INFINITY];
+            let vars = cost.iter().zip(uppers);
+            let vars: Vec<_> = vars
+                .map(|(c, upper)| model.variable(0.0, upper, f64::from(*c)))
+                .collect();
+            for (terms, cmp, rhs) in rows {
+                let terms = vars
+                    .iter()
+                    .zip(&terms)
+                    .map(|(var, a)| (*var, f64::from(*a)));
+                let cmp = [Cmp::Le, Cmp::Ge, Cmp::Eq][usize::from(cmp)];
+                model.constrain(terms, cmp, f64::from(rhs));
+            }
+            model
+        })
+    }
+
+    fn by(method: Method, program: &Program, implied: &Bounds) -> Relaxed {
+        Relaxer::by(&[method], program, implied).relax(&program.bounds, implied, None)
+    }
+
+    proptest! {
+        /// Two methods that share nothing but the checks come to the same. The simplex method takes open variables to end
+        /// somewhere: what depends on that they do not, it leaves to the other.
+        #[test]
+        fn corners_and_the_middle_cost_the_same(model in model()) {
+            let program = Program::of(&model).unwrap();
+            let mut implied = program.bounds.clone();
+            let is_broken = propagate::tighten(&program, &mut implied, &[], None).is_err();
+            prop_assume!(!is_broken);
+            let has_ends = implied.upper.iter().all(|upper| upper.is_finite());
+            let of = |method| by(method, &program, &implied);
+            match (of(Method::Simplex), of(Method::Interior)) {
+                (Relaxed::Solved(a), Relaxed::Solved(b)) => {
+                    let near = 1e-5 * magnitude(&program, &a.x).max(1.0);
+                    prop_assert!((a.value - b.value).abs() <= near, "{} {}", a.value, b.value);
+                    prop_assert!(a.bound <= b.value + near && b.bound <= a.value + near);
+                }
+                (Relaxed::Infeasible(a), Relaxed::Infeasible(b)) => {
+                    prop_assert!(check::refutes(&program, &implied, &a));
+                    prop_assert!(check::refutes(&program, &implied, &b));
+                }
+                (Relaxed::Failed, _) if !has_ends => {}
+                (a, b) => prop_assert!(false, "{a:?}, but {b:?}"),
+            }
+        }
+    }
 }

@@ -143,7 +143,7 @@ proptest! {
         let sum = sub_models.iter().sum::<u64>() as f64;
         let mut held = std::collections::BTreeMap::<NodeId, f64>::new();
         let mut cost = 0.0;
-        for (piece, of_piece) in sub_models.iter().enumerate() {
+        for (piece, sub_model) in sub_models.iter().enumerate() {
             let parts = || plan.parts.iter().filter(|part| part.piece == piece);
             let mut members: Vec<usize> = parts()
                 .flat_map(|part| part.members.iter().map(|member| member.worker))
@@ -152,7 +152,7 @@ proptest! {
             prop_assert_eq!(members, (0..job.workers.len()).collect::<Vec<_>>());
             for part in parts() {
                 let bytes = part.share * sum;
-                prop_assert!((bytes - *of_piece as f64).abs() < 1e-6);
+                prop_assert!((bytes - *sub_model as f64).abs() < 1e-6);
                 for member in &part.members {
                     prop_assert!(leads(network, &member.route, job.workers[member.worker], part.at));
                     cost += bytes * member.route.len() as f64;

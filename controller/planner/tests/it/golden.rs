@@ -7,7 +7,7 @@ const GBIT: u64 = 1_000_000_000;
 
 /// GRID, figure 1: eight workers at three switches, the server behind the third. All links carry 3 Gbit/s, but the server's
 /// 9; each switch sums 9 Gbit/s.
-fn grid_example() -> (Network, Job) {
+pub(crate) fn grid_example() -> (Network, Job) {
     let mut network = Network::new();
     let sums = Switch {
         programmable: true,

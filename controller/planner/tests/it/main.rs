@@ -1,10 +1,14 @@
-//! The planners from outside.
+//! The planners from without.
 #![allow(clippy::disallowed_methods)] // Tests read clocks and start an oracle; the crate does not.
 
+mod baseline;
+mod fluid;
 mod goat;
 mod golden;
 mod golden_goat;
 mod golden_inart;
+mod grid;
 mod inart;
+mod injection;
 mod solve;
 mod solve_oracle;

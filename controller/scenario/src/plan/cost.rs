@@ -1,5 +1,7 @@
 //! What a plan takes of a switch, and how late it may be.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::place::Placement;
@@ -70,10 +72,62 @@ pub(super) fn measure(
         }),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
-        recirculation_bps: (u128::from(held_bits) * 1_000_000_000
-            / u128::from(target.loop_ns.max(1)))
-        .min(u128::from(target.loop_rate_bps)) as u64,
+        recirculation_bps: target.looping_bps(held_bits).min(target.loop_rate_bps),
     };
+}
+
+/// How full the fullest switch is, of what binds: the plan makes that as little as it can.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fullest {
+    /// The switch; of several, the first.
+    pub switch: String,
+    /// Of what: `units in ingress`.
+    pub resource: String,
+    /// How much of that faults take.
+    pub taken: u64,
+    /// Of so much.
+    pub of: u64,
+    /// No plan has a switch less full than this, as a fraction.
+    pub at_least: f64,
+    /// Whether it is known that no plan has a fullest switch that is less full.
+    pub is_least: bool,
+}
+
+impl Fullest {
+    /// What faults should leave of a switch to others: beyond, the text of a plan says how full it is.
+    const SHARE: f64 = 0.1;
+
+    /// As a fraction.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        self.taken as f64 / self.of as f64
+    }
+
+    /// Whether it is worth a line: where one fault alone takes more, as of the stages of a chip, it is not.
+    pub(super) fn is_told(&self) -> bool {
+        self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
+    }
+}
+
+impl fmt::Display for Fullest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            switch,
+            resource,
+            taken,
+            of,
+            ..
+        } = self;
+        let percent = 100.0 * self.fraction();
+        write!(
+            f,
+            "{percent:.1} % of switch {switch}: {taken} of {of} {resource}, "
+        )?;
+        match self.is_least {
+            true => f.write_str("the least there is"),
+            false => write!(f, "at least {:.1} % in any plan", 100.0 * self.at_least),
+        }
+    }
 }
 
 /// Bits that wait in a switch when every delayed flow runs at the rate of its path and every packet is selected.
@@ -82,16 +136,22 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
         .points
         .iter()
         .filter(|point| point.switch == switch)
-        .map(|point| {
-            let ns = scenario.faults[point.fault].effect.longest_stay_ns();
-            let rates = scenario.flows[point.flow].paths.iter();
-            let rate = rates
-                .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
-                .max()
-                .unwrap_or(0);
-            u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
-        });
+        .map(|point| held_by(scenario, point.fault, point.flow));
     held.fold(0, u64::saturating_add)
+}
+
+/// The same of one fault and one flow.
+pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
+    let ns = scenario.faults[fault].effect.longest_stay_ns();
+    if ns == 0 {
+        return 0;
+    }
+    let rates = scenario.flows[flow].paths.iter();
+    let rate = rates
+        .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
+        .max()
+        .unwrap_or(0);
+    u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// A deadline that was just missed costs one round, and a round takes as long as all that is held takes to pass the

@@ -11,6 +11,7 @@ use super::place::{Placement, Point};
 use super::{PlannedFlow, TargetModel, Unit, engine};
 use crate::decision::{self, Draws, Words};
 use crate::effect::Duplicate;
+use crate::gradient;
 use crate::job::Job;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
@@ -167,7 +168,7 @@ fn select(
     prioritized(entries)
 }
 
-pub(super) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
+pub(crate) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
     ActionCall {
         name,
         params: params
@@ -352,20 +353,18 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         back
     };
     let mut entries = Vec::new();
+    let towards = scenario.topology.ports_towards(switch);
     for host in &scenario.topology.hosts {
-        if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
-            entries.push(entry(
-                host.mac,
-                forward::UNICAST,
-                forward::PORT,
-                port.number,
-            ));
+        if let Some(port) = towards.get(host.name.as_str()) {
+            entries.push(entry(host.mac, forward::UNICAST, forward::PORT, *port));
         }
     }
     entries.push(to_group(Mac::BROADCAST, group::FLOOD));
     for (number, _) in job_ports(scenario, switch) {
         entries.push(to_group(Mac::of_job(number), group::of_job(number)));
     }
+    let gradients = scenario.gradients.iter();
+    entries.extend(gradients.flat_map(|gradients| gradient::forwarding(gradients, switch)));
     for job in &scenario.jobs {
         if ports_of(scenario, job, switch).is_none() {
             continue;
@@ -503,6 +502,8 @@ pub(super) fn groups(
                 replicas: numbered(ports),
             }),
     );
+    let gradients = scenario.gradients.iter();
+    groups.extend(gradients.flat_map(|gradients| gradient::groups(gradients, switch)));
     groups
 }
 

@@ -13,7 +13,10 @@ mod lease;
 mod marking;
 mod over;
 mod place;
+mod points;
 mod provable;
+mod refused;
+mod summing;
 mod switch;
 mod target;
 mod text;
@@ -24,27 +27,28 @@ mod wait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parser_gen::{EngineSpec, FrameValues};
+use parser_gen::EngineSpec;
 use serde::Serialize;
 
 use crate::blast_radius::{self, Reach};
-use crate::diagnostic::{Code, Diagnostics, Sink, Spanned};
+use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption;
-use crate::job::Job;
+use crate::gradient::Gradients;
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::{names, units};
 
 pub use before_sum::BeforeSum;
-pub use cost::Resources;
+pub use cost::{Fullest, Resources};
 use cost::{lateness_bound_ns, measure};
+pub(crate) use entries::call;
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
 pub use over::{Becomes, Ended, Fate, Over};
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use switch::{PlannedFlow, SwitchPlan, Unit};
 pub use target::{TargetModel, Truncates};
-pub use together::check_together;
+pub use together::{check_together, plan_together};
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::{events_by_flow, flows_met};
 
@@ -58,10 +62,16 @@ pub struct Plan {
     pub scenario: String,
     /// The scenario's seed.
     pub seed: u64,
+    /// Where gradients are summed, if the file asks for a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<Gradients>,
     /// In topology order.
     pub switches: Vec<SwitchPlan>,
     /// One per (fault, flow, switch), in declared order.
     pub injections: Vec<Injection>,
+    /// How full the fullest switch is; none without faults. Of scenarios that are planned together, of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fullest: Option<Fullest>,
     /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
     /// What the controller does to programs and switches.
@@ -133,7 +143,19 @@ pub struct Injection {
 /// Makes the plan, or says why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = scenario.sink();
-    let placement = place::place(&mut sink, scenario);
+    let wanted = place::Wanted::of(&mut sink, scenario);
+    plan_placed(sink, scenario, target, |sink| {
+        points::place(sink, &wanted?, target)
+    })
+}
+
+/// Makes the plan, once nothing else is against it than that there may be no places.
+fn plan_placed(
+    mut sink: Sink<'_>,
+    scenario: &Scenario,
+    target: &TargetModel,
+    place: impl FnOnce(&mut Sink<'_>) -> Option<place::Placement>,
+) -> Result<Plan, Diagnostics> {
     for fault in &scenario.faults {
         if let Some(why) = fault.effect.refused_by(target) {
             sink.error(
@@ -150,7 +172,10 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     latency::check(&mut sink, scenario, target);
     marking::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
-    let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
+    let Some(placement) = place(&mut sink) else {
         return Err(sink.into_diagnostics());
     };
     let mut switches: Vec<SwitchPlan> = scenario
@@ -179,8 +204,10 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     Ok(Plan {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
+        gradients: scenario.gradients.clone(),
         switches,
         injections,
+        fullest: placement.fullest,
         timeline: scenario.epochs.clone(),
         disruptions,
         lease,
@@ -258,9 +285,9 @@ fn switch_plan(
     }
     if sums {
         cut::check(sink, scenario, name, &units, target);
-        check_children(sink, scenario, name, target);
-        check_deadlines(sink, scenario, name, target);
-        check_rates(sink, scenario, name, target);
+        summing::check_children(sink, scenario, name, target);
+        summing::check_deadlines(sink, scenario, name, target);
+        summing::check_rates(sink, scenario, name, target);
     }
     let most = match units.is_empty() && triggers.is_empty() {
         true => target.frame_values,
@@ -268,7 +295,7 @@ fn switch_plan(
             .frame_values_beside_faults
             .unwrap_or(target.frame_values),
     };
-    let aggregates = frame_values(sink, scenario, name, most, target);
+    let aggregates = summing::frame_values(sink, scenario, name, most, target);
     let engine = EngineSpec {
         early: before_sum.as_ref().map(|before| before.early),
         triggers: triggered::specs(scenario, &triggers, &units, &entries),
@@ -285,93 +312,13 @@ fn switch_plan(
         triggers,
         engine,
         aggregates,
-        guards_jobs: rated(scenario, name).next().is_some(),
+        guards_jobs: summing::rated(scenario, name).next().is_some(),
         wire: scenario.topology.wire,
         before_sum,
         entries,
         groups,
         sessions,
         resources: Resources::default(),
-    }
-}
-
-/// How many values the frames have that a switch sums, if it does: what its jobs say, of which a chip takes no more than `most`.
-/// Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
-fn frame_values(
-    sink: &mut Sink<'_>,
-    scenario: &Scenario,
-    switch: &str,
-    most: FrameValues,
-    target: &TargetModel,
-) -> Option<FrameValues> {
-    let mut jobs = scenario.jobs.iter();
-    let job = jobs.find(|job| job.on(switch).is_some())?;
-    if job.values > most && (job.values_span.is_some() || target.runs_hosts) {
-        let message = format!(
-            "switch `{switch}` sums frames of {} values for job `{}`, and this target sums at most {}",
-            job.values.count(),
-            job.name,
-            most.count()
-        );
-        sink.error(Code::Capacity, job.values_span.unwrap_or(job.span), message)
-            .hint(format!("`values: {}`", most.count()));
-    }
-    Some(job.values.min(most))
-}
-
-/// Refuses more children than the target's bitmaps have bits.
-fn check_children(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    for job in &scenario.jobs {
-        let children = job.on(switch).map_or(0, |summing| summing.children.len());
-        if children > target.sum_children {
-            let message = format!(
-                "switch `{switch}` sums {children} ranks and switches of job `{}`, and this target sums at most {}",
-                job.name, target.sum_children
-            );
-            sink.error(Code::Capacity, job.span, message)
-                .hint("name switches below it in `on`, the topmost first");
-        }
-    }
-}
-
-/// Refuses deadlines where slots have no room for what closes them.
-fn check_deadlines(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    let summed = scenario.jobs.iter().filter(|job| job.on(switch).is_some());
-    for deadline in summed.filter_map(|job| job.deadline) {
-        if !target.closes_chunks {
-            let message = format!(
-                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
-            );
-            sink.error(Code::Capacity, deadline.span, message)
-                .hint("the embedded switch and BMv2 have it");
-        }
-    }
-}
-
-/// The jobs that a switch sums, and holds to a rate.
-fn rated<'s>(
-    scenario: &'s Scenario,
-    switch: &str,
-) -> impl Iterator<Item = (&'s Job, &'s Spanned<u64>)> {
-    let here = scenario
-        .jobs
-        .iter()
-        .filter(move |job| job.on(switch).is_some());
-    here.filter_map(|job| Some((job, job.rate.as_ref()?)))
-}
-
-/// Refuses rates where nothing measures them before the sum.
-fn check_rates(sink: &mut Sink<'_>, scenario: &Scenario, switch: &str, target: &TargetModel) {
-    if target.guards_jobs {
-        return;
-    }
-    for (job, rate) in rated(scenario, switch) {
-        let message = format!(
-            "this target cannot hold job `{}` to a rate: it has no meter before its sums",
-            job.name
-        );
-        sink.error(Code::Capacity, rate.span, message)
-            .hint("the embedded switch and simple_switch_grpc can; or shape the ranks' links: `rate` of a link");
     }
 }
 

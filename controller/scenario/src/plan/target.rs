@@ -25,6 +25,8 @@ pub struct TargetModel {
     pub marks_queues: bool,
     /// How many faults have room in a direction.
     pub units: usize,
+    /// What one fault takes beside that, in thousandths of what the chip has: an average, as measured.
+    pub fault_takes: &'static [(&'static str, u64)],
     /// Bits of a draw: a probability is a multiple of 2 to minus this.
     pub draw_bits: u32,
     /// Bits in which it reckons with time.
@@ -62,6 +64,19 @@ pub struct TargetModel {
     pub restarts: bool,
 }
 
+/// What one fault of eight takes of a Tofino 2 (docs/tofino.md). Stages are what `units` says: faults stand side by side.
+const OF_TOFINO2: [(&str, u64); 9] = [
+    ("PHV", 78),
+    ("hash distribution units", 45),
+    ("logical tables", 43),
+    ("stateful ALUs", 20),
+    ("exact crossbar", 16),
+    ("TCAM", 13),
+    ("SRAM", 11),
+    ("ternary crossbar", 10),
+    ("map RAMs", 6),
+];
+
 /// What cuts packets short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,6 +88,13 @@ pub enum Truncates {
 }
 
 impl TargetModel {
+    /// What these bits take of the recirculation port while they are held: each passes it once a loop.
+    #[must_use]
+    pub fn looping_bps(&self, held_bits: u64) -> u64 {
+        let bps = u128::from(held_bits) * 1_000_000_000 / u128::from(self.loop_ns.max(1));
+        u64::try_from(bps).unwrap_or(u64::MAX)
+    }
+
     /// The embedded switch with its default recirculation link.
     pub const EMBEDDED: TargetModel = TargetModel {
         loop_ns: 20_000,
@@ -83,6 +105,7 @@ impl TargetModel {
         delays_links: true,
         marks_queues: true,
         units: 64,
+        fault_takes: &[],
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V2048,
@@ -113,6 +136,7 @@ impl TargetModel {
         delays_links: false,
         marks_queues: false,
         units: 64,
+        fault_takes: &[],
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V256,
@@ -157,6 +181,7 @@ impl TargetModel {
         delays_links: false,
         marks_queues: false,
         units: 1,
+        fault_takes: &[],
         draw_bits: 16,
         time_bits: 32,
         frame_values: FrameValues::V32,
@@ -176,6 +201,7 @@ impl TargetModel {
     /// Tofino 2: more stages.
     pub const TOFINO2: TargetModel = TargetModel {
         units: 8,
+        fault_takes: &OF_TOFINO2,
         frame_values: FrameValues::V64,
         frame_values_beside_faults: Some(FrameValues::V32),
         ..TargetModel::TOFINO

@@ -7,6 +7,7 @@ use p4lang::runtime::TableEntry;
 use super::entries::show_match;
 use super::{LOOK_EVERY_NS, Plan, Resources, SwitchPlan, engine, show_bound};
 use crate::decision;
+use crate::gradient;
 use crate::model::Direction;
 use crate::names;
 use crate::units::{show_duration, show_rate};
@@ -37,6 +38,12 @@ impl fmt::Display for Plan {
         }
         if !self.injections.is_empty() {
             writeln!(f, "{}", self.lease)?;
+        }
+        if let Some(gradients) = &self.gradients {
+            writeln!(f, "\ngradients, by {}", gradients.by.name())?;
+            for line in gradient::text(gradients) {
+                writeln!(f, "  {line}")?;
+            }
         }
         if !self.blast_radius.is_empty() {
             writeln!(f, "\nblast radius")?;
@@ -86,6 +93,9 @@ impl fmt::Display for Plan {
                 point.flow,
                 show_bound(point.lateness_bound_ns)
             )?;
+        }
+        if let Some(fullest) = self.fullest.iter().find(|fullest| fullest.is_told()) {
+            writeln!(f, "  faults take up to {fullest}")?;
         }
         self.switches
             .iter()

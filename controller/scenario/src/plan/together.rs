@@ -4,16 +4,118 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parser_gen::Classes;
 
-use super::Plan;
+use super::place::Wanted;
+use super::points::{self, Apart};
+use super::{Plan, TargetModel};
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption::Subject;
-use crate::model::{Fault, Scenario};
+use crate::model::{Direction, Fault, Scenario};
 
-/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, and
-/// faults of one that may hit a protected flow of another. Switches are shared when they have the same name; times are
-/// counted from one common start.
+/// Plans scenarios that run at the same time on a network with switches of the same names: what they take of a switch adds up,
+/// and faults that may hit the same packet at the same time stand on no switch both, nor faults where another scenario protects
+/// what they may hit, or restarts the switch, wherever they have another place. Each has to have a plan for itself.
+pub fn plan_together(
+    scenarios: &[&Scenario],
+    target: &TargetModel,
+) -> Result<Vec<Plan>, Diagnostics> {
+    let mut wanted = Vec::new();
+    let mut alone = Vec::new();
+    for scenario in scenarios {
+        alone.push(super::plan(scenario, target)?);
+        let mut sink = scenario.sink();
+        match Wanted::of(&mut sink, scenario) {
+            Some(one) => wanted.push(one),
+            None => return Err(sink.into_diagnostics()),
+        }
+    }
+    let refused = |plans: &[Plan]| {
+        let pairs: Vec<_> = scenarios.iter().copied().zip(plans).collect();
+        Some(check_together(&pairs, target)).filter(|found| !found.0.is_empty())
+    };
+    let all: Vec<&Wanted<'_>> = wanted.iter().collect();
+    let apart = match apart(&all) {
+        Some(apart) => apart,
+        None => return Err(refused(&alone).unwrap_or_default()),
+    };
+    // What is told of plans that were made alone names both rules of every pair.
+    let placements = points::place_together(&all, target, &apart)
+        .map_err(|why| refused(&alone).unwrap_or(why))?;
+    let plans = scenarios
+        .iter()
+        .zip(placements)
+        .map(|(scenario, placement)| {
+            super::plan_placed(scenario.sink(), scenario, target, |_| Some(placement))
+        });
+    let plans: Vec<Plan> = plans.collect::<Result<_, _>>()?;
+    match refused(&plans) {
+        Some(found) => Err(found),
+        None => Ok(plans),
+    }
+}
+
+/// What choices of each keep from those of the others; `None` if their protocols do not go together.
+fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
+    let mut apart = Apart::default();
+    for (second, later) in wanted.iter().enumerate() {
+        for (first, earlier) in wanted[..second].iter().enumerate() {
+            let pair = Meeting::new(earlier.scenario, later.scenario).ok()?;
+            for (a, choice) in earlier.choices.iter().enumerate() {
+                let met = choice
+                    .flows
+                    .iter()
+                    .flat_map(|(flow, _)| pair.meeting(*flow, false));
+                let met: BTreeSet<usize> = met.collect();
+                for (b, other) in later.choices.iter().enumerate() {
+                    let faults = (
+                        &earlier.scenario.faults[choice.fault],
+                        &later.scenario.faults[other.fault],
+                    );
+                    if other.flows.iter().any(|(flow, _)| met.contains(flow))
+                        && overlap_in_time(earlier.scenario, faults.0, later.scenario, faults.1)
+                    {
+                        apart.clashes.insert(((first, a), (second, b)));
+                    }
+                }
+                let of_choice = apart.barred.entry((first, a)).or_default();
+                of_choice.extend(guarded(later.scenario, &met));
+            }
+            for (b, choice) in later.choices.iter().enumerate() {
+                let met = choice
+                    .flows
+                    .iter()
+                    .flat_map(|(flow, _)| pair.meeting(*flow, true));
+                let met: BTreeSet<usize> = met.collect();
+                let of_choice = apart.barred.entry((second, b)).or_default();
+                of_choice.extend(guarded(earlier.scenario, &met));
+            }
+        }
+    }
+    Some(apart)
+}
+
+/// Switches of a scenario at which others had better not meet these flows of it: it protects them there, or restarts the
+/// switch.
+fn guarded(scenario: &Scenario, met: &BTreeSet<usize>) -> BTreeSet<String> {
+    let flows = met.iter().map(|flow| &scenario.flows[*flow]);
+    let protected = flows.filter(|flow| flow.protected);
+    let paths = protected.flat_map(|flow| &flow.paths);
+    let restarted =
+        scenario
+            .disruptions
+            .iter()
+            .filter_map(|disruption| match disruption.does.subject() {
+                Subject::Switch(switch) => Some(switch.to_owned()),
+                _ => None,
+            });
+    let passed = paths.flat_map(|path| &path.switches).cloned();
+    passed.chain(restarted).collect()
+}
+
+/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults of one
+/// that may hit a protected flow of another, and switches that all of them together fill. Switches are shared when they have
+/// the same name; times are counted from one common start.
 #[must_use]
-pub fn check_together(scenarios: &[(&Scenario, &Plan)]) -> Diagnostics {
+pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) -> Diagnostics {
     let mut found = Vec::new();
     for (i, later) in scenarios.iter().enumerate() {
         let mut sink = Sink::new(later.0.source());
@@ -30,17 +132,105 @@ pub fn check_together(scenarios: &[(&Scenario, &Plan)]) -> Diagnostics {
                 }
             }
         }
+        units(&mut sink, &scenarios[..=i], target);
         found.extend(sink.into_diagnostics().0);
     }
     Diagnostics(found)
 }
 
-/// Two scenarios, and which sets of both one's flows a packet can be in.
+/// Refuses the last of some scenarios if it takes the last units of a switch, and more.
+fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetModel) {
+    let Some(((last, plan), others)) = scenarios.split_last() else {
+        return;
+    };
+    for switch in &plan.switches {
+        for (direction, side) in [
+            (Direction::Ingress, "ingress"),
+            (Direction::Egress, "egress"),
+        ] {
+            let of = |plan: &Plan| {
+                let units = plan.switch(&switch.name).map(|switch| switch.units.iter());
+                let units = units.into_iter().flatten();
+                units.filter(|unit| unit.direction == direction).count()
+            };
+            let (own, before) = (
+                of(plan),
+                others.iter().map(|(_, plan)| of(plan)).sum::<usize>(),
+            );
+            if own == 0 || own + before <= target.units {
+                continue;
+            }
+            let mut here = switch
+                .units
+                .iter()
+                .filter(|unit| unit.direction == direction);
+            let beyond = here.nth(target.units.saturating_sub(before));
+            let mut faults = last.faults.iter();
+            let fault = beyond.and_then(|unit| faults.find(|fault| fault.id == unit.fault));
+            let message = format!(
+                "together with {}: {} faults in {side} of switch `{}`, which has room for {}",
+                enumerate(others.iter().map(|(scenario, _)| scenario.file.as_str())),
+                own + before,
+                switch.name,
+                target.units
+            );
+            sink.error(
+                Code::Capacity,
+                fault.map_or_else(Default::default, |f| f.span),
+                message,
+            )
+            .hint("move some to another switch with `where`");
+        }
+    }
+}
+
+fn enumerate<'a>(files: impl Iterator<Item = &'a str>) -> String {
+    files.collect::<Vec<_>>().join(", ")
+}
+
+/// Which sets of two scenarios' flows a packet can be in.
+struct Meeting {
+    /// The later scenario's flows have the numbers behind the earlier one's.
+    classes: Classes,
+    /// How many flows the earlier one has.
+    border: usize,
+}
+
+impl Meeting {
+    fn new(earlier: &Scenario, later: &Scenario) -> Result<Meeting, (Code, String)> {
+        let protocols = earlier.protocols.union(&later.protocols);
+        let protocols = protocols.map_err(|error| (Code::Protocol, error.to_string()))?;
+        let flows = earlier.flows.iter().chain(&later.flows);
+        let flows: Vec<parser_gen::Flow> = flows
+            .map(|flow| parser_gen::Flow {
+                name: flow.name.clone(),
+                filter: flow.filter.clone(),
+            })
+            .collect();
+        Ok(Meeting {
+            classes: Classes::new(&protocols, &flows)
+                .map_err(|error| (Code::Capacity, error.to_string()))?,
+            border: earlier.flows.len(),
+        })
+    }
+
+    /// The flows of one scenario that packets of a flow of the other can belong to.
+    fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
+        let border = self.border;
+        let number = if of_later { border + flow } else { flow };
+        let classes = self.classes.containing(number).iter();
+        let flows = classes.flat_map(|class| &self.classes.sets()[*class as usize]);
+        let others = flows.filter(|other| (**other >= border) != of_later);
+        let own = |other: &usize| if of_later { *other } else { other - border };
+        others.map(own).collect()
+    }
+}
+
+/// Two scenarios with their plans.
 struct Pair<'a> {
     earlier: (&'a Scenario, &'a Plan),
     later: (&'a Scenario, &'a Plan),
-    /// The later scenario's flows have the numbers behind the earlier one's.
-    classes: Classes,
+    met: Meeting,
 }
 
 impl<'a> Pair<'a> {
@@ -75,32 +265,11 @@ impl<'a> Pair<'a> {
         earlier: (&'a Scenario, &'a Plan),
         later: (&'a Scenario, &'a Plan),
     ) -> Result<Pair<'a>, (Code, String)> {
-        let protocols = earlier.0.protocols.union(&later.0.protocols);
-        let protocols = protocols.map_err(|error| (Code::Protocol, error.to_string()))?;
-        let flows = earlier.0.flows.iter().chain(&later.0.flows);
-        let flows: Vec<parser_gen::Flow> = flows
-            .map(|flow| parser_gen::Flow {
-                name: flow.name.clone(),
-                filter: flow.filter.clone(),
-            })
-            .collect();
         Ok(Pair {
             earlier,
             later,
-            classes: Classes::new(&protocols, &flows)
-                .map_err(|error| (Code::Capacity, error.to_string()))?,
+            met: Meeting::new(earlier.0, later.0)?,
         })
-    }
-
-    /// The flows of one scenario that packets of a flow of the other can belong to.
-    fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
-        let border = self.earlier.0.flows.len();
-        let number = if of_later { border + flow } else { flow };
-        let classes = self.classes.containing(number).iter();
-        let flows = classes.flat_map(|class| &self.classes.sets()[*class as usize]);
-        let others = flows.filter(|other| (**other >= border) != of_later);
-        let own = |other: &usize| if of_later { *other } else { other - border };
-        others.map(own).collect()
     }
 
     fn faults(&self, sink: &mut Sink<'_>) {
@@ -129,7 +298,7 @@ impl<'a> Pair<'a> {
     /// A switch where both faults act, and two of their flows that a packet may belong to at once.
     fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
         first.iter().find_map(|(a, switches)| {
-            let met = self.meeting(*a, false);
+            let met = self.met.meeting(*a, false);
             met.into_iter().find_map(|b| {
                 let others = second.get(&b)?;
                 let shared = switches.iter().find(|switch| others.contains(*switch))?;
@@ -146,7 +315,7 @@ impl<'a> Pair<'a> {
         for ((guarding, _), (acting, plan), acting_is_later) in directions {
             for (fault, points) in acting.faults.iter().zip(points(acting, plan)) {
                 for (flow, switches) in points {
-                    for guarded in self.meeting(flow, acting_is_later) {
+                    for guarded in self.met.meeting(flow, acting_is_later) {
                         let guarded = &guarding.flows[guarded];
                         let passes = |switch: &&&str| {
                             let mut all = guarded.paths.iter().flat_map(|path| &path.switches);

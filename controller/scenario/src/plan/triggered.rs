@@ -53,26 +53,35 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         .hint("the embedded switch and BMv2 have them");
 }
 
-/// Leaves faults that a trigger ties together the one switch where all of them can be; the switch of each trigger.
-pub(super) fn tie(
+/// What triggers tie together: all of it is met at one switch.
+pub(super) struct Tie<'s> {
+    /// Indexes of the scenario's.
+    pub triggers: Vec<usize>,
+    /// Those that they count or let act.
+    pub choices: Vec<usize>,
+    /// Where that can be, nearest to the senders first; never empty.
+    pub switches: Vec<&'s str>,
+}
+
+/// What triggers tie together, and where that can be: choices are told. Refuses what can be nowhere.
+pub(super) fn ties<'s>(
     sink: &mut Sink<'_>,
-    scenario: &Scenario,
-    choices: &mut [Choice<'_>],
-) -> Vec<Option<String>> {
-    let mut tied: Vec<Option<String>> = vec![None; scenario.triggers.len()];
-    for group in groups(scenario) {
-        let faults: Vec<usize> = group
+    scenario: &'s Scenario,
+    choices: &mut [Choice<'s>],
+) -> Vec<Tie<'s>> {
+    let mut ties = Vec::new();
+    for triggers in groups(scenario) {
+        let faults: Vec<usize> = triggers
             .iter()
             .flat_map(|trigger| of(scenario, *trigger))
             .collect();
-        let members = choices.iter().filter(|c| faults.contains(&c.fault));
-        let mut seen_by: Vec<Vec<&str>> = members
-            .map(|choice| {
-                let alone = choice.sets.iter().filter(|set| set.len() == 1);
-                alone.map(|set| set[0]).collect()
-            })
+        let tied: Vec<usize> = (0..choices.len())
+            .filter(|choice| faults.contains(&choices[*choice].fault))
             .collect();
-        for flow in group.iter().flat_map(|t| scenario.triggers[*t].flows()) {
+        let mut seen_by: Vec<Vec<&str>> = (tied.iter())
+            .map(|choice| choices[*choice].switches.clone())
+            .collect();
+        for flow in triggers.iter().flat_map(|t| scenario.triggers[*t].flows()) {
             let flow = &scenario.flows[flow];
             let mut paths = flow.paths.iter();
             let first = paths.next().map_or(&[][..], |path| &path.switches);
@@ -85,20 +94,25 @@ pub(super) fn tie(
         let Some((first, others)) = seen_by.split_first() else {
             continue;
         };
-        let mut common = first.iter();
-        let common = common.find(|switch| others.iter().all(|other| other.contains(switch)));
-        let Some(switch) = common.map(|switch| (*switch).to_owned()) else {
-            refuse(sink, scenario, &group, &faults);
+        let common = first.iter().copied();
+        let common = common.filter(|switch| others.iter().all(|other| other.contains(switch)));
+        let switches: Vec<&str> = common.collect();
+        if switches.is_empty() {
+            refuse(sink, scenario, &triggers, &faults);
             continue;
-        };
-        for choice in choices.iter_mut().filter(|c| faults.contains(&c.fault)) {
-            choice.sets.retain(|set| *set == [switch.as_str()]);
         }
-        for trigger in group {
-            tied[trigger] = Some(switch.clone());
+        for choice in &tied {
+            let choice = &mut choices[*choice];
+            choice.switches.retain(|switch| switches.contains(switch));
+            choice.is_limited = true;
         }
+        ties.push(Tie {
+            triggers,
+            choices: tied,
+            switches,
+        });
     }
-    tied
+    ties
 }
 
 fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[usize]) {

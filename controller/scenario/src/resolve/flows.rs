@@ -7,13 +7,13 @@ use parser_gen::{Classes, GenerateError};
 use super::routes::AllRoutes;
 use super::{host, switch, unknown};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::model::{Flow, MAX_FLOWS};
+use crate::model::{Flow, MAX_FLOWS, Path};
 use crate::protocols::Protocols;
 use crate::schema::{Raw, RawFlow};
 use crate::topology::Host;
 use crate::{decision, filter, overlap};
 
-pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
+pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw, planned: Vec<Path>) -> Vec<Flow> {
     let protocols = sink.protocols();
     let declared: BTreeSet<&str> = raw.declared.flows.iter().map(String::as_str).collect();
     for name in &raw.protect {
@@ -27,7 +27,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
         }
     }
     let protected: BTreeSet<&str> = raw.protect.iter().map(|name| name.value.as_str()).collect();
-    let mut routes = AllRoutes::new(&raw.topology, &protocols);
+    let mut routes = AllRoutes::new(&raw.topology, &protocols, planned);
     let flows: Vec<Flow> = raw
         .flows
         .iter()

@@ -7,19 +7,31 @@ use crate::overlap;
 use crate::protocols::Protocols;
 use crate::topology::{Host, Topology};
 
+/// The protocol whose frames go by a plan.
+const AGGREGATION: &str = "agg";
+/// What they have on the way from a worker to a switch that sums, or to the server.
+const GRADIENT: (&str, u128) = ("agg.kind", 1);
+
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
+    /// Ways of gradients, which their plan says.
+    planned: Vec<Path>,
     /// By position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
 
 impl<'t> AllRoutes<'t> {
-    pub(super) fn new(topology: &'t Topology, protocols: &'t Protocols) -> AllRoutes<'t> {
+    pub(super) fn new(
+        topology: &'t Topology,
+        protocols: &'t Protocols,
+        planned: Vec<Path>,
+    ) -> AllRoutes<'t> {
         AllRoutes {
             topology,
             protocols,
+            planned,
             ways: BTreeMap::new(),
         }
     }
@@ -51,6 +63,17 @@ impl<'t> AllRoutes<'t> {
                 }
                 if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
                     continue;
+                }
+                let mut planned = self.planned.iter();
+                let is_between =
+                    |path: &&Path| (&path.from, &path.to) == (&sender.name, &receiver.name);
+                if let Some(planned) = planned.find(is_between) {
+                    if allowed.allows(&[&fixed[..], &[GRADIENT]].concat(), &[]) {
+                        paths.push(planned.clone());
+                    }
+                    if !allowed.allows(&fixed, &[AGGREGATION]) {
+                        continue;
+                    }
                 }
                 if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
                     paths.push(Path {

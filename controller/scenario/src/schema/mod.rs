@@ -9,6 +9,7 @@ mod json;
 mod lease;
 mod partition;
 mod per;
+mod plan;
 mod probes;
 pub(crate) mod reader;
 mod reference;
@@ -18,9 +19,11 @@ mod sides;
 pub(crate) mod templates;
 mod timeline;
 mod topology;
+mod trainings;
 mod triggers;
 mod workload;
 
+use planner::gradient::Method;
 use shape::{DURATION, Object, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;
@@ -30,10 +33,10 @@ use crate::lease::Asked;
 use crate::model::{Direction, Keys, Limits};
 use crate::protocols::{self, Given};
 use crate::selection::Selection;
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologySource};
 use crate::units::Dimension;
 use crate::vacuous;
-use crate::workload::{Workload, WorkloadSource};
+use crate::workload::{Training, Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use disruptions::RawDisruption;
@@ -42,6 +45,8 @@ pub use json::{json_schema, workload_json_schema};
 pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
+pub use topology::load_topology;
+pub use trainings::load_trainings;
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
 
@@ -55,11 +60,14 @@ pub(crate) struct Raw {
     pub description: String,
     pub seed: u64,
     pub topology: Topology,
+    /// The file that the topology is from.
+    pub topology_file: Option<TopologySource>,
     pub workload: Option<Spanned<RawWorkload>>,
     /// The file that the workload is from, and those of its roles that no host was given to.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
+    pub plan: Option<Spanned<Method>>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
@@ -72,6 +80,17 @@ pub(crate) struct Raw {
     pub abort_if: Vec<Node>,
     pub blast_radius: Option<BlastRadius>,
     pub declared: Declared,
+}
+
+impl Raw {
+    /// The training that it declares, and where.
+    pub fn training(&self) -> Option<(&Training, Span)> {
+        let workload = self.workload.as_ref()?;
+        match &workload.value.workload {
+            Workload::Training(training) => Some((training, workload.span)),
+            _ => None,
+        }
+    }
 }
 
 /// What the file declares, whether or not it could be read: of what was refused, no more is said where it is named.
@@ -178,6 +197,11 @@ pub(crate) static SCENARIO: Object = Object {
             Shape::Map(&Shape::Object(&jobs::JOB)),
             "whose values a switch sums",
         ),
+        may(
+            "plan",
+            Shape::Object(&plan::PLAN),
+            "who says where gradients are summed",
+        ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
         may("protect", Shape::Names, "flows that no fault may touch"),
         may(
@@ -269,7 +293,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
     let topology = sections
         .get("topology")
-        .and_then(|node| topology::read(sink, node));
+        .and_then(|node| topology::read(sink, node, given));
     let errors = sink.errors();
     let workload = sections
         .get("workload")
@@ -291,6 +315,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("jobs")
         .map(|node| jobs::read(sink, node))
         .unwrap_or_default();
+    let plan = sections.get("plan").and_then(|node| plan::read(sink, node));
     let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
@@ -373,15 +398,18 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let blast_radius = sections
         .get("blast_radius")
         .and_then(|node| blast_radius::read(sink, node));
+    let (topology, topology_file) = topology?;
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),
         seed: seed.unwrap_or(0),
-        topology: topology?,
+        topology,
+        topology_file,
         workload,
         workload_file,
         probes,
         jobs,
+        plan,
         flows,
         protect: protect.unwrap_or_default(),
         faults,

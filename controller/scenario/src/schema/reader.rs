@@ -101,6 +101,19 @@ pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<
     }
 }
 
+/// Reads one text or a list of texts.
+pub(crate) fn texts(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
+    match &node.kind {
+        Kind::List(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| text(sink, item, what))
+                .collect(),
+        ),
+        _ => text(sink, node, what).map(|text| vec![text]),
+    }
+}
+
 /// Reads a text.
 pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     no_tag(sink, node);
@@ -170,6 +183,15 @@ pub(crate) fn integer(
     None
 }
 
+/// Reads a number of any kind.
+pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64> {
+    no_tag(sink, node);
+    match number(node) {
+        Some((value, _)) => Some(value),
+        None => wrong_type(sink, node, &format!("{what} is a number")),
+    }
+}
+
 /// A number or a boolean as it stands in the file; or, where a parameter stands, as that is.
 pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     match &node.kind {
@@ -226,6 +248,32 @@ pub(crate) fn quantity(
             None
         }
     }
+}
+
+/// Reads `true` or `false`.
+pub(crate) fn truth(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<bool> {
+    match node.kind {
+        Kind::Bool(value) if node.tag.is_none() => Some(value),
+        _ => wrong_type(sink, node, &format!("{what} is true or false")),
+    }
+}
+
+/// Reads one of several words.
+pub(crate) fn word(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    words: &[&'static str],
+) -> Option<&'static str> {
+    let text = text(sink, node, what)?;
+    let found = words.iter().find(|word| **word == text.value);
+    if found.is_none() {
+        let message = format!("{what} is no `{}`", text.value);
+        let known = format!("words are {}", enumerate_names(words.iter().copied()));
+        sink.error(Code::UnknownVariant, text.span, message)
+            .hint(known);
+    }
+    found.copied()
 }
 
 /// Reads a probability: `0.01` or `1%`.

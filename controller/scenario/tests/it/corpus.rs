@@ -90,7 +90,8 @@ fn together() {
             make(&name, &text).unwrap_or_else(|error| panic!("{error}"))
         });
         let [(first_scenario, first_plan), (second_scenario, second_plan)] = &made;
-        let found = check_together(&[(first_scenario, first_plan), (second_scenario, second_plan)]);
+        let pairs = [(first_scenario, first_plan), (second_scenario, second_plan)];
+        let found = check_together(&pairs, &TargetModel::EMBEDDED);
         let stem = first
             .file_name()
             .unwrap()

@@ -16,5 +16,7 @@ mod refused;
 mod schema;
 mod shares;
 mod shipped;
+mod together;
+mod topologies;
 mod translations;
 mod workloads;

@@ -112,7 +112,7 @@ fn plans_and_pairs_know_each_scenarios_protocols() {
         ..Given::default()
     };
     let (second, second_plan) = of(&text, &given_diary);
-    let pair = |a, b| check_together(&[a, b]).to_string();
+    let pair = |a, b| check_together(&[a, b], &TargetModel::EMBEDDED).to_string();
     let apart = pair((&first, &first_plan), (&second, &second_plan));
     assert!(!apart.contains("`slow-ann` and `slow-ann`"), "{apart}");
     let same = pair((&first, &first_plan), (&first, &first_plan));

@@ -116,18 +116,22 @@ impl Job {
         };
         let mut commands = Vec::new();
         let mut command = Command::new(weir);
-        let mode = if training.aggregate_on.is_some() {
-            "switch"
-        } else {
-            "direct"
+        let mode = match (&scenario.gradients, &training.aggregate_on) {
+            (Some(_), _) => "parts",
+            (None, Some(_)) => "switch",
+            (None, None) => "direct",
         };
         command.args(["agent", "server", "--mode", mode]);
+        for part in summed_parts(scenario) {
+            command.args(["--part", &part]);
+        }
         for worker in &training.workers {
             let peer = host(worker)?;
             command.args(["--peer", &format!("{}/{}", peer.mac, peer.ip)]);
         }
         common(&mut command, &training.server)?;
         commands.push((training.server.as_str(), command));
+        let gradients = scenario.gradients.as_ref();
         for (rank, worker) in training.workers.iter().enumerate() {
             let mut command = Command::new(weir);
             command.args(["agent", "worker", "--rank", &rank.to_string()]);
@@ -137,6 +141,14 @@ impl Job {
                 "--server-ip",
                 &server.ip.to_string(),
             ]);
+            if let Some((part, member)) = gradients.and_then(|gradients| gradients.part_of(worker)) {
+                command.args(["--via", &part.address(member).to_string()]);
+                let mut members = part.members.iter();
+                let child = members.position(|other| other == member);
+                if let Some(child) = child.filter(|_| part.on.is_some()) {
+                    command.args(["--part", &format!("{}/{child}", part.number)]);
+                }
+            }
             common(&mut command, worker)?;
             commands.push((worker.as_str(), command));
         }
@@ -177,6 +189,16 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// The parts that switches sum, as the server is told them.
+fn summed_parts(scenario: &Scenario) -> Vec<String> {
+    let parts = scenario.gradients.iter().flat_map(|gradients| &gradients.parts);
+    let summed = parts.filter(|part| part.on.is_some()).map(|part| {
+        let ranks = part.members.iter().map(|member| member.rank.to_string());
+        format!("{}:{}", part.number, ranks.collect::<Vec<_>>().join(","))
+    });
+    summed.collect()
 }
 
 impl Activity for Job {

@@ -3,8 +3,8 @@
 use crate::common::mutant::{Defect, Mutant};
 use crate::common::{expect_right, run_reference, run_with, violations};
 use aggregation::job::CellIndex;
-use aggregation::server::Mode;
-use aggregation::{Job, WorkerId};
+use aggregation::server::{Mode, Part};
+use aggregation::{Job, JobId, WorkerId};
 use cluster::drawn::{self, mix};
 use cluster::{
     CellState, Compare, Config, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
@@ -35,6 +35,25 @@ fn chaotic(seed: u64) -> Config {
     config.job.values_per_round = (chunks * size).saturating_sub(pick(7, size as u64) as usize);
     config.fixed_window = pick(8, 2) == 0;
     drawn::chaotic(config)
+}
+
+/// The same job, of which up to three switches sum a part each; the server sums those, and the workers that are in none.
+fn in_parts(mut config: Config) -> Config {
+    let drawn = |worker: u16| drawn::pick(config.seed, 0x10B, 10 + u64::from(worker), 4);
+    let part = |number: u64| Part {
+        number: JobId(100 + number as u16),
+        workers: (0..config.job.workers)
+            .filter(|worker| drawn(*worker) == number)
+            .map(WorkerId)
+            .collect(),
+    };
+    let parts: Vec<Part> = (0..3).map(part).collect();
+    config.parts = parts
+        .into_iter()
+        .filter(|part| !part.workers.is_empty())
+        .collect();
+    config.mode = Mode::Switch;
+    config
 }
 
 #[derive(Default)]
@@ -120,6 +139,20 @@ fn loss_duplication_and_reordering_leave_the_sums_exact() {
     assert!(totals.network.duplicated > 100_000);
     assert!(totals.network.reordered > 100_000);
     assert!(totals.fast_retransmits > 1000);
+}
+
+#[test]
+fn a_server_that_sums_the_sums_of_parts_is_right() {
+    let totals = suite("parts", (0..3000).map(chaotic).map(in_parts));
+    assert_eq!(
+        totals.complete, totals.runs,
+        "nobody died, so everybody finishes"
+    );
+    assert!(totals.network.dropped > 40_000);
+    assert!(totals.retransmitted > 40_000);
+    let deaths = (100_000..101_000).map(chaotic).map(in_parts);
+    let totals = suite("death in parts", deaths.map(drawn::deadly));
+    assert!(totals.failed_workers > 800);
 }
 
 #[test]

@@ -6,20 +6,24 @@
 
 mod marks;
 mod outcome;
+mod parts;
+mod receiving;
 mod state;
 
 use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::job::{CellIndex, ChunkId, Job, Part, WorkerId, WorkerSet};
+use crate::job::{self, CellIndex, Job, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
-use crate::slot::{Outcome, SlotTable};
+use crate::slot::SlotTable;
 use crate::{Destination, Mark, UnderWay};
 use marks::Marks;
+use parts::Children;
 
 pub use outcome::{Event, Received, ServerCounters, ServerError};
+pub use parts::{Part, PartsError};
 
 /// Who sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,8 +85,12 @@ pub struct Server<A> {
     config: Retransmission,
     rounds: Option<u64>,
     apply: A,
-    /// In [`Mode::Direct`].
+    /// In [`Mode::Direct`], and of a job in parts.
     slots: Option<SlotTable>,
+    /// Of a job in parts.
+    children: Option<Children>,
+    /// Room for a part's sum as an update.
+    update: Vec<u8>,
     /// What incomplete sums of a switch have told: the chunk, and who contributed.
     reported: Option<(u64, WorkerSet)>,
     answers: Vec<Answer>,
@@ -114,6 +122,8 @@ impl<A: Apply> Server<A> {
             rounds,
             apply,
             slots: (mode == Mode::Direct).then(|| SlotTable::new(job)),
+            children: None,
+            update: Vec::new(),
             reported: None,
             answers: vec![Answer::default(); job.cells()],
             marks: Marks::new(job.cells()),
@@ -128,6 +138,25 @@ impl<A: Apply> Server<A> {
         }
     }
 
+    /// The same of a job of which switches sum a part each. Answers go to all at once.
+    pub fn of_parts(
+        job: Job,
+        parts: Vec<Part>,
+        config: Retransmission,
+        rounds: Option<u64>,
+        apply: A,
+        now_ns: u64,
+    ) -> Result<Self, PartsError> {
+        let children = Children::new(&job, parts)?;
+        // There are at most 64.
+        let slots = SlotTable::of(job, children.len() as u8);
+        Ok(Self {
+            slots: Some(slots),
+            children: Some(children),
+            ..Self::new(job, Mode::Switch, config, rounds, apply, now_ns)
+        })
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> ServerCounters {
         self.counters
@@ -138,158 +167,6 @@ impl<A: Apply> Server<A> {
         &self.apply
     }
 
-    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
-    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
-        let received = match Packet::new_checked(bytes) {
-            Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => Received::Malformed,
-        };
-        match received {
-            Received::Applied => self.counters.completed += 1,
-            Received::Absorbed => {}
-            Received::Again => self.counters.again += 1,
-            Received::Duplicate => self.counters.duplicates += 1,
-            Received::Stale => self.counters.stale += 1,
-            Received::NotOurs => self.counters.not_ours += 1,
-            Received::Malformed => self.counters.malformed += 1,
-        }
-        if received.is_repeated() {
-            self.counters.repeated_bytes += bytes.len() as u64;
-        }
-        received
-    }
-
-    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
-        let repr = Repr::parse(packet);
-        let kind = if self.slots.is_some() {
-            Kind::Update
-        } else {
-            Kind::Sum
-        };
-        if repr.kind != kind || repr.job != self.job.id().0 {
-            return Received::NotOurs;
-        }
-        if repr.worker >= self.job.workers() || !self.job.is_well_formed(packet) {
-            return Received::Malformed;
-        }
-        let Some(sequence) = self.job.sequence_near(self.newest, ChunkId(repr.chunk)) else {
-            return Received::Stale;
-        };
-        let cell = self.job.cell(ChunkId(repr.chunk));
-        let answered = self.answers[cell.index()].sequence;
-        if answered.is_some_and(|answered| sequence < answered) {
-            return Received::Stale;
-        }
-        if answered != Some(sequence) && !self.can_follow(sequence, &repr) {
-            return Received::Malformed;
-        }
-        if mark == Mark::Congested && answered != Some(sequence) {
-            // A sum is everybody's.
-            let whose = match self.slots {
-                Some(_) => WorkerSet::only(WorkerId(repr.worker)),
-                None => self.job.everyone(),
-            };
-            self.marks.note(cell, whose);
-        }
-        if self.slots.is_some() {
-            self.receive_update(now_ns, sequence, packet)
-        } else {
-            self.receive_sum(now_ns, sequence, answered == Some(sequence), packet)
-        }
-    }
-
-    /// Whether a chunk that has not been answered is the next of its slot: its predecessor is the last that
-    /// the slot's other cell answered, and it uses the exponent agreed on there.
-    fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
-        let scale_only = matches!(self.job.position(sequence).part, Part::ScaleOnly(_));
-        if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
-            return false;
-        }
-        let Some(before) = sequence.checked_sub(u64::from(self.job.window())) else {
-            return repr.scale == 0;
-        };
-        let before_cell = self.job.cell(self.job.chunk(before));
-        let Answer {
-            sequence,
-            next_scale,
-            ..
-        } = self.answers[before_cell.index()];
-        let scale = if scale_only { 0 } else { next_scale };
-        sequence == Some(before) && repr.scale == scale
-    }
-
-    fn receive_update(&mut self, now_ns: u64, sequence: u64, packet: &Packet<&[u8]>) -> Received {
-        let Some(slots) = &mut self.slots else {
-            return Received::NotOurs;
-        };
-        match slots.update(packet) {
-            Outcome::Refused(_) => Received::Malformed,
-            Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
-            // A job with a server has no deadlines.
-            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
-            Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
-            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
-            Outcome::Again(cell) => {
-                self.answer_again(cell, sequence, WorkerId(packet.worker()));
-                Received::Again
-            }
-            Outcome::Completed(index) => {
-                let (contributors, flags, next_scale) = match slots.cell(index) {
-                    Some(cell) => {
-                        self.sums.copy_from_slice(cell.values);
-                        (cell.contributors, cell.flags, cell.next_scale)
-                    }
-                    None => return Received::Malformed,
-                };
-                let repr = Repr {
-                    contributors: contributors.0,
-                    flags,
-                    next_scale,
-                    ..Repr::parse(packet)
-                };
-                self.complete(now_ns, index, sequence, &repr);
-                for worker in self.job.everyone().iter() {
-                    self.send(index, sequence, Destination::Worker(worker), false);
-                }
-                Received::Applied
-            }
-        }
-    }
-
-    fn receive_sum(
-        &mut self,
-        now_ns: u64,
-        sequence: u64,
-        answered: bool,
-        packet: &Packet<&[u8]>,
-    ) -> Received {
-        let repr = Repr::parse(packet);
-        let contributors = WorkerSet(repr.contributors);
-        let cell = self.job.cell(ChunkId(repr.chunk));
-        if contributors != self.job.everyone() {
-            // A switch may tell who has contributed so far.
-            if !contributors.without(self.job.everyone()).is_empty() {
-                return Received::Malformed;
-            }
-            self.reported = Some((sequence, contributors));
-            return Received::Duplicate;
-        }
-        if !answered {
-            for (sum, value) in self.sums.iter_mut().zip(packet.values_i32()) {
-                *sum = value;
-            }
-            self.complete(now_ns, cell, sequence, &repr);
-            self.send(cell, sequence, Destination::All, false);
-            return Received::Applied;
-        }
-        if repr.flags.contains(Flags::AGAIN) {
-            self.answer_again(cell, sequence, WorkerId(repr.worker));
-            return Received::Again;
-        }
-        // The network's copy of the first sum. Who misses the answer will ask.
-        Received::Duplicate
-    }
-
     /// Applies a chunk, whose sums are in `self.sums`, and stores the answer.
     fn complete(&mut self, now_ns: u64, cell: CellIndex, sequence: u64, sum: &Repr) {
         let position = self.job.position(sequence);
@@ -297,7 +174,7 @@ impl<A: Apply> Server<A> {
         let mut repr = self.job.header(
             Kind::Result,
             sequence,
-            matches!(position.part, Part::ScaleOnly(_)),
+            matches!(position.part, job::Part::ScaleOnly(_)),
         );
         repr.flags = repr.flags.with(Flags::NON_FINITE, non_finite);
         repr.contributors = sum.contributors;
@@ -320,7 +197,7 @@ impl<A: Apply> Server<A> {
         if non_finite {
             let chunk = self.job.chunk(sequence);
             self.fail(ServerError::NonFinite { position, chunk });
-        } else if let Part::Values(index) = position.part {
+        } else if let job::Part::Values(index) = position.part {
             let chunk = Completed {
                 round: position.round,
                 index,
@@ -452,11 +329,19 @@ impl<A: Apply> Server<A> {
             Some(slots) => slots
                 .cell(self.job.cell(chunk))
                 .filter(|cell| cell.owner == chunk)
-                .map(|cell| cell.contributors),
+                .map(|cell| self.whose(cell.contributors)),
             None => self
                 .reported
                 .filter(|(reported, _)| *reported == sequence)
                 .map(|(_, known)| known),
+        }
+    }
+
+    /// Whose values contributions to a slot are: of a job in parts, those of all workers of a part.
+    fn whose(&self, contributors: WorkerSet) -> WorkerSet {
+        match &self.children {
+            Some(children) => children.workers(contributors),
+            None => contributors,
         }
     }
 

@@ -14,12 +14,14 @@ impl<A> Server<A> {
             rounds,
             apply: _,
             slots,
+            children: _,
+            // Room for what is at hand.
+            update: _,
             // Told to people, and used for nothing.
             reported: _,
             answers,
             // What workers are told of queues, which decides how soon they send.
             marks: _,
-            // Room for what is at hand.
             sums: _,
             words: _,
             queue,

@@ -17,7 +17,7 @@ mod state;
 use wire::{Flags, Kind, Packet, Repr};
 
 use crate::congestion::{Answered, CongestionWindow, Mark, SendQueue};
-use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
+use crate::job::{ChunkId, Job, JobId, Part, Position, WorkerId, WorkerSet};
 use crate::quantise::{Exponent, block};
 use crate::rto::{Retransmission, RttEstimator};
 use crate::{Destination, UnderWay};
@@ -39,6 +39,8 @@ enum Phase {
 pub struct Worker {
     job: Job,
     rank: WorkerId,
+    /// What its frames say as their job and worker.
+    sent_as: (JobId, WorkerId),
     config: Retransmission,
     rtt: RttEstimator,
     phase: Phase,
@@ -74,6 +76,7 @@ impl Worker {
         Self {
             job,
             rank,
+            sent_as: (job.id(), rank),
             config,
             rtt: RttEstimator::new(config),
             phase: Phase::Idle,
@@ -94,6 +97,14 @@ impl Worker {
             event: None,
             counters: WorkerCounters::default(),
         }
+    }
+
+    /// A worker whose values a switch sums with those of a part of the job ([`server::Part`](crate::server::Part)), by the
+    /// number that the switch knows it by.
+    #[must_use]
+    pub fn in_part(mut self, number: JobId, child: WorkerId) -> Self {
+        self.sent_as = (number, child);
+        self
     }
 
     /// This worker's rank.
@@ -294,9 +305,11 @@ impl Worker {
             .flags
             .with(Flags::NON_FINITE, non_finite)
             .with(Flags::AGAIN, previous > 0);
-        repr.worker = self.rank.0;
+        let (number, sender) = self.sent_as;
+        repr.job = number.0;
+        repr.worker = sender.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
-        repr.contributors = WorkerSet::only(self.rank).0;
+        repr.contributors = WorkerSet::only(sender).0;
         repr.scale = scale.bits();
         repr.next_scale = self.wanted(sequence + u64::from(self.job.window())).bits();
 

@@ -10,6 +10,7 @@ impl Worker {
         let Self {
             job: _,
             rank: _,
+            sent_as: _,
             config: _,
             rtt: _,
             phase,

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 
 use crate::flow::{Flow, Stream};
 use crate::gradient::{Goal, Job, Member, Part, Plan, Server};
-use crate::network::{Network, NodeId};
+use crate::network::{Arc, LinkId, Network, NodeId};
 
 /// A capacity that is this little short of a whole stream has room for it: rates are ratios of whole numbers.
 const ROUNDING: f64 = 1e-9;
 
 /// What there is to be counted.
 pub(super) struct Streams<'n> {
-    network: &'n Network,
-    job: &'n Job,
-    server: &'n Server,
+    pub(super) network: &'n Network,
+    pub(super) job: &'n Job,
+    pub(super) server: &'n Server,
     /// Switches that can sum, with what they have left, in bits a second.
     sums: Vec<(NodeId, f64)>,
+    /// By node.
+    is_worker: Vec<bool>,
     /// What the server has left.
     ingress_bps: f64,
 }
@@ -31,7 +33,12 @@ impl<'n> Streams<'n> {
             };
             Some((id, spare))
         });
+        let mut is_worker = vec![false; network.nodes().len()];
+        for worker in &job.workers {
+            is_worker[worker.index()] = true;
+        }
         Streams {
+            is_worker,
             network,
             job,
             server,
@@ -69,21 +76,70 @@ impl<'n> Streams<'n> {
             raw -= summed;
             streams += 1;
         }
-        streams + raw <= whole(self.ingress_bps, rate_bps)
+        streams + raw <= self.takes(rate_bps)
     }
 
-    /// The switches that have room for two workers and more, the one with the most first.
-    fn rooms(&self, rate_bps: f64) -> Vec<(NodeId, usize)> {
+    /// The switches that have room for two workers and more, the one with the most first: what they sum, and what their links
+    /// bring them.
+    pub(super) fn rooms(&self, rate_bps: f64) -> Vec<(NodeId, usize)> {
         let rooms = self.sums.iter();
-        let rooms = rooms.map(|(id, spare)| (*id, whole(*spare, rate_bps)));
+        let rooms = rooms.map(|(id, spare)| {
+            let brought = self.network.adjacent(*id).iter().map(|(link, peer)| {
+                let spare = self.network.spare_bps(self.network.arc(*link, *peer));
+                let room = whole(spare as f64, rate_bps);
+                match self.network.host(*peer) {
+                    // A worker is one, and other hosts are none.
+                    Some(_) => room.min(usize::from(self.is_worker[peer.index()])),
+                    None => room,
+                }
+            });
+            let brought = brought.fold(0, usize::saturating_add);
+            (*id, whole(*spare, rate_bps).min(brought))
+        });
         let mut rooms: Vec<(NodeId, usize)> = rooms.filter(|(_, room)| *room >= 2).collect();
         rooms.sort_by_key(|(id, room)| (Reverse(*room), *id));
         rooms
     }
 
+    /// How many streams the server has room for.
+    pub(super) fn takes(&self, rate_bps: f64) -> usize {
+        whole(self.ingress_bps, rate_bps)
+    }
+
+    /// The directions of links between switches, and to the server, that have room for a stream, and for how many.
+    pub(super) fn arcs(&self, rate_bps: f64) -> Vec<(Arc, usize)> {
+        let links = (0..self.network.links().len() as u32).map(LinkId);
+        let both = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
+        let rooms = both.filter_map(|arc| {
+            let (from, to) = self.network.ends(arc);
+            let passes = |node| self.network.switch(node).is_some();
+            let leads = passes(from) && (passes(to) || to == self.server.host);
+            let room = whole(self.network.spare_bps(arc) as f64, rate_bps);
+            (leads && room > 0).then_some((arc, room))
+        });
+        rooms.collect()
+    }
+
+    /// Which switches workers can enter the network by, and how many can by the same.
+    pub(super) fn entries(&self, rate_bps: f64) -> BTreeMap<Vec<NodeId>, usize> {
+        let mut entries = BTreeMap::new();
+        for worker in &self.job.workers {
+            let links = self.network.adjacent(*worker).iter();
+            let wide = links.filter(|(link, _)| {
+                let spare = self.network.spare_bps(self.network.arc(*link, *worker));
+                whole(spare as f64, rate_bps) > 0
+            });
+            let mut peers: Vec<NodeId> = wide.map(|(_, peer)| *peer).collect();
+            peers.sort_unstable();
+            peers.dedup();
+            *entries.entry(peers).or_default() += 1;
+        }
+        entries
+    }
+
     /// A plan in which every worker sends so much, if one is found. That none is found is no proof that there is none.
     pub(super) fn at_rate(&self, rate_bps: f64) -> Option<Plan> {
-        let takes = whole(self.ingress_bps, rate_bps);
+        let takes = self.takes(rate_bps);
         let mut open = self.rooms(rate_bps);
         open.truncate(takes);
         loop {
@@ -96,6 +152,40 @@ impl<'n> Streams<'n> {
             // Fewer streams of switches leave more room to those of workers.
             open.truncate(open.len() / 2);
         }
+    }
+
+    /// The same with switches of these, tried from the first on.
+    pub(super) fn rounded(&self, rate_bps: f64, switches: &[NodeId]) -> Option<Plan> {
+        let takes = self.takes(rate_bps);
+        let rooms: BTreeMap<NodeId, usize> = self.rooms(rate_bps).into_iter().collect();
+        let rooms = switches
+            .iter()
+            .filter_map(|id| Some((*id, *rooms.get(id)?)));
+        let rooms: Vec<(NodeId, usize)> = rooms.take(takes).collect();
+        let most = rooms.len();
+        let counts = (most / 2..=most).rev();
+        counts
+            .into_iter()
+            .find_map(|count| self.with_open(rate_bps, takes, &rooms[..count]))
+    }
+
+    /// The next rate above this one at which some capacity has room for a stream less; between the two, all have the same.
+    pub(super) fn next_rate(&self, rate_bps: f64) -> f64 {
+        let links = self.network.links().len() as u32;
+        let arcs = (0..links).map(LinkId).flat_map(|link| {
+            [false, true].map(|back| self.network.spare_bps(Arc { link, back }) as f64)
+        });
+        let sums = self.sums.iter().map(|(_, spare)| *spare);
+        let capacities = arcs.chain(sums).chain([self.ingress_bps]);
+        let next = capacities.filter_map(|capacity| {
+            let room = whole(capacity, rate_bps);
+            // At the rate itself it may have room for just so many.
+            let least = rate_bps * (1.0 + 10.0 * ROUNDING);
+            let mut fewer = [room, room.saturating_sub(1)].into_iter();
+            let fewer = fewer.find(|room| capacity / *room as f64 > least)?;
+            (capacity.is_finite() && fewer > 0).then(|| capacity / fewer as f64)
+        });
+        next.fold(f64::INFINITY, f64::min)
     }
 
     /// A plan in which these switches may sum, as far as they have a way to the server.
@@ -151,7 +241,7 @@ impl<'n> Streams<'n> {
 }
 
 /// The greatest rate at which something holds, from below and from above: it holds at all that are less.
-pub(super) fn bisect(
+pub(crate) fn bisect(
     mut low: f64,
     mut high: f64,
     mut holds: impl FnMut(f64) -> bool,
@@ -171,7 +261,7 @@ pub(super) fn bisect(
 }
 
 /// How many streams of a rate have room.
-fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
+pub(crate) fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
     // An infinite capacity has room for as many as there are numbers.
     ((capacity_bps / rate_bps) * (1.0 + ROUNDING)) as usize
 }

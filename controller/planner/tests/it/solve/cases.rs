@@ -53,10 +53,14 @@ pub enum Kind {
     Mixed,
     /// The same, often with nothing within.
     TightMixed,
+    /// Rates of gradients where each worker has one switch or the server, in units of all sizes.
+    Choices,
+    /// Facilities again: 60 that may be open, each near some of 90 customers.
+    Large,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Dense,
         Kind::Open,
         Kind::Degenerate,
@@ -70,6 +74,8 @@ impl Kind {
         Kind::SetCover,
         Kind::Mixed,
         Kind::TightMixed,
+        Kind::Choices,
+        Kind::Large,
     ];
 }
 
@@ -112,7 +118,8 @@ impl Dice {
 }
 
 impl Case {
-    fn new(sense: Sense) -> Case {
+    /// One without variables.
+    pub fn empty(sense: Sense) -> Case {
         Case {
             sense,
             variables: Vec::new(),
@@ -120,7 +127,7 @@ impl Case {
         }
     }
 
-    fn add(&mut self, lower: f64, upper: f64, objective: f64, is_integer: bool) -> usize {
+    pub fn add(&mut self, lower: f64, upper: f64, objective: f64, is_integer: bool) -> usize {
         self.variables.push(Variable {
             lower,
             upper,
@@ -130,7 +137,7 @@ impl Case {
         self.variables.len() - 1
     }
 
-    fn row(&mut self, terms: Vec<(usize, f64)>, cmp: Cmp, rhs: f64) {
+    pub fn row(&mut self, terms: Vec<(usize, f64)>, cmp: Cmp, rhs: f64) {
         self.rows.push((terms, cmp, rhs));
     }
 
@@ -167,7 +174,7 @@ impl Case {
             .sum()
     }
 
-    /// By what share of its magnitude the worst row is missed; whole variables are to be whole.
+    /// By what share of its magnitude the worst row is missed.
     pub fn missed(&self, x: &[f64]) -> f64 {
         let mut worst = 0.0_f64;
         for (terms, cmp, rhs) in &self.rows {
@@ -189,18 +196,13 @@ impl Case {
             };
             worst = worst.max(if missed > 0.0 { missed / most } else { 0.0 });
         }
-        for (x, v) in x.iter().zip(&self.variables) {
-            if v.is_integer && *x != x.round() {
-                return f64::INFINITY;
-            }
-        }
         worst
     }
 
     /// Binaries under rows of small whole numbers.
     pub fn of_binaries(n: usize, seed: u64, maximize: bool) -> Case {
         let dice = &mut Dice(ChaCha12Rng::seed_from_u64(seed));
-        let mut case = Case::new(if maximize {
+        let mut case = Case::empty(if maximize {
             Sense::Maximize
         } else {
             Sense::Minimize
@@ -229,6 +231,7 @@ impl Case {
         match kind {
             Kind::BadlyScaled => any_rows(dice, 0.0, 0.5, true),
             Kind::CapacitatedFacilities => facilities(dice, true),
+            Kind::Choices => choices(dice),
             _ => Case::of(kind, seed),
         }
     }
@@ -257,6 +260,11 @@ impl Case {
             Kind::SetCover => set_cover(dice),
             Kind::Mixed => any_rows(dice, 0.5, 0.4, true),
             Kind::TightMixed => any_rows(dice, 0.7, 0.4, false),
+            Kind::Choices => {
+                let plain = choices(dice);
+                scaled(dice, &plain)
+            }
+            Kind::Large => large(dice),
         }
     }
 }
@@ -264,7 +272,7 @@ impl Case {
 /// Rows through or near a point, or (not `is_feasible`) near it only.
 fn any_rows(dice: &mut Dice, integers: f64, density: f64, is_feasible: bool) -> Case {
     let sense = [Sense::Minimize, Sense::Maximize][dice.below(2)];
-    let mut case = Case::new(sense);
+    let mut case = Case::empty(sense);
     let n = 2 + dice.below(25);
     let mut point = Vec::new();
     for _ in 0..n {
@@ -299,7 +307,7 @@ fn any_rows(dice: &mut Dice, integers: f64, density: f64, is_feasible: bool) -> 
 
 /// A diet: positive rows, no upper bounds; sometimes a free variable that rows hold.
 fn open(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Minimize);
+    let mut case = Case::empty(Sense::Minimize);
     let n = 3 + dice.below(20);
     for _ in 0..n {
         let objective = dice.between(0.0, 10.0).floor();
@@ -328,7 +336,7 @@ fn open(dice: &mut Dice) -> Case {
 
 /// Transport: supplies equal demands, all costs alike or nearly.
 fn degenerate(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Minimize);
+    let mut case = Case::empty(Sense::Minimize);
     let n = 2 + dice.below(5);
     let alike = dice.chance(0.5);
     for _ in 0..n * n {
@@ -373,7 +381,7 @@ fn dice(kind: Kind, seed: u64) -> Dice {
 
 /// Workers choose shares of switches and links; the least rate is to be great.
 fn rates(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Maximize);
+    let mut case = Case::empty(Sense::Maximize);
     let (workers, switches) = (2 + dice.below(10), 1 + dice.below(5));
     let server = dice.scale(9.0, 11.0).round();
     let common = case.add(0.0, f64::INFINITY, 1.0, false);
@@ -429,7 +437,7 @@ fn infeasible(dice: &mut Dice) -> Case {
 }
 
 fn knapsack(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Maximize);
+    let mut case = Case::empty(Sense::Maximize);
     let n = 5 + dice.below(26);
     for _ in 0..n {
         let worth = dice.whole(1, 60);
@@ -444,7 +452,7 @@ fn knapsack(dice: &mut Dice) -> Case {
 }
 
 fn facilities(dice: &mut Dice, has_capacity: bool) -> Case {
-    let mut case = Case::new(Sense::Minimize);
+    let mut case = Case::empty(Sense::Minimize);
     let (places, customers) = (2 + dice.below(6), 2 + dice.below(10));
     let open: Vec<usize> = (0..places)
         .map(|_| {
@@ -478,7 +486,7 @@ fn facilities(dice: &mut Dice, has_capacity: bool) -> Case {
 }
 
 fn assignment(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Minimize);
+    let mut case = Case::empty(Sense::Minimize);
     let n = 2 + dice.below(7);
     for _ in 0..n * n {
         let cost = dice.whole(1, 20);
@@ -492,7 +500,7 @@ fn assignment(dice: &mut Dice) -> Case {
 }
 
 fn set_cover(dice: &mut Dice) -> Case {
-    let mut case = Case::new(Sense::Minimize);
+    let mut case = Case::empty(Sense::Minimize);
     let (sets, elements) = (8 + dice.below(25), 8 + dice.below(25));
     for _ in 0..sets {
         let cost = dice.whole(1, 9);
@@ -509,6 +517,78 @@ fn set_cover(dice: &mut Dice) -> Case {
             terms.push((dice.below(sets), 1.0));
         }
         case.row(terms, Cmp::Ge, 1.0);
+    }
+    case
+}
+
+/// GRID: the least worker's rate is to be great, each worker aggregates at one place.
+fn choices(dice: &mut Dice) -> Case {
+    let mut case = Case::empty(Sense::Maximize);
+    let (workers, switches) = (3 + dice.below(5), 1 + dice.below(3));
+    let server = dice.whole(4, 20);
+    let common = case.add(0.0, f64::INFINITY, 1.0, false);
+    let sums: Vec<usize> = (0..switches)
+        .map(|_| case.add(0.0, server, 0.0, false))
+        .collect();
+    let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); switches];
+    let mut at_server: Vec<(usize, f64)> = sums.iter().map(|sum| (*sum, 1.0)).collect();
+    for _ in 0..workers {
+        let mut gives = vec![(common, 1.0)];
+        let mut one = Vec::new();
+        for place in 0..=switches {
+            let choice = case.add(0.0, 1.0, 0.0, true);
+            let rate = case.add(0.0, server, 0.0, false);
+            one.push((choice, 1.0));
+            gives.push((rate, -1.0));
+            case.row(vec![(rate, 1.0), (choice, -server)], Cmp::Le, 0.0);
+            if place < switches {
+                into[place].push((rate, 1.0));
+                case.row(vec![(rate, 1.0), (sums[place], -1.0)], Cmp::Le, 0.0);
+            } else {
+                at_server.push((rate, 1.0));
+            }
+        }
+        case.row(one, Cmp::Eq, 1.0);
+        case.row(gives, Cmp::Le, 0.0);
+    }
+    for terms in into {
+        let capacity = dice.whole(4, 40);
+        case.row(terms, Cmp::Le, capacity);
+    }
+    case.row(at_server, Cmp::Le, server);
+    case
+}
+
+fn large(dice: &mut Dice) -> Case {
+    let mut case = Case::empty(Sense::Minimize);
+    let (places, customers, near) = (60, 90, 8);
+    let open: Vec<usize> = (0..places)
+        .map(|_| {
+            let cost = dice.whole(100, 300);
+            case.add(0.0, 1.0, cost, true)
+        })
+        .collect();
+    let mut served = vec![Vec::new(); places];
+    for customer in 0..customers {
+        let mut by = Vec::new();
+        for step in 0..near {
+            let place = (customer * 7 + step * step * 3 + step) % places;
+            if by.iter().any(|(_, other, _)| *other == place) {
+                continue;
+            }
+            let cost = dice.whole(5, 200);
+            let part = case.add(0.0, 1.0, cost, false);
+            by.push((part, place, 1.0));
+            served[place].push((part, 1.0));
+            case.row(vec![(part, 1.0), (open[place], -1.0)], Cmp::Le, 0.0);
+        }
+        let by = by.into_iter().map(|(part, _, one)| (part, one));
+        case.row(by.collect(), Cmp::Eq, 1.0);
+    }
+    for (place, terms) in served.into_iter().enumerate() {
+        let mut terms = terms;
+        terms.push((open[place], -8.0));
+        case.row(terms, Cmp::Le, 0.0);
     }
     case
 }

@@ -150,6 +150,23 @@ fn the_same_model_gives_the_same_answer_to_the_bit() {
     }
 }
 
+/// Whole and fractional variables: without any row of a conflict, the others can be met.
+#[test]
+fn a_conflict_is_one_and_is_no_larger_than_it_need_be() {
+    for seed in 0..20 {
+        let case = Case::of(Kind::Infeasible, seed);
+        let found = conflict(&case.model());
+        assert!(!found.is_empty());
+        let answer = |case: &Case| milp(&case.model(), &Limits::default(), None);
+        let all = case.with_rows(|row| found.iter().any(|found| found.index() == row));
+        assert_eq!(answer(&all), Err(SolveError::Infeasible));
+        for leave in 0..found.len() {
+            let rest = all.with_rows(|row| row != leave);
+            assert!(answer(&rest).is_ok(), "{seed}: {found:?} without {leave}");
+        }
+    }
+}
+
 /// The best over all ways to choose the whole variables, where all are: None if none is feasible.
 fn enumerated(case: &Case) -> Option<f64> {
     let n = case.variables.len();
@@ -168,15 +185,13 @@ fn enumerated(case: &Case) -> Option<f64> {
 }
 
 /// What every answer has to be, whatever it is.
-pub fn is_honest(case: &Case, answer: &Answer) {
+pub fn is_honest(case: &Case, answer: &Answer, is_whole: bool) {
     for (x, variable) in answer.values.iter().zip(&case.variables) {
         assert!(*x >= variable.lower && *x <= variable.upper);
+        assert!(!(is_whole && variable.is_integer) || *x == x.round());
     }
-    assert!(
-        case.missed(&answer.values) <= TOLERANCE,
-        "{}",
-        case.missed(&answer.values)
-    );
+    let missed = case.missed(&answer.values);
+    assert!(missed <= TOLERANCE, "{missed}");
     let value = case.objective(&answer.values);
     assert!((value - answer.objective).abs() <= 1e-9 * value.abs().max(1.0));
 }
@@ -195,7 +210,7 @@ proptest! {
         let model = case.model();
         match (milp(&model, &Limits::default(), None), enumerated(&case)) {
             (Ok(answer), Some(best)) => {
-                is_honest(&case, &answer);
+                is_honest(&case, &answer, true);
                 prop_assert!(answer.proven);
                 prop_assert_eq!(answer.objective, best);
                 prop_assert_eq!(answer.bound, best);
@@ -212,5 +227,40 @@ proptest! {
             }
             (got, want) => prop_assert!(false, "{got:?}, but {want:?}"),
         }
+    }
+}
+
+proptest! {
+    // Each is tried in all ways that there are: they are slow.
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// Numbers of all sizes, and infinities: an answer is one, or there is none; nothing is said that the checks do not say.
+    #[test]
+    fn numbers_far_apart_do_no_harm(
+        sizes in prop::collection::vec((-12_i32..=12, -9_i8..=9), 40),
+        integers in 0_u8..16,
+        maximize: bool,
+    ) {
+        let mut size = sizes.iter().map(|(power, digit)| f64::from(*digit) * 10_f64.powi(*power)).cycle();
+        let mut next = || size.next().unwrap_or(0.0);
+        let mut case = Case::empty(if maximize { Sense::Maximize } else { Sense::Minimize });
+        for at in 0..4 {
+            let ends = [next(), next()];
+            let upper = if ends[1] == 0.0 { f64::INFINITY } else { ends[0].max(ends[1]) };
+            case.add(ends[0].min(ends[1]), upper, next(), integers >> at & 1 == 1);
+        }
+        for cmp in [Cmp::Le, Cmp::Ge, Cmp::Le, Cmp::Eq] {
+            let terms = (0..4).map(|j| (j, next())).collect();
+            case.row(terms, cmp, next());
+        }
+        let model = case.model();
+        let limits = Limits { nodes: 10, ..Limits::default() };
+        if let Ok(answer) = lp(&model) {
+            is_honest(&case, &answer, false);
+        }
+        if let Ok(answer) = milp(&model, &limits, None) {
+            is_honest(&case, &answer, true);
+        }
+        let _ = conflict(&model);
     }
 }

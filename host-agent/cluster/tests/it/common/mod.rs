@@ -5,11 +5,15 @@ pub mod mutant;
 use aggregation::Job;
 use aggregation::server::Mode;
 use cluster::drawn::inputs;
-use cluster::{self, Config, Forwarder, Report, SlotSwitch, Violation};
+use cluster::{self, Config, Forwarder, PartSwitches, Report, SlotSwitch, Violation};
 
 /// Runs the reference: its slots in the switch or in the server.
 pub fn run_reference(config: &Config) -> Report {
     let job = Job::new(config.job).unwrap();
+    if !config.parts.is_empty() {
+        let mut switches = PartSwitches::new(config.job, &config.parts).unwrap();
+        return run_with(config, &mut switches);
+    }
     match config.mode {
         Mode::Switch => run_with(config, &mut SlotSwitch::new(job)),
         Mode::Direct => run_with(config, &mut Forwarder::new(job)),

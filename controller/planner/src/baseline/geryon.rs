@@ -1,0 +1,68 @@
+//! Geryon (Wang, Li and Geng, "Geryon: Accelerating Distributed CNN Training by Network-Level Flow Scheduling", INFOCOM
+//! 2020), as GRID compares with it: nothing is summed, and raw streams are led so that links are balanced.
+//!
+//! Geryon's priorities among a job's own flows change which layers come first, not when the last has come; they are left
+//! out. The ways are the best there are for whole streams, which is no less than what it finds.
+
+use crate::flow::Flow;
+use crate::gradient::grid::streams::{bisect, whole};
+use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Route};
+use crate::network::{Network, NodeId};
+
+/// The greatest rate that all workers can have. The job has one server.
+///
+/// # Errors
+///
+/// What [`Job::check`] refuses, [`JobError::OneServer`] and [`JobError::NoWay`].
+pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
+    job.check(network)?;
+    let server = job.server()?;
+    let ingress_bps = server.spare_bps(network) as f64;
+    let workers: Vec<(NodeId, usize)> = job.workers.iter().map(|worker| (*worker, 1)).collect();
+    let mut best: Option<Plan> = None;
+    bisect(0.0, ingress_bps / workers.len() as f64, |rate_bps| {
+        if best.as_ref().is_some_and(|best| best.rate_bps >= rate_bps) {
+            return true;
+        }
+        let mut flow = Flow::new(network, |arc| {
+            whole(network.spare_bps(arc) as f64, rate_bps)
+        });
+        let streams = flow.send(&workers, &[(server.host, workers.len())]);
+        if streams.len() < workers.len() {
+            return false;
+        }
+        // Streams come in the order of their sources.
+        let routes = streams.into_iter().map(|stream| stream.route);
+        best = Some(raw(network, job, routes.collect()));
+        true
+    });
+    best.ok_or_else(|| JobError::NoWay {
+        job: job.name.clone(),
+        from: network.name(job.workers[0]).to_owned(),
+        to: network.name(server.host).to_owned(),
+    })
+}
+
+fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
+    let members = routes.into_iter().enumerate();
+    let members = members.map(|(worker, route)| Member { worker, route });
+    let mut plan = Plan {
+        job: job.name.clone(),
+        parts: vec![Part {
+            piece: 0,
+            share: 1.0,
+            server: 0,
+            at: job.servers[0].host,
+            members: members.collect(),
+            up: Route::new(),
+        }],
+        rate_bps: 0.0,
+        bound_bps: 0.0,
+        goal: Goal::Rate,
+        is_optimal: true,
+    };
+    let binding = Loads::of(network, job, &plan).binding(network, job);
+    plan.rate_bps = binding.map_or(f64::INFINITY, |binding| binding.rate_bps);
+    plan.bound_bps = plan.rate_bps;
+    plan
+}

@@ -1,0 +1,47 @@
+//! All-reduce by recursive halving and doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, "Optimization of Collective
+//! Communication Operations in MPICH", IJHPCA 2005): partners ever nearer exchange halves of what they have, then all
+//! sums go back the same way.
+//!
+//! Of n workers that are no power of two, those beyond the next lower one give all they have to a partner first, and take
+//! all sums from it last.
+
+use crate::fluid::Schedule;
+
+/// Among so many workers. Of fewer than two, nothing is sent.
+#[must_use]
+pub fn schedule(workers: usize) -> Schedule {
+    let mut schedule = Schedule::default();
+    if workers < 2 {
+        return schedule;
+    }
+    let core = 1_usize << workers.ilog2();
+    let mut needs: Vec<Vec<usize>> = vec![Vec::new(); core];
+    for extra in core..workers {
+        let given = schedule.send(extra, extra - core, 1.0, Vec::new());
+        needs[extra - core].push(given);
+    }
+    let distances: Vec<usize> = (0..core.ilog2()).rev().map(|bit| 1 << bit).collect();
+    // With a partner at distance d of n workers each has d / n of the gradient afterwards.
+    let back = distances.iter().rev();
+    for distance in distances.iter().chain(back) {
+        let share = *distance as f64 / core as f64;
+        let sent: Vec<usize> = (0..core)
+            .map(|rank| {
+                // Both have to be there for an exchange: large messages wait for their receiver.
+                let partner = rank ^ distance;
+                let mut after = [&needs[rank][..], &needs[partner][..]].concat();
+                after.sort_unstable();
+                after.dedup();
+                schedule.send(rank, partner, share, after)
+            })
+            .collect();
+        needs = (0..core)
+            .map(|rank| vec![sent[rank ^ distance], sent[rank]])
+            .collect();
+    }
+    for extra in core..workers {
+        let after = needs[extra - core].clone();
+        schedule.send(extra - core, extra, 1.0, after);
+    }
+    schedule
+}

@@ -1,0 +1,243 @@
+//! Plans in which the first switch on a worker's way that can sum does, for some share of what comes.
+
+use std::collections::BTreeMap;
+
+use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Resource, Route, spare_bps};
+use crate::network::{Network, NetworkError, NodeId};
+use crate::routing::{Costs, Path, Routing};
+
+/// Of all ways of one length, so many share streams.
+const WAYS: usize = 64;
+/// Sums of shares round; a capacity that is exceeded by less than this share is not.
+const ROUNDING: f64 = 1e-12;
+
+/// Workers of one job whose streams to one server meet one switch first.
+pub(super) struct Rack {
+    /// Which of the jobs.
+    pub job: usize,
+    /// Which of its servers.
+    pub server: usize,
+    /// The first switch on their ways that can sum, if any can.
+    pub at: Option<NodeId>,
+    /// The share of the model that the server has.
+    pub share: f64,
+    /// Whole ways to the server, and how much of them leads to the switch.
+    workers: Vec<(usize, Route, usize)>,
+    /// From the switch to the server.
+    up: Route,
+}
+
+impl Rack {
+    /// What comes to the switch for each bit a second that a worker sends.
+    pub fn demand(&self) -> f64 {
+        self.share * self.workers.len() as f64
+    }
+
+    /// Its parts, if the switch sums so much of what comes.
+    fn parts(&self, job: &Job, summed: f64) -> impl Iterator<Item = Part> {
+        let member = |(worker, route, to_switch): &(usize, Route, usize), is_raw: bool| Member {
+            worker: *worker,
+            route: route[..if is_raw { route.len() } else { *to_switch }].to_vec(),
+        };
+        let part = |share: f64, at: NodeId, is_raw: bool| Part {
+            piece: self.server,
+            share,
+            server: self.server,
+            at,
+            members: self.workers.iter().map(|w| member(w, is_raw)).collect(),
+            up: if is_raw {
+                Route::new()
+            } else {
+                self.up.clone()
+            },
+        };
+        let at = self.at.filter(|_| summed > ROUNDING);
+        let summed = if at.is_none() {
+            0.0
+        } else if summed >= 1.0 - ROUNDING {
+            1.0
+        } else {
+            summed
+        };
+        let raw = (summed < 1.0).then(|| {
+            let server = job.servers[self.server].host;
+            part(self.share * (1.0 - summed), server, true)
+        });
+        let at = at.map(|at| part(self.share * summed, at, false));
+        at.into_iter().chain(raw)
+    }
+}
+
+/// Those of all jobs, by job, server and switch.
+pub(super) fn racks(network: &Network, jobs: &[Job]) -> Result<Vec<Rack>, JobError> {
+    let routing = Routing::new(network, Costs::hops(network));
+    let mut racks = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        job.check(network)?;
+        for (server, to) in job.servers.iter().enumerate() {
+            let mut by_switch: BTreeMap<Option<NodeId>, Rack> = BTreeMap::new();
+            for (worker, from) in job.workers.iter().enumerate() {
+                let route = way(&routing, job, *from, to.host, worker)?;
+                let (at, to_switch) = first_switch(network, &route);
+                let rack = by_switch.entry(at).or_insert_with(|| Rack {
+                    job: number,
+                    server,
+                    at,
+                    share: 1.0 / job.servers.len() as f64,
+                    workers: Vec::new(),
+                    up: Route::new(),
+                });
+                rack.workers.push((worker, route, to_switch));
+            }
+            for (place, mut rack) in by_switch.into_values().enumerate() {
+                if let Some(at) = rack.at {
+                    rack.up = way(&routing, job, at, to.host, place)?;
+                }
+                racks.push(rack);
+            }
+        }
+    }
+    Ok(racks)
+}
+
+/// One of all shortest ways.
+pub(super) fn way(
+    routing: &Routing<'_>,
+    job: &Job,
+    from: NodeId,
+    to: NodeId,
+    number: usize,
+) -> Result<Route, JobError> {
+    let mut ways = ways(routing, job, from, to)?;
+    let chosen = number % ways.len();
+    Ok(ways.swap_remove(chosen))
+}
+
+/// All shortest ways, up to a number; at least one.
+pub(super) fn ways(
+    routing: &Routing<'_>,
+    job: &Job,
+    from: NodeId,
+    to: NodeId,
+) -> Result<Vec<Path>, JobError> {
+    let ways: Result<_, NetworkError> = routing.paths(from, to, WAYS);
+    let ways = ways.ok().filter(|ways: &Vec<Path>| !ways.is_empty());
+    ways.ok_or_else(|| no_way(routing.network(), job, from, to))
+}
+
+fn no_way(network: &Network, job: &Job, from: NodeId, to: NodeId) -> JobError {
+    JobError::NoWay {
+        job: job.name.clone(),
+        from: network.name(from).to_owned(),
+        to: network.name(to).to_owned(),
+    }
+}
+
+fn first_switch(network: &Network, route: &Route) -> (Option<NodeId>, usize) {
+    let ends = route.iter().map(|arc| network.ends(*arc).1);
+    let found = ends.zip(1..).find(|(node, _)| {
+        let switch = network.switch(*node);
+        switch.is_some_and(|switch| switch.programmable)
+    });
+    found.map_or((None, route.len()), |(at, passed)| (Some(at), passed))
+}
+
+/// What a switch has left to sum, in bits a second.
+pub(super) fn spare_sums_bps(network: &Network, switch: NodeId) -> f64 {
+    let switch = network.switch(switch);
+    let spare = switch.and_then(|s| Some(s.throughput_bps?.saturating_sub(s.load_bps)));
+    spare.map_or(f64::INFINITY, |bps| bps as f64)
+}
+
+/// The plans of all jobs at the greatest rate that all their workers can have. `summed` says for a rate how much each rack's
+/// switch sums of what comes to it; the faster all are, the more has to be sent on.
+pub(super) fn fastest(
+    network: &Network,
+    jobs: &[Job],
+    racks: &[Rack],
+    summed: impl Fn(f64) -> Vec<f64>,
+) -> Result<Vec<Plan>, JobError> {
+    let plans_at = |rate_bps: f64| plans(jobs, racks, &summed(rate_bps), rate_bps);
+    let most_bps = |plans: &[Plan]| joint_rate_bps(network, jobs, plans);
+    let (mut low, mut high) = (0.0, widest_bps(network, jobs));
+    // Down to neighbouring numbers.
+    loop {
+        let middle: f64 = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            break;
+        }
+        if most_bps(&plans_at(middle)) * (1.0 + ROUNDING) >= middle {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let mut plans = plans_at(low);
+    let rate_bps = low.min(most_bps(&plans));
+    if rate_bps <= f64::MIN_POSITIVE {
+        return Err(cut_off(network, jobs, racks));
+    }
+    for plan in &mut plans {
+        (plan.rate_bps, plan.bound_bps) = (rate_bps, rate_bps);
+    }
+    Ok(plans)
+}
+
+fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Plan> {
+    let mut plans: Vec<Plan> = jobs
+        .iter()
+        .map(|job| Plan {
+            job: job.name.clone(),
+            parts: Vec::new(),
+            rate_bps,
+            bound_bps: rate_bps,
+            goal: Goal::Rate,
+            is_optimal: true,
+        })
+        .collect();
+    for (rack, summed) in racks.iter().zip(summed) {
+        let parts = rack.parts(&jobs[rack.job], *summed);
+        plans[rack.job].parts.extend(parts);
+    }
+    plans
+}
+
+/// Above what any worker can send.
+fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
+    let workers = jobs.iter().flat_map(|job| &job.workers);
+    let rates = workers.map(|worker| {
+        let links = network.adjacent(*worker).iter();
+        let rates = links.map(|(link, _)| network.spare_bps(network.arc(*link, *worker)) as f64);
+        2.0 * rates.sum::<f64>()
+    });
+    rates.fold(f64::INFINITY, f64::min)
+}
+
+/// The greatest rate of all jobs' workers by plans that are carried out at once.
+pub(super) fn joint_rate_bps(network: &Network, jobs: &[Job], plans: &[Plan]) -> f64 {
+    let mut loads: BTreeMap<Resource, (f64, f64)> = BTreeMap::new();
+    for (job, plan) in jobs.iter().zip(plans) {
+        for (resource, load) in Loads::of(network, job, plan).iter() {
+            let spare = spare_bps(network, job, resource).unwrap_or(f64::INFINITY);
+            let entry = loads.entry(resource).or_insert((0.0, f64::INFINITY));
+            *entry = (entry.0 + load, entry.1.min(spare));
+        }
+    }
+    let rates = loads.values().map(|(load, spare)| spare / load);
+    rates.fold(f64::INFINITY, f64::min)
+}
+
+fn cut_off(network: &Network, jobs: &[Job], racks: &[Rack]) -> JobError {
+    let is_full = |route: &Route| route.iter().any(|arc| network.spare_bps(*arc) == 0);
+    let mut workers = racks
+        .iter()
+        .flat_map(|rack| rack.workers.iter().map(move |worker| (rack, worker)));
+    let full = workers.clone().find(|(_, (_, route, _))| is_full(route));
+    let (rack, worker) = match full.or_else(|| workers.next()) {
+        Some((rack, (worker, _, _))) => (rack, *worker),
+        None => return JobError::NoWorkers(String::new()),
+    };
+    let job = &jobs[rack.job];
+    let server = job.servers[rack.server].host;
+    no_way(network, job, job.workers[worker], server)
+}

@@ -1,0 +1,146 @@
+//! The networks and jobs that the papers compare planners on, by seed.
+//!
+//! GRID (ToN 2023) says how many switches and hosts there are, what a switch's throughput is drawn from, and which switches
+//! sum; not what links carry, nor how many workers a job has. Here all links of hosts are alike, a fat tree's too, a leaf has
+//! as much above it as below, and a job's hosts are drawn.
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use crate::gradient::{Job, Server};
+use crate::network::generate::{
+    FatTree, LeafSpine, PAPERS_THROUGHPUT_BPS, Parts, Programmable, Uplinks, draw_throughputs,
+    make_programmable,
+};
+use crate::network::{Network, NetworkError, NodeId};
+
+/// A shape of GRID's evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// 80 switches (k = 8), 192 hosts.
+    FatTree,
+    /// 60 switches (50 leaves, 10 spines), 500 hosts. The paper says how many of both there are, not how many spines.
+    LeafSpine,
+}
+
+/// A network and a job on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Instance {
+    /// How switches are linked.
+    pub shape: Shape,
+    /// Which of them sum.
+    pub programmable: Programmable,
+    /// Of the job; at most the network's hosts less its servers.
+    pub workers: usize,
+    /// Of the job.
+    pub servers: usize,
+    /// Of each host's link.
+    pub host_rate_bps: u64,
+    /// Of each server's link.
+    pub server_rate_bps: u64,
+}
+
+impl Instance {
+    /// Draws throughputs from GRID's range, and the job's hosts. Ranks go up with hosts' numbers, so that racks are together.
+    ///
+    /// # Errors
+    ///
+    /// [`NetworkError::Shape`] where the job has more hosts than the network, and what generators refuse.
+    pub fn draw(&self, seed: u64) -> Result<(Network, Job), NetworkError> {
+        let mut network = self.network()?;
+        make_programmable(&mut network, self.programmable, seed)?;
+        draw_throughputs(&mut network, PAPERS_THROUGHPUT_BPS, seed)?;
+        let mut hosts: Vec<NodeId> = network.hosts().collect();
+        let count = self.workers + self.servers;
+        if count > hosts.len() {
+            let message = format!("a job on {count} hosts, of {}", hosts.len());
+            return Err(NetworkError::Shape(message));
+        }
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        for place in 0..count {
+            let left = (hosts.len() - place) as u64;
+            // What is left of 2⁶⁴ above a multiple of `left` is too little to be seen.
+            let other = place + (random.next_u64() % left) as usize;
+            hosts.swap(place, other);
+        }
+        let mut workers = hosts[self.servers..count].to_vec();
+        workers.sort_unstable();
+        for server in &hosts[..self.servers] {
+            for (link, _) in network.adjacent(*server).to_vec() {
+                network.link_mut(link).rate_bps = self.server_rate_bps;
+            }
+        }
+        let job = Job {
+            name: format!("job-{seed}"),
+            workers,
+            servers: hosts[..self.servers]
+                .iter()
+                .map(|host| Server::on(*host))
+                .collect(),
+        };
+        Ok((network, job))
+    }
+
+    fn network(&self) -> Result<Network, NetworkError> {
+        let parts = Parts::default();
+        match self.shape {
+            Shape::FatTree => FatTree {
+                k: 8,
+                hosts_per_edge: Some(6),
+                rate_bps: self.host_rate_bps,
+                parts,
+            }
+            .build(),
+            Shape::LeafSpine => LeafSpine {
+                leaves: 50,
+                spines: 10,
+                hosts_per_leaf: 10,
+                host_rate_bps: self.host_rate_bps,
+                uplinks: Uplinks::Oversubscription(1.0),
+                parts,
+            }
+            .build(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(shape: Shape) -> Instance {
+        Instance {
+            shape,
+            programmable: Programmable::TopsOfRacks,
+            workers: 64,
+            servers: 1,
+            host_rate_bps: 100_000_000_000,
+            server_rate_bps: 400_000_000_000,
+        }
+    }
+
+    #[test]
+    fn networks_have_grids_numbers() {
+        for (shape, switches, hosts) in [(Shape::FatTree, 80, 192), (Shape::LeafSpine, 60, 500)] {
+            let (network, job) = instance(shape).draw(1).unwrap();
+            assert_eq!(network.switches().count(), switches);
+            assert_eq!(network.hosts().count(), hosts);
+            assert_eq!(job.workers.len(), 64);
+            assert_eq!(job.check(&network), Ok(()));
+            assert_eq!(job.servers[0].spare_bps(&network), 400_000_000_000);
+        }
+    }
+
+    #[test]
+    fn a_seed_says_which() {
+        let draw = |seed| instance(Shape::FatTree).draw(seed).unwrap();
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3).1.workers, draw(4).1.workers);
+        let vast = Instance {
+            workers: 192,
+            ..instance(Shape::FatTree)
+        };
+        let refused = vast.draw(0).unwrap_err().to_string();
+        assert_eq!(refused, "a job on 193 hosts, of 192");
+    }
+}

@@ -1,0 +1,126 @@
+//! Max-min fair shares, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2), weighted, where a demand
+//! may load several resources by any factors.
+
+/// Levels that differ by less than this share are one: sums in another order round otherwise.
+const ROUNDING: f64 = 1e-12;
+
+/// What wants a share of resources.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand<'a> {
+    /// Rates that are not limited otherwise are in proportion to it. Above 0.
+    pub weight: f64,
+    /// What it cannot use more than; infinite if that is all there is.
+    pub cap: f64,
+    /// By numbers of resources, each once: what of it a rate of 1 takes. Above 0.
+    pub loads: &'a [(usize, f64)],
+}
+
+/// The rate of each demand, so that none can have more but at the cost of one that has no more for its weight.
+///
+/// All rise together, in proportion to their weights. When a resource is full, those that use it stay where they are; the
+/// others go on. What nothing limits has an infinite rate.
+#[must_use]
+pub fn max_min(capacities: &[f64], demands: &[Demand<'_>]) -> Vec<f64> {
+    let mut filling = Filling::new(capacities, demands);
+    while let Some(level) = filling.next_level() {
+        filling.raise(level);
+    }
+    filling.rates
+}
+
+struct Filling<'d, 'a> {
+    demands: &'d [Demand<'a>],
+    /// Infinite while a demand still rises.
+    rates: Vec<f64>,
+    rising: Vec<usize>,
+    /// Those that a demand uses.
+    resources: Vec<Filled>,
+    /// By numbers of resources: the place among the former.
+    place: Vec<usize>,
+}
+
+struct Filled {
+    /// What those that rise no more have left.
+    left: f64,
+    /// What those that rise take for each level.
+    slope: f64,
+    rising: usize,
+}
+
+impl Filled {
+    fn level(&self) -> f64 {
+        if self.rising == 0 {
+            return f64::INFINITY;
+        }
+        self.left.max(0.0) / self.slope
+    }
+}
+
+impl<'d, 'a> Filling<'d, 'a> {
+    fn new(capacities: &[f64], demands: &'d [Demand<'a>]) -> Filling<'d, 'a> {
+        let mut place = vec![usize::MAX; capacities.len()];
+        let mut resources: Vec<Filled> = Vec::new();
+        for demand in demands {
+            for (resource, load) in demand.loads {
+                if place[*resource] == usize::MAX {
+                    place[*resource] = resources.len();
+                    resources.push(Filled {
+                        left: capacities[*resource],
+                        slope: 0.0,
+                        rising: 0,
+                    });
+                }
+                let filled = &mut resources[place[*resource]];
+                filled.slope += demand.weight * load;
+                filled.rising += 1;
+            }
+        }
+        Filling {
+            demands,
+            rates: vec![f64::INFINITY; demands.len()],
+            rising: (0..demands.len()).collect(),
+            resources,
+            place,
+        }
+    }
+
+    /// Where the next demand stops rising.
+    fn next_level(&self) -> Option<f64> {
+        let full = self.resources.iter().map(Filled::level);
+        let capped = self.rising.iter().map(|demand| {
+            let demand = &self.demands[*demand];
+            demand.cap / demand.weight
+        });
+        let level = full.chain(capped).fold(f64::INFINITY, f64::min);
+        level.is_finite().then_some(level)
+    }
+
+    fn raise(&mut self, level: f64) {
+        let reached = level * (1.0 + ROUNDING);
+        let is_full: Vec<bool> = self
+            .resources
+            .iter()
+            .map(|r| r.level() <= reached)
+            .collect();
+        let rising = std::mem::take(&mut self.rising);
+        for number in rising {
+            let demand = &self.demands[number];
+            let mut uses = demand.loads.iter();
+            let rate = if demand.cap / demand.weight <= reached {
+                demand.cap
+            } else if uses.any(|(resource, _)| is_full[self.place[*resource]]) {
+                demand.weight * level
+            } else {
+                self.rising.push(number);
+                continue;
+            };
+            self.rates[number] = rate;
+            for (resource, load) in demand.loads {
+                let filled = &mut self.resources[self.place[*resource]];
+                filled.left -= rate * load;
+                filled.slope -= demand.weight * load;
+                filled.rising -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Transfers that start, share resources and end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{Demand, max_min};
+use crate::gradient::Resource;
+
+/// What is left of a transfer below this share of it is nothing.
+const ROUNDING: f64 = 1e-12;
+
+/// A transfer's number: its place in the order in which they were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransferId(usize);
+
+impl fmt::Display for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transfer {}", self.0)
+    }
+}
+
+/// What a transfer takes of a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Use {
+    /// Which.
+    pub resource: Resource,
+    /// What it has, in bits a second; infinite if it never binds. The least that is said of one counts.
+    pub capacity_bps: f64,
+    /// Bits that pass it for each bit of the transfer.
+    pub load: f64,
+}
+
+/// Bits that go through resources together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transfer {
+    /// How many.
+    pub bits: f64,
+    /// When they are there to be sent, in seconds.
+    pub start_s: f64,
+    /// What has to end first. It starts when all have, and its own time has come.
+    pub after: Vec<TransferId>,
+    /// Its share of what is full, beside others.
+    pub weight: f64,
+    /// Its own limit, in bits a second.
+    pub cap_bps: f64,
+    /// What it takes. A resource that is named twice is taken twice.
+    pub uses: Vec<Use>,
+}
+
+impl Transfer {
+    /// One of weight 1, without a limit of its own, that starts at 0 and waits for nothing.
+    #[must_use]
+    pub fn new(bits: f64, uses: Vec<Use>) -> Transfer {
+        Transfer {
+            bits,
+            start_s: 0.0,
+            after: Vec::new(),
+            weight: 1.0,
+            cap_bps: f64::INFINITY,
+            uses,
+        }
+    }
+}
+
+/// Why transfers come to no end.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FluidError {
+    /// A number that is none, or below 0, or a weight or a load of 0.
+    #[error("{0}: its {1} cannot be {2}")]
+    Number(TransferId, &'static str, f64),
+    /// What it waits for was not added before it.
+    #[error("{0} waits for {1}, which comes later")]
+    Order(TransferId, TransferId),
+    /// Nothing leads from a server to a worker.
+    #[error("no way leads from `{0}` to `{1}` that has room left")]
+    NoWay(String, String),
+    /// Nothing is left for a transfer, and nothing that ends would leave it something.
+    #[error("from {now_s} s on, {transfer} has nothing left of {resource:?}")]
+    Stalled {
+        /// The first one that stands.
+        transfer: TransferId,
+        /// What it stands at.
+        resource: Option<Resource>,
+        /// From when on.
+        now_s: f64,
+    },
+}
+
+/// When a transfer went on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Its start, in seconds.
+    pub start_s: f64,
+    /// Its end.
+    pub end_s: f64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    spans: Vec<Span>,
+    /// When the last transfer ended, in seconds.
+    pub end_s: f64,
+    /// Bits that passed each resource, in the order of resources.
+    pub carried: Vec<(Resource, f64)>,
+    /// The greatest share of each resource that was in use at any time. Those that never bind are left out.
+    pub peaks: Vec<(Resource, f64)>,
+}
+
+impl Outcome {
+    /// When a transfer went on.
+    #[must_use]
+    pub fn span(&self, transfer: TransferId) -> Span {
+        self.spans[transfer.0]
+    }
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, Default)]
+pub struct Simulation {
+    numbers: BTreeMap<Resource, usize>,
+    capacities: Vec<f64>,
+    transfers: Vec<Added>,
+}
+
+#[derive(Debug, Clone)]
+struct Added {
+    transfer: Transfer,
+    /// By numbers of resources, each once.
+    loads: Vec<(usize, f64)>,
+    /// What waits for it.
+    before: Vec<usize>,
+}
+
+impl Simulation {
+    /// Without transfers.
+    #[must_use]
+    pub fn new() -> Simulation {
+        Simulation::default()
+    }
+
+    /// Adds a transfer.
+    ///
+    /// # Errors
+    ///
+    /// [`FluidError::Number`] and [`FluidError::Order`].
+    pub fn add(&mut self, transfer: Transfer) -> Result<TransferId, FluidError> {
+        let id = TransferId(self.transfers.len());
+        let check = |what, number: f64, is_right: bool| {
+            is_right
+                .then_some(())
+                .ok_or(FluidError::Number(id, what, number))
+        };
+        let (bits, start_s, weight) = (transfer.bits, transfer.start_s, transfer.weight);
+        check("size", bits, bits.is_finite() && bits >= 0.0)?;
+        check("start", start_s, start_s.is_finite() && start_s >= 0.0)?;
+        check("weight", weight, weight.is_finite() && weight > 0.0)?;
+        check("limit", transfer.cap_bps, transfer.cap_bps >= 0.0)?;
+        for used in &transfer.uses {
+            let (capacity_bps, load) = (used.capacity_bps, used.load);
+            check("capacity", capacity_bps, capacity_bps >= 0.0)?;
+            check("load", load, load.is_finite() && load > 0.0)?;
+        }
+        if let Some(later) = transfer.after.iter().find(|after| after.0 >= id.0) {
+            return Err(FluidError::Order(id, *later));
+        }
+        let mut loads: BTreeMap<usize, f64> = BTreeMap::new();
+        for used in &transfer.uses {
+            let next = self.capacities.len();
+            let number = *self.numbers.entry(used.resource).or_insert(next);
+            if number == next {
+                self.capacities.push(used.capacity_bps);
+            }
+            let capacity = &mut self.capacities[number];
+            *capacity = capacity.min(used.capacity_bps);
+            *loads.entry(number).or_default() += used.load;
+        }
+        for after in &transfer.after {
+            self.transfers[after.0].before.push(id.0);
+        }
+        self.transfers.push(Added {
+            transfer,
+            loads: loads.into_iter().collect(),
+            before: Vec::new(),
+        });
+        Ok(id)
+    }
+
+    /// Runs all transfers to their ends.
+    ///
+    /// # Errors
+    ///
+    /// [`FluidError::Stalled`].
+    pub fn run(&self) -> Result<Outcome, FluidError> {
+        let mut run = Run::of(self);
+        loop {
+            run.start();
+            let step_s = run.step_s()?;
+            let Some(step_s) = step_s else {
+                return Ok(run.outcome());
+            };
+            run.advance(step_s);
+        }
+    }
+}
+
+struct Run<'s> {
+    simulation: &'s Simulation,
+    now_s: f64,
+    /// Transfers that wait for nothing but their time. Times are not negative, so their bits are in their order.
+    due: BTreeSet<(u64, usize)>,
+    /// What each waits for yet.
+    waits: Vec<usize>,
+    running: Vec<usize>,
+    rates: Vec<f64>,
+    left: Vec<f64>,
+    spans: Vec<Span>,
+    carried: Vec<f64>,
+    peaks: Vec<f64>,
+}
+
+impl<'s> Run<'s> {
+    fn of(simulation: &'s Simulation) -> Run<'s> {
+        let transfers = &simulation.transfers;
+        let waits = transfers.iter().map(|added| added.transfer.after.len());
+        let unknown = Span {
+            start_s: 0.0,
+            end_s: 0.0,
+        };
+        let mut run = Run {
+            simulation,
+            now_s: 0.0,
+            due: BTreeSet::new(),
+            waits: waits.collect(),
+            running: Vec::new(),
+            rates: Vec::new(),
+            left: transfers.iter().map(|added| added.transfer.bits).collect(),
+            spans: vec![unknown; transfers.len()],
+            carried: vec![0.0; simulation.capacities.len()],
+            peaks: vec![0.0; simulation.capacities.len()],
+        };
+        for number in 0..transfers.len() {
+            if run.waits[number] == 0 {
+                run.is_due(number);
+            }
+        }
+        run
+    }
+
+    fn is_due(&mut self, number: usize) {
+        let start_s = self.simulation.transfers[number].transfer.start_s;
+        // Adding 0 makes −0 a 0.
+        let start_s = start_s.max(self.now_s) + 0.0;
+        self.due.insert((start_s.to_bits(), number));
+    }
+
+    /// Starts what is due, and works out the rates.
+    fn start(&mut self) {
+        if self.running.is_empty()
+            && let Some((bits, _)) = self.due.first()
+        {
+            self.now_s = f64::from_bits(*bits);
+        }
+        while let Some((bits, number)) = self.due.first().copied() {
+            if f64::from_bits(bits) > self.now_s {
+                break;
+            }
+            self.due.pop_first();
+            self.spans[number].start_s = self.now_s;
+            if self.left[number] > 0.0 {
+                self.running.push(number);
+            } else {
+                self.end(number);
+            }
+        }
+        // The order of sums is that of numbers, whatever came first.
+        self.running.sort_unstable();
+        let demands: Vec<Demand<'_>> = self.running.iter().map(|n| self.demand(*n)).collect();
+        self.rates = max_min(&self.simulation.capacities, &demands);
+    }
+
+    fn demand(&self, number: usize) -> Demand<'s> {
+        let added = &self.simulation.transfers[number];
+        Demand {
+            weight: added.transfer.weight,
+            cap: added.transfer.cap_bps,
+            loads: &added.loads,
+        }
+    }
+
+    /// How long nothing changes; `None` if all has ended.
+    fn step_s(&self) -> Result<Option<f64>, FluidError> {
+        if self.running.is_empty() {
+            return Ok(None);
+        }
+        let ends = self.running.iter().zip(&self.rates);
+        let ends = ends.map(|(number, rate)| self.left[*number] / rate);
+        let next = self.due.first();
+        let next = next.map(|(bits, _)| f64::from_bits(*bits) - self.now_s);
+        let step_s = ends.chain(next).fold(f64::INFINITY, f64::min);
+        if step_s.is_finite() {
+            return Ok(Some(step_s));
+        }
+        let first = self.running[0];
+        let loads = self.simulation.transfers[first].loads.iter();
+        let empty = loads.map(|(resource, _)| *resource);
+        let empty = empty.min_by(|a, b| {
+            let capacity = |number: &usize| self.simulation.capacities[*number];
+            capacity(a).total_cmp(&capacity(b))
+        });
+        let numbers = &self.simulation.numbers;
+        let resource = numbers.iter().find(|(_, number)| Some(**number) == empty);
+        Err(FluidError::Stalled {
+            transfer: TransferId(first),
+            resource: resource.map(|(resource, _)| *resource),
+            now_s: self.now_s,
+        })
+    }
+
+    fn advance(&mut self, step_s: f64) {
+        let running = std::mem::take(&mut self.running);
+        let rates = std::mem::take(&mut self.rates);
+        let mut now = vec![0.0; self.carried.len()];
+        let mut ended = Vec::new();
+        self.now_s += step_s;
+        for (number, rate) in running.into_iter().zip(rates) {
+            let added = &self.simulation.transfers[number];
+            let is_last = self.left[number] / rate <= step_s * (1.0 + ROUNDING);
+            let sent = if is_last {
+                self.left[number]
+            } else {
+                (rate * step_s).min(self.left[number])
+            };
+            self.left[number] -= sent;
+            for (resource, load) in &added.loads {
+                self.carried[*resource] += sent * load;
+                now[*resource] += rate * load;
+            }
+            if self.left[number] <= added.transfer.bits * ROUNDING {
+                ended.push(number);
+            } else {
+                self.running.push(number);
+            }
+        }
+        for (peak, now) in self.peaks.iter_mut().zip(now) {
+            *peak = peak.max(now);
+        }
+        for number in ended {
+            self.end(number);
+        }
+    }
+
+    fn end(&mut self, number: usize) {
+        self.spans[number].end_s = self.now_s;
+        for later in &self.simulation.transfers[number].before {
+            self.waits[*later] -= 1;
+            if self.waits[*later] == 0 {
+                self.is_due(*later);
+            }
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let ends = self.spans.iter().map(|span| span.end_s);
+        let numbers = &self.simulation.numbers;
+        let carried = numbers
+            .iter()
+            .map(|(r, number)| (*r, self.carried[*number]));
+        let peaks = numbers.iter().filter_map(|(resource, number)| {
+            let capacity = self.simulation.capacities[*number];
+            let share = self.peaks[*number] / capacity;
+            (capacity.is_finite() && capacity > 0.0).then_some((*resource, share))
+        });
+        Outcome {
+            end_s: ends.fold(0.0, f64::max),
+            carried: carried.collect(),
+            peaks: peaks.collect(),
+            spans: self.spans,
+        }
+    }
+}

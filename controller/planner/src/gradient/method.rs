@@ -1,0 +1,97 @@
+//! The planners by name.
+
+use super::{Job, JobError, Plan, grid, inart};
+use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
+use crate::network::Network;
+
+/// A way to find out where gradients are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// [`grid`].
+    Grid,
+    /// [`inart`].
+    InArt,
+    /// [`atp`].
+    Atp,
+    /// [`esa`].
+    Esa,
+    /// [`switchml`].
+    SwitchMl,
+    /// [`equal_split`].
+    EqualSplit,
+    /// [`geryon`].
+    Geryon,
+    /// [`lbmm`].
+    Lbmm,
+    /// [`raw`].
+    Raw,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 9] = [
+        Method::Grid,
+        Method::InArt,
+        Method::Atp,
+        Method::Esa,
+        Method::SwitchMl,
+        Method::EqualSplit,
+        Method::Geryon,
+        Method::Lbmm,
+        Method::Raw,
+    ];
+    /// How files and commands name them, in the same order.
+    pub const NAMES: [&'static str; 9] = [
+        "grid",
+        "inart",
+        "atp",
+        "esa",
+        "switchml",
+        "equal-split",
+        "geryon",
+        "lbmm",
+        "raw",
+    ];
+    /// Those whose plans switches can be told: one server, and no worker's gradient split. They are the first of all.
+    pub const INSTALLED: [&'static str; 1] = ["grid"];
+
+    /// By name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|method| method.name() == name)
+    }
+
+    /// How files and commands name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Method::NAMES[self as usize]
+    }
+
+    /// Plans a job.
+    pub fn plan(self, network: &Network, job: &Job) -> Result<Plan, JobError> {
+        let alone = std::slice::from_ref(job);
+        let mut plans = match self {
+            Method::Grid => return grid::plan(network, job),
+            Method::InArt => return inart::shares(network, job).map(|(_, plan)| plan),
+            Method::Geryon => return geryon::plan(network, job),
+            Method::Lbmm => return lbmm::plan(network, job),
+            Method::Atp => atp::plan(network, alone)?,
+            Method::Esa => esa::plan(network, alone)?,
+            Method::SwitchMl => switchml::plan(network, alone)?,
+            Method::EqualSplit => equal_split::plan(network, alone)?,
+            Method::Raw => raw::plan(network, alone)?,
+        };
+        // One for each job.
+        plans
+            .pop()
+            .ok_or_else(|| JobError::NoWorkers(job.name.clone()))
+    }
+
+    /// Looks for a better plan of the same kind, and says in it how much better one could be.
+    pub fn prove(self, network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
+        match self {
+            Method::Grid => grid::prove(network, job, plan),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! A problem made ready for search: choices that are tied are one block, which takes one of its options; pairs of blocks know
+//! which of their options go together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::candidates::Candidates;
+use super::domains::Domains;
+use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
+
+/// A block's number.
+pub(super) type BlockId = usize;
+
+/// Which constraints of a problem hold. Finding out what binds takes them away one by one.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub choices: Vec<bool>,
+    pub pins: Vec<bool>,
+    pub orders: Vec<bool>,
+    pub ties: Vec<bool>,
+    pub clashes: Vec<bool>,
+    /// Limits, by switch and resource.
+    pub limits: Vec<bool>,
+}
+
+impl Held {
+    /// All of them.
+    pub fn all(problem: &Problem) -> Held {
+        Held {
+            choices: vec![true; problem.choices.len()],
+            pins: vec![true; problem.choices.len()],
+            orders: vec![true; problem.orders.len()],
+            ties: vec![true; problem.ties.len()],
+            clashes: vec![true; problem.clashes.len()],
+            limits: vec![true; problem.switches.len() * problem.resources.len()],
+        }
+    }
+}
+
+/// Where a block may stand.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub switches: Vec<SwitchId>,
+    pub hops: u64,
+}
+
+/// Choices that stand at the same switches.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub members: Vec<ChoiceId>,
+    pub charges: Vec<ChargeId>,
+    pub options: Vec<Place>,
+    /// Other blocks, and the number of the pair in [`Blocks::pairs`].
+    pub partners: Vec<(BlockId, usize)>,
+}
+
+/// Which options of two blocks go together.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    /// The one with the lower number.
+    pub first: BlockId,
+    /// How many options the second has.
+    pub width: usize,
+    /// By option of the first, then of the second.
+    pub allowed: Vec<bool>,
+}
+
+/// A problem made ready for search.
+#[derive(Debug, Clone)]
+pub(super) struct Blocks<'p> {
+    pub problem: &'p Problem,
+    pub blocks: Vec<Block>,
+    pub pairs: Vec<Pair>,
+    /// By switch and resource: what may be taken.
+    pub limits: Vec<u64>,
+    /// By switch and resource: what utilisation is measured by.
+    pub free: Vec<u64>,
+    /// Whether options are missing that might have been better.
+    pub cut: bool,
+}
+
+impl<'p> Blocks<'p> {
+    /// Of a problem of which so much holds. A block may have no option.
+    pub fn new(problem: &'p Problem, candidates: &[Candidates], held: &Held) -> Blocks<'p> {
+        let members = members(problem, held);
+        let of_choice: BTreeMap<ChoiceId, BlockId> = members
+            .iter()
+            .enumerate()
+            .flat_map(|(block, members)| members.iter().map(move |choice| (*choice, block)))
+            .collect();
+        let mut blocks: Vec<Block> = members
+            .into_iter()
+            .map(|members| block(problem, candidates, held, members))
+            .collect();
+        let wanted = wanted(problem, held, &of_choice);
+        let mut pairs = Vec::new();
+        for ((a, b), rules) in wanted {
+            if a == b {
+                let go = |place: &Place| {
+                    let mut rules = rules.iter();
+                    rules.all(|rule| rule.allows(problem, &place.switches, &place.switches))
+                };
+                blocks[a].options.retain(go);
+                continue;
+            }
+            let allowed = allowed(problem, &rules, &blocks[a], &blocks[b]);
+            if allowed.iter().all(|allowed| *allowed) {
+                continue;
+            }
+            let width = blocks[b].options.len();
+            for (block, other) in [(a, b), (b, a)] {
+                blocks[block].partners.push((other, pairs.len()));
+            }
+            pairs.push(Pair {
+                first: a,
+                width,
+                allowed,
+            });
+        }
+        let rows = (0..problem.switches.len())
+            .flat_map(|switch| (0..problem.resources.len()).map(move |k| (switch, k)));
+        Blocks {
+            problem,
+            blocks,
+            pairs,
+            limits: rows
+                .clone()
+                .zip(&held.limits)
+                .map(|((switch, resource), held)| match held {
+                    true => problem.limit(switch, resource),
+                    false => u64::MAX,
+                })
+                .collect(),
+            free: rows
+                .map(|(switch, resource)| problem.free(switch, resource))
+                .collect(),
+            cut: candidates
+                .iter()
+                .zip(&held.choices)
+                .any(|(of, held)| of.cut && *held),
+        }
+    }
+
+    /// With those options only that are left.
+    pub fn only(&self, domains: &Domains) -> Blocks<'p> {
+        let left = |block: BlockId| domains.options(block);
+        let mut blocks = self.blocks.clone();
+        for (number, block) in blocks.iter_mut().enumerate() {
+            let options = left(number).map(|option| block.options[option].clone());
+            block.options = options.collect();
+            block.partners.clear();
+        }
+        let mut pairs = Vec::new();
+        for (first, block) in self.blocks.iter().enumerate() {
+            let own = block.partners.iter();
+            for &(second, pair) in own.filter(|(second, _)| *second > first) {
+                let goes = |(a, b): (usize, usize)| self.go_together(pair, first, a, b);
+                let both = left(first).flat_map(|a| left(second).map(move |b| (a, b)));
+                let allowed: Vec<bool> = both.map(goes).collect();
+                if allowed.iter().all(|allowed| *allowed) {
+                    continue;
+                }
+                for (block, other) in [(first, second), (second, first)] {
+                    blocks[block].partners.push((other, pairs.len()));
+                }
+                let width = domains.left(second);
+                pairs.push(Pair {
+                    first,
+                    width,
+                    allowed,
+                });
+            }
+        }
+        Blocks {
+            problem: self.problem,
+            blocks,
+            pairs,
+            limits: self.limits.clone(),
+            free: self.free.clone(),
+            cut: self.cut,
+        }
+    }
+
+    /// A problem that is looser where options are missing: such a block stands at one switch of its shortest path, which is
+    /// less than any option takes. Bounds of it hold for the whole. Pairs are left out.
+    pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
+        let mut relaxed = self.clone();
+        relaxed.pairs.clear();
+        for block in &mut relaxed.blocks {
+            block.partners.clear();
+            let is_cut = |choice: &&ChoiceId| candidates[**choice].cut;
+            let Some(&choice) = block.members.iter().find(is_cut) else {
+                continue;
+            };
+            let paths = self.problem.choices[choice].paths.iter();
+            let switches = paths.map(|path| &self.problem.paths[*path]);
+            let shortest = switches.min_by_key(|switches| switches.len());
+            let places = shortest.into_iter().flatten().map(|switch| Place {
+                switches: vec![*switch],
+                hops: 0,
+            });
+            block.options = places.collect();
+        }
+        relaxed.cut = false;
+        relaxed
+    }
+
+    /// How many options all blocks have together.
+    pub fn size(&self) -> usize {
+        self.blocks.iter().map(|block| block.options.len()).sum()
+    }
+
+    /// Whether two blocks, of this pair, can have these options.
+    pub fn go_together(&self, pair: usize, block: BlockId, own: usize, other: usize) -> bool {
+        let pair = &self.pairs[pair];
+        let (first, second) = match pair.first == block {
+            true => (own, other),
+            false => (other, own),
+        };
+        pair.allowed[first * pair.width + second]
+    }
+
+    /// A row's number, of [`Blocks::limits`] and [`Blocks::free`].
+    pub fn row(&self, switch: SwitchId, resource: ResourceId) -> usize {
+        switch * self.problem.resources.len() + resource
+    }
+
+    /// Of each choice, its switches: empty if it has no block.
+    pub fn stands_at(&self, chosen: &[usize]) -> Vec<Vec<SwitchId>> {
+        let mut at = vec![Vec::new(); self.problem.choices.len()];
+        for (block, option) in self.blocks.iter().zip(chosen) {
+            for member in &block.members {
+                at[*member].clone_from(&block.options[*option].switches);
+            }
+        }
+        at
+    }
+}
+
+/// Choices by what ties them, in the order of the first of each.
+fn members(problem: &Problem, held: &Held) -> Vec<Vec<ChoiceId>> {
+    let mut leader: Vec<ChoiceId> = (0..problem.choices.len()).collect();
+    let find = |leader: &[ChoiceId], mut choice: ChoiceId| {
+        while leader[choice] != choice {
+            choice = leader[choice];
+        }
+        choice
+    };
+    let ties = problem.ties.iter().zip(&held.ties);
+    for (tie, _) in ties.filter(|(_, held)| **held) {
+        let mut active = tie.iter().filter(|choice| held.choices[**choice]);
+        let Some(first) = active.next() else {
+            continue;
+        };
+        for other in active {
+            let (a, b) = (find(&leader, *first), find(&leader, *other));
+            leader[a.max(b)] = a.min(b);
+        }
+    }
+    let mut groups: BTreeMap<ChoiceId, Vec<ChoiceId>> = BTreeMap::new();
+    for choice in (0..problem.choices.len()).filter(|choice| held.choices[*choice]) {
+        groups
+            .entry(find(&leader, choice))
+            .or_default()
+            .push(choice);
+    }
+    groups.into_values().collect()
+}
+
+fn block(
+    problem: &Problem,
+    candidates: &[Candidates],
+    held: &Held,
+    members: Vec<ChoiceId>,
+) -> Block {
+    let sets = |choice: ChoiceId| match held.pins[choice] {
+        true => &candidates[choice].pinned,
+        false => &candidates[choice].sets,
+    };
+    let is_tied = members.len() > 1;
+    let own: &[Vec<SwitchId>] = members.first().map_or(&[], |first| sets(*first));
+    // What shares state is at one switch.
+    let common = own.iter().filter(|set| {
+        !is_tied || set.len() == 1 && members.iter().all(|choice| sets(*choice).contains(set))
+    });
+    let options = common.map(|set| Place {
+        switches: set.clone(),
+        hops: members.iter().map(|m| problem.hops(*m, set)).sum(),
+    });
+    let charges: BTreeSet<ChargeId> = members
+        .iter()
+        .flat_map(|choice| &problem.choices[*choice].charges)
+        .copied()
+        .collect();
+    Block {
+        options: options.collect(),
+        charges: charges.into_iter().collect(),
+        members,
+        partners: Vec::new(),
+    }
+}
+
+/// What two choices ask of each other.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// The first is met before the second.
+    Order(ChoiceId, ChoiceId),
+    /// They share no switch.
+    Apart,
+}
+
+impl Rule {
+    /// Whether the first choice may have one set, and the second the other.
+    fn allows(self, problem: &Problem, first: &[SwitchId], second: &[SwitchId]) -> bool {
+        match self {
+            Rule::Order(a, b) => problem.in_order((a, first), (b, second)),
+            Rule::Apart => first.iter().all(|switch| !second.contains(switch)),
+        }
+    }
+}
+
+/// What pairs of blocks ask of each other: of each rule, whether its first choice is of the second block.
+struct Rules(Vec<(bool, Rule)>);
+
+impl Rules {
+    fn iter(&self) -> impl Iterator<Item = Rule> + '_ {
+        self.0.iter().map(|(_, rule)| *rule)
+    }
+}
+
+fn wanted(
+    problem: &Problem,
+    held: &Held,
+    of_choice: &BTreeMap<ChoiceId, BlockId>,
+) -> BTreeMap<(BlockId, BlockId), Rules> {
+    let mut wanted: BTreeMap<(BlockId, BlockId), Rules> = BTreeMap::new();
+    let orders = problem.orders.iter().zip(&held.orders);
+    let orders = orders.map(|((a, b), held)| (*a, *b, Rule::Order(*a, *b), *held));
+    let clashes = problem.clashes.iter().zip(&held.clashes);
+    let clashes = clashes.map(|((a, b), held)| (*a, *b, Rule::Apart, *held));
+    for (a, b, rule, held) in orders.chain(clashes) {
+        let blocks = (of_choice.get(&a), of_choice.get(&b));
+        let (Some(&first), Some(&second), true) = (blocks.0, blocks.1, held) else {
+            continue;
+        };
+        let rules = wanted
+            .entry((first.min(second), first.max(second)))
+            .or_insert(Rules(Vec::new()));
+        rules.0.push((first > second, rule));
+    }
+    wanted
+}
+
+fn allowed(problem: &Problem, rules: &Rules, a: &Block, b: &Block) -> Vec<bool> {
+    let mut allowed = Vec::with_capacity(a.options.len() * b.options.len());
+    for first in &a.options {
+        for second in &b.options {
+            let (first, second) = (&first.switches, &second.switches);
+            allowed.push(rules.0.iter().all(|(turned, rule)| match turned {
+                true => rule.allows(problem, second, first),
+                false => rule.allows(problem, first, second),
+            }));
+        }
+    }
+    allowed
+}

@@ -1,0 +1,240 @@
+//! A lower bound of the worst utilisation, by the dual of the linear relaxation.
+//!
+//! Any weights of the rows (switch, resource) that sum to 1 give a bound: the worst utilisation is at least their weighted
+//! mean, and that is at least the sum, over blocks, of what the cheapest option costs at these weights as prices. What several
+//! blocks share is split evenly among them: whoever holds it pays for a part. Good weights are found by multiplicative updates
+//! (Arora, Hazan, Kale, *The Multiplicative Weights Update Method*, Theory of Computing 8, 2012): a row that the cheapest
+//! options load much becomes dearer.
+
+use super::blocks::Blocks;
+use super::cost::Utilisation;
+
+/// Rounds of updates.
+const ROUNDS: usize = 240;
+/// What may be lost in floating-point sums.
+const SLACK: f64 = 1e-9;
+
+/// What each option of each block costs at the best weights found.
+#[derive(Debug, Clone)]
+pub(super) struct Prices {
+    /// By block and option.
+    pub of: Vec<Vec<f64>>,
+    /// By block: its cheapest option's.
+    pub least: Vec<f64>,
+    /// The sum of `least`: no placement has less than this as its worst utilisation.
+    pub bound: f64,
+}
+
+/// Against what loads are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// What is free, of resources that bind: utilisation.
+    Free,
+    /// The same, of one resource.
+    One(usize),
+    /// Limits: a bound of more than 1 says that there is no placement.
+    Limits,
+}
+
+impl Prices {
+    /// The best that were found. Every block has an option.
+    pub fn find(blocks: &Blocks<'_>, measure: Measure) -> Prices {
+        let parts = parts(blocks);
+        let rows = rows(blocks, measure);
+        let mut logs = vec![0.0_f64; rows.len()];
+        let mut weights = vec![0.0_f64; rows.len()];
+        let mut load = vec![0.0_f64; rows.len()];
+        let mut best = Prices {
+            of: blocks
+                .blocks
+                .iter()
+                .map(|b| vec![0.0; b.options.len()])
+                .collect(),
+            least: vec![0.0; blocks.blocks.len()],
+            bound: 0.0,
+        };
+        let mut now = best.clone();
+        for round in 0..ROUNDS {
+            weigh(&logs, &rows, &mut weights);
+            load.fill(0.0);
+            now.price(blocks, &parts, &weights, &rows, &mut load);
+            if now.bound > best.bound {
+                best.clone_from(&now);
+            }
+            let widest = load.iter().fold(0.0_f64, |a, b| a.max(*b));
+            if widest <= 0.0 {
+                break;
+            }
+            let step = 2.0 / libm::sqrt(1.0 + round as f64);
+            for (log, load) in logs.iter_mut().zip(&load) {
+                *log += step * load / widest;
+            }
+        }
+        best
+    }
+
+    /// Prices all options, and loads the cheapest of each block.
+    fn price(
+        &mut self,
+        blocks: &Blocks<'_>,
+        parts: &[Vec<(usize, f64)>],
+        weights: &[f64],
+        rows: &[f64],
+        load: &mut [f64],
+    ) {
+        self.bound = 0.0;
+        for (number, block) in blocks.blocks.iter().enumerate() {
+            let mut cheapest = (f64::INFINITY, 0);
+            for (option, place) in block.options.iter().enumerate() {
+                let price: f64 = place
+                    .switches
+                    .iter()
+                    .flat_map(|switch| {
+                        let row = blocks.row(*switch, 0);
+                        parts[number]
+                            .iter()
+                            .map(move |(resource, part)| weights[row + resource] * part)
+                    })
+                    .sum();
+                self.of[number][option] = price;
+                if price < cheapest.0 {
+                    cheapest = (price, option);
+                }
+            }
+            let Some(place) = block.options.get(cheapest.1) else {
+                continue;
+            };
+            self.least[number] = cheapest.0;
+            self.bound += cheapest.0;
+            for &switch in &place.switches {
+                let row = blocks.row(switch, 0);
+                for &(resource, part) in &parts[number] {
+                    load[row + resource] += part * rows[row + resource];
+                }
+            }
+        }
+        self.bound *= 1.0 - SLACK;
+    }
+}
+
+/// Of each block: its part of each resource that it takes, at any switch where it stands.
+fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
+    let problem = blocks.problem;
+    let mut sharing = vec![0_u32; problem.charges.len()];
+    for charge in blocks.blocks.iter().flat_map(|block| &block.charges) {
+        sharing[*charge] += 1;
+    }
+    let of = |block: &super::blocks::Block| {
+        let mut parts = vec![0.0; problem.resources.len()];
+        for &charge in &block.charges {
+            for &(resource, cost) in &problem.charges[charge].cost {
+                parts[resource] += cost as f64 / f64::from(sharing[charge]);
+            }
+        }
+        let parts = parts.into_iter().enumerate();
+        parts.filter(|(_, part)| *part > 0.0).collect()
+    };
+    blocks.blocks.iter().map(of).collect()
+}
+
+/// By row: one over what loads are measured by; 0 for rows that are not counted.
+fn rows(blocks: &Blocks<'_>, measure: Measure) -> Vec<f64> {
+    let resources = blocks.problem.resources.len();
+    let rows = blocks.limits.iter().zip(&blocks.free).enumerate();
+    rows.map(|(row, (limit, free))| match measure {
+        Measure::One(resource) if row % resources != resource => 0.0,
+        Measure::One(_) => 1.0 / *free as f64,
+        Measure::Free if !blocks.problem.resources[row % resources].binds => 0.0,
+        Measure::Free => 1.0 / *free as f64,
+        Measure::Limits if *limit == u64::MAX => 0.0,
+        // Nothing at all may be taken: as good as a tiny limit, whole units being taken.
+        Measure::Limits => 1.0 / (*limit as f64).max(0.5),
+    })
+    .collect()
+}
+
+/// From logarithms to weights: they sum to 1 over the rows that count, each divided by what its row is measured by.
+fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
+    let counted = || logs.iter().zip(rows).filter(|(_, row)| **row > 0.0);
+    let highest = counted().fold(f64::NEG_INFINITY, |a, (log, _)| a.max(*log));
+    let sum: f64 = counted().map(|(log, _)| libm::exp(log - highest)).sum();
+    for ((weight, log), row) in weights.iter_mut().zip(logs).zip(rows) {
+        *weight = match *row > 0.0 {
+            true => libm::exp(log - highest) / sum * row,
+            false => 0.0,
+        };
+    }
+}
+
+/// The utilisations that there can be: of each row, what whole numbers of its costs come to.
+#[derive(Debug, Clone)]
+pub(super) struct Levels {
+    /// By row of a resource that binds: what utilisation is measured by, and what divides all that can be taken.
+    rows: Vec<(u64, u64)>,
+}
+
+impl Levels {
+    /// Of all resources that bind.
+    pub fn of(blocks: &Blocks<'_>) -> Levels {
+        Levels::of_those(blocks, |resource| blocks.problem.resources[resource].binds)
+    }
+
+    /// Of one resource.
+    pub fn of_one(blocks: &Blocks<'_>, resource: usize) -> Levels {
+        Levels::of_those(blocks, |other| other == resource)
+    }
+
+    /// Of all rows that an option touches.
+    fn of_those(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
+        let problem = blocks.problem;
+        let mut steps = vec![0_u64; problem.resources.len()];
+        let charges = blocks.blocks.iter().flat_map(|block| &block.charges);
+        for &(resource, cost) in charges.flat_map(|charge| &problem.charges[*charge].cost) {
+            steps[resource] = gcd(steps[resource], cost);
+        }
+        let mut touched = vec![false; problem.switches.len()];
+        let places = blocks.blocks.iter().flat_map(|block| &block.options);
+        for switch in places.flat_map(|place| &place.switches) {
+            touched[*switch] = true;
+        }
+        let switches = (0..problem.switches.len()).filter(|switch| touched[*switch]);
+        let mut rows: Vec<(u64, u64)> = switches
+            .flat_map(|switch| {
+                let counted = (0..problem.resources.len()).filter(|resource| counts(*resource));
+                let steps = &steps;
+                counted.map(move |resource| {
+                    let opening = problem.switches[switch].opening[resource];
+                    let step = gcd(steps[resource], opening);
+                    (problem.free(switch, resource), step)
+                })
+            })
+            .filter(|(_, step)| *step > 0)
+            .collect();
+        rows.sort_unstable();
+        rows.dedup();
+        Levels { rows }
+    }
+
+    /// The least level that is not below a bound: the worst utilisation is one of the levels.
+    pub fn at_least(&self, bound: f64) -> Utilisation {
+        let level = |(of, step): &(u64, u64)| {
+            let (of, step) = (*of, *step);
+            let exact = bound * of as f64 / step as f64;
+            // What rounding may have added must not lift the level.
+            let steps = libm::ceil(exact * (1.0 - SLACK) - SLACK).max(0.0) as u64;
+            Utilisation {
+                taken: steps.saturating_mul(step),
+                of,
+            }
+        };
+        let levels = self.rows.iter().map(level);
+        levels.min().unwrap_or(Utilisation::NONE)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,113 @@
+//! The sets of switches at which each packet of a choice is met exactly once.
+
+use super::problem::{ChoiceId, PathId, Problem, SwitchId};
+
+/// Ways to spread one choice over switches that are looked at.
+const MAX_SPREADS: usize = 64;
+
+/// Where a choice may stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidates {
+    /// Nearest to the sender first, single switches before several.
+    pub sets: Vec<Vec<SwitchId>>,
+    /// Those of `sets` that the pin leaves.
+    pub pinned: Vec<Vec<SwitchId>>,
+    /// Whether there may be more of them than were looked at.
+    pub cut: bool,
+}
+
+impl Candidates {
+    /// Of a choice.
+    pub fn of(problem: &Problem, choice: ChoiceId) -> Candidates {
+        let wanted = &problem.choices[choice];
+        let paths = &wanted.paths;
+        let mut sets: Vec<Vec<SwitchId>> = match paths.first() {
+            Some(first) => common(problem, *first, paths),
+            None => Vec::new(),
+        };
+        let mut cut = false;
+        if wanted.spreads {
+            let mut spreads = Spreads {
+                problem,
+                paths,
+                chosen: Vec::new(),
+                found: Vec::new(),
+                cut: false,
+            };
+            spreads.descend();
+            cut = spreads.cut;
+            spreads.found.sort_by_key(Vec::len);
+            sets.extend(spreads.found.into_iter().filter(|set| set.len() > 1));
+        }
+        if let Some(only) = &wanted.only {
+            sets.retain(|set| set.iter().all(|switch| only.contains(switch)));
+        }
+        let pinned = match wanted.pin {
+            Some(pin) => sets.iter().filter(|set| **set == [pin]).cloned().collect(),
+            None => sets.clone(),
+        };
+        Candidates { sets, pinned, cut }
+    }
+}
+
+/// Each switch that all paths cross, in the order of the first.
+fn common(problem: &Problem, first: PathId, paths: &[PathId]) -> Vec<Vec<SwitchId>> {
+    let on_all = |switch: &&SwitchId| {
+        let mut paths = paths.iter();
+        paths.all(|path| problem.paths[*path].contains(switch))
+    };
+    let of_first = problem.paths[first].iter();
+    of_first
+        .filter(on_all)
+        .map(|switch| vec![*switch])
+        .collect()
+}
+
+/// Two paths without a switch in common, if there are such: why no single switch meets a choice. The first pair in order.
+pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, PathId)> {
+    let paths = &problem.choices[choice].paths;
+    paths.iter().enumerate().find_map(|(i, b)| {
+        let shares = |a: &PathId| {
+            let of_b = &problem.paths[*b];
+            problem.paths[*a].iter().any(|switch| of_b.contains(switch))
+        };
+        let a = paths[..i].iter().find(|a| !shares(a))?;
+        Some((*a, *b))
+    })
+}
+
+/// The search for exact covers: sets of switches of which every path crosses exactly one.
+struct Spreads<'p> {
+    problem: &'p Problem,
+    paths: &'p [PathId],
+    chosen: Vec<SwitchId>,
+    found: Vec<Vec<SwitchId>>,
+    cut: bool,
+}
+
+impl Spreads<'_> {
+    fn descend(&mut self) {
+        let crossed = |path: &PathId| {
+            let switches = self.problem.paths[*path].iter();
+            switches
+                .filter(|switch| self.chosen.contains(switch))
+                .count()
+        };
+        if self.paths.iter().any(|path| crossed(path) > 1) {
+            return;
+        }
+        let Some(open) = self.paths.iter().find(|path| crossed(path) == 0) else {
+            self.found.push(self.chosen.clone());
+            return;
+        };
+        for &switch in &self.problem.paths[*open] {
+            if self.found.len() == MAX_SPREADS {
+                self.cut = true;
+                return;
+            }
+            self.chosen.push(switch);
+            self.descend();
+            self.chosen.pop();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Which constraints contradict each other, of a problem without a placement: the deletion filter (Chinneck and Dravnieks,
+//! *Locating Minimal Infeasible Constraint Sets in Linear Programs*, ORSA J. Computing 3, 1991), by halves as in delta
+//! debugging (Zeller and Hildebrandt 2002).
+//!
+//! What is taken away stays away if the rest still has no placement. What is left when each single one was tried is a set that
+//! loses its contradiction with any of its members.
+
+use super::blocks::{Blocks, Held};
+use super::bound::{Levels, Measure, Prices};
+use super::candidates::Candidates;
+use super::domains::Domains;
+use super::place::Placing;
+use super::problem::Problem;
+use super::refusal::{Conflict, Refusal};
+use super::search::{Known, Wanted, search};
+
+/// How often it is asked at most whether there is a placement.
+const MAX_QUESTIONS: usize = 3_000;
+/// What a search may look at for one answer, in options.
+const WORK: usize = 2_000_000;
+/// A bound of the part of limits that is taken, beyond which there is surely no placement.
+pub(super) const SURELY: f64 = 1.0 + 1e-6;
+
+/// Whether there is a placement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    Unknown,
+}
+
+/// Finds what binds in a problem that is known to have no placement.
+pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
+    let mut filter = Filter {
+        problem,
+        candidates,
+        held: Held::all(problem),
+        questions: MAX_QUESTIONS,
+        least: true,
+    };
+    // A problem without most of its choices is quick to ask about.
+    filter.thin(|held| &mut held.choices, |_, _| true);
+    let is_near = near(problem, candidates, &filter.held);
+    filter.thin(|held| &mut held.limits, |_, row| is_near[row]);
+    let has = |held: &Held, (a, b): (usize, usize)| held.choices[a] && held.choices[b];
+    filter.thin(
+        |held| &mut held.orders,
+        |held, pair| has(held, problem.orders[pair]),
+    );
+    filter.thin(
+        |held| &mut held.clashes,
+        |held, pair| has(held, problem.clashes[pair]),
+    );
+    filter.thin(
+        |held| &mut held.ties,
+        |held, tie| {
+            let members = problem.ties[tie].iter();
+            members.filter(|choice| held.choices[**choice]).count() > 1
+        },
+    );
+    filter.thin(
+        |held| &mut held.pins,
+        |held, choice| held.choices[choice] && problem.choices[choice].pin.is_some(),
+    );
+    Refusal::of(filter.conflict())
+}
+
+/// Rows of switches where a choice that is held can stand.
+fn near(problem: &Problem, candidates: &[Candidates], held: &Held) -> Vec<bool> {
+    let resources = problem.resources.len();
+    let mut near = vec![false; held.limits.len()];
+    let of = candidates.iter().zip(&held.choices);
+    let sets = of.filter(|(_, held)| **held).flat_map(|(of, _)| &of.sets);
+    for switch in sets.flatten() {
+        near[switch * resources..(switch + 1) * resources].fill(true);
+    }
+    near
+}
+
+struct Filter<'p> {
+    problem: &'p Problem,
+    candidates: &'p [Candidates],
+    held: Held,
+    questions: usize,
+    least: bool,
+}
+
+impl Filter<'_> {
+    /// Takes away constraints of one kind, the last first, in ever smaller groups. What cannot matter goes without a question.
+    fn thin(
+        &mut self,
+        of: impl Fn(&mut Held) -> &mut Vec<bool>,
+        matters: impl Fn(&Held, usize) -> bool,
+    ) {
+        let all: Vec<usize> = (0..of(&mut self.held).len()).collect();
+        let before = self.held.clone();
+        for &one in &all {
+            of(&mut self.held)[one] = matters(&before, one);
+        }
+        let mut group = all.len().next_power_of_two();
+        while group > 0 {
+            let left: Vec<usize> = all
+                .iter()
+                .copied()
+                .filter(|one| of(&mut self.held)[*one])
+                .collect();
+            for some in left.rchunks(group) {
+                for one in some {
+                    of(&mut self.held)[*one] = false;
+                }
+                let answer = self.ask();
+                if answer != Answer::No {
+                    for one in some {
+                        of(&mut self.held)[*one] = true;
+                    }
+                    self.least &= group > 1 || answer == Answer::Yes;
+                }
+            }
+            group /= 2;
+        }
+    }
+
+    /// Whether what is held has a placement.
+    fn ask(&mut self) -> Answer {
+        let Some(left) = self.questions.checked_sub(1) else {
+            return Answer::Unknown;
+        };
+        self.questions = left;
+        let blocks = Blocks::new(self.problem, self.candidates, &self.held);
+        let none = match blocks.cut {
+            true => Answer::Unknown,
+            false => Answer::No,
+        };
+        let Some(domains) = Domains::consistent(&blocks) else {
+            return none;
+        };
+        let blocks = blocks.only(&domains);
+        let domains = Domains::new(&blocks);
+        if Placing::place(&blocks, &domains, 0).is_some() {
+            return Answer::Yes;
+        }
+        let limits = Prices::find(&blocks, Measure::Limits);
+        if limits.bound > SURELY {
+            return none;
+        }
+        let levels = Levels::of(&blocks);
+        let known = Known {
+            prices: &limits,
+            limits: &limits,
+            levels: &levels,
+        };
+        let steps = (WORK / blocks.size().max(1)) as u64;
+        let found = search(&blocks, &domains, known, Wanted::Any, steps);
+        match (found.chosen, found.complete) {
+            (Some(_), _) => Answer::Yes,
+            (None, true) => none,
+            (None, false) => Answer::Unknown,
+        }
+    }
+
+    fn conflict(self) -> Conflict {
+        let Filter { problem, held, .. } = self;
+        let numbers = |held: &[bool]| -> Vec<usize> {
+            let held = held.iter().enumerate();
+            held.filter(|(_, held)| **held).map(|(n, _)| n).collect()
+        };
+        let resources = problem.resources.len();
+        let rows = numbers(&held.limits).into_iter();
+        let active = |tie: &Vec<usize>| -> Vec<usize> {
+            let members = tie.iter().filter(|choice| held.choices[**choice]);
+            members.copied().collect()
+        };
+        Conflict {
+            choices: numbers(&held.choices),
+            pins: numbers(&held.pins),
+            limits: rows.map(|row| (row / resources, row % resources)).collect(),
+            orders: numbers(&held.orders)
+                .into_iter()
+                .map(|n| problem.orders[n])
+                .collect(),
+            clashes: numbers(&held.clashes)
+                .into_iter()
+                .map(|n| problem.clashes[n])
+                .collect(),
+            ties: numbers(&held.ties)
+                .into_iter()
+                .map(|n| active(&problem.ties[n]))
+                .collect(),
+            least: self.least,
+        }
+    }
+}

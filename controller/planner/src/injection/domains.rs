@@ -1,0 +1,152 @@
+//! Which options each block has left, and what follows from one being taken.
+
+use std::collections::VecDeque;
+
+use super::blocks::{BlockId, Blocks};
+use super::loads::Loads;
+
+/// The options left, with a trail by which they come back.
+#[derive(Debug, Clone)]
+pub(super) struct Domains {
+    alive: Vec<Vec<bool>>,
+    left: Vec<usize>,
+    trail: Vec<(BlockId, usize)>,
+}
+
+impl Domains {
+    /// All options.
+    pub fn new(blocks: &Blocks<'_>) -> Domains {
+        let options = blocks.blocks.iter().map(|block| block.options.len());
+        Domains {
+            alive: options.clone().map(|options| vec![true; options]).collect(),
+            left: options.collect(),
+            trail: Vec::new(),
+        }
+    }
+
+    /// Takes away what can be in no placement: options that exceed a limit beside the blocks that have no choice left, and
+    /// options with which no option of a partner goes (arc consistency, Mackworth 1977). `None` if a block has none left.
+    pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
+        let mut domains = Domains::new(blocks);
+        let mut loads = Loads::new(blocks);
+        let mut is_put = vec![false; blocks.blocks.len()];
+        loop {
+            let before = domains.trail.len();
+            if !domains.agree(blocks) {
+                return None;
+            }
+            for (block, is_put) in is_put.iter_mut().enumerate() {
+                if domains.left[block] == 1 && !*is_put {
+                    *is_put = true;
+                    let option = domains.options(block).next()?;
+                    loads.put(block, option);
+                    if !loads.fits(block, option) {
+                        return None;
+                    }
+                }
+            }
+            for block in (0..blocks.blocks.len()).filter(|block| !is_put[*block]) {
+                for option in 0..blocks.blocks[block].options.len() {
+                    loads.put(block, option);
+                    if !loads.fits(block, option) {
+                        domains.remove(block, option);
+                    }
+                    loads.lift(block, option);
+                }
+                if domains.left[block] == 0 {
+                    return None;
+                }
+            }
+            if domains.trail.len() == before
+                && is_put
+                    .iter()
+                    .zip(&domains.left)
+                    .all(|(put, left)| *put || *left > 1)
+            {
+                return Some(domains);
+            }
+        }
+    }
+
+    /// Takes away options with which no option of a partner goes. Whether all blocks have something left.
+    fn agree(&mut self, blocks: &Blocks<'_>) -> bool {
+        let mut queue: VecDeque<BlockId> = (0..blocks.blocks.len()).collect();
+        let mut queued = vec![true; blocks.blocks.len()];
+        while let Some(block) = queue.pop_front() {
+            queued[block] = false;
+            if self.left[block] == 0 {
+                return false;
+            }
+            for &(partner, pair) in &blocks.blocks[block].partners {
+                let before = self.left[partner];
+                for option in 0..blocks.blocks[partner].options.len() {
+                    let goes = |own| blocks.go_together(pair, block, own, option);
+                    if !self.options(block).any(goes) {
+                        self.remove(partner, option);
+                    }
+                }
+                if self.left[partner] < before && !queued[partner] {
+                    queued[partner] = true;
+                    queue.push_back(partner);
+                }
+            }
+        }
+        true
+    }
+
+    /// What a block has left, in order.
+    pub fn options(&self, block: BlockId) -> impl Iterator<Item = usize> + '_ {
+        let alive = self.alive[block].iter().enumerate();
+        alive.filter(|(_, alive)| **alive).map(|(option, _)| option)
+    }
+
+    /// How many that are.
+    pub fn left(&self, block: BlockId) -> usize {
+        self.left[block]
+    }
+
+    fn remove(&mut self, block: BlockId, option: usize) {
+        if self.alive[block][option] {
+            self.alive[block][option] = false;
+            self.left[block] -= 1;
+            self.trail.push((block, option));
+        }
+    }
+
+    /// Takes from blocks that are still open what does not go with this option. Whether all have something left.
+    pub fn assign(
+        &mut self,
+        blocks: &Blocks<'_>,
+        block: BlockId,
+        option: usize,
+        is_open: impl Fn(BlockId) -> bool,
+    ) -> bool {
+        for &(partner, pair) in &blocks.blocks[block].partners {
+            if !is_open(partner) {
+                continue;
+            }
+            for other in 0..blocks.blocks[partner].options.len() {
+                if !blocks.go_together(pair, block, option, other) {
+                    self.remove(partner, other);
+                }
+            }
+            if self.left[partner] == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A place on the trail to go back to.
+    pub fn mark(&self) -> usize {
+        self.trail.len()
+    }
+
+    /// Brings back what was taken away since.
+    pub fn back_to(&mut self, mark: usize) {
+        for (block, option) in self.trail.drain(mark..) {
+            self.alive[block][option] = true;
+            self.left[block] += 1;
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Large problems, once all stands: moves and exchanges of groups that make the fullest switch less full, then fewer switches
+//! touched, then fewer hops.
+
+use std::cmp::Ordering;
+
+use rand_chacha::rand_core::RngCore;
+
+use super::blocks::BlockId;
+use super::cost::Utilisation;
+use super::place::{Ceiling, Placing};
+use super::problem::SwitchId;
+
+/// So many groups are pushed on at most, one by the other, for one to be moved.
+const DEEPEST: u8 = 2;
+/// How often a block is put somewhere at most while it is shaken.
+const SHAKING: u64 = 400_000;
+
+/// What is made less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// The part of limits that is taken, until that is no more than all.
+    Pressed,
+    /// The worst utilisation of what binds.
+    Binding,
+    /// The worst utilisation of what does not, while that of what binds stays.
+    Slowing,
+}
+
+impl Placing<'_, '_> {
+    /// Makes it cheaper until no move does.
+    pub fn improve(&mut self, bound: Utilisation) {
+        self.flatten(Measure::Binding, bound);
+        self.descend(Measure::Slowing, Utilisation::NONE, 0);
+        self.gather();
+        self.draw_near();
+    }
+
+    fn level(&self, switch: SwitchId, measure: Measure) -> Utilisation {
+        match measure {
+            Measure::Pressed => self.loads.pressed(switch),
+            Measure::Binding => self.loads.at(switch).0,
+            Measure::Slowing => self.loads.at(switch).1,
+        }
+    }
+
+    /// Makes the fullest switch less full, again and again; where no move does, a random one is made, and kept if what follows
+    /// leaves it no worse (iterated local search).
+    pub(super) fn flatten(&mut self, measure: Measure, bound: Utilisation) {
+        self.descend(measure, bound, DEEPEST);
+        let end = self.loads.puts()
+            + match measure {
+                // Without that there is no answer at all.
+                Measure::Pressed => 3 * SHAKING,
+                _ => SHAKING,
+            };
+        while self.loads.puts() < end {
+            let state = self.fullness(measure);
+            if state.0 <= bound {
+                return;
+            }
+            let before = self.mark();
+            self.shake(measure, state.0);
+            self.descend(measure, bound, 1);
+            if self.fullness(measure) > state {
+                self.restore(before);
+            }
+        }
+    }
+
+    /// How full the fullest switch is, and how many are as full.
+    fn fullness(&self, measure: Measure) -> (Utilisation, usize) {
+        let switches = 0..self.blocks.problem.switches.len();
+        let levels = switches.map(|switch| self.level(switch, measure));
+        levels.fold(
+            (Utilisation::NONE, 0),
+            |(worst, count), level| match level.cmp(&worst) {
+                Ordering::Greater => (level, 1),
+                Ordering::Equal => (worst, count + 1),
+                Ordering::Less => (worst, count),
+            },
+        )
+    }
+
+    /// Takes a group from one of the fullest switches, wherever it has to go.
+    fn shake(&mut self, measure: Measure, worst: Utilisation) {
+        let switches = 0..self.blocks.problem.switches.len();
+        let full: Vec<SwitchId> = switches
+            .filter(|s| self.level(*s, measure) == worst)
+            .collect();
+        let Some(&from) = self.any_of(&full) else {
+            return;
+        };
+        let groups = self.groups_at(from);
+        let Some(group) = self.any_of(&groups) else {
+            return;
+        };
+        let group = self.bound_at(group, from);
+        let before = self.mark();
+        for &block in &group {
+            if let Some(option) = self.lift(block) {
+                self.evicted[block][option] += 1;
+            }
+        }
+        if !self.settle(group, Some(from), Ceiling::None).is_empty() {
+            self.restore(before);
+        }
+    }
+
+    fn any_of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        let nth = self.random.next_u32() as usize;
+        all.get(nth.checked_rem(all.len())?)
+    }
+
+    /// Takes from the fullest switch what can go where it stays less full, pushing others on if it must.
+    fn descend(&mut self, measure: Measure, bound: Utilisation, deepest: u8) {
+        let switches = self.blocks.problem.switches.len();
+        for _ in 0..4 * self.blocks.blocks.len() {
+            let level = |switch: &SwitchId| self.level(*switch, measure);
+            let Some(fullest) = (0..switches).max_by_key(|s| (level(s), switches - s)) else {
+                return;
+            };
+            let worst = level(&fullest);
+            let before = self.loads.cost().worst;
+            let mark = self.mark();
+            if worst <= bound || !self.relieve_any(fullest, (measure, worst), deepest) {
+                return;
+            }
+            if measure == Measure::Slowing && self.loads.cost().worst > before {
+                self.restore(mark);
+                return;
+            }
+        }
+    }
+
+    /// Moves any group from a switch, by as few moves as do.
+    fn relieve_any(&mut self, from: SwitchId, aim: (Measure, Utilisation), deepest: u8) -> bool {
+        let groups = self.groups_at(from);
+        (0..=deepest).any(|depth| {
+            groups.iter().any(|group| {
+                let bound = self.bound_at(group, from);
+                self.relieve(group, from, aim, depth)
+                    || bound.len() > group.len() && self.relieve(&bound, from, aim, depth)
+            })
+        })
+    }
+
+    /// A group, and what stands at the switch because of it: faults that are met before or behind it.
+    fn bound_at(&self, group: &[BlockId], switch: SwitchId) -> Vec<BlockId> {
+        let partners = group.iter().flat_map(|block| {
+            let partners = self.blocks.blocks[*block].partners.iter();
+            partners.map(|(partner, _)| *partner)
+        });
+        let stands_here = |block: &BlockId| {
+            let option = self.chosen[*block];
+            let place = option.map(|option| &self.blocks.blocks[*block].options[option]);
+            place.is_some_and(|place| place.switches.contains(&switch))
+        };
+        let mut bound: Vec<BlockId> = partners
+            .filter(stands_here)
+            .chain(group.iter().copied())
+            .collect();
+        bound.sort_unstable();
+        bound.dedup();
+        bound
+    }
+
+    /// Moves a group from a switch to where all stays below the worst; others may be pushed on, so deep. All stays as it was if
+    /// that does not work.
+    fn relieve(
+        &mut self,
+        group: &[BlockId],
+        from: SwitchId,
+        (measure, worst): (Measure, Utilisation),
+        depth: u8,
+    ) -> bool {
+        let before = self.mark();
+        for block in group {
+            self.lift(*block);
+        }
+        let done = !self.is_full(from, measure, worst)
+            && match depth {
+                0 => {
+                    let ceiling = Ceiling::Below(measure, worst);
+                    self.settle(group.to_vec(), Some(from), ceiling).is_empty()
+                }
+                _ => {
+                    let left = self.settle(group.to_vec(), Some(from), Ceiling::None);
+                    left.is_empty() && self.push_on(group, (measure, worst), depth)
+                }
+            };
+        if !done {
+            self.restore(before);
+        }
+        done
+    }
+
+    pub(super) fn is_full(&self, switch: SwitchId, measure: Measure, worst: Utilisation) -> bool {
+        let is_over = measure != Measure::Pressed && self.loads.is_over(switch);
+        is_over || self.level(switch, measure) >= worst
+    }
+
+    /// From switches that a group has just filled, moves another group each.
+    fn push_on(
+        &mut self,
+        group: &[BlockId],
+        (measure, worst): (Measure, Utilisation),
+        depth: u8,
+    ) -> bool {
+        let blocks = self.blocks;
+        let mut full: Vec<SwitchId> = group
+            .iter()
+            .filter_map(|block| Some(&blocks.blocks[*block].options[self.chosen[*block]?]))
+            .flat_map(|place| &place.switches)
+            .copied()
+            .filter(|switch| self.is_full(*switch, measure, worst))
+            .collect();
+        full.sort_unstable();
+        full.dedup();
+        let own = group.first().map(|block| self.group[*block]);
+        full.into_iter().all(|switch| {
+            let others = self.groups_at(switch);
+            let is_other = |other: &&Vec<BlockId>| other.first().map(|b| self.group[*b]) != own;
+            let others: Vec<Vec<BlockId>> = others.iter().filter(is_other).cloned().collect();
+            let mut others = others.into_iter();
+            others.any(|other| self.relieve(&other, switch, (measure, worst), depth - 1))
+        })
+    }
+
+    /// Leaves switches at which little stands, where that makes nothing fuller than the fullest.
+    fn gather(&mut self) {
+        let mut switches: Vec<SwitchId> = (0..self.blocks.problem.switches.len()).collect();
+        switches.sort_by_key(|switch| (self.loads.standing(*switch), *switch));
+        for switch in switches {
+            if self.loads.standing(switch) == 0 {
+                continue;
+            }
+            let (cost, before) = (self.loads.cost(), self.mark());
+            let there = self.groups_at(switch);
+            for block in there.iter().flatten() {
+                self.lift(*block);
+            }
+            let ceiling = Ceiling::UpTo(cost.worst);
+            let all = there.into_iter().all(|group| {
+                let left = self.settle(group, Some(switch), ceiling);
+                left.is_empty()
+            });
+            if !all || self.loads.cost() >= cost {
+                self.restore(before);
+            }
+        }
+    }
+
+    /// Single moves that make the whole cheaper, until there is none.
+    fn draw_near(&mut self) {
+        for _ in 0..20 {
+            let mut changed = false;
+            for block in 0..self.blocks.blocks.len() {
+                changed |= self.move_nearer(block);
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn move_nearer(&mut self, block: BlockId) -> bool {
+        if self.domains.left(block) < 2 {
+            return false;
+        }
+        let before = self.loads.cost();
+        let mark = self.mark();
+        let Some(own) = self.lift(block) else {
+            return false;
+        };
+        let options: Vec<usize> = self.domains.options(block).collect();
+        let mut best = (before, own);
+        for option in options {
+            if option == own || !self.goes(block, option) {
+                continue;
+            }
+            self.loads.put(block, option);
+            if self.loads.fits(block, option) {
+                let cost = self.loads.cost();
+                if cost < best.0 {
+                    best = (cost, option);
+                }
+            }
+            self.loads.lift(block, option);
+        }
+        match best.1 == own {
+            true => self.restore(mark),
+            false => self.put(block, best.1),
+        }
+        best.1 != own
+    }
+}

@@ -1,0 +1,214 @@
+//! What stands where, and what that takes: kept up to date as blocks come and go.
+
+use super::blocks::{BlockId, Blocks};
+use super::cost::{Cost, Utilisation};
+use super::problem::SwitchId;
+
+/// Of a switch.
+#[derive(Debug, Clone, Copy)]
+struct Worst {
+    binding: Utilisation,
+    slowing: Utilisation,
+    /// Of limits.
+    pressed: Utilisation,
+}
+
+impl Worst {
+    const NONE: Worst = Worst {
+        binding: Utilisation::NONE,
+        slowing: Utilisation::NONE,
+        pressed: Utilisation::NONE,
+    };
+
+    fn is_over(&self) -> bool {
+        self.pressed > Utilisation::ALL
+    }
+}
+
+/// The state of a placement, whole or in part.
+#[derive(Debug, Clone)]
+pub(super) struct Loads<'b, 'p> {
+    blocks: &'b Blocks<'p>,
+    /// By switch and resource.
+    taken: Vec<u64>,
+    /// By charge and switch: how many blocks need it there.
+    needed: Vec<u32>,
+    /// By switch: how many blocks stand there.
+    standing: Vec<u32>,
+    worst: Vec<Worst>,
+    hops: u64,
+    touched: usize,
+    /// How often a block was put somewhere: what a search has cost.
+    puts: u64,
+}
+
+impl<'b, 'p> Loads<'b, 'p> {
+    /// Nothing stands anywhere.
+    pub fn new(blocks: &'b Blocks<'p>) -> Loads<'b, 'p> {
+        let problem = blocks.problem;
+        let switches = problem.switches.len();
+        Loads {
+            blocks,
+            taken: vec![0; switches * problem.resources.len()],
+            needed: vec![0; switches * problem.charges.len()],
+            standing: vec![0; switches],
+            worst: vec![Worst::NONE; switches],
+            hops: 0,
+            touched: 0,
+            puts: 0,
+        }
+    }
+
+    /// A block takes one of its options.
+    pub fn put(&mut self, block: BlockId, option: usize) {
+        let blocks = self.blocks;
+        let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
+        let place = &block.options[option];
+        for &switch in &place.switches {
+            if self.standing[switch] == 0 {
+                self.touched += 1;
+                for (resource, cost) in blocks.problem.switches[switch].opening.iter().enumerate() {
+                    self.take(switch, resource, *cost);
+                }
+            }
+            self.standing[switch] += 1;
+            for &charge in &block.charges {
+                let needed = &mut self.needed[charge * switches + switch];
+                *needed += 1;
+                if *needed == 1 {
+                    for &(resource, cost) in &blocks.problem.charges[charge].cost {
+                        self.take(switch, resource, cost);
+                    }
+                }
+            }
+            self.look_at(switch);
+        }
+        self.hops += place.hops;
+        self.puts += 1;
+    }
+
+    /// Undoes [`Loads::put`].
+    pub fn lift(&mut self, block: BlockId, option: usize) {
+        let blocks = self.blocks;
+        let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
+        let place = &block.options[option];
+        for &switch in &place.switches {
+            for &charge in &block.charges {
+                let needed = &mut self.needed[charge * switches + switch];
+                *needed -= 1;
+                if *needed == 0 {
+                    for &(resource, cost) in &blocks.problem.charges[charge].cost {
+                        self.give(switch, resource, cost);
+                    }
+                }
+            }
+            self.standing[switch] -= 1;
+            if self.standing[switch] == 0 {
+                self.touched -= 1;
+                for (resource, cost) in blocks.problem.switches[switch].opening.iter().enumerate() {
+                    self.give(switch, resource, *cost);
+                }
+            }
+            self.look_at(switch);
+        }
+        self.hops -= place.hops;
+    }
+
+    fn take(&mut self, switch: SwitchId, resource: usize, cost: u64) {
+        self.taken[self.blocks.row(switch, resource)] += cost;
+    }
+
+    fn give(&mut self, switch: SwitchId, resource: usize, cost: u64) {
+        self.taken[self.blocks.row(switch, resource)] -= cost;
+    }
+
+    fn look_at(&mut self, switch: SwitchId) {
+        let mut worst = Worst::NONE;
+        for (resource, about) in self.blocks.problem.resources.iter().enumerate() {
+            let row = self.blocks.row(switch, resource);
+            let taken = self.taken[row];
+            if taken == 0 {
+                continue;
+            }
+            let pressed = match self.blocks.limits[row] {
+                u64::MAX => Utilisation::NONE,
+                // More than all, and the more the worse.
+                0 => Utilisation {
+                    taken: taken.saturating_add(1),
+                    of: 1,
+                },
+                of => Utilisation { taken, of },
+            };
+            worst.pressed = worst.pressed.max(pressed);
+            let of = self.blocks.free[row];
+            let level = match about.binds {
+                true => &mut worst.binding,
+                false => &mut worst.slowing,
+            };
+            *level = (*level).max(Utilisation { taken, of });
+        }
+        self.worst[switch] = worst;
+    }
+
+    /// Whether no limit is exceeded at the switches of an option.
+    pub fn fits(&self, block: BlockId, option: usize) -> bool {
+        let mut switches = self.blocks.blocks[block].options[option].switches.iter();
+        switches.all(|switch| !self.worst[*switch].is_over())
+    }
+
+    /// Whether a limit of a switch is exceeded.
+    pub fn is_over(&self, switch: SwitchId) -> bool {
+        self.worst[switch].is_over()
+    }
+
+    /// The worst at a switch: of what binds, and of what does not.
+    pub fn at(&self, switch: SwitchId) -> (Utilisation, Utilisation) {
+        (self.worst[switch].binding, self.worst[switch].slowing)
+    }
+
+    /// The part of a limit of a switch that is taken, at worst.
+    pub fn pressed(&self, switch: SwitchId) -> Utilisation {
+        self.worst[switch].pressed
+    }
+
+    /// The worst at any switch of an option.
+    pub fn worst_of(&self, block: BlockId, option: usize) -> (Utilisation, Utilisation) {
+        let switches = self.blocks.blocks[block].options[option].switches.iter();
+        switches.fold(
+            (Utilisation::NONE, Utilisation::NONE),
+            |(binding, slowing), switch| {
+                let at = &self.worst[*switch];
+                (binding.max(at.binding), slowing.max(at.slowing))
+            },
+        )
+    }
+
+    /// How often a block was put somewhere.
+    pub fn puts(&self) -> u64 {
+        self.puts
+    }
+
+    /// How many blocks stand at a switch.
+    pub fn standing(&self, switch: SwitchId) -> u32 {
+        self.standing[switch]
+    }
+
+    /// What is taken of a resource of a switch, by the row's number.
+    pub fn taken(&self) -> &[u64] {
+        &self.taken
+    }
+
+    /// Of all that stands.
+    pub fn cost(&self) -> Cost {
+        let none = (Utilisation::NONE, Utilisation::NONE);
+        let (worst, slowest) = self.worst.iter().fold(none, |(binding, slowing), at| {
+            (binding.max(at.binding), slowing.max(at.slowing))
+        });
+        Cost {
+            worst,
+            slowest,
+            touched: self.touched,
+            hops: self.hops,
+        }
+    }
+}

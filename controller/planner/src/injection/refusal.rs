@@ -1,0 +1,175 @@
+//! Why nothing can be placed.
+
+use super::problem::{ChoiceId, PathId, Problem, ProblemError, ResourceId, SwitchId};
+
+/// Why there is no placement. Numbers are places in the problem's lists; [`Refusal::describe`] has their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The problem makes no sense.
+    Malformed(ProblemError),
+    /// No switch meets every packet of a choice exactly once.
+    NoCandidate {
+        /// Which.
+        choice: ChoiceId,
+        /// Two of its paths without a switch in common, if there are such.
+        apart: Option<(PathId, PathId)>,
+    },
+    /// The switch that the file names does not lie on all paths.
+    OffPath {
+        /// Whose place it is.
+        choice: ChoiceId,
+        /// The place.
+        switch: SwitchId,
+        /// A path around it.
+        path: PathId,
+        /// Whether it lies on another path.
+        crossed: bool,
+    },
+    /// Choices that share state have no switch in common. Without any of them the others would have one, as far as
+    /// [`Conflict::least`] says.
+    Tied(Box<Conflict>),
+    /// Resources do not suffice for these choices.
+    Capacity(Box<Conflict>),
+    /// Packets would meet a later fault before an earlier one.
+    Order {
+        /// The one that is to be met first.
+        before: ChoiceId,
+        /// The other.
+        after: ChoiceId,
+    },
+    /// Rules of two tenants match the same packets, and neither can stand elsewhere.
+    Clash {
+        /// One rule.
+        first: ChoiceId,
+        /// The other's.
+        second: ChoiceId,
+    },
+    /// Constraints of several kinds contradict each other.
+    Conflict(Box<Conflict>),
+    /// None was found, and it was not shown that there is none: the problem is too large to be searched through.
+    NotFound,
+}
+
+/// Constraints that cannot all hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conflict {
+    /// Choices that cannot all be placed.
+    pub choices: Vec<ChoiceId>,
+    /// Those of them whose place in the file is part of it.
+    pub pins: Vec<ChoiceId>,
+    /// Limits that are part of it.
+    pub limits: Vec<(SwitchId, ResourceId)>,
+    /// Pairs whose order is.
+    pub orders: Vec<(ChoiceId, ChoiceId)>,
+    /// Pairs that may share no switch.
+    pub clashes: Vec<(ChoiceId, ChoiceId)>,
+    /// Lists of choices that share state.
+    pub ties: Vec<Vec<ChoiceId>>,
+    /// Whether a placement is known as soon as any one of all that is left out; else there may be a smaller conflict.
+    pub least: bool,
+}
+
+impl Refusal {
+    /// What a set of constraints that cannot all hold comes to.
+    pub(super) fn of(conflict: Conflict) -> Refusal {
+        let Conflict {
+            limits,
+            orders,
+            clashes,
+            ties,
+            ..
+        } = &conflict;
+        match (&limits[..], &orders[..], &clashes[..], &ties[..]) {
+            ([], [(before, after)], [], []) => Refusal::Order {
+                before: *before,
+                after: *after,
+            },
+            ([], [], [(first, second)], []) => Refusal::Clash {
+                first: *first,
+                second: *second,
+            },
+            ([], [], [], [_, ..]) => Refusal::Tied(Box::new(conflict)),
+            ([_, ..], [], [], []) => Refusal::Capacity(Box::new(conflict)),
+            _ => Refusal::Conflict(Box::new(conflict)),
+        }
+    }
+
+    /// For people, with the names of the problem that was refused.
+    #[must_use]
+    pub fn describe(&self, problem: &Problem) -> String {
+        let choice = |choice: &ChoiceId| format!("`{}`", problem.choices[*choice].name);
+        let switch = |switch: &SwitchId| format!("`{}`", problem.switches[*switch].name);
+        let path = |path: &PathId| {
+            let switches = problem.paths[*path].iter().map(switch);
+            switches.collect::<Vec<_>>().join(" → ")
+        };
+        let choices = |all: &[ChoiceId]| all.iter().map(choice).collect::<Vec<_>>().join(", ");
+        match self {
+            Refusal::Malformed(error) => error.to_string(),
+            Refusal::NoCandidate { choice: of, apart } => {
+                let why = apart.map_or_else(String::new, |(a, b)| {
+                    format!(": {} and {} have no switch in common", path(&a), path(&b))
+                });
+                format!("no switch meets every packet of {} once{why}", choice(of))
+            }
+            Refusal::OffPath {
+                choice: of,
+                switch: at,
+                path: around,
+                ..
+            } => format!(
+                "{} is to stand at {}, and packets go {}",
+                choice(of),
+                switch(at),
+                path(around)
+            ),
+            Refusal::Tied(conflict) => format!(
+                "no single switch meets every packet of {}, which share state",
+                choices(&conflict.choices)
+            ),
+            Refusal::Capacity(conflict) => {
+                let limits = conflict.limits.iter().map(|(at, resource)| {
+                    let limit = problem.limit(*at, *resource);
+                    let name = &problem.resources[*resource].name;
+                    format!("{limit} {name} of {}", switch(at))
+                });
+                format!(
+                    "{} take more than {}",
+                    choices(&conflict.choices),
+                    limits.collect::<Vec<_>>().join(" and ")
+                )
+            }
+            Refusal::Order { before, after } => format!(
+                "packets meet {} before {}, which is to be met first",
+                choice(after),
+                choice(before)
+            ),
+            Refusal::Clash { first, second } => format!(
+                "{} and {} match the same packets at the only switches where they can stand",
+                choice(first),
+                choice(second)
+            ),
+            Refusal::Conflict(conflict) => format!(
+                "{} cannot all be placed: {}",
+                choices(&conflict.choices),
+                conflict.kinds().join(", ")
+            ),
+            Refusal::NotFound => "no placement was found, nor shown to be impossible".to_owned(),
+        }
+    }
+}
+
+impl Conflict {
+    /// For people: what kinds of constraints it has.
+    fn kinds(&self) -> Vec<&'static str> {
+        let all = [
+            (!self.pins.is_empty(), "places that the file names"),
+            (!self.limits.is_empty(), "what switches have"),
+            (!self.orders.is_empty(), "the order of faults"),
+            (!self.clashes.is_empty(), "rules of other tenants"),
+            (!self.ties.is_empty(), "shared state"),
+        ];
+        let there = all.into_iter().filter(|(there, _)| *there);
+        there.map(|(_, kind)| kind).collect()
+    }
+}

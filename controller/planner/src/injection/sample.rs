@@ -1,0 +1,192 @@
+//! A large problem to measure by: 100 tenants with 1,000 flows on a fat-tree with 80 switches.
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::problem::{Charge, Choice, DEFAULT_SHARE_PPM, Problem, Resource, Switch, SwitchId};
+
+/// Ports of a switch.
+const PORTS: usize = 8;
+const HALF: usize = PORTS / 2;
+const TENANTS: usize = 100;
+const FLOWS_OF_TENANT: usize = 10;
+/// One tenant in so many has a second fault.
+const SECOND: usize = 10;
+/// Of a tenant with two faults, the flows that meet both.
+const FLOWS_OF_SECOND: usize = 3;
+
+/// What a switch has: thousandths of a Tofino 2, but for table entries and megabits a second.
+const RESOURCES: [(&str, u64); 5] = [
+    ("thousandths of TCAM", 1_000),
+    ("thousandths of SRAM", 1_000),
+    ("thousandths of stateful ALUs", 1_000),
+    ("table entries", 4_096),
+    ("Mbit/s of recirculation", 100_000),
+];
+/// What one fault takes of a Tofino 2 (docs/tofino.md, the average over eight).
+const FAULT: [(usize, u64); 3] = [(0, 13), (1, 11), (2, 20)];
+const ENTRIES: usize = 3;
+const RECIRCULATION: usize = 4;
+
+/// Each tenant has a server, three or four of them below a switch, and ten flows to it, of hosts elsewhere, one in two in
+/// the server's pod. One fault acts on all of its flows, and of every tenth tenant another, which stands behind it, on three. One fault in ten waits for a trigger, so
+/// that all its flows are met at one switch; one in ten keeps no state, and may be spread over the switches of a layer; one in
+/// three delays. Flows of neighbouring tenants overlap now and then. All resources have a share of 0.10.
+#[must_use]
+pub fn sample(seed: u64) -> Problem {
+    let mut sample = Sample {
+        problem: Problem {
+            resources: resources(),
+            switches: switches(),
+            ..Problem::default()
+        },
+        random: ChaCha12Rng::seed_from_u64(seed),
+    };
+    let mut last = Vec::new();
+    for tenant in 0..TENANTS {
+        let own = sample.tenant(tenant);
+        for _ in 0..2 {
+            let any = |sample: &mut Sample, of: &[usize]| match of.len() {
+                0 => None,
+                len => Some(of[sample.below(len)]),
+            };
+            if let (Some(a), Some(b)) = (any(&mut sample, &last), any(&mut sample, &own)) {
+                sample.problem.clashes.push((a, b));
+            }
+        }
+        last = own;
+    }
+    sample.problem
+}
+
+struct Sample {
+    problem: Problem,
+    random: ChaCha12Rng,
+}
+
+impl Sample {
+    fn below(&mut self, end: usize) -> usize {
+        self.random.next_u32() as usize % end
+    }
+
+    /// The tenant's choices that others may clash with: those of faults that are not tied to one switch.
+    fn tenant(&mut self, tenant: usize) -> Vec<usize> {
+        let hosts = PORTS * HALF * HALF;
+        // Whoever gives tenants their hosts spreads them.
+        let server = tenant * HALF % hosts + self.below(HALF);
+        let paths: Vec<Vec<usize>> = (0..FLOWS_OF_TENANT)
+            .map(|_| {
+                let pod = HALF * HALF;
+                let client = match self.below(2) {
+                    0 => server / pod * pod + self.below(pod),
+                    _ => self.below(hosts),
+                };
+                // A flow below one switch has no choice, and says little.
+                let client = match client / HALF == server / HALF {
+                    true => (client + HALF) % hosts,
+                    false => client,
+                };
+                let paths = paths(client / HALF, server / HALF);
+                let first = self.problem.paths.len();
+                self.problem.paths.extend(paths);
+                (first..self.problem.paths.len()).collect()
+            })
+            .collect();
+        let flows: Vec<usize> = (0..FLOWS_OF_TENANT)
+            .map(|_| {
+                let entries = 1 + self.below(3) as u64;
+                self.charge(vec![(ENTRIES, entries)])
+            })
+            .collect();
+        let mut free = Vec::new();
+        let mut first = Vec::new();
+        let faults = 1 + usize::from(self.below(SECOND) == 0);
+        for fault in 0..faults {
+            let unit = self.charge(FAULT.to_vec());
+            let kind = self.below(10);
+            let delays = self.below(3) == 0;
+            let count = match fault {
+                0 => FLOWS_OF_TENANT,
+                _ => FLOWS_OF_SECOND,
+            };
+            let mut own = Vec::new();
+            for flow in 0..count {
+                let mut charges = vec![unit, flows[flow]];
+                if delays {
+                    // 1 Mbit/s, held for some tenths of a millisecond, by loops of a microsecond.
+                    let mbps = 100 * (1 + self.below(3) as u64);
+                    charges.push(self.charge(vec![(RECIRCULATION, mbps)]));
+                }
+                own.push(self.problem.choices.len());
+                self.problem.choices.push(Choice {
+                    name: format!("tenant {tenant}, fault {fault}, flow {flow}"),
+                    paths: paths[flow].clone(),
+                    spreads: kind == 1 && !delays,
+                    only: None,
+                    pin: None,
+                    leaving: false,
+                    weight: 1,
+                    charges,
+                });
+            }
+            let before = first.iter().zip(&own).map(|(a, b)| (*a, *b));
+            self.problem.orders.extend(before);
+            match kind {
+                0 => self.problem.ties.push(own.clone()),
+                _ => free.extend(&own),
+            }
+            first = own;
+        }
+        free
+    }
+
+    fn charge(&mut self, cost: Vec<(usize, u64)>) -> usize {
+        self.problem.charges.push(Charge { cost });
+        self.problem.charges.len() - 1
+    }
+}
+
+fn resources() -> Vec<Resource> {
+    let of = |(name, _): &(&str, u64)| Resource {
+        name: (*name).to_owned(),
+        binds: true,
+        share_ppm: Some(DEFAULT_SHARE_PPM),
+    };
+    RESOURCES.iter().map(of).collect()
+}
+
+/// Edges, then aggregations, by pod; then the core.
+fn switches() -> Vec<Switch> {
+    let of = |name: String| Switch {
+        name,
+        capacity: RESOURCES.iter().map(|(_, capacity)| *capacity).collect(),
+        used: vec![0; RESOURCES.len()],
+        opening: vec![0; RESOURCES.len()],
+    };
+    let layer =
+        |name: &'static str, count: usize| (0..count).map(move |n| of(format!("{name}{n}")));
+    layer("edge", PORTS * HALF)
+        .chain(layer("aggregation", PORTS * HALF))
+        .chain(layer("core", HALF * HALF))
+        .collect()
+}
+
+/// All shortest paths between two edge switches.
+fn paths(from: SwitchId, to: SwitchId) -> Vec<Vec<SwitchId>> {
+    let aggregation = |edge: usize, nth: usize| PORTS * HALF + edge / HALF * HALF + nth;
+    if from == to {
+        return vec![vec![from]];
+    }
+    if from / HALF == to / HALF {
+        let by = |nth| vec![from, aggregation(from, nth), to];
+        return (0..HALF).map(by).collect();
+    }
+    let core = |nth: usize, of: usize| 2 * PORTS * HALF + nth * HALF + of;
+    let by = |nth: usize| {
+        (0..HALF).map(move |of| {
+            let (up, down) = (aggregation(from, nth), aggregation(to, nth));
+            vec![from, up, core(nth, of), down, to]
+        })
+    };
+    (0..HALF).flat_map(by).collect()
+}

@@ -1,0 +1,116 @@
+//! A planner's routes as switches and ports.
+
+use planner::gradient::Plan;
+use planner::network::Arc;
+use planner::{LinkId, Network, NodeId};
+
+use super::{Hop, Member, Part};
+use crate::diagnostic::{Code, Sink, Span};
+use crate::job::MAX_CHILDREN;
+use crate::names::JOB;
+use crate::topology::Topology;
+use crate::workload::Training;
+
+/// Numbers of jobs that switches tell apart by their addresses, and so of parts and their trainings.
+const NUMBERS: usize = 256;
+
+/// The parts of a plan, or why switches cannot have them.
+pub(super) fn parts(
+    sink: &mut Sink<'_>,
+    (network, topology): (&Network, &Topology),
+    training: &Training,
+    plan: &Plan,
+    span: Span,
+) -> Option<Vec<Part>> {
+    if plan.parts.len() + usize::from(JOB) >= NUMBERS {
+        let message = format!(
+            "the plan has {} parts; switches tell {NUMBERS} apart",
+            plan.parts.len()
+        );
+        sink.error(Code::Capacity, span, message);
+        return None;
+    }
+    let ports = Ports { network, topology };
+    let mut parts = Vec::new();
+    for (planned, number) in plan.parts.iter().zip(JOB + 1..) {
+        let on = network
+            .switch(planned.at)
+            .map(|_| network.name(planned.at).to_owned());
+        if let Some(on) = on.as_ref().filter(|_| planned.members.len() > MAX_CHILDREN) {
+            let message = format!(
+                "the plan has switch `{on}` sum {} workers, and a switch sums at most {MAX_CHILDREN}",
+                planned.members.len()
+            );
+            sink.error(Code::Capacity, span, message);
+            return None;
+        }
+        let mut members: Vec<Member> = Vec::new();
+        for member in &planned.members {
+            let way = ports.hops(&member.route);
+            let port = member.route.last().filter(|_| on.is_some());
+            members.push(Member {
+                host: training.workers[member.worker].clone(),
+                rank: member.worker,
+                route: route(sink, &members, &way, span)?,
+                way,
+                port: port.map(|arc| ports.number(planned.at, arc.link)),
+            });
+        }
+        parts.push(Part {
+            number,
+            on,
+            members,
+            up: ports.hops(&planned.up),
+        });
+    }
+    Some(parts)
+}
+
+/// The lowest number under which no switch has sent frames of the part another way.
+fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Option<u8> {
+    let parts_ways = |other: &Member| {
+        let mut hops = other.way.iter();
+        hops.any(|hop| {
+            way.iter()
+                .any(|own| own.switch == hop.switch && own.port != hop.port)
+        })
+    };
+    let is_free = |route: &u8| {
+        let mut same = others.iter().filter(|other| other.route == *route);
+        !same.any(parts_ways)
+    };
+    let free = (0..=u8::MAX).find(is_free);
+    if free.is_none() {
+        let message = "the plan has frames of one part go more than 256 ways";
+        sink.error(Code::Capacity, span, message);
+    }
+    free
+}
+
+struct Ports<'n> {
+    network: &'n Network,
+    topology: &'n Topology,
+}
+
+impl Ports<'_> {
+    /// The switches that a route leaves, with the ports by which it does.
+    fn hops(&self, route: &[Arc]) -> Vec<Hop> {
+        let left = route.iter().filter_map(|arc| {
+            let (from, _) = self.network.ends(*arc);
+            self.network.switch(from)?;
+            Some(Hop {
+                switch: self.network.name(from).to_owned(),
+                port: self.number(from, arc.link),
+            })
+        });
+        left.collect()
+    }
+
+    /// The number of a switch's port that a link is at.
+    fn number(&self, switch: NodeId, link: LinkId) -> u32 {
+        let declared = &self.topology.links[link.index()];
+        let mut ports = self.topology.ports(self.network.name(switch));
+        let port = ports.find(|port| std::ptr::eq(port.link, declared));
+        port.map_or(0, |port| port.number)
+    }
+}

@@ -1,0 +1,298 @@
+//! What [`planner::injection`] is told of a scenario's faults and of its switches, and what its answer means.
+//!
+//! What binds is what a switch has an end of: units, flows to be told apart, table entries, and on a chip what the average
+//! fault takes of it. The recirculation port does not bind: what is held beyond its rate comes late, which the plan says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planner::injection::{Charge, Choice, Problem, Resource, Switch, solve};
+
+use super::cost::held_by;
+use super::place::{Meetings, Placement, Wanted, meetings};
+use super::{Fullest, TargetModel, refused};
+use crate::diagnostic::Sink;
+use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
+
+/// The same file has the same plan, whatever seed its packets are drawn by.
+const SEED: u64 = 0;
+/// Costs are cut off here, so that they can be added up: 18 bits are for more choices than a scenario has.
+const MAX_COST: u64 = u64::MAX >> 20;
+
+pub(super) const UNITS_IN: usize = 0;
+pub(super) const UNITS_OUT: usize = 1;
+const FLOWS: usize = 2;
+const ENTRIES: usize = 3;
+const RECIRCULATION: usize = 4;
+/// Behind these, what a fault takes of a chip.
+const OF_CHIP: usize = 5;
+
+/// A choice of one of the scenarios that are planned together: the scenario's number, then the choice's.
+pub(super) type Of = (usize, usize);
+
+/// What scenarios that run together keep from each other.
+#[derive(Debug, Default)]
+pub(super) struct Apart {
+    /// Pairs that would meet the same packets: on no switch both.
+    pub clashes: BTreeSet<(Of, Of)>,
+    /// Switches that a choice keeps away from where it can: another scenario protects flows there, or restarts it.
+    pub barred: BTreeMap<Of, BTreeSet<String>>,
+}
+
+/// A problem, and what its numbers stand for.
+pub(super) struct Asked<'w, 's> {
+    pub wanted: &'w [&'w Wanted<'s>],
+    pub problem: Problem,
+    /// Of each of its choices.
+    pub of: Vec<Of>,
+}
+
+/// Finds the place of everything, or says why there is none.
+pub(super) fn place(
+    sink: &mut Sink<'_>,
+    wanted: &Wanted<'_>,
+    target: &TargetModel,
+) -> Option<Placement> {
+    let all = [wanted];
+    let asked = Asked::of(&all, target, &Apart::default());
+    match solve(&asked.problem, SEED) {
+        Ok(placement) => asked.placements(&placement).pop(),
+        Err(refusal) => {
+            refused::tell(sink, &asked, target, &refusal);
+            None
+        }
+    }
+}
+
+/// The same of several scenarios that share switches of the same names.
+pub(super) fn place_together(
+    wanted: &[&Wanted<'_>],
+    target: &TargetModel,
+    apart: &Apart,
+) -> Result<Vec<Placement>, crate::Diagnostics> {
+    let asked = Asked::of(wanted, target, apart);
+    match solve(&asked.problem, SEED) {
+        Ok(placement) => Ok(asked.placements(&placement)),
+        Err(refusal) => Err(refused::tell_together(&asked, target, &refusal)),
+    }
+}
+
+impl<'w, 's> Asked<'w, 's> {
+    fn of(wanted: &'w [&'w Wanted<'s>], target: &TargetModel, apart: &Apart) -> Asked<'w, 's> {
+        let mut asked = Asked {
+            wanted,
+            problem: Problem {
+                resources: resources(target),
+                ..Problem::default()
+            },
+            of: Vec::new(),
+        };
+        let mut numbers = BTreeMap::new();
+        for one in wanted {
+            for name in &one.scenario.topology.switches {
+                let new = asked.problem.switches.len();
+                let number = *numbers.entry(name.as_str()).or_insert(new);
+                if number == new {
+                    asked.problem.switches.push(switch(name, target));
+                }
+            }
+        }
+        let mut of = BTreeMap::new();
+        for (number, one) in wanted.iter().enumerate() {
+            let first = asked.of.len();
+            of.extend((0..one.choices.len()).map(|choice| ((number, choice), first + choice)));
+            asked.add(number, one, target, &numbers, apart);
+        }
+        let both = |(a, b): &(Of, Of)| Some((*of.get(a)?, *of.get(b)?));
+        asked.problem.clashes = apart.clashes.iter().filter_map(both).collect();
+        asked
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        wanted: &'w Wanted<'s>,
+        target: &TargetModel,
+        switches: &BTreeMap<&str, usize>,
+        apart: &Apart,
+    ) {
+        let (scenario, first) = (wanted.scenario, self.of.len());
+        let numbered = |name: &str| switches.get(name).copied();
+        let mut units = BTreeMap::new();
+        let mut paths = BTreeMap::new();
+        for (choice, of) in wanted.choices.iter().enumerate() {
+            let fault = &scenario.faults[of.fault];
+            let unit = *units.entry(of.fault).or_insert_with(|| {
+                let kind = match of.direction {
+                    Direction::Ingress => UNITS_IN,
+                    Direction::Egress => UNITS_OUT,
+                };
+                self.charge(std::iter::once((kind, 1)).chain(of_chip(target)))
+            });
+            let entries = (of.flows.len() * fault.epochs.len()) as u64;
+            let held: u64 = (of.flows.iter())
+                .map(|(flow, _)| held_by(scenario, of.fault, *flow))
+                .fold(0, u64::saturating_add);
+            let looping = target.looping_bps(held).min(MAX_COST);
+            let own = self.charge([(ENTRIES, entries), (RECIRCULATION, looping)]);
+            let of_path = |path: &'s Path| {
+                let Path { from, to, switches } = path;
+                let all = &mut self.problem.paths;
+                *paths.entry((from, to, switches)).or_insert_with(|| {
+                    all.push(switches.iter().filter_map(|name| numbered(name)).collect());
+                    all.len() - 1
+                })
+            };
+            let on: Vec<usize> = of.paths.iter().map(of_path).collect();
+            let free = |names: Vec<&str>| names.into_iter().filter_map(numbered).collect();
+            let barred = apart.barred.get(&(number, choice));
+            let is_barred = |name: &&str| barred.is_some_and(|barred| barred.contains(*name));
+            let (kept, left): (Vec<&str>, Vec<&str>) =
+                of.switches.iter().partition(|s| !is_barred(s));
+            self.problem.choices.push(Choice {
+                name: fault.id.clone(),
+                paths: on,
+                spreads: of.spreads,
+                only: match (kept.is_empty(), left.is_empty()) {
+                    _ if of.spreads => None,
+                    (false, false) => Some(free(kept)),
+                    _ => of.is_limited.then(|| free(of.switches.clone())),
+                },
+                pin: of.pin.and_then(numbered),
+                leaving: of.direction == Direction::Egress,
+                weight: of.flows.len() as u64,
+                charges: vec![unit, own],
+            });
+            self.of.push((number, choice));
+        }
+        self.tell_flows_apart(wanted, first);
+        let shifted = |choices: &Vec<usize>| choices.iter().map(|choice| first + choice).collect();
+        let ties = wanted.ties.iter().map(|tie| shifted(&tie.choices));
+        self.problem.ties.extend(ties);
+        let choices = &self.problem.choices;
+        let is_ordered = |(a, b): &(usize, usize)| {
+            let of_a: BTreeSet<&usize> = choices[first + a].paths.iter().collect();
+            let mut of_b = choices[first + b].paths.iter();
+            wanted.choices[*a].fault != wanted.choices[*b].fault
+                && of_b.any(|path| of_a.contains(path))
+        };
+        let met: Meetings = meetings(scenario, &wanted.choices);
+        let orders = met.into_iter().filter(is_ordered);
+        let orders: Vec<_> = orders.map(|(a, b)| (first + a, first + b)).collect();
+        self.problem.orders.extend(orders);
+    }
+
+    /// A switch knows a flow once, however many faults act on it there; and those that are protected there.
+    fn tell_flows_apart(&mut self, wanted: &Wanted<'_>, first: usize) {
+        let mut acted_on: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (choice, of) in wanted.choices.iter().enumerate() {
+            for (flow, _) in &of.flows {
+                acted_on.entry(*flow).or_default().push(first + choice);
+            }
+        }
+        let mut alike: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
+        for choices in acted_on.into_values() {
+            *alike.entry(choices).or_default() += 1;
+        }
+        for (choices, flows) in alike {
+            let charge = self.charge([(FLOWS, flows)]);
+            for choice in choices {
+                self.problem.choices[choice].charges.push(charge);
+            }
+        }
+        for (_, flow) in wanted.scenario.protected() {
+            let passed = flow.paths.iter().flat_map(|path| &path.switches);
+            let passed: BTreeSet<&String> = passed.collect();
+            for switch in &mut self.problem.switches {
+                switch.opening[FLOWS] += u64::from(passed.contains(&switch.name));
+            }
+        }
+    }
+
+    fn charge(&mut self, cost: impl IntoIterator<Item = (usize, u64)>) -> usize {
+        let cost = cost.into_iter().filter(|(_, cost)| *cost > 0);
+        self.problem.charges.push(Charge {
+            cost: cost.collect(),
+        });
+        self.problem.charges.len() - 1
+    }
+
+    /// What an answer means for each scenario.
+    fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
+        let mut at: Vec<Vec<Vec<String>>> = vec![Vec::new(); self.wanted.len()];
+        for ((scenario, _), switches) in self.of.iter().zip(&found.at) {
+            let names = switches
+                .iter()
+                .map(|s| self.problem.switches[*s].name.clone());
+            at[*scenario].push(names.collect());
+        }
+        let fullest = self.fullest(found);
+        let of = self.wanted.iter().zip(at);
+        of.map(|(wanted, at)| wanted.placed(&at, fullest.clone()))
+            .collect()
+    }
+
+    fn fullest(&self, found: &planner::injection::Placement) -> Option<Fullest> {
+        let rows = found.taken.iter().enumerate().flat_map(|(switch, taken)| {
+            let taken = taken.iter().enumerate();
+            taken.map(move |(resource, taken)| (switch, resource, *taken))
+        });
+        let mut binding = rows.filter(|(_, resource, _)| self.problem.resources[*resource].binds);
+        let (switch, resource, taken) = binding.find(|(switch, resource, taken)| {
+            let of = self.problem.free(*switch, *resource);
+            *taken > 0 && planner::injection::Utilisation { taken: *taken, of } == found.cost.worst
+        })?;
+        Some(Fullest {
+            switch: self.problem.switches[switch].name.clone(),
+            resource: self.problem.resources[resource].name.clone(),
+            taken,
+            of: self.problem.free(switch, resource),
+            at_least: found.bound.fraction(),
+            is_least: found.proven || found.bound == found.cost.worst,
+        })
+    }
+}
+
+fn resources(target: &TargetModel) -> Vec<Resource> {
+    let resource = |name: &str| Resource {
+        name: name.to_owned(),
+        binds: true,
+        share_ppm: None,
+    };
+    let mut resources = Vec::from(
+        [
+            "units in ingress",
+            "units in egress",
+            "flows that can be told apart",
+            "entries of its units",
+            "bit/s of recirculation",
+        ]
+        .map(resource),
+    );
+    resources[RECIRCULATION].binds = false;
+    let of_chip = target.fault_takes.iter();
+    resources.extend(of_chip.map(|(name, _)| resource(&format!("thousandths of its {name}"))));
+    resources
+}
+
+fn switch(name: &str, target: &TargetModel) -> Switch {
+    let units = target.units as u64;
+    let mut capacity = vec![
+        units,
+        units,
+        MAX_FLOWS as u64,
+        units * MAX_SELECT_ENTRIES as u64,
+        target.loop_rate_bps,
+    ];
+    capacity.extend(target.fault_takes.iter().map(|_| 1_000));
+    Switch {
+        name: name.to_owned(),
+        used: vec![0; capacity.len()],
+        opening: vec![0; capacity.len()],
+        capacity,
+    }
+}
+
+fn of_chip(target: &TargetModel) -> impl Iterator<Item = (usize, u64)> {
+    let takes = target.fault_takes.iter().enumerate();
+    takes.map(|(number, (_, thousandths))| (OF_CHIP + number, *thousandths))
+}

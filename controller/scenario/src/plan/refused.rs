@@ -1,0 +1,208 @@
+//! Why faults have no place, told with the file's own places.
+
+use std::collections::BTreeSet;
+
+use planner::injection::{Conflict, Refusal};
+
+use super::TargetModel;
+use super::place::report_apart;
+use super::points::{Asked, UNITS_IN, UNITS_OUT};
+use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
+use crate::model::Fault;
+
+/// Of one scenario.
+pub(super) fn tell(
+    sink: &mut Sink<'_>,
+    asked: &Asked<'_, '_>,
+    target: &TargetModel,
+    refusal: &Refusal,
+) {
+    let scenario = asked.wanted[0].scenario;
+    match refusal {
+        Refusal::NoCandidate { choice, .. } => {
+            let choice = &asked.wanted[0].choices[asked.of[*choice].1];
+            if let Some((flow, _)) = choice.flows.first() {
+                let (fault, flow) = (&scenario.faults[choice.fault], &scenario.flows[*flow]);
+                report_apart(sink, fault, flow);
+            }
+        }
+        Refusal::Order { before, after } => {
+            let (first, second) = (asked.fault(*before), asked.fault(*after));
+            let message = format!(
+                "packets meet fault `{}` before fault `{}`, which is declared first",
+                second.id, first.id
+            );
+            let source = sink.source();
+            sink.error(Code::Placement, second.place_span, message)
+                .related(
+                    &source,
+                    first.place_span,
+                    format!("`{}` acts here", first.id),
+                )
+                .hint("declare faults in the order in which packets meet them, or change `where`");
+        }
+        Refusal::Capacity(conflict) => {
+            if !asked.tell_units(sink, conflict, target) {
+                let message = asked.too_much(conflict);
+                let last = asked.last(conflict);
+                sink.error(Code::Capacity, last.span, message)
+                    .hint("move some to another switch with `where`");
+            }
+        }
+        Refusal::Tied(conflict) | Refusal::Conflict(conflict) => {
+            let faults = enumerate_names(asked.names(conflict));
+            let message = match conflict.orders.is_empty() {
+                true => format!("no placement meets all that {faults} ask for"),
+                false => {
+                    format!("no placement meets all faults in their declared order: {faults}")
+                }
+            };
+            sink.error(Code::Placement, asked.last(conflict).span, message)
+                .hint("name a switch with `where`");
+        }
+        Refusal::Malformed(_)
+        | Refusal::OffPath { .. }
+        | Refusal::Clash { .. }
+        | Refusal::NotFound => {
+            let span = scenario
+                .faults
+                .first()
+                .map_or(Default::default(), |f| f.span);
+            sink.error(Code::Placement, span, refusal.describe(&asked.problem))
+                .hint("name a switch with `where`");
+        }
+    }
+}
+
+/// Of several that run together: each of them has a plan for itself.
+pub(super) fn tell_together(
+    asked: &Asked<'_, '_>,
+    target: &TargetModel,
+    refusal: &Refusal,
+) -> Diagnostics {
+    let (choices, code, why) = match refusal {
+        Refusal::Clash { first, second } => {
+            let why = "may hit the same packets, and have no other switch".to_owned();
+            (vec![*first, *second], Code::Contradiction, why)
+        }
+        Refusal::Capacity(conflict) => {
+            let why = format!("take more than {}", asked.limits(conflict));
+            (conflict.choices.clone(), Code::Capacity, why)
+        }
+        Refusal::Tied(conflict) | Refusal::Conflict(conflict) => {
+            let clashes = conflict.clashes.iter().flat_map(|(a, b)| [*a, *b]);
+            let choices = match conflict.clashes.is_empty() {
+                true => conflict.choices.clone(),
+                false => clashes.collect(),
+            };
+            let why = "have no places that all that they ask for allows".to_owned();
+            (choices, Code::Contradiction, why)
+        }
+        _ => {
+            let why = refusal.describe(&asked.problem);
+            ((0..asked.of.len()).collect(), Code::Placement, why)
+        }
+    };
+    let last = choices.iter().map(|choice| asked.of[*choice].0).max();
+    let scenario = asked.wanted[last.unwrap_or(0)].scenario;
+    let mut faults = Vec::new();
+    for choice in &choices {
+        let file = &asked.wanted[asked.of[*choice].0].scenario.file;
+        let named = (file.as_str(), asked.fault(*choice).id.as_str());
+        if !faults.contains(&named) {
+            faults.push(named);
+        }
+    }
+    let told = faults.iter().take(target.units + 1);
+    let told = told.map(|(file, fault)| format!("`{fault}` of {file}"));
+    let message = format!(
+        "planned together, faults {} {why}",
+        told.collect::<Vec<_>>().join(", ")
+    );
+    let of_last = choices.iter().rev().find(|c| Some(asked.of[**c].0) == last);
+    let span = of_last.map_or(Default::default(), |choice| asked.fault(*choice).span);
+    let mut sink = Sink::new(scenario.source());
+    sink.error(code, span, message)
+        .hint("give them other switches with `where`; or check the files one at a time if they never run together");
+    sink.into_diagnostics()
+}
+
+impl<'s> Asked<'_, 's> {
+    fn fault(&self, choice: usize) -> &'s Fault {
+        let (scenario, choice) = self.of[choice];
+        let wanted = self.wanted[scenario];
+        &wanted.scenario.faults[wanted.choices[choice].fault]
+    }
+
+    /// The faults of a conflict, each once, in declared order.
+    fn names(&self, conflict: &Conflict) -> Vec<&'s str> {
+        let mut names = Vec::new();
+        for choice in &conflict.choices {
+            let name = self.fault(*choice).id.as_str();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn last(&self, conflict: &Conflict) -> &'s Fault {
+        self.fault(conflict.choices.last().copied().unwrap_or(0))
+    }
+
+    fn limits(&self, conflict: &Conflict) -> String {
+        let limits = conflict.limits.iter().map(|(switch, resource)| {
+            let limit = self.problem.limit(*switch, *resource);
+            let resource = &self.problem.resources[*resource].name;
+            format!(
+                "{limit} {resource} of switch `{}`",
+                self.problem.switches[*switch].name
+            )
+        });
+        limits.collect::<Vec<_>>().join(" and ")
+    }
+
+    fn too_much(&self, conflict: &Conflict) -> String {
+        format!(
+            "{} take more than {}",
+            enumerate_names(self.names(conflict)),
+            self.limits(conflict)
+        )
+    }
+
+    /// Says how many faults there are for the units of a switch, if it is the only one where they can be.
+    fn tell_units(&self, sink: &mut Sink<'_>, conflict: &Conflict, target: &TargetModel) -> bool {
+        let [(switch, resource @ (UNITS_IN | UNITS_OUT))] = conflict.limits[..] else {
+            return false;
+        };
+        let name = self.problem.switches[switch].name.as_str();
+        let stand_here = self
+            .problem
+            .choices
+            .iter()
+            .enumerate()
+            .filter(|(number, choice)| {
+                let of = &self.wanted[0].choices[self.of[*number].1];
+                choice.leaving == (resource == UNITS_OUT) && of.switches == [name]
+            });
+        let here: BTreeSet<usize> = stand_here
+            .map(|(number, _)| self.wanted[0].choices[self.of[number].1].fault)
+            .collect();
+        let Some(first_beyond) = here.iter().nth(target.units) else {
+            return false;
+        };
+        let side = match resource {
+            UNITS_IN => "ingress",
+            _ => "egress",
+        };
+        let message = format!(
+            "{} faults in {side} of switch `{name}`, which has room for {}",
+            here.len(),
+            target.units
+        );
+        let fault = &self.wanted[0].scenario.faults[*first_beyond];
+        sink.error(Code::Capacity, fault.span, message)
+            .hint("move some to another switch with `where`");
+        true
+    }
+}

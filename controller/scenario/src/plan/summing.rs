@@ -1,0 +1,103 @@
+//! What jobs ask of the switches that sum for them, and what a target has of that.
+
+use parser_gen::FrameValues;
+
+use super::TargetModel;
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::job::Job;
+use crate::model::Scenario;
+
+/// How many values the frames have that a switch sums, if it does: what its jobs say, of which a chip takes no more than `most`.
+/// Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
+pub(super) fn frame_values(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    most: FrameValues,
+    target: &TargetModel,
+) -> Option<FrameValues> {
+    let mut jobs = scenario.jobs.iter();
+    let job = jobs.find(|job| job.on(switch).is_some())?;
+    if job.values > most && (job.values_span.is_some() || target.runs_hosts) {
+        let message = format!(
+            "switch `{switch}` sums frames of {} values for job `{}`, and this target sums at most {}",
+            job.values.count(),
+            job.name,
+            most.count()
+        );
+        sink.error(Code::Capacity, job.values_span.unwrap_or(job.span), message)
+            .hint(format!("`values: {}`", most.count()));
+    }
+    Some(job.values.min(most))
+}
+
+/// Refuses more children than the target's bitmaps have bits.
+pub(super) fn check_children(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    target: &TargetModel,
+) {
+    for job in &scenario.jobs {
+        let children = job.on(switch).map_or(0, |summing| summing.children.len());
+        if children > target.sum_children {
+            let message = format!(
+                "switch `{switch}` sums {children} ranks and switches of job `{}`, and this target sums at most {}",
+                job.name, target.sum_children
+            );
+            sink.error(Code::Capacity, job.span, message)
+                .hint("name switches below it in `on`, the topmost first");
+        }
+    }
+}
+
+/// Refuses deadlines where slots have no room for what closes them.
+pub(super) fn check_deadlines(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    target: &TargetModel,
+) {
+    let summed = scenario.jobs.iter().filter(|job| job.on(switch).is_some());
+    for deadline in summed.filter_map(|job| job.deadline) {
+        if !target.closes_chunks {
+            let message = format!(
+                "switch `{switch}` waits for all ranks: a slot of this target has no room for a `deadline`"
+            );
+            sink.error(Code::Capacity, deadline.span, message)
+                .hint("the embedded switch and BMv2 have it");
+        }
+    }
+}
+
+/// The jobs that a switch sums, and holds to a rate.
+pub(super) fn rated<'s>(
+    scenario: &'s Scenario,
+    switch: &str,
+) -> impl Iterator<Item = (&'s Job, &'s Spanned<u64>)> {
+    let here = scenario
+        .jobs
+        .iter()
+        .filter(move |job| job.on(switch).is_some());
+    here.filter_map(|job| Some((job, job.rate.as_ref()?)))
+}
+
+/// Refuses rates where nothing measures them before the sum.
+pub(super) fn check_rates(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    target: &TargetModel,
+) {
+    if target.guards_jobs {
+        return;
+    }
+    for (job, rate) in rated(scenario, switch) {
+        let message = format!(
+            "this target cannot hold job `{}` to a rate: it has no meter before its sums",
+            job.name
+        );
+        sink.error(Code::Capacity, rate.span, message)
+            .hint("the embedded switch and simple_switch_grpc can; or shape the ranks' links: `rate` of a link");
+    }
+}

@@ -1,0 +1,36 @@
+//! Arguments of `weir route`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use planner::gradient::Method;
+
+/// Where trainings are summed.
+#[derive(Debug, Args)]
+#[command(after_help = "Files: docs/planning.md.")]
+pub struct Route {
+    /// The network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
+    pub topology: PathBuf,
+    /// The trainings, in YAML: for each its `server` and its `workers`
+    pub trainings: PathBuf,
+    /// The planner
+    #[arg(
+        long,
+        default_value = "grid",
+        value_name = "PLANNER",
+        value_parser = PossibleValuesParser::new(Method::NAMES).map(|name| by_name(&name))
+    )]
+    pub by: Method,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the network, and how full its links are, into this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// clap takes no other names.
+fn by_name(name: &str) -> Method {
+    Method::of(name).unwrap_or(Method::Grid)
+}

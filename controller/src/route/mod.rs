@@ -1,0 +1,233 @@
+//! Where trainings are summed in a network: what `weir route` says.
+
+mod drawing;
+mod layout;
+mod text;
+
+use planner::gradient::{Binding, Job, JobError, Loads, Method, Plan, Resource, occupy};
+use planner::network::Arc;
+use planner::{Network, NodeId};
+use serde::Serialize;
+
+pub use drawing::svg;
+
+/// Plans of trainings, one after the other, each in what those before it leave.
+#[derive(Debug, Clone, Serialize)]
+pub struct Routes {
+    /// Who said it.
+    pub by: &'static str,
+    /// In the order of the file.
+    pub trainings: Vec<Training>,
+    /// Links that something passes, the fullest direction first.
+    pub links: Vec<Direction>,
+    /// Switches that sum, in the network's order.
+    pub switches: Vec<Sums>,
+}
+
+/// A training, planned or refused.
+#[derive(Debug, Clone, Serialize)]
+pub struct Training {
+    /// Its name.
+    pub name: String,
+    /// How many workers it has.
+    pub workers: usize,
+    /// What is planned; what it is not planned for.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What a planner said.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Where it is summed.
+    Plan(Planned),
+    /// Why there is no plan.
+    Refused(String),
+}
+
+/// A plan by names.
+#[derive(Debug, Clone, Serialize)]
+pub struct Planned {
+    /// What every worker can send, in bits a second.
+    pub rate_bps: f64,
+    /// No plan of this kind lets every worker send more.
+    pub bound_bps: f64,
+    /// By which share of that the rate may be below the best.
+    pub gap: f64,
+    /// What is full when all workers send so much.
+    pub full: Option<String>,
+    /// Who is summed where.
+    pub parts: Vec<Part>,
+}
+
+/// Workers that one node sums.
+#[derive(Debug, Clone, Serialize)]
+pub struct Part {
+    /// Of the gradient.
+    pub share: f64,
+    /// The server whose share it is.
+    pub server: String,
+    /// The switch that sums; `None`: the server.
+    pub on: Option<String>,
+    /// Whom it sums.
+    pub members: Vec<Member>,
+    /// Nodes on the way of the sum, from the switch to the server.
+    pub up: Vec<String>,
+}
+
+/// A worker of a part.
+#[derive(Debug, Clone, Serialize)]
+pub struct Member {
+    /// Its host.
+    pub worker: String,
+    /// Nodes on the way, from its host to the node that sums.
+    pub way: Vec<String>,
+}
+
+/// A direction of a link.
+#[derive(Debug, Clone, Serialize)]
+pub struct Direction {
+    /// Where it starts.
+    pub from: String,
+    /// Where it ends.
+    pub to: String,
+    /// What it carries at most.
+    pub rate_bps: u64,
+    /// What it carries, with what it carried before.
+    pub load_bps: u64,
+}
+
+/// What a switch sums.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sums {
+    /// The switch.
+    pub switch: String,
+    /// What it can, if that is limited.
+    pub throughput_bps: Option<u64>,
+    /// What it does, with what it did before.
+    pub load_bps: u64,
+}
+
+/// Plans trainings in a network, and leaves in it what they take.
+#[must_use]
+pub fn plan(network: &mut Network, jobs: &[Job], by: Method) -> Routes {
+    let trainings = jobs.iter().map(|job| {
+        let planned = by.plan(network, job).and_then(|mut plan| {
+            by.prove(network, job, &mut plan)?;
+            Ok(plan)
+        });
+        let outcome = outcome(network, job, planned.as_ref());
+        if let Ok(plan) = &planned {
+            occupy(network, job, plan, plan.rate_bps);
+        }
+        Training {
+            name: job.name.clone(),
+            workers: job.workers.len(),
+            outcome,
+        }
+    });
+    let trainings = trainings.collect();
+    Routes {
+        by: by.name(),
+        trainings,
+        links: links(network),
+        switches: switches(network),
+    }
+}
+
+fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> Outcome {
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    let name = |node: NodeId| network.name(node).to_owned();
+    let nodes = |from: NodeId, route: &[Arc]| {
+        let passed = route.iter().map(|arc| name(network.ends(*arc).1));
+        std::iter::once(name(from)).chain(passed).collect()
+    };
+    let parts = plan.parts.iter().map(|part| Part {
+        share: part.share,
+        server: name(job.servers[part.server].host),
+        on: network.switch(part.at).map(|_| name(part.at)),
+        members: (part.members.iter())
+            .map(|member| {
+                let host = job.workers[member.worker];
+                Member {
+                    worker: name(host),
+                    way: nodes(host, &member.route),
+                }
+            })
+            .collect(),
+        up: nodes(part.at, &part.up),
+    });
+    let binding = Loads::of(network, job, plan).binding(network, job);
+    Outcome::Plan(Planned {
+        rate_bps: plan.rate_bps,
+        bound_bps: plan.bound_bps,
+        gap: plan.gap(),
+        full: binding.map(|binding| full(network, &binding)),
+        parts: parts.collect(),
+    })
+}
+
+/// What is full first, in words.
+fn full(network: &Network, binding: &Binding) -> String {
+    let name = |node| network.name(node);
+    match binding.resource {
+        Resource::Link(arc) => {
+            let (from, to) = network.ends(arc);
+            format!("the link from {} to {}", name(from), name(to))
+        }
+        Resource::Sums(switch) => format!("what {} sums", name(switch)),
+        Resource::Ingress(server) => format!("what {} takes in", name(server)),
+    }
+}
+
+fn links(network: &Network) -> Vec<Direction> {
+    let ids = (0..network.links().len() as u32).map(planner::LinkId);
+    let both = ids.flat_map(|link| [false, true].map(|back| Arc { link, back }));
+    let loaded = both.filter_map(|arc| {
+        let link = network.link(arc.link);
+        let (from, to) = network.ends(arc);
+        let load_bps = link.load_bps[usize::from(arc.back)];
+        (load_bps > 0).then(|| Direction {
+            from: network.name(from).to_owned(),
+            to: network.name(to).to_owned(),
+            rate_bps: link.rate_bps,
+            load_bps,
+        })
+    });
+    let mut links: Vec<Direction> = loaded.collect();
+    links.sort_by(|a, b| b.part().total_cmp(&a.part()));
+    links
+}
+
+impl Direction {
+    /// The share of what it carries at most.
+    #[must_use]
+    pub fn part(&self) -> f64 {
+        self.load_bps as f64 / self.rate_bps as f64
+    }
+}
+
+fn switches(network: &Network) -> Vec<Sums> {
+    let summing = network.switches().filter_map(|id| {
+        let switch = network.switch(id)?;
+        (switch.load_bps > 0).then(|| Sums {
+            switch: network.name(id).to_owned(),
+            throughput_bps: switch.throughput_bps,
+            load_bps: switch.load_bps,
+        })
+    });
+    summing.collect()
+}
+
+impl Routes {
+    /// Whether all trainings are planned.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let mut trainings = self.trainings.iter();
+        trainings.all(|training| matches!(training.outcome, Outcome::Plan(_)))
+    }
+}

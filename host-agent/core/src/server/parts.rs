@@ -1,0 +1,142 @@
+//! A job of which several switches sum a part each: the server sums the parts.
+//!
+//! A part has a number of its own on the wire, so that a switch sums its own part and passes on those of others. What a
+//! switch has summed counts at the server as the update of one *child*; so does what a worker sends that is in no part.
+
+use wire::{Flags, Kind, Packet};
+
+use crate::job::{Job, JobId, WorkerId, WorkerSet};
+
+/// Workers whose updates one switch sums for the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What their updates, and the sum of them, say as their job.
+    pub number: JobId,
+    /// By the numbers that the switch knows them by.
+    pub workers: Vec<WorkerId>,
+}
+
+/// Why a job cannot be summed so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// A switch sums 1 to 64.
+    #[error("part {0} has {1} workers; a switch sums 1 to 64")]
+    Workers(u16, usize),
+    /// Two parts, or a part and the job, could not be told apart.
+    #[error("the number {0} is given twice")]
+    NumberTwice(u16),
+    /// Nobody has the rank.
+    #[error("part {0} has {1}, of {2} workers")]
+    NoWorker(u16, WorkerId, u16),
+    /// Its values would count twice.
+    #[error("{0} is in two parts")]
+    WorkerTwice(WorkerId),
+    /// The contributor bitmap has 64 bits.
+    #[error("{0} parts and workers in none: a server sums up to 64")]
+    Children(usize),
+}
+
+/// Whom the server sums.
+#[derive(Debug, Clone)]
+pub(super) struct Children {
+    parts: Vec<Part>,
+    /// Those in no part, by rank.
+    alone: Vec<WorkerId>,
+}
+
+/// A frame as the update of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Update {
+    /// The child's number.
+    pub child: WorkerId,
+    /// Who sent it, or sent last what was summed.
+    pub sender: WorkerId,
+    /// Whether its sender misses the answer, if there is one.
+    pub asks: bool,
+}
+
+impl Children {
+    pub(super) fn new(job: &Job, parts: Vec<Part>) -> Result<Self, PartsError> {
+        let mut in_part = vec![false; usize::from(job.workers())];
+        for (index, part) in parts.iter().enumerate() {
+            if !(1..=usize::from(wire::MAX_CHILDREN)).contains(&part.workers.len()) {
+                return Err(PartsError::Workers(part.number.0, part.workers.len()));
+            }
+            let mut others = parts[..index].iter().map(|other| other.number);
+            if part.number == job.id() || others.any(|other| other == part.number) {
+                return Err(PartsError::NumberTwice(part.number.0));
+            }
+            for worker in &part.workers {
+                match in_part.get_mut(usize::from(worker.0)) {
+                    None => {
+                        let workers = job.workers();
+                        return Err(PartsError::NoWorker(part.number.0, *worker, workers));
+                    }
+                    Some(true) => return Err(PartsError::WorkerTwice(*worker)),
+                    Some(seen) => *seen = true,
+                }
+            }
+        }
+        let ranks = (0..job.workers()).map(WorkerId);
+        let alone = ranks.filter(|rank| !in_part[usize::from(rank.0)]);
+        let children = Self {
+            alone: alone.collect(),
+            parts,
+        };
+        match children.len() <= usize::from(wire::MAX_CHILDREN) {
+            true => Ok(children),
+            false => Err(PartsError::Children(children.len())),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parts.len() + self.alone.len()
+    }
+
+    /// Whose values the updates of these children are.
+    pub(super) fn workers(&self, children: WorkerSet) -> WorkerSet {
+        let parts = self.parts.iter().map(|part| part.workers.as_slice());
+        let all = parts.chain(self.alone.iter().map(std::slice::from_ref));
+        let numbered = (0..).map(WorkerId).zip(all);
+        let there = numbered.filter(|(child, _)| children.contains(*child));
+        let workers = there.flat_map(|(_, workers)| workers);
+        workers.fold(WorkerSet::EMPTY, |set, worker| {
+            set.union(WorkerSet::only(*worker))
+        })
+    }
+
+    /// What a frame is to this server. `None` if it is nothing: of another job, or a sum of fewer than all of a part.
+    pub(super) fn update(&self, job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
+        let number = JobId(packet.job());
+        if packet.kind() == Kind::Update && number == job.id() {
+            let sender = WorkerId(packet.worker());
+            let place = self.alone.iter().position(|worker| *worker == sender)?;
+            return Some(Update {
+                child: WorkerId((self.parts.len() + place) as u16),
+                sender,
+                asks: true,
+            });
+        }
+        let place = self.parts.iter().position(|part| part.number == number)?;
+        let part = &self.parts[place];
+        let all = WorkerSet::first(part.workers.len() as u16);
+        if packet.kind() != Kind::Sum || WorkerSet(packet.contributors()) != all {
+            return None;
+        }
+        Some(Update {
+            child: WorkerId(place as u16),
+            sender: *part.workers.get(usize::from(packet.worker()))?,
+            asks: packet.flags().contains(Flags::AGAIN),
+        })
+    }
+
+    /// Writes such a frame as that update.
+    pub(super) fn rewrite(&self, job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
+        frame.clear();
+        frame.extend_from_slice(bytes);
+        let mut packet = Packet::new_unchecked(&mut frame[..]);
+        packet.set_kind(Kind::Update);
+        packet.set_job(job.id().0);
+        packet.set_worker(update.child.0);
+    }
+}

@@ -1,0 +1,212 @@
+//! What comes to the server: sums of a switch, updates of workers, sums of parts.
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use super::{Answer, Apply, Received, Server};
+use crate::job::{self, ChunkId, WorkerId, WorkerSet};
+use crate::slot::Outcome;
+use crate::{Destination, Mark};
+
+impl<A: Apply> Server<A> {
+    /// Takes a frame in, from the aggregation header on, and what its IP header says of queues.
+    pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> Received {
+        let received = match Packet::new_checked(bytes) {
+            Ok(packet) if self.children.is_some() => self.receive_of_part(now_ns, mark, &packet),
+            Ok(packet) => self.receive(now_ns, mark, &packet),
+            Err(_) => Received::Malformed,
+        };
+        match received {
+            Received::Applied => self.counters.completed += 1,
+            Received::Absorbed => {}
+            Received::Again => self.counters.again += 1,
+            Received::Duplicate => self.counters.duplicates += 1,
+            Received::Stale => self.counters.stale += 1,
+            Received::NotOurs => self.counters.not_ours += 1,
+            Received::Malformed => self.counters.malformed += 1,
+        }
+        if received.is_repeated() {
+            self.counters.repeated_bytes += bytes.len() as u64;
+        }
+        received
+    }
+
+    /// A sum of a part, or an update of a worker in none, is the update of a child.
+    fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+        let update = self.children.as_ref().and_then(|children| {
+            let update = children.update(&self.job, packet)?;
+            children.rewrite(&self.job, update, packet.as_bytes(), &mut self.update);
+            Some(update)
+        });
+        let Some(update) = update else {
+            return Received::NotOurs;
+        };
+        let frame = std::mem::take(&mut self.update);
+        let asker = update.asks.then_some(update.sender);
+        let received = match Packet::new_checked(&frame[..]) {
+            Ok(update) => self.receive_contribution(now_ns, mark, &update, asker),
+            Err(_) => Received::Malformed,
+        };
+        self.update = frame;
+        received
+    }
+
+    fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
+        let kind = if self.slots.is_some() {
+            Kind::Update
+        } else {
+            Kind::Sum
+        };
+        if packet.kind() != kind || packet.job() != self.job.id().0 {
+            return Received::NotOurs;
+        }
+        if packet.worker() >= self.job.workers() {
+            return Received::Malformed;
+        }
+        let sender = WorkerId(packet.worker());
+        self.receive_contribution(now_ns, mark, packet, Some(sender))
+    }
+
+    /// Takes an update of a worker or child in, or a sum of all; it is `asker` who misses the answer, if there is one.
+    fn receive_contribution(
+        &mut self,
+        now_ns: u64,
+        mark: Mark,
+        packet: &Packet<&[u8]>,
+        asker: Option<WorkerId>,
+    ) -> Received {
+        let repr = Repr::parse(packet);
+        if !self.job.is_well_formed(packet) {
+            return Received::Malformed;
+        }
+        let Some(sequence) = self.job.sequence_near(self.newest, ChunkId(repr.chunk)) else {
+            return Received::Stale;
+        };
+        let cell = self.job.cell(ChunkId(repr.chunk));
+        let answered = self.answers[cell.index()].sequence;
+        if answered.is_some_and(|answered| sequence < answered) {
+            return Received::Stale;
+        }
+        if answered != Some(sequence) && !self.can_follow(sequence, &repr) {
+            return Received::Malformed;
+        }
+        if mark == Mark::Congested && answered != Some(sequence) {
+            // A sum is everybody's.
+            let whose = match self.slots {
+                Some(_) => self.whose(WorkerSet::only(WorkerId(repr.worker))),
+                None => self.job.everyone(),
+            };
+            self.marks.note(cell, whose);
+        }
+        if self.slots.is_some() {
+            self.receive_update(now_ns, sequence, packet, asker)
+        } else {
+            self.receive_sum(now_ns, sequence, answered == Some(sequence), packet)
+        }
+    }
+
+    /// Whether a chunk that has not been answered is the next of its slot: its predecessor is the last that
+    /// the slot's other cell answered, and it uses the exponent agreed on there.
+    fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
+        let scale_only = matches!(self.job.position(sequence).part, job::Part::ScaleOnly(_));
+        if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
+            return false;
+        }
+        let Some(before) = sequence.checked_sub(u64::from(self.job.window())) else {
+            return repr.scale == 0;
+        };
+        let before_cell = self.job.cell(self.job.chunk(before));
+        let Answer {
+            sequence,
+            next_scale,
+            ..
+        } = self.answers[before_cell.index()];
+        let scale = if scale_only { 0 } else { next_scale };
+        sequence == Some(before) && repr.scale == scale
+    }
+
+    fn receive_update(
+        &mut self,
+        now_ns: u64,
+        sequence: u64,
+        packet: &Packet<&[u8]>,
+        asker: Option<WorkerId>,
+    ) -> Received {
+        let Some(slots) = &mut self.slots else {
+            return Received::NotOurs;
+        };
+        match slots.update(packet) {
+            Outcome::Refused(_) => Received::Malformed,
+            Outcome::Stale | Outcome::ProbedStale(_) => Received::Stale,
+            // A job with a server has no deadlines.
+            Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
+            Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
+            Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
+            Outcome::Again(cell) => match asker {
+                Some(asker) => {
+                    self.answer_again(cell, sequence, asker);
+                    Received::Again
+                }
+                // The network's copy of a part's first sum.
+                None => Received::Duplicate,
+            },
+            Outcome::Completed(index) => {
+                let (contributors, flags, next_scale) = match slots.cell(index) {
+                    Some(cell) => {
+                        self.sums.copy_from_slice(cell.values);
+                        (cell.contributors, cell.flags, cell.next_scale)
+                    }
+                    None => return Received::Malformed,
+                };
+                let repr = Repr {
+                    contributors: self.whose(contributors).0,
+                    flags,
+                    next_scale,
+                    ..Repr::parse(packet)
+                };
+                self.complete(now_ns, index, sequence, &repr);
+                if self.children.is_some() {
+                    self.send(index, sequence, Destination::All, false);
+                    return Received::Applied;
+                }
+                for worker in self.job.everyone().iter() {
+                    self.send(index, sequence, Destination::Worker(worker), false);
+                }
+                Received::Applied
+            }
+        }
+    }
+
+    fn receive_sum(
+        &mut self,
+        now_ns: u64,
+        sequence: u64,
+        answered: bool,
+        packet: &Packet<&[u8]>,
+    ) -> Received {
+        let repr = Repr::parse(packet);
+        let contributors = WorkerSet(repr.contributors);
+        let cell = self.job.cell(ChunkId(repr.chunk));
+        if contributors != self.job.everyone() {
+            // A switch may tell who has contributed so far.
+            if !contributors.without(self.job.everyone()).is_empty() {
+                return Received::Malformed;
+            }
+            self.reported = Some((sequence, contributors));
+            return Received::Duplicate;
+        }
+        if !answered {
+            for (sum, value) in self.sums.iter_mut().zip(packet.values_i32()) {
+                *sum = value;
+            }
+            self.complete(now_ns, cell, sequence, &repr);
+            self.send(cell, sequence, Destination::All, false);
+            return Received::Applied;
+        }
+        if repr.flags.contains(Flags::AGAIN) {
+            self.answer_again(cell, sequence, WorkerId(repr.worker));
+            return Received::Again;
+        }
+        // The network's copy of the first sum. Who misses the answer will ask.
+        Received::Duplicate
+    }
+}
