@@ -8,8 +8,8 @@
 //! form; the one that it rewrites it to leaves out a term that depends on the decision.
 //!
 //! With the open switches known, each worker goes to the nearest node: nothing but memory is short. So the decision is which
-//! are open, and closing one is always allowed, the server being always there. [`relax`] bounds the cost from below,
-//! [`knapsack`] rounds as the paper does, [`search`] repairs what that exceeds and improves it, and [`exact`] proves small
+//! are open, and closing one is always allowed, the server being always there. `relax` bounds the cost from below,
+//! `knapsack` rounds as the paper does, `search` repairs what that exceeds and improves it, and `exact` proves small
 //! ones. [`fastest`] is the asynchronous mode.
 //!
 //! Memory is never exceeded. Ways use links that have something left, and [`Plan::rate_bps`] is the rate at which the first

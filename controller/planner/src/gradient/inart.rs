@@ -4,14 +4,16 @@
 //!
 //! At rate f, server s takes its share x_s of it from each stream. A stream is what a worker sends raw, or what a switch sends
 //! of all that it sums for s. With the streams known, u_s = f · x_s is a linear program with a row for each link, switch and
-//! server ([`share`]); with the shares known, [`search`] moves streams away from what is full first. There is always a plan:
-//! the server itself sums what no switch does. [`bound`] says what no plan exceeds.
+//! server (`share`); with the shares known, `search` moves streams away from what is full first. It starts from the paper's
+//! relaxation, rounded, where that is small (`relax`), and from some placements besides. There is always a plan: the server
+//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds.
 //!
 //! As in the paper there are two phases: [`shares`] are changed slowly, since parameters move with them, and [`plan`] keeps
 //! them, for each event. [`Online`] does so for jobs that come and go.
 
 mod bound;
 mod online;
+mod relax;
 mod search;
 mod share;
 mod ways;
@@ -35,7 +37,11 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
     let ways = Ways::of(network, job)?;
     let count = job.servers.len();
     let mut best: Option<(f64, Vec<f64>, Search<'_>)> = None;
-    for start in Search::starts(&ways) {
+    let relaxed = relax::relax(&ways, None);
+    let rounded = relaxed
+        .as_ref()
+        .map(|relaxed| Search::rounded(&ways, relaxed));
+    for start in Search::starts(&ways).into_iter().chain(rounded) {
         // Streams as they start say more of shares than any shares before do.
         let mut shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
         let mut rate = 0.0;
@@ -80,7 +86,14 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
     }
     let ways = Ways::of(network, job)?;
     let mut best: Option<(f64, Search<'_>)> = None;
-    for mut search in Search::best_starts(&ways, shares) {
+    let relaxed = relax::relax(&ways, Some(shares));
+    let rounded = relaxed
+        .as_ref()
+        .map(|relaxed| Search::rounded(&ways, relaxed));
+    for mut search in Search::best_starts(&ways, shares)
+        .into_iter()
+        .chain(rounded)
+    {
         search.improve(shares);
         let rate = search.rate(shares);
         if rate > best.as_ref().map_or(0.0, |(rate, _)| *rate) {
@@ -88,7 +101,8 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
         }
     }
     let (_, search) = best.ok_or_else(|| ways.no_room())?;
-    let most = bound::with_shares(&ways, shares);
+    let relaxed = relaxed.map_or(f64::INFINITY, |relaxed| relaxed.bound);
+    let most = bound::with_shares(&ways, shares).min(relaxed);
     Ok(finished(network, job, &ways, &search, shares, most))
 }
 
@@ -110,6 +124,11 @@ fn finished(
     };
     let binding = Loads::of(network, job, &plan).binding(network, job);
     plan.rate_bps = binding.map_or(most, |binding| binding.rate_bps);
+    debug_assert!(
+        plan.rate_bps <= most * (1.0 + PRECISION),
+        "{} > {most}",
+        plan.rate_bps
+    );
     plan.bound_bps = most.max(plan.rate_bps);
     plan.is_optimal = plan.rate_bps >= most * (1.0 - PRECISION);
     plan

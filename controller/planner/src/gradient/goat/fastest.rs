@@ -127,3 +127,86 @@ pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -
         .into_iter()
         .fold(0, |free, (at, takes)| free.max(at) + takes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gradient::{Goal, Member, Part};
+
+    const TIMING: Timing = Timing {
+        hop_ns: 0,
+        transfer_ns: 10,
+    };
+
+    /// Four workers that one switch sums, or the server.
+    fn plan(at_server: bool) -> Plan {
+        let arc = crate::network::Arc {
+            link: crate::LinkId(0),
+            back: false,
+        };
+        let members = (0..4).map(|worker| Member {
+            worker,
+            route: vec![arc],
+        });
+        Plan {
+            job: String::new(),
+            parts: vec![Part {
+                piece: 0,
+                share: 1.0,
+                server: 0,
+                at: crate::NodeId(0),
+                members: members.collect(),
+                up: if at_server { Vec::new() } else { vec![arc] },
+            }],
+            rate_bps: 1.0,
+            bound_bps: f64::INFINITY,
+            goal: Goal::Rate,
+            is_optimal: false,
+        }
+    }
+
+    /// A switch: the third is there at 30, its sum takes 10 to the server and 10 into it. The server: what comes at 10, 20, 30
+    /// takes 10 each.
+    #[test]
+    fn a_round_ends_when_the_server_has_the_sum() {
+        let arrivals = [30, 10, 900, 20];
+        assert_eq!(round_ns(&plan(false), &arrivals, TIMING, 3), 50);
+        assert_eq!(round_ns(&plan(true), &arrivals, TIMING, 3), 40);
+        assert_eq!(round_ns(&plan(true), &[0; 4], TIMING, 4), 40);
+        assert_eq!(round_ns(&plan(false), &[0; 4], TIMING, 4), 20);
+    }
+
+    /// ψ(K) with loss 1, ε = 1, σ² = 1, n = 4: (K / (K − 1))²: none, 4, 9/4, 16/9 for K = 1 to 4.
+    fn learning() -> Learning {
+        Learning {
+            loss: 1.0,
+            epsilon: 1.0,
+            variance: 1.0,
+            count: 4.0,
+        }
+    }
+
+    #[test]
+    fn too_few_never_get_there() {
+        let rounds: Vec<_> = (1..=4).map(|k| learning().rounds(k)).collect();
+        assert_eq!(rounds, [None, Some(4.0), Some(2.25), Some(16.0 / 9.0)]);
+    }
+
+    /// The last is late: three take 2.25 · 50 = 112.5, two 4 · 40 = 160, all 16/9 · 920. In step, all are best: 16/9 · 20.
+    #[test]
+    fn who_is_late_is_not_waited_for() {
+        let late = [vec![30, 10, 900, 20]];
+        let choice = choose(&plan(false), &late, &learning(), TIMING, 5, 1).unwrap();
+        assert_eq!((choice.fastest, choice.total_ns()), (3, 112.5));
+        let in_step = [vec![0; 4]];
+        let choice = choose(&plan(false), &in_step, &learning(), TIMING, 5, 1).unwrap();
+        assert_eq!(choice.fastest, 4);
+    }
+
+    #[test]
+    fn the_same_seed_chooses_the_same() {
+        let arrivals: Vec<Vec<u64>> = (0..9).map(|round| vec![round, 7 * round, 50, 90]).collect();
+        let choose = |seed| choose(&plan(false), &arrivals, &learning(), TIMING, 20, seed);
+        assert_eq!(choose(3), choose(3));
+    }
+}

@@ -3,6 +3,7 @@
 //! What is lessened is Σ (load / what there is)^12 over all links, switches and servers: nearly the greatest term alone, but it
 //! tells apart two placements whose greatest is the same.
 
+use super::relax::Relaxed;
 use super::ways::{Way, Ways};
 use crate::gradient::{Member, Part};
 
@@ -117,6 +118,36 @@ impl<'w> Search<'w> {
             count *= 2;
         }
         starts
+    }
+
+    /// As a relaxation has it, rounded: of each group as many workers to each target as come nearest to its shares.
+    pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
+        let mut search = Search::raw(ways);
+        for server in 0..ways.targets.len() {
+            for group in 0..ways.starts.len() {
+                let workers: Vec<usize> = (0..ways.group.len())
+                    .filter(|worker| ways.group[*worker] == group)
+                    .collect();
+                let shares = &relaxed.shares[server][group];
+                let mut given = vec![0.0; shares.len()];
+                for worker in workers.iter().copied() {
+                    // The next worker goes where most is missing yet.
+                    for (given, share) in given.iter_mut().zip(shares) {
+                        *given += share;
+                    }
+                    let most = (0..given.len())
+                        .max_by(|a, b| given[*a].total_cmp(&given[*b]).then(b.cmp(a)));
+                    let Some(most) = most else { continue };
+                    given[most] -= 1.0;
+                    let site = (most < ways.sites.len()).then_some(most);
+                    let mut targets = ways.targets(server, worker).iter();
+                    if let Some(target) = targets.position(|target| target.site == site) {
+                        search.set(server, worker, (target, 0));
+                    }
+                }
+            }
+        }
+        search
     }
 
     /// Those that are best to begin with, for given shares.

@@ -37,7 +37,7 @@ pub(super) struct Target {
 }
 
 pub(super) struct Ways<'n> {
-    network: &'n Network,
+    pub network: &'n Network,
     pub job: &'n Job,
     /// What each resource has left, in bits a second.
     pub spare: Vec<f64>,
@@ -48,6 +48,8 @@ pub(super) struct Ways<'n> {
     pub hubs: Vec<usize>,
     /// Hosts of a switch that have no other link share their ways behind it: by rank, which they are of.
     pub group: Vec<usize>,
+    /// Of each group, where its ways begin: the switch, or its only host.
+    pub starts: Vec<NodeId>,
     /// By rank, that link and its place, if it is the only one.
     pub first: Vec<Option<(Arc, u32)>>,
     /// By server and group; the server is the last.
@@ -75,6 +77,7 @@ impl<'n> Ways<'n> {
             sites: network.switches().filter(can_sum).collect(),
             hubs: Vec::new(),
             group: Vec::new(),
+            starts: Vec::new(),
             first: Vec::new(),
             targets: Vec::new(),
             ups: Vec::new(),
@@ -92,6 +95,7 @@ impl<'n> Ways<'n> {
             ways.first.push(first);
         }
         ways.hubs = hubs(&ways, &routing);
+        ways.starts.clone_from(&starts);
         let reach: Vec<Vec<usize>> = starts
             .iter()
             .map(|start| {
