@@ -8,6 +8,7 @@ mod disruptions;
 mod foreign;
 #[path = "../support/leftovers.rs"]
 mod leftovers;
+mod planned;
 mod probes;
 mod replay;
 #[path = "../support/mod.rs"]
@@ -26,7 +27,8 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 6] = [
+const TESTED: [&str; 7] = [
+    "grid-training.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",
     "redis-slow-after-loss.yaml",

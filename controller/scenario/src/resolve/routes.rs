@@ -9,8 +9,8 @@ use crate::topology::{Host, Topology};
 
 /// The protocol whose frames go by a plan.
 const AGGREGATION: &str = "agg";
-/// What they have on the way from a worker to a switch that sums, or to the server.
-const GRADIENT: (&str, u128) = ("agg.kind", 1);
+/// What they are on the way from a worker to a switch that sums, and from there: updates and sums (docs/protocol.md).
+const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
 
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
@@ -68,7 +68,8 @@ impl<'t> AllRoutes<'t> {
                 let is_between =
                     |path: &&Path| (&path.from, &path.to) == (&sender.name, &receiver.name);
                 if let Some(planned) = planned.find(is_between) {
-                    if allowed.allows(&[&fixed[..], &[GRADIENT]].concat(), &[]) {
+                    let is_gradient = |kind| allowed.allows(&[&fixed[..], &[kind]].concat(), &[]);
+                    if GRADIENTS.into_iter().any(is_gradient) {
                         paths.push(planned.clone());
                     }
                     if !allowed.allows(&fixed, &[AGGREGATION]) {
