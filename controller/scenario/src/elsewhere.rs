@@ -7,7 +7,7 @@
 use crate::diagnostic::{Code, Diagnostics, Sink, Span};
 use crate::expect::{Expectation, Metric};
 use crate::model::Scenario;
-use crate::workload::Workload;
+use crate::workload::{Training, Workload};
 use crate::yaml::{self, Kind};
 
 /// A part of a file that has no effect.
@@ -110,7 +110,9 @@ fn idle(scenario: &Scenario) -> Vec<Idle> {
 }
 
 fn sums(scenario: &Scenario) -> bool {
-    matches!(&scenario.workload, Some(Workload::Training(training)) if training.aggregate_on.is_some())
+    let is_summed =
+        |training: &Training| training.aggregate_on.is_some() || scenario.gradients.is_some();
+    matches!(&scenario.workload, Some(Workload::Training(training)) if is_summed(training))
 }
 
 /// Where a section begins.

@@ -40,10 +40,12 @@ impl fmt::Display for Routes {
 
 fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
     let best = match plan.gap {
-        gap if gap <= 0.0 => "no plan lets them send more".to_owned(),
-        gap => format!("at most {:.2} % below the best", gap * 100.0),
+        gap if gap <= 0.0 => ": no plan of this kind lets them send more".to_owned(),
+        // Nothing is known of the best.
+        gap if gap >= 1.0 => String::new(),
+        gap => format!(": at most {:.2} % below the best of this kind", gap * 100.0),
     };
-    writeln!(f, "  every worker can send {}: {best}", show(plan.rate_bps))?;
+    writeln!(f, "  every worker can send {}{best}", show(plan.rate_bps))?;
     if let Some(full) = &plan.full {
         writeln!(f, "  full: {full}")?;
     }

@@ -10,9 +10,10 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "schema",
     "replay",
+    "route",
     "",
     "demo",
     "run",

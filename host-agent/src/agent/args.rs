@@ -142,7 +142,7 @@ pub struct WorkerArgs {
     #[arg(long)]
     pub server_ip: Ipv4Addr,
     /// The part of the job that a switch sums this worker in, and its number there, where switches sum a part each.
-    #[arg(long, value_name = "NUMBER/CHILD")]
+    #[arg(long, value_name = "NUMBER/CHILD", requires = "via")]
     pub part: Option<PlaceInPart>,
     /// The Ethernet address that its updates go to, by which the switches on their way know them; the server's.
     #[arg(long, value_name = "MAC")]

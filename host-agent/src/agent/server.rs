@@ -28,6 +28,10 @@ pub fn run(
         job.workers(),
         args.peers.len()
     );
+    ensure!(
+        args.parts.is_empty() || args.mode == ServerMode::Parts,
+        "--part is for --mode parts"
+    );
     let workers: Vec<Ipv4Addr> = args.peers.iter().map(|peer| peer.ip).collect();
     let rounds = args.job.recipe.rounds;
     let digits = Digits::load()?;

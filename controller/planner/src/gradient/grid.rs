@@ -25,6 +25,11 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     job.check(network)?;
     let streams = Streams::of(network, job, job.server()?);
     let most = streams.most_bps();
+    // A worker that cannot send at all is told at once.
+    let server = job.servers[0].host;
+    if let Some(cut_off) = cut_off(network, job, server) {
+        return Err(cut_off);
+    }
     let mut best: Option<Plan> = None;
     bisect(0.0, most, |rate_bps| {
         // What was found may let workers send faster than was asked.
@@ -39,7 +44,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
         }
         is_found
     });
-    let mut plan = best.ok_or_else(|| cut_off(network, job, job.servers[0].host))?;
+    let mut plan = best.ok_or_else(|| no_way(network, job, job.workers[0], server))?;
     plan.bound_bps = most.max(plan.rate_bps);
     plan.is_optimal = plan.rate_bps >= most * (1.0 - PRECISION);
     Ok(plan)
@@ -108,8 +113,8 @@ fn rate_of(network: &Network, job: &Job, plan: &Plan) -> Option<f64> {
     Some(binding.rate_bps)
 }
 
-/// Who cannot send at all.
-fn cut_off(network: &Network, job: &Job, server: NodeId) -> JobError {
+/// Who cannot send at all, if there is one.
+fn cut_off(network: &Network, job: &Job, server: NodeId) -> Option<JobError> {
     let mut flow = crate::flow::Flow::new(network, |arc| {
         if network.spare_bps(arc) > 0 {
             job.workers.len()
@@ -119,11 +124,19 @@ fn cut_off(network: &Network, job: &Job, server: NodeId) -> JobError {
     });
     let workers: Vec<_> = job.workers.iter().map(|worker| (*worker, 1)).collect();
     let reached = flow.send(&workers, &[(server, workers.len())]);
-    let is_reached = |worker: &NodeId| reached.iter().any(|stream| stream.from == *worker);
-    let cut_off = job.workers.iter().find(|worker| !is_reached(worker));
+    let reached: std::collections::BTreeSet<NodeId> =
+        reached.into_iter().map(|stream| stream.from).collect();
+    let cut_off = job
+        .workers
+        .iter()
+        .find(|worker| !reached.contains(worker))?;
+    Some(no_way(network, job, *cut_off, server))
+}
+
+fn no_way(network: &Network, job: &Job, worker: NodeId, server: NodeId) -> JobError {
     JobError::NoWay {
         job: job.name.clone(),
-        from: network.name(*cut_off.unwrap_or(&job.workers[0])).to_owned(),
+        from: network.name(worker).to_owned(),
         to: network.name(server).to_owned(),
     }
 }

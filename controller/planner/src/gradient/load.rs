@@ -97,8 +97,9 @@ pub fn occupy(network: &mut Network, job: &Job, plan: &Plan, rate_bps: f64) {
         let bps = (load * rate_bps).ceil() as u64;
         match resource {
             Resource::Link(arc) => {
-                let load = &mut network.link_mut(arc.link).load_bps[usize::from(arc.back)];
-                *load = load.saturating_add(bps);
+                let link = network.link_mut(arc.link);
+                let load = &mut link.load_bps[usize::from(arc.back)];
+                *load = load.saturating_add(bps).min(link.rate_bps.max(*load));
             }
             Resource::Sums(switch) => {
                 if let Some(switch) = network.switch_mut(switch) {

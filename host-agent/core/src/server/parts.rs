@@ -31,8 +31,8 @@ pub enum PartsError {
     /// Its values would count twice.
     #[error("{0} is in two parts")]
     WorkerTwice(WorkerId),
-    /// The contributor bitmap has 64 bits.
-    #[error("{0} parts and workers in none: a server sums up to 64")]
+    /// Bitmaps of workers, and of parts and workers in none, have 64 bits.
+    #[error("{0} workers, or parts and workers in none: a server sums up to 64")]
     Children(usize),
 }
 
@@ -57,6 +57,10 @@ pub(super) struct Update {
 
 impl Children {
     pub(super) fn new(job: &Job, parts: Vec<Part>) -> Result<Self, PartsError> {
+        // Sets of ranks have 64 bits.
+        if job.workers() > u16::from(wire::MAX_CHILDREN) {
+            return Err(PartsError::Children(usize::from(job.workers())));
+        }
         let mut in_part = vec![false; usize::from(job.workers())];
         for (index, part) in parts.iter().enumerate() {
             if !(1..=usize::from(wire::MAX_CHILDREN)).contains(&part.workers.len()) {
