@@ -12,7 +12,7 @@ use host_agent::agent::{
     JobArgs, LinkArgs, PartOf, PlaceInPart, RetransmissionArgs, RoundReport, ServerArgs,
     ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
 };
-use host_agent::frames::{CableFrames, Endpoint, Mac, part};
+use host_agent::frames::{CableFrames, Endpoint, Mac};
 use host_agent::train::{Recipe, reference_run};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -174,7 +174,7 @@ fn train(setting: Setting) -> Ended {
                         number,
                         child: WorkerId(child as u16),
                     }),
-                    via: child.map(|_| part(number.0, 1)),
+                    via: child.map(|_| Mac([2, 1, 0x5e, 0x57, 0x45, number.0 as u8])),
                     job: job.clone(),
                     link: link(rank),
                 };

@@ -156,6 +156,13 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     {
         let Some(job) = raw.jobs.first() else {
             jobs.extend(of_training(training, workload.span));
+            if training.window > SLOTS && (raw.plan.is_some() || training.aggregate_on.is_some()) {
+                let message = format!(
+                    "a window of {} slots; a switch has {SLOTS}",
+                    training.window
+                );
+                sink.error(Code::Capacity, workload.span, message);
+            }
             return jobs;
         };
         let message = "`training` is a job of its own, beside which there is no other";

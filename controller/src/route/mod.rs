@@ -4,7 +4,7 @@ mod drawing;
 mod layout;
 mod text;
 
-use planner::gradient::{Binding, Job, JobError, Loads, Method, Plan, Resource, occupy};
+use planner::gradient::{Job, JobError, Loads, Method, Plan, occupy};
 use planner::network::Arc;
 use planner::{Network, NodeId};
 use serde::Serialize;
@@ -119,7 +119,8 @@ pub fn plan(network: &mut Network, jobs: &[Job], by: Method) -> Routes {
         });
         let outcome = outcome(network, job, planned.as_ref());
         if let Ok(plan) = &planned {
-            occupy(network, job, plan, plan.rate_bps);
+            let used = Loads::of(network, job, plan).at(plan.rate_bps);
+            occupy(network, &used);
         }
         Training {
             name: job.name.clone(),
@@ -166,22 +167,9 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
         rate_bps: plan.rate_bps,
         bound_bps: plan.bound_bps,
         gap: plan.gap(),
-        full: binding.map(|binding| full(network, &binding)),
+        full: binding.map(|binding| binding.resource.describe(network)),
         parts: parts.collect(),
     })
-}
-
-/// What is full first, in words.
-fn full(network: &Network, binding: &Binding) -> String {
-    let name = |node| network.name(node);
-    match binding.resource {
-        Resource::Link(arc) => {
-            let (from, to) = network.ends(arc);
-            format!("the link from {} to {}", name(from), name(to))
-        }
-        Resource::Sums(switch) => format!("what {} sums", name(switch)),
-        Resource::Ingress(server) => format!("what {} takes in", name(server)),
-    }
 }
 
 fn links(network: &Network) -> Vec<Direction> {

@@ -149,15 +149,6 @@ pub fn asking(job: u16, me: Endpoint) -> Endpoint {
     }
 }
 
-/// The Ethernet address of frames that a switch is to sum with those of a part of a job. What it makes of them goes on to the job's
-/// server under the group address of the same number. Frames of one part that part ways at a switch have routes of different
-/// numbers.
-pub fn part(number: u16, route: u8) -> Mac {
-    let [first, _, rest @ ..] = beside_group(number, 0x02).mac.0;
-    let [a, b, c, d] = rest;
-    Mac([first, route, a, b, c, d])
-}
-
 /// The group's address with another first byte.
 fn beside_group(job: u16, first: u8) -> Endpoint {
     let Endpoint { mac, ip } = group(job);

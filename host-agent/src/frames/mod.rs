@@ -14,8 +14,7 @@ use std::time::Duration;
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
 pub use headers::{
-    Endpoint, EndpointError, Mac, asking, build, group, mark, open, part, pass_mark, refused,
-    source, sum,
+    Endpoint, EndpointError, Mac, asking, build, group, mark, open, pass_mark, refused, source, sum,
 };
 pub use interface::{InterfaceFrames, Io};
 pub use link::{Link, LinkFault};

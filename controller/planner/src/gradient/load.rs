@@ -16,6 +16,22 @@ pub enum Resource {
     Ingress(NodeId),
 }
 
+impl Resource {
+    /// What it is, in words.
+    #[must_use]
+    pub fn describe(self, network: &Network) -> String {
+        let name = |node: NodeId| network.name(node);
+        match self {
+            Resource::Link(arc) => {
+                let (from, to) = network.ends(arc);
+                format!("the link from `{}` to `{}`", name(from), name(to))
+            }
+            Resource::Sums(switch) => format!("what switch `{}` sums", name(switch)),
+            Resource::Ingress(host) => format!("what server `{}` takes in", name(host)),
+        }
+    }
+}
+
 /// Bits that pass each resource for each bit that a worker sends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loads(BTreeMap<Resource, f64>);
@@ -75,6 +91,16 @@ impl Loads {
         self.0.iter().map(|(resource, load)| (*resource, *load))
     }
 
+    /// What is used when every worker sends so many bits a second.
+    #[must_use]
+    pub fn at(&self, rate_bps: f64) -> Vec<(Resource, u64)> {
+        // Rounded up, but not because of how a rate is rounded that fills something whole.
+        let used = |load: f64| (load * rate_bps * (1.0 - 1e-12)).ceil() as u64;
+        self.iter()
+            .map(|(resource, load)| (resource, used(load)))
+            .collect()
+    }
+
     /// What is full first when all workers send ever faster; `None` if nothing binds.
     #[must_use]
     pub fn binding(&self, network: &Network, job: &Job) -> Option<Binding> {
@@ -89,25 +115,27 @@ impl Loads {
     }
 }
 
-/// Takes from a network what a job's workers send when each sends so many bits a second by a plan: what is left is for the
-/// next job. Servers belong to their jobs.
-pub fn occupy(network: &mut Network, job: &Job, plan: &Plan, rate_bps: f64) {
-    for (resource, load) in Loads::of(network, job, plan).iter() {
-        // Rounded up, so that no more is left than there is.
-        let bps = (load * rate_bps).ceil() as u64;
-        match resource {
-            Resource::Link(arc) => {
-                let link = network.link_mut(arc.link);
-                let load = &mut link.load_bps[usize::from(arc.back)];
-                *load = load.saturating_add(bps).min(link.rate_bps.max(*load));
-            }
-            Resource::Sums(switch) => {
-                if let Some(switch) = network.switch_mut(switch) {
-                    switch.load_bps = switch.load_bps.saturating_add(bps);
-                }
-            }
-            Resource::Ingress(_) => {}
-        }
+/// Takes from a network what a plan uses: what is left is for other jobs. What servers take in belongs to their jobs.
+pub fn occupy(network: &mut Network, used: &[(Resource, u64)]) {
+    change(network, used, u64::saturating_add);
+}
+
+/// Gives back what [`occupy`] has taken.
+pub fn release(network: &mut Network, used: &[(Resource, u64)]) {
+    change(network, used, u64::saturating_sub);
+}
+
+fn change(network: &mut Network, used: &[(Resource, u64)], by: impl Fn(u64, u64) -> u64) {
+    for (resource, bps) in used {
+        let load = match resource {
+            Resource::Link(arc) => &mut network.link_mut(arc.link).load_bps[usize::from(arc.back)],
+            Resource::Sums(switch) => match network.switch_mut(*switch) {
+                Some(switch) => &mut switch.load_bps,
+                None => continue,
+            },
+            Resource::Ingress(_) => continue,
+        };
+        *load = by(*load, *bps);
     }
 }
 

@@ -20,6 +20,6 @@ mod method;
 mod plan;
 
 pub use job::{Job, JobError, Server};
-pub use load::{Binding, Loads, Resource, occupy, spare_bps};
+pub use load::{Binding, Loads, Resource, occupy, release, spare_bps};
 pub use method::Method;
 pub use plan::{Goal, Member, Part, Plan, Route};

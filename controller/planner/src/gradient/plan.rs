@@ -1,6 +1,6 @@
 //! What a planner says.
 
-use crate::network::{Arc, Network, NodeId};
+use crate::network::{Arc, NodeId};
 
 /// The directions of links that a frame passes, in order.
 pub type Route = Vec<Arc>;
@@ -75,11 +75,5 @@ impl Plan {
             Goal::Traffic { byte_cost, bound } => bound / byte_cost,
         };
         (1.0 - reached).max(0.0)
-    }
-
-    /// The switches that sum, in the parts' order.
-    pub fn switches<'p>(&'p self, network: &'p Network) -> impl Iterator<Item = NodeId> + 'p {
-        let parts = self.parts.iter().map(|part| part.at);
-        parts.filter(|at| network.switch(*at).is_some())
     }
 }

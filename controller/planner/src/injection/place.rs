@@ -34,7 +34,7 @@ pub(super) enum Ceiling {
     Below(Measure, Utilisation),
     /// As full as its limits allow, and not more than this of what is free.
     UpTo(Utilisation),
-    /// Limits do not matter for now.
+    /// Whatever the limits are: a start, from which what is over them is moved away.
     None,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan;
-use crate::gradient::{Job, JobError, Loads, Plan, Resource};
+use crate::gradient::{Job, JobError, Loads, Plan, Resource, occupy, release};
 use crate::network::{Network, NodeId};
 
 /// A network with the jobs that run in it.
@@ -82,20 +82,17 @@ impl Online {
         let loads = Loads::of(&self.network, &job, &plan);
         if plan.rate_bps < wanted_bps as f64 {
             let binding = loads.binding(&self.network, &job);
-            let name = |binding: crate::gradient::Binding| self.name(binding.resource);
             return Err(Refused::TooSlow {
                 job: job.name,
                 wanted_bps,
                 reached_bps: plan.rate_bps as u64,
-                binding: binding.map_or_else(String::new, name),
+                binding: binding
+                    .map_or_else(String::new, |full| full.resource.describe(&self.network)),
             });
         }
-        let takes = loads.iter().map(|(resource, load)| {
-            let bps = libm::ceil(load * wanted_bps as f64 * (1.0 - 1e-12)) as u64;
-            (resource, bps)
-        });
-        let takes: Vec<(Resource, u64)> = takes.collect();
-        self.count(&takes, |load, bps| load.saturating_add(bps));
+        let takes = loads.at(wanted_bps as f64);
+        occupy(&mut self.network, &takes);
+        self.count_ingress(&takes, u64::saturating_add);
         let running = self.jobs.entry(job.name).or_insert(Running { plan, takes });
         Ok(&running.plan)
     }
@@ -103,35 +100,17 @@ impl Online {
     /// Gives back what a job took; its plan, if there was one.
     pub fn depart(&mut self, job: &str) -> Option<Plan> {
         let running = self.jobs.remove(job)?;
-        self.count(&running.takes, |load, bps| load.saturating_sub(bps));
+        release(&mut self.network, &running.takes);
+        self.count_ingress(&running.takes, u64::saturating_sub);
         Some(running.plan)
     }
 
-    fn count(&mut self, takes: &[(Resource, u64)], change: impl Fn(u64, u64) -> u64) {
+    fn count_ingress(&mut self, takes: &[(Resource, u64)], by: impl Fn(u64, u64) -> u64) {
         for (resource, bps) in takes {
-            let load = match resource {
-                Resource::Link(arc) => {
-                    &mut self.network.link_mut(arc.link).load_bps[usize::from(arc.back)]
-                }
-                Resource::Sums(switch) => match self.network.switch_mut(*switch) {
-                    Some(switch) => &mut switch.load_bps,
-                    None => continue,
-                },
-                Resource::Ingress(host) => self.ingress_bps.entry(*host).or_default(),
-            };
-            *load = change(*load, *bps);
-        }
-    }
-
-    fn name(&self, resource: Resource) -> String {
-        let name = |node: NodeId| self.network.name(node);
-        match resource {
-            Resource::Link(arc) => {
-                let (from, to) = self.network.ends(arc);
-                format!("the link from `{}` to `{}`", name(from), name(to))
+            if let Resource::Ingress(host) = resource {
+                let load = self.ingress_bps.entry(*host).or_default();
+                *load = by(*load, *bps);
             }
-            Resource::Sums(switch) => format!("what switch `{}` sums", name(switch)),
-            Resource::Ingress(host) => format!("what server `{}` takes in", name(host)),
         }
     }
 }
