@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use host_agent::agent::{
-    JobArgs, LinkArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs, run_server,
+    JobArgs, LinkArgs, Orders, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs, run_server,
     run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
@@ -207,7 +207,7 @@ fn agents_show_what_they_wait_for() {
                 job: servers,
                 link: of_server,
             };
-            run_server(&args, &mut CableFrames::new(other), |_| Ok(())).map(drop)
+            run_server(&args, &mut CableFrames::new(other), Orders::none(), |_| Ok(())).map(drop)
         });
         let worker = scope.spawn(move || {
             let args = WorkerArgs {
@@ -219,7 +219,7 @@ fn agents_show_what_they_wait_for() {
                 job,
                 link: of_worker,
             };
-            run_worker(&args, &mut CableFrames::new(one)).map(drop)
+            run_worker(&args, &mut CableFrames::new(one), Orders::none()).map(drop)
         });
         let begun = std::time::Instant::now();
         let until = |address: &Address, holds: &dyn Fn(&Status) -> bool| loop {

@@ -10,7 +10,7 @@ use aggregation::server::Part;
 use cluster::{Forwarder, Node, PartSwitches, SlotSwitch, SwitchModel};
 use host_agent::agent::{
     JobArgs, LinkArgs, PartOf, PlaceInPart, RetransmissionArgs, RoundReport, ServerArgs,
-    ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
+    Line, Orders, ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
 use host_agent::train::{Recipe, reference_run};
@@ -154,8 +154,10 @@ fn train(setting: Setting) -> Ended {
         };
         let server = scope.spawn(move || {
             let mut rounds = Vec::new();
-            let report = run_server(&server_args, &mut server_end, |round| {
-                rounds.push(round);
+            let report = run_server(&server_args, &mut server_end, Orders::none(), |line| {
+                if let Line::Round(round) = line {
+                    rounds.push(round);
+                }
                 Ok(())
             })?;
             Ok((report, rounds))
@@ -178,7 +180,7 @@ fn train(setting: Setting) -> Ended {
                     job: job.clone(),
                     link: link(rank),
                 };
-                scope.spawn(move || run_worker(&args, &mut end))
+                scope.spawn(move || run_worker(&args, &mut end, Orders::none()))
             })
             .collect();
         let ended = Ended {
@@ -462,7 +464,9 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         job: job.clone(),
         link: link.clone(),
     };
-    let error = run_worker(&worker, &mut frames).unwrap_err().to_string();
+    let error = run_worker(&worker, &mut frames, Orders::none())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("rank 2 of 2 workers"), "{error}");
     let server = ServerArgs {
         mode: ServerMode::Direct,
@@ -471,7 +475,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         job: job.clone(),
         link,
     };
-    let error = run_server(&server, &mut frames, |_| Ok(()))
+    let error = run_server(&server, &mut frames, Orders::none(), |_| Ok(()))
         .unwrap_err()
         .to_string();
     assert!(
@@ -483,6 +487,8 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         job: JobArgs { window: 15, ..job },
         ..worker
     };
-    let error = run_worker(&window, &mut frames).unwrap_err().to_string();
+    let error = run_worker(&window, &mut frames, Orders::none())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("power of two"), "{error}");
 }

@@ -37,6 +37,17 @@ pub struct Death {
     pub at_ns: u64,
 }
 
+/// Other parts from a time on: switches first, then the server, then each worker when it hears of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replan {
+    /// When switches and the server are told.
+    pub at_ns: u64,
+    /// With numbers that none had before.
+    pub parts: Vec<Part>,
+    /// A worker hears of it up to so long after.
+    pub told_within_ns: u64,
+}
+
 /// Why there is no such run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -77,6 +88,8 @@ pub struct Config {
     pub links: Vec<(Node, Faults)>,
     /// Who dies.
     pub deaths: Vec<Death>,
+    /// What becomes of the parts meanwhile, in ascending order of time.
+    pub replans: Vec<Replan>,
 }
 
 impl Config {
@@ -111,6 +124,7 @@ impl Config {
             faults: Faults::NONE,
             links: Vec::new(),
             deaths: Vec::new(),
+            replans: Vec::new(),
         }
     }
 
@@ -121,10 +135,7 @@ impl Config {
 
     /// The part that a worker's values are summed in, and its number there.
     pub(super) fn part_of(&self, rank: WorkerId) -> Option<(JobId, WorkerId)> {
-        self.parts.iter().find_map(|part| {
-            let child = part.workers.iter().position(|worker| *worker == rank)?;
-            Some((part.number, WorkerId(child as u16)))
-        })
+        place(&self.parts, rank)
     }
 
     /// What a node's links do.
@@ -158,4 +169,12 @@ impl Config {
             .saturating_mul(self.retransmission.patience_ns() + self.faults.reorder_ns)
             .saturating_add(self.rounds * self.compute_ns)
     }
+}
+
+/// The part that a worker is in, and its number there.
+pub(super) fn place(parts: &[Part], rank: WorkerId) -> Option<(JobId, WorkerId)> {
+    parts.iter().find_map(|part| {
+        let child = part.workers.iter().position(|worker| *worker == rank)?;
+        Some((part.number, WorkerId(child as u16)))
+    })
 }

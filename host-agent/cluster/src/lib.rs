@@ -20,7 +20,7 @@ mod run;
 mod switch;
 mod tree;
 
-pub use config::{Config, ConfigError, Death, Faults};
+pub use config::{Config, ConfigError, Death, Faults, Replan};
 pub use network::{NetworkCounters, Policer, Rate};
 pub use oracle::{Violation, check};
 pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};

@@ -6,12 +6,13 @@ use std::collections::BinaryHeap;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::config::place;
 use crate::network::{Link, below};
 use crate::{
     Config, ConfigError, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel,
     WorkerEnd, WorkerReport,
 };
-use aggregation::job::{Job, WorkerId};
+use aggregation::job::{ChunkId, Job, WorkerId};
 use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark};
@@ -49,6 +50,10 @@ enum Event {
     /// A worker has computed its values.
     Computed(WorkerId),
     Death(Node),
+    /// The switches and the server are told of other parts: an index of the configuration's.
+    Replan(usize),
+    /// A worker is told of them, and of the first chunk that they sum.
+    Move(WorkerId, usize, u32),
 }
 
 /// Ordered by time, then by when it was scheduled: runs repeat exactly.
@@ -98,6 +103,8 @@ struct Run<'a, S, A, I> {
     server_end: ServerEnd,
     network: NetworkCounters,
     deaths: u64,
+    /// The plan that each worker was told of last.
+    plans: Vec<usize>,
     buffer: Vec<u8>,
     switched: Vec<(Node, Vec<u8>)>,
 }
@@ -145,6 +152,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             server_end: ServerEnd::Hung,
             network: NetworkCounters::default(),
             deaths: 0,
+            plans: vec![0; count],
             buffer: Vec::new(),
             switched: Vec::new(),
         })
@@ -153,6 +161,9 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
     fn finish(mut self) -> Report {
         for death in &self.config.deaths {
             self.schedule(death.at_ns, Event::Death(death.node));
+        }
+        for (index, replan) in self.config.replans.iter().enumerate() {
+            self.schedule(replan.at_ns, Event::Replan(index));
         }
         for rank in 0..self.workers.len() {
             self.compute(WorkerId(rank as u16));
@@ -242,6 +253,32 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             }
             Event::Computed(rank) => self.begin_round(rank),
             Event::Death(node) => self.die(node),
+            Event::Replan(index) => self.replan(index),
+            Event::Move(rank, index, from) => {
+                let worker = &mut self.workers[usize::from(rank.0)];
+                // Who was told of a later plan hears no earlier one.
+                if worker.ended_ns.is_none() && self.plans[usize::from(rank.0)] <= index {
+                    self.plans[usize::from(rank.0)] = index;
+                    let part = place(&self.config.replans[index].parts, rank);
+                    worker.machine.move_to(part, ChunkId(from));
+                    self.pump_worker(rank);
+                }
+            }
+        }
+    }
+
+    fn replan(&mut self, index: usize) {
+        let replan = &self.config.replans[index];
+        if self.server.ended_ns.is_some() {
+            return;
+        }
+        self.switch.replan(&replan.parts);
+        let Ok(from) = self.server.machine.replan(replan.parts.clone()) else {
+            return;
+        };
+        for rank in 0..self.workers.len() {
+            let at_ns = self.now_ns + below(&mut self.rng, replan.told_within_ns);
+            self.schedule(at_ns, Event::Move(WorkerId(rank as u16), index, from.0));
         }
     }
 

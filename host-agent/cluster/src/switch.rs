@@ -43,6 +43,9 @@ pub trait SwitchModel {
 
     /// What a cell holds, counted from the job's base; `None` where there is no such cell.
     fn cell(&self, cell: CellIndex) -> Option<CellState>;
+
+    /// Is told of other parts to sum; one that sums none does not mind.
+    fn replan(&mut self, _parts: &[Part]) {}
 }
 
 impl<S: SwitchModel + ?Sized> SwitchModel for Box<S> {
@@ -52,6 +55,10 @@ impl<S: SwitchModel + ?Sized> SwitchModel for Box<S> {
 
     fn cell(&self, cell: CellIndex) -> Option<CellState> {
         (**self).cell(cell)
+    }
+
+    fn replan(&mut self, parts: &[Part]) {
+        (**self).replan(parts);
     }
 }
 
@@ -152,6 +159,7 @@ impl SwitchModel for SlotSwitch {
 /// Switches that sum a part of a job each ([`Part`]), and the reference slots in all of them.
 #[derive(Debug, Clone)]
 pub struct PartSwitches {
+    job: JobConfig,
     forwarder: Forwarder,
     parts: Vec<(Part, SlotTable)>,
 }
@@ -159,22 +167,22 @@ pub struct PartSwitches {
 impl PartSwitches {
     /// Admits the parts of a job. Each has a number, and slots, of its own.
     pub fn new(job: JobConfig, parts: &[Part]) -> Result<Self, JobError> {
-        let slots = |part: &Part| {
-            let part_of = JobConfig {
-                job: part.number,
-                workers: part.workers.len() as u16,
-                ..job
-            };
-            Ok((
-                part.clone(),
-                SlotTable::new(Job::under_one_switch(part_of)?),
-            ))
-        };
+        let slots = |part: &Part| Ok((part.clone(), SlotTable::new(job_of(job, part)?)));
         Ok(Self {
+            job,
             forwarder: Forwarder::new(Job::new(job)?),
             parts: parts.iter().map(slots).collect::<Result<_, JobError>>()?,
         })
     }
+}
+
+/// A part as the job that its switch knows.
+fn job_of(job: JobConfig, part: &Part) -> Result<Job, JobError> {
+    Job::under_one_switch(JobConfig {
+        job: part.number,
+        workers: part.workers.len() as u16,
+        ..job
+    })
 }
 
 impl SwitchModel for PartSwitches {
@@ -201,6 +209,21 @@ impl SwitchModel for PartSwitches {
 
     fn cell(&self, _cell: CellIndex) -> Option<CellState> {
         None
+    }
+
+    /// A part gets the cells of one before, with all that is in them.
+    fn replan(&mut self, parts: &[Part]) {
+        let mut before = std::mem::take(&mut self.parts).into_iter();
+        for part in parts {
+            let Ok(job) = job_of(self.job, part) else {
+                continue;
+            };
+            let slots = match before.next() {
+                Some((_, slots)) => slots.handed_to(job),
+                None => SlotTable::new(job),
+            };
+            self.parts.push((part.clone(), slots));
+        }
     }
 }
 

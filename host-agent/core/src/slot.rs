@@ -115,6 +115,18 @@ impl SlotTable {
         Self::of(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
     }
 
+    /// The cells go to a part of the same job, as they are: what a switch does that is told of another plan
+    /// ([`Server::replan`](crate::server::Server::replan)).
+    #[must_use]
+    pub fn handed_to(self, part: Job) -> Self {
+        let new = Self::new(part);
+        Self {
+            cells: self.cells,
+            values: self.values,
+            ..new
+        }
+    }
+
     /// The slots of one switch of a tree, which has so many children: workers, or switches below it.
     pub fn of(job: Job, children: u8) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);

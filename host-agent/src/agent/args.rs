@@ -1,5 +1,6 @@
 //! The arguments of agents, shared by `weir-agent` and `weir agent`.
 
+use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
@@ -8,6 +9,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::server::Part;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use crate::frames::{CableFrames, Endpoint, EthernetFrames, Frames, Mac};
 use crate::metrics::Address;
@@ -96,7 +98,7 @@ pub struct LinkArgs {
     /// This agent's IPv4 address.
     #[arg(long)]
     pub ip: Ipv4Addr,
-    /// Start only when a line comes on the standard input.
+    /// Start only when a line comes on the standard input; further lines are orders.
     #[arg(long)]
     pub wait: bool,
     /// Show metrics for Prometheus, and what `weir doctor` asks for, at this address: 127.0.0.1:9477, or unix:PATH.
@@ -167,7 +169,8 @@ pub enum ServerMode {
 }
 
 /// Where a worker is in a part of a job: `2/0`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PlaceInPart {
     /// The part's number.
     pub number: JobId,
@@ -189,8 +192,29 @@ impl FromStr for PlaceInPart {
     }
 }
 
+impl fmt::Display for PlaceInPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number.0, self.child.0)
+    }
+}
+
+impl From<PlaceInPart> for String {
+    fn from(place: PlaceInPart) -> String {
+        place.to_string()
+    }
+}
+
+impl TryFrom<String> for PlaceInPart {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<PlaceInPart, String> {
+        text.parse()
+    }
+}
+
 /// A part of a job: `2:0,1,5`, its number and the ranks whose updates a switch sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PartOf(pub Part);
 
 impl FromStr for PartOf {
@@ -207,6 +231,27 @@ impl FromStr for PartOf {
         let part =
             parsed.ok_or_else(|| "a part is written as `2:0,1,5`, with its ranks".to_owned());
         part.map(PartOf)
+    }
+}
+
+impl fmt::Display for PartOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranks = self.0.workers.iter().map(|rank| rank.0.to_string());
+        write!(f, "{}:{}", self.0.number.0, ranks.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl From<PartOf> for String {
+    fn from(part: PartOf) -> String {
+        part.to_string()
+    }
+}
+
+impl TryFrom<String> for PartOf {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<PartOf, String> {
+        text.parse()
     }
 }
 

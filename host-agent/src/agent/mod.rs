@@ -2,9 +2,10 @@
 //!
 //! An agent prints one JSON object a line ([`Line`]): `ready` once it can receive, the server `round` after each round, and
 //! `report` at the end. With `--wait` it starts when a line comes on its standard input, so that nobody sends before all
-//! can receive. Exit status: 0, or 2 with one line on the standard error.
+//! can receive. What comes then are [`Order`]s. Exit status: 0, or 2 with one line on the standard error.
 
 mod args;
+mod orders;
 mod report;
 mod server;
 mod watch;
@@ -20,6 +21,7 @@ pub use args::{
     JobArgs, LinkArgs, PartOf, PlaceInPart, ReferenceArgs, RetransmissionArgs, ServerArgs,
     ServerMode, WorkerArgs,
 };
+pub use orders::{Order, Orders};
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
 use crate::frames::Frames;
@@ -64,16 +66,14 @@ impl AgentCommand {
         match self {
             AgentCommand::Worker(args) => {
                 let mut frames = args.link.open()?;
-                start(args.link.wait)?;
-                print(&Line::Report(report::Report::Worker(worker::run(
-                    args,
-                    &mut frames,
-                )?)))
+                let orders = start(args.link.wait)?;
+                let report = worker::run(args, &mut frames, orders)?;
+                print(&Line::Report(report::Report::Worker(report)))
             }
             AgentCommand::Server(args) => {
                 let mut frames = args.link.open()?;
-                start(args.link.wait)?;
-                let report = server::run(args, &mut frames, |round| print(&Line::Round(round)))?;
+                let orders = start(args.link.wait)?;
+                let report = server::run(args, &mut frames, orders, |line| print(&line))?;
                 print(&Line::Report(report::Report::Server(report)))
             }
             AgentCommand::Serve(args) => {
@@ -107,17 +107,18 @@ fn print(line: &Line) -> anyhow::Result<()> {
         .context("cannot print")
 }
 
-/// Says that frames can be received, and waits for the start if asked to.
-fn start(wait: bool) -> anyhow::Result<()> {
+/// Says that frames can be received, and waits for the start if asked to; what may come then.
+fn start(wait: bool) -> anyhow::Result<Orders> {
     print(&Line::Ready)?;
-    if wait {
-        let mut line = String::new();
-        let length = io::stdin()
-            .read_line(&mut line)
-            .context("cannot read the standard input")?;
-        anyhow::ensure!(length > 0, "the standard input ended before the start");
+    if !wait {
+        return Ok(Orders::none());
     }
-    Ok(())
+    let mut line = String::new();
+    let length = io::stdin()
+        .read_line(&mut line)
+        .context("cannot read the standard input")?;
+    anyhow::ensure!(length > 0, "the standard input ended before the start");
+    Orders::from_standard_input().context("cannot read the standard input")
 }
 
 /// Time as the state machines want it.

@@ -12,6 +12,16 @@ pub enum Line {
     Ready,
     /// The server has applied a round.
     Round(RoundReport),
+    /// The server takes sums of other parts, as it was told to.
+    Replanned {
+        /// The first chunk of which it does. Workers send those before it to the server by themselves.
+        from: u32,
+    },
+    /// The server has applied the first of those chunks.
+    Resumed {
+        /// When, in nanoseconds since 1970.
+        at_ns: u64,
+    },
     /// The end.
     Report(Report),
 }

@@ -1,25 +1,27 @@
 //! The server's loop: sums in, weights out.
 
 use std::net::Ipv4Addr;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use aggregation::quantise::dequantise;
 use aggregation::server::{Apply, Completed, Event, Mode, Server};
 use aggregation::{Destination, Job};
 use anyhow::{Context, bail, ensure};
 
-use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
+use super::orders::{Order, Orders};
+use super::report::{Line, RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
 use super::{Clock, ServerArgs, ServerMode, receive};
 use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
-/// Runs a server to the end of the training; `progress` is told of each round.
+/// Runs a server to the end of the training; `progress` is told of each round, and of what becomes of orders.
 pub fn run(
     args: &ServerArgs,
     frames: &mut dyn Frames,
-    mut progress: impl FnMut(RoundReport) -> anyhow::Result<()>,
+    mut orders: Orders,
+    mut progress: impl FnMut(Line) -> anyhow::Result<()>,
 ) -> anyhow::Result<ServerReport> {
     let job = args.job.job()?;
     ensure!(
@@ -42,6 +44,8 @@ pub fn run(
     let (mut rounds_ms, mut foreign) = (Vec::new(), 0);
     let mut round_start = Instant::now();
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
+    // Whether other parts sum now, of which no sum has come yet.
+    let mut resumes = false;
     loop {
         while let Some(destination) = server.poll_transmit(clock.now_ns(), &mut payload) {
             let to = match destination {
@@ -61,12 +65,25 @@ pub fn run(
             round_start = Instant::now();
             rounds_ms.push(wall_ms);
             let accuracy = accuracy(server.application().sgd.weights(), &digits.held_out);
-            progress(RoundReport {
+            progress(Line::Round(RoundReport {
                 round: done,
                 rounds,
                 accuracy,
                 wall_ms,
-            })?;
+            }))?;
+        }
+        if resumes && server.has_sum_of_new_parts() {
+            resumes = false;
+            progress(Line::Resumed { at_ns: unix_ns() })?;
+        }
+        while let Some(order) = orders.next()? {
+            let Order::Replan { parts } = order else {
+                bail!("a server is told of other parts, and nothing else");
+            };
+            let parts = parts.into_iter().map(|part| part.0).collect();
+            let from = server.replan(parts)?.0;
+            resumes = true;
+            progress(Line::Replanned { from })?;
         }
         match server.poll_event() {
             Some(Event::Finished) => break,
@@ -83,7 +100,7 @@ pub fn run(
         );
         receive(
             frames,
-            watch.at_most(clock.until(server.poll_timeout())),
+            orders.at_most(watch.at_most(clock.until(server.poll_timeout()))),
             |frame| match open(frame, me) {
                 // What the switch has summed comes in the header of the last of the workers.
                 Some(payload) if source(frame).is_some_and(|ip| workers.contains(&ip)) => {
@@ -112,6 +129,12 @@ pub fn run(
         rounds_ms,
         wall_ms: clock.now_ns() as f64 / 1e6,
     })
+}
+
+/// Now, in nanoseconds since 1970.
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The server's side of the protocol.

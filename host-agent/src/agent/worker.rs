@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use aggregation::job::WorkerId;
+use aggregation::job::{ChunkId, WorkerId};
 use aggregation::worker::{Event, Worker};
 use anyhow::{Context, bail, ensure};
 
+use super::orders::{Order, Orders};
 use super::report::{SentReport, WorkerReport};
 use super::watch::Watch;
 use super::{Clock, WorkerArgs, receive};
@@ -14,7 +15,11 @@ use crate::metrics::{Role, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
 
 /// Runs a worker to the end of its training.
-pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerReport> {
+pub fn run(
+    args: &WorkerArgs,
+    frames: &mut dyn Frames,
+    orders: Orders,
+) -> anyhow::Result<WorkerReport> {
     let job = args.job.job()?;
     ensure!(
         args.rank < job.workers(),
@@ -44,10 +49,13 @@ pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerR
         frames,
         clock: Clock::start(),
         me: args.link.endpoint(),
-        server: Endpoint {
+        server,
+        via: Endpoint {
             mac: args.via.unwrap_or(server.mac),
             ..server
         },
+        has_moved: false,
+        orders,
         foreign: 0,
         rounds: 0,
         watch: Watch::start(
@@ -95,8 +103,12 @@ struct Member<'a> {
     frames: &'a mut dyn Frames,
     clock: Clock,
     me: Endpoint,
-    /// Whom updates are addressed to: the server, or, on Ethernet, who sums them on the way.
     server: Endpoint,
+    /// Whom updates are addressed to: the server, or, on Ethernet, who sums them on the way.
+    via: Endpoint,
+    /// Whether the way is another than it was at the start.
+    has_moved: bool,
+    orders: Orders,
     /// Frames that are no aggregation frames for us, or none of the server's.
     foreign: u64,
     rounds: u64,
@@ -108,12 +120,13 @@ impl Member<'_> {
     fn drive(&mut self) -> anyhow::Result<()> {
         let (mut payload, mut frame) = (Vec::new(), Vec::new());
         loop {
+            self.take_orders()?;
             while self
                 .worker
                 .poll_transmit(self.clock.now_ns(), &mut payload)
                 .is_some()
             {
-                build(&mut frame, self.me, self.server, &payload);
+                build(&mut frame, self.me, self.to(), &payload);
                 self.frames.send(&frame).context("cannot send")?;
             }
             match self.worker.poll_event() {
@@ -131,7 +144,7 @@ impl Member<'_> {
                 },
             );
             let timeout = self.clock.until(self.worker.poll_timeout());
-            let timeout = self.watch.at_most(timeout);
+            let timeout = self.orders.at_most(self.watch.at_most(timeout));
             let (worker, clock, me, foreign) =
                 (&mut self.worker, &self.clock, self.me, &mut self.foreign);
             let server = Some(self.server.ip);
@@ -144,5 +157,27 @@ impl Member<'_> {
             .context("cannot receive")?;
             self.worker.handle_timeout(self.clock.now_ns());
         }
+    }
+
+    /// Whom the frame that was given last is addressed to. What is not of a part goes as it did before there was another plan:
+    /// straight to the server.
+    fn to(&self) -> Endpoint {
+        match self.has_moved && !self.worker.is_for_part() {
+            true => self.server,
+            false => self.via,
+        }
+    }
+
+    fn take_orders(&mut self) -> anyhow::Result<()> {
+        while let Some(order) = self.orders.next()? {
+            let Order::Move { part, via, from } = order else {
+                bail!("a worker is told to move, and nothing else");
+            };
+            self.via.mac = via;
+            self.has_moved = true;
+            let part = part.map(|part| (part.number, part.child));
+            self.worker.move_to(part, ChunkId(from));
+        }
+        Ok(())
     }
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use aggregation::Mark;
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
@@ -24,7 +26,8 @@ const ECN_CONGESTED: u8 = 0b11;
 const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
 
 /// An Ethernet address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Mac(pub [u8; 6]);
 
 impl fmt::Display for Mac {
@@ -43,6 +46,20 @@ pub enum EndpointError {
     /// Not MAC/IP.
     #[error("`{0}` is no Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1")]
     Endpoint(String),
+}
+
+impl From<Mac> for String {
+    fn from(mac: Mac) -> String {
+        mac.to_string()
+    }
+}
+
+impl TryFrom<String> for Mac {
+    type Error = <Mac as FromStr>::Err;
+
+    fn try_from(text: String) -> Result<Mac, Self::Error> {
+        text.parse()
+    }
 }
 
 impl FromStr for Mac {

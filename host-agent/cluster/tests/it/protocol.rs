@@ -4,11 +4,11 @@ use crate::common::mutant::{Defect, Mutant};
 use crate::common::{expect_right, run_reference, run_with, violations};
 use aggregation::job::CellIndex;
 use aggregation::server::{Mode, Part};
-use aggregation::{Job, JobId, WorkerId};
+use aggregation::{Job, JobId, Retransmission, WorkerId};
 use cluster::drawn::{self, mix};
 use cluster::{
-    CellState, Compare, Config, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
-    SlotSwitch, SwitchModel, Violation, WorkerEnd,
+    CellState, Compare, Config, Faults, Forwarder, NetworkCounters, Node, PartSwitches, Replan,
+    Report, ServerEnd, SlotSwitch, SwitchModel, Violation, WorkerEnd,
 };
 use wire::{Kind, Packet};
 
@@ -54,6 +54,59 @@ fn in_parts(mut config: Config) -> Config {
         .collect();
     config.mode = Mode::Switch;
     config
+}
+
+/// The same, of which the first part's switch dies, and the rest of the network is told of another plan; up to three times.
+fn replanned(config: Config) -> Config {
+    let mut config = in_parts(config);
+    let seed = config.seed;
+    let drawn = |what: u64, options: u64| drawn::pick(seed, 0x4E9, what, options);
+    let length_ns = 200_000 << drawn(0, 6);
+    let mut at_ns = 0;
+    for replan in 0..1 + drawn(1, 3) {
+        at_ns += drawn(2 + replan, length_ns);
+        let part = |number: u64| Part {
+            number: JobId((200 + 10 * replan + number) as u16),
+            workers: (0..config.job.workers)
+                .filter(|worker| drawn(100 * (replan + 1) + u64::from(*worker), 4) == number)
+                .map(WorkerId)
+                .collect(),
+        };
+        let parts = (0..3).map(part).filter(|part| !part.workers.is_empty());
+        let parts = parts.collect();
+        config.replans.push(Replan {
+            at_ns,
+            parts,
+            told_within_ns: 1 + drawn(20 + replan, 300_000),
+        });
+    }
+    config
+}
+
+/// Switches of parts, of which that of the first part is dead from a time on until there is another plan.
+struct Dying {
+    switches: PartSwitches,
+    first: Option<JobId>,
+    from_ns: u64,
+}
+
+impl SwitchModel for Dying {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        let packet = Packet::new_checked(payload).unwrap();
+        let is_first = self.first == Some(JobId(packet.job()));
+        if !is_first || now_ns < self.from_ns {
+            self.switches.handle(now_ns, from, payload, out);
+        }
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        self.switches.cell(cell)
+    }
+
+    fn replan(&mut self, parts: &[Part]) {
+        self.switches.replan(parts);
+        self.first = None;
+    }
 }
 
 #[derive(Default)]
@@ -153,6 +206,38 @@ fn a_server_that_sums_the_sums_of_parts_is_right() {
     let deaths = (100_000..101_000).map(chaotic).map(in_parts);
     let totals = suite("death in parts", deaths.map(drawn::deadly));
     assert!(totals.failed_workers > 800);
+}
+
+#[test]
+fn another_plan_in_the_middle_of_a_round_changes_no_sum() {
+    let (mut totals, mut stuck) = (Totals::default(), 0);
+    for config in (0..3000).map(chaotic).map(replanned) {
+        let replan_ns = config.replans[0].at_ns;
+        let dying = |from_ns| Dying {
+            switches: PartSwitches::new(config.job, &config.parts).unwrap(),
+            first: config.parts.first().map(|part| part.number),
+            from_ns,
+        };
+        let from_ns = drawn::pick(config.seed, 0x4E9, 50, replan_ns + 1);
+        let report = run_with(&config, &mut dying(from_ns));
+        let violations = violations(&config, &report);
+        assert!(violations.is_empty(), "{config:#?}: {violations:#?}\n{report:#?}");
+        totals.add(&config, &report);
+        // Without the other plan it would not go on.
+        if config.seed < 300 {
+            let alone = Config {
+                replans: Vec::new(),
+                deaths: Vec::new(),
+                retransmission: Retransmission { max_timeouts: 5, ..config.retransmission },
+                ..config.clone()
+            };
+            let report = run_with(&alone, &mut dying(from_ns));
+            stuck += u64::from(report.server.end != ServerEnd::Finished);
+        }
+    }
+    totals.print("other plans");
+    assert_eq!(totals.complete, totals.runs, "everybody finishes");
+    assert!(stuck > 100, "only {stuck} of 300 needed the other plan");
 }
 
 #[test]

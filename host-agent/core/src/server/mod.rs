@@ -14,13 +14,13 @@ use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::job::{self, CellIndex, Job, WorkerId, WorkerSet};
+use crate::job::{self, CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::SlotTable;
 use crate::{Destination, Mark, UnderWay};
 use marks::Marks;
-use parts::Children;
+use parts::{Between, Children};
 
 pub use outcome::{Event, Received, ServerCounters, ServerError};
 pub use parts::{Part, PartsError};
@@ -89,6 +89,8 @@ pub struct Server<A> {
     slots: Option<SlotTable>,
     /// Of a job in parts.
     children: Option<Children>,
+    /// Of a job whose parts have changed.
+    between: Option<Between>,
     /// Room for a part's sum as an update.
     update: Vec<u8>,
     /// What incomplete sums of a switch have told: the chunk, and who contributed.
@@ -123,6 +125,7 @@ impl<A: Apply> Server<A> {
             apply,
             slots: (mode == Mode::Direct).then(|| SlotTable::new(job)),
             children: None,
+            between: None,
             update: Vec::new(),
             reported: None,
             answers: vec![Answer::default(); job.cells()],
@@ -155,6 +158,31 @@ impl<A: Apply> Server<A> {
             children: Some(children),
             ..Self::new(job, Mode::Switch, config, rounds, apply, now_ns)
         })
+    }
+
+    /// From now on other switches sum, or the same ones other workers: the numbers of these parts were used by none before. What
+    /// was summed of chunks that are not complete is forgotten.
+    ///
+    /// The first chunk that is summed so, by its number: workers may have sent any chunk before that one, by ways that are no
+    /// more, and are to send those to the server alone ([`Worker::move_to`](crate::worker::Worker::move_to)).
+    pub fn replan(&mut self, parts: Vec<Part>) -> Result<ChunkId, PartsError> {
+        let children = Children::new(&self.job, parts)?;
+        self.slots = Some(SlotTable::of(self.job, children.len() as u8));
+        self.children = Some(children);
+        // Who sends a chunk has the answer to the one a window before.
+        let until = self.newest + u64::from(self.job.window()) + 1;
+        let between = self.between.get_or_insert_with(|| Between {
+            until,
+            slots: SlotTable::new(self.job),
+        });
+        between.until = until.max(between.until);
+        Ok(self.job.chunk(between.until))
+    }
+
+    /// Whether a chunk is complete that was summed by the parts of the last [`replan`](Self::replan).
+    pub fn has_sum_of_new_parts(&self) -> bool {
+        let between = self.between.as_ref();
+        between.is_some_and(|between| self.newest >= between.until)
     }
 
     /// What was counted so far.
@@ -325,11 +353,15 @@ impl<A: Apply> Server<A> {
     /// Who has contributed to a chunk, as far as this server knows.
     fn contributors(&self, sequence: u64) -> Option<WorkerSet> {
         let chunk = self.job.chunk(sequence);
-        match &self.slots {
+        let slots = match &self.between {
+            Some(between) if sequence < between.until => Some(&between.slots),
+            _ => self.slots.as_ref(),
+        };
+        match slots {
             Some(slots) => slots
                 .cell(self.job.cell(chunk))
                 .filter(|cell| cell.owner == chunk)
-                .map(|cell| self.whose(cell.contributors)),
+                .map(|cell| self.whose(sequence, cell.contributors)),
             None => self
                 .reported
                 .filter(|(reported, _)| *reported == sequence)
@@ -337,12 +369,21 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whose values contributions to a slot are: of a job in parts, those of all workers of a part.
-    fn whose(&self, contributors: WorkerSet) -> WorkerSet {
+    /// Whose values contributions to a chunk are: of a job in parts, those of all workers of a part.
+    fn whose(&self, sequence: u64, contributors: WorkerSet) -> WorkerSet {
+        let is_between = self.between.as_ref();
+        let is_between = is_between.is_some_and(|between| sequence < between.until);
         match &self.children {
-            Some(children) => children.workers(contributors),
-            None => contributors,
+            Some(children) if !is_between => children.workers(contributors),
+            _ => contributors,
         }
+    }
+
+    /// Whether a chunk was under way when the parts changed, or before.
+    fn is_between(&self, chunk: ChunkId) -> bool {
+        let sequence = self.job.sequence_near(self.newest, chunk);
+        let between = self.between.as_ref().zip(sequence);
+        between.is_some_and(|(between, sequence)| sequence < between.until)
     }
 
     /// The oldest chunk that has not completed, and since when none has.

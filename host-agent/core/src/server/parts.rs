@@ -6,6 +6,7 @@
 use wire::{Flags, Kind, Packet};
 
 use crate::job::{Job, JobId, WorkerId, WorkerSet};
+use crate::slot::SlotTable;
 
 /// Workers whose updates one switch sums for the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,15 @@ pub(super) struct Children {
     alone: Vec<WorkerId>,
 }
 
-/// A frame as the update of a child.
+/// Chunks that were under way when the parts changed: each worker sends its values of them to the server alone.
+#[derive(Debug, Clone)]
+pub(super) struct Between {
+    /// The first that the parts of now sum: none that was sent before.
+    pub until: u64,
+    pub slots: SlotTable,
+}
+
+/// A frame as the update of a child, or of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Update {
     /// The child's number.
@@ -109,6 +118,19 @@ impl Children {
         })
     }
 
+    /// What a frame of a chunk is that each worker sends alone; `None` if it is nothing.
+    pub(super) fn update_alone(job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
+        let sender = WorkerId(packet.worker());
+        let is_ours = packet.kind() == Kind::Update
+            && packet.job() == job.id().0
+            && sender.0 < job.workers();
+        is_ours.then_some(Update {
+            child: sender,
+            sender,
+            asks: true,
+        })
+    }
+
     /// What a frame is to this server. `None` if it is nothing: of another job, or a sum of fewer than all of a part.
     pub(super) fn update(&self, job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let number = JobId(packet.job());
@@ -135,7 +157,7 @@ impl Children {
     }
 
     /// Writes such a frame as that update.
-    pub(super) fn rewrite(&self, job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
+    pub(super) fn rewrite(job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend_from_slice(bytes);
         let mut packet = Packet::new_unchecked(&mut frame[..]);

@@ -2,8 +2,9 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
+use super::parts::Children;
 use super::{Answer, Apply, Received, Server};
-use crate::job::{self, ChunkId, WorkerId, WorkerSet};
+use crate::job::{self, CellIndex, ChunkId, WorkerId, WorkerSet};
 use crate::slot::Outcome;
 use crate::{Destination, Mark};
 
@@ -30,17 +31,21 @@ impl<A: Apply> Server<A> {
         received
     }
 
-    /// A sum of a part, or an update of a worker in none, is the update of a child.
+    /// A sum of a part, or an update of a worker in none, is the update of a child. Of a chunk that was under way when the parts
+    /// changed there are updates of workers alone.
     fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
-        let update = self.children.as_ref().and_then(|children| {
-            let update = children.update(&self.job, packet)?;
-            children.rewrite(&self.job, update, packet.as_bytes(), &mut self.update);
-            Some(update)
-        });
+        let Some(children) = &self.children else {
+            return Received::NotOurs;
+        };
+        let update = match self.is_between(ChunkId(packet.chunk())) {
+            true => Children::update_alone(&self.job, packet),
+            false => children.update(&self.job, packet),
+        };
         let Some(update) = update else {
             return Received::NotOurs;
         };
-        let frame = std::mem::take(&mut self.update);
+        let mut frame = std::mem::take(&mut self.update);
+        Children::rewrite(&self.job, update, packet.as_bytes(), &mut frame);
         let asker = update.asks.then_some(update.sender);
         let received = match Packet::new_checked(&frame[..]) {
             Ok(update) => self.receive_contribution(now_ns, mark, &update, asker),
@@ -92,12 +97,16 @@ impl<A: Apply> Server<A> {
         if mark == Mark::Congested && answered != Some(sequence) {
             // A sum is everybody's.
             let whose = match self.slots {
-                Some(_) => self.whose(WorkerSet::only(WorkerId(repr.worker))),
+                Some(_) => self.whose(sequence, WorkerSet::only(WorkerId(repr.worker))),
                 None => self.job.everyone(),
             };
             self.marks.note(cell, whose);
         }
         if self.slots.is_some() {
+            // It need not be in the slots that this chunk was summed in: its parts may be no more.
+            if answered == Some(sequence) {
+                return self.ask_again(cell, sequence, asker);
+            }
             self.receive_update(now_ns, sequence, packet, asker)
         } else {
             self.receive_sum(now_ns, sequence, answered == Some(sequence), packet)
@@ -131,7 +140,11 @@ impl<A: Apply> Server<A> {
         packet: &Packet<&[u8]>,
         asker: Option<WorkerId>,
     ) -> Received {
-        let Some(slots) = &mut self.slots else {
+        let slots = match &mut self.between {
+            Some(between) if sequence < between.until => Some(&mut between.slots),
+            _ => self.slots.as_mut(),
+        };
+        let Some(slots) = slots else {
             return Received::NotOurs;
         };
         match slots.update(packet) {
@@ -141,14 +154,7 @@ impl<A: Apply> Server<A> {
             Outcome::Closed(_) | Outcome::Late(_) | Outcome::Forgotten => Received::NotOurs,
             Outcome::TakenOver(_) | Outcome::Absorbed(_) => Received::Absorbed,
             Outcome::DuplicateIncomplete(_) | Outcome::Probed(_) => Received::Duplicate,
-            Outcome::Again(cell) => match asker {
-                Some(asker) => {
-                    self.answer_again(cell, sequence, asker);
-                    Received::Again
-                }
-                // The network's copy of a part's first sum.
-                None => Received::Duplicate,
-            },
+            Outcome::Again(cell) => self.ask_again(cell, sequence, asker),
             Outcome::Completed(index) => {
                 let (contributors, flags, next_scale) = match slots.cell(index) {
                     Some(cell) => {
@@ -158,7 +164,7 @@ impl<A: Apply> Server<A> {
                     None => return Received::Malformed,
                 };
                 let repr = Repr {
-                    contributors: self.whose(contributors).0,
+                    contributors: self.whose(sequence, contributors).0,
                     flags,
                     next_scale,
                     ..Repr::parse(packet)
@@ -173,6 +179,23 @@ impl<A: Apply> Server<A> {
                 }
                 Received::Applied
             }
+        }
+    }
+
+    /// An answered chunk has come again.
+    fn ask_again(
+        &mut self,
+        cell: CellIndex,
+        sequence: u64,
+        asker: Option<WorkerId>,
+    ) -> Received {
+        match asker {
+            Some(asker) => {
+                self.answer_again(cell, sequence, asker);
+                Received::Again
+            }
+            // The network's copy of a part's first sum.
+            None => Received::Duplicate,
         }
     }
 

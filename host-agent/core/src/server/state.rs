@@ -14,7 +14,9 @@ impl<A> Server<A> {
             rounds,
             apply: _,
             slots,
+            // What the model explores has one plan.
             children: _,
+            between: _,
             // Room for what is at hand.
             update: _,
             // Told to people, and used for nothing.

@@ -39,8 +39,11 @@ enum Phase {
 pub struct Worker {
     job: Job,
     rank: WorkerId,
-    /// What its frames say as their job and worker.
+    /// What its frames say as their job and worker, from a sequence number on; before it, those of a worker in no part.
     sent_as: (JobId, WorkerId),
+    sent_so_from: u64,
+    /// Whether what it sent last is to be summed with others' of its part.
+    is_for_part: bool,
     config: Retransmission,
     rtt: RttEstimator,
     phase: Phase,
@@ -77,6 +80,8 @@ impl Worker {
             job,
             rank,
             sent_as: (job.id(), rank),
+            sent_so_from: 0,
+            is_for_part: false,
             config,
             rtt: RttEstimator::new(config),
             phase: Phase::Idle,
@@ -105,6 +110,31 @@ impl Worker {
     pub fn in_part(mut self, number: JobId, child: WorkerId) -> Self {
         self.sent_as = (number, child);
         self
+    }
+
+    /// From chunk `from` on another switch sums its values, with those of another part, or none does. What is under way is sent
+    /// again at once; of chunks before `from`, to the server alone ([`Server::replan`](crate::server::Server::replan)).
+    pub fn move_to(&mut self, part: Option<(JobId, WorkerId)>, from: ChunkId) {
+        self.sent_as = part.unwrap_or((self.job.id(), self.rank));
+        // Nobody is a window ahead of anybody, so any chunk of this worker's is near enough.
+        let from = self.job.sequence_near(self.start, from);
+        self.sent_so_from = from.unwrap_or(0);
+        for slot in 0..self.lanes.len() {
+            let lane = &mut self.lanes[slot];
+            if lane.state != LaneState::InFlight {
+                continue;
+            }
+            // What was lost is no sign of the new way.
+            lane.timeouts = 0;
+            lane.fast_retransmitted = false;
+            self.wait_again(slot);
+        }
+    }
+
+    /// Whether the frame that [`poll_transmit`](Self::poll_transmit) gave last is to be summed with those of its part; else it
+    /// goes to the server by itself.
+    pub fn is_for_part(&self) -> bool {
+        self.is_for_part
     }
 
     /// This worker's rank.
@@ -210,15 +240,28 @@ impl Worker {
     /// A chunk has timed out: it is under way no more, and is sent again as far as the window lets it. Would all workers send at once
     /// what has found no room at the server, it would find none again.
     fn send_anew(&mut self, slot: usize) {
-        let lane = &mut self.lanes[slot];
-        if lane.last_order >= self.timed_out_before {
+        if self.lanes[slot].last_order >= self.timed_out_before {
             self.timed_out_before = self.next_order;
             self.window.timed_out();
         }
+        self.wait_again(slot);
+    }
+
+    /// A chunk is under way no more, and is sent again.
+    fn wait_again(&mut self, slot: usize) {
+        let lane = &mut self.lanes[slot];
         lane.state = LaneState::Waiting;
         lane.queued = true;
         self.in_flight -= 1;
         self.queue.push_first(slot, lane.sequence);
+    }
+
+    /// What a chunk's frames say as their job and worker.
+    fn sent_as(&self, sequence: u64) -> (JobId, WorkerId) {
+        match sequence < self.sent_so_from {
+            true => (self.job.id(), self.rank),
+            false => self.sent_as,
+        }
     }
 
     /// The lane that sends next, as far as the window lets it.
@@ -289,6 +332,7 @@ impl Worker {
         self.next_order += 1;
         self.earliest_ns = self.earliest_ns.min(deadline_ns);
 
+        self.is_for_part = self.sent_as(self.lanes[slot].sequence).0 != self.job.id();
         self.write_update(slot, previous, buffer);
         self.counters.sent.count(buffer.len(), previous > 0);
         Some(Destination::Server)
@@ -305,7 +349,7 @@ impl Worker {
             .flags
             .with(Flags::NON_FINITE, non_finite)
             .with(Flags::AGAIN, previous > 0);
-        let (number, sender) = self.sent_as;
+        let (number, sender) = self.sent_as(sequence);
         repr.job = number.0;
         repr.worker = sender.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);

@@ -11,6 +11,8 @@ impl Worker {
             job: _,
             rank: _,
             sent_as: _,
+            sent_so_from: _,
+            is_for_part: _,
             config: _,
             rtt: _,
             phase,
