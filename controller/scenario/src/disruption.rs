@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Sink, Span};
 use crate::model::Scenario;
 use crate::plan::TargetModel;
 use crate::units::show_duration;
-use crate::workload::Workload;
+use crate::workload::{Training, Workload};
 use crate::workload::commands::{Command, Ready, When};
 
 /// For so long after its step is in force the controller may not yet have acted, on a machine that has time: a turn of the
@@ -222,12 +222,8 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
     } = disruption;
     match does.subject() {
         Subject::Switch(name) => {
-            if let Some(Workload::Training(_)) = &scenario.workload {
-                let message = format!(
-                    "fault `{id}` cannot restart switch `{name}` under a training: its counters are held against the server's \
-                     link, and are lost with it"
-                );
-                sink.error(Code::Effect, *on_span, message);
+            if let Some(Workload::Training(training)) = &scenario.workload {
+                under_training(sink, scenario, training, (disruption, name));
             }
         }
         Subject::Command(name) => {
@@ -255,6 +251,29 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
             .hint(format!(
                 "to have it started again at the end of each: `{{{word}: {{command: {name}, restart: true}}}}`"
             ));
+    }
+}
+
+/// Refuses to restart a switch that a training cannot do without.
+fn under_training(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    training: &Training,
+    (Disruption { id, on_span, .. }, name): (&Disruption, &str),
+) {
+    let mut links = scenario.topology.links.iter();
+    if links.any(|link| link.peer(&training.server) == Some(name)) {
+        let message = format!(
+            "fault `{id}` cannot restart switch `{name}` under a training: its counters are held against the server's link, and \
+             are lost with it"
+        );
+        sink.error(Code::Effect, *on_span, message);
+    } else if scenario.gradients.is_none() {
+        let message = format!(
+            "fault `{id}` cannot restart switch `{name}` under a training without a `plan`: nobody would sum again what it forgets"
+        );
+        sink.error(Code::Effect, *on_span, message)
+            .hint("`plan: {by: grid}`: gradients are planned again when a switch dies");
     }
 }
 

@@ -146,6 +146,7 @@ mod tests {
             triggers: Vec::new(),
             faults: Vec::new(),
             disruptions: Vec::new(),
+            repairs: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),
             hits: Vec::new(),

@@ -1,6 +1,6 @@
 //! The switches of an experiment: sessions with them, their programs, their counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -238,6 +238,23 @@ impl Fleet {
     /// A switch that no fault has taken down.
     fn running(&mut self, switch: &str) -> Option<&mut Device> {
         self.device(switch).filter(|device| !device.is_down)
+    }
+
+    /// Switches that cannot be told anything: the session with them has ended.
+    #[cfg(feature = "testbed")]
+    pub(super) fn gone(&self) -> BTreeSet<String> {
+        let devices = self.devices.iter();
+        let gone = devices.filter(|device| device.is_down || !device.target.is_connected());
+        gone.map(|device| device.target.name().to_owned()).collect()
+    }
+
+    /// Does something with all that are there, at once.
+    #[cfg(feature = "testbed")]
+    pub(super) fn each<T: Send>(
+        &mut self,
+        act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
+    ) -> Vec<Result<T, FleetError>> {
+        at_once(&mut self.devices, act)
     }
 
     /// A switch by name.

@@ -33,6 +33,7 @@ in_a_testbed! {
     mod observer;
     mod percentile;
     mod probing;
+    mod repair;
     pub mod proof;
     mod run;
     mod stage;
@@ -48,6 +49,7 @@ pub mod steps;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};
     pub use probing::ProbeResult;
+    pub use repair::Repair;
     pub use run::{Run, Trained, run};
     pub use stage::{Conditions, Record, Stage};
     pub use turns::TriggerResult;

@@ -15,6 +15,7 @@ use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
+use super::repair::{self, Repair, Repairer};
 use super::steps::{self, StepResult};
 use super::proof::{FlowCount, Hit, Loss, Throughput};
 use super::timeline::{Timeline, Turned};
@@ -37,6 +38,8 @@ pub struct Run {
     pub faults: Vec<FaultResult>,
     /// Those of programs and switches, in declared order.
     pub disruptions: Vec<DisruptionResult>,
+    /// Each time that a training's gradients were planned again.
+    pub repairs: Vec<Repair>,
     /// What their triggers did.
     pub triggers: Vec<TriggerResult>,
     /// Each time that a step of the timeline was due.
@@ -117,6 +120,7 @@ pub fn run(
     observer.begins(&scenario.name, &probing.load.position());
     let (fleet, switches, bed) = stage.parts();
     let mut disruptor = Disruptor::of(planned);
+    let mut repairer = Repairer::of(planned, conditions.switches.kind.model());
     let mut starting = Vec::new();
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {
@@ -130,6 +134,9 @@ pub fn run(
             starting: &mut starting,
         };
         disruptor.turn(board.fleet.epoch(), load, &mut board)?;
+        if let Some(repairer) = &mut repairer {
+            repairer.turn(fleet, load)?;
+        }
         let position = load.position();
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
@@ -156,6 +163,7 @@ pub fn run(
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
     let carried = disruptor.finish(&mut *probing.load);
+    let repairs = repairer.map_or_else(Vec::new, |repairer| repairer.finish(&*probing.load));
     // Answers may be long in coming, and services in ending: until then packets still meet the faults.
     let (load, probes) = fleet.keeping_lease(|| probing.finish())??;
     let measured = match aborted {
@@ -179,6 +187,9 @@ pub fn run(
             (TrainingMetric::Wall, wall.as_nanos() as f64),
         ];
         metrics.extend(values.map(|(what, value)| (Metric::Training(what), value)));
+        if planned.scenario.gradients.is_some() {
+            repair::add_metrics(&mut metrics, &repairs);
+        }
         training = Some(trained(outcome, bytes, job.iterations));
     }
     metrics.extend(stage.metrics()?);
@@ -196,6 +207,7 @@ pub fn run(
         wall,
         faults: conclusion.faults,
         disruptions: conclusion.disruptions,
+        repairs,
         triggers: conclusion.triggers,
         steps,
         flows: conclusion.flows,

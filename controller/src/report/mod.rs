@@ -7,6 +7,8 @@ pub mod faults;
 pub mod html;
 pub mod json;
 pub mod plot;
+#[cfg(feature = "testbed")]
+pub mod repairs;
 pub mod strain;
 pub mod table;
 pub mod text;

@@ -13,13 +13,13 @@ use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Run, TriggerResult};
+use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Repair, Run, TriggerResult};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{disruptions, faults, grouped, milliseconds, triggers};
+use crate::report::{disruptions, faults, grouped, milliseconds, repairs, triggers};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -142,11 +142,12 @@ fn other_metrics(run: &Run) -> Table {
 }
 
 /// All that a report has to say in tables.
-pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 11] {
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 12] {
     [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
         disruptions::table(&planned.scenario, &run.disruptions),
+        repairs::table(&run.repairs, start_ns(&run.evidence.writes)),
         triggers::table(&run.triggers),
         steps_table(run),
         flows_table(run),
@@ -185,6 +186,8 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
         disruptions: &'a [DisruptionResult],
+        #[serde(skip_serializing_if = "<[Repair]>::is_empty")]
+        repairs: &'a [Repair],
         #[serde(skip_serializing_if = "<[TriggerResult]>::is_empty")]
         triggers: &'a [TriggerResult],
         steps: &'a [StepResult],
@@ -208,6 +211,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         machine_strain: &run.strain,
         faults: &run.faults,
         disruptions: &run.disruptions,
+        repairs: &run.repairs,
         triggers: &run.triggers,
         steps: &run.steps,
         commands: &run.commands,
@@ -250,6 +254,12 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             page.table(&disruptions::times_table(&run.disruptions, start_ns))
                 .about(disruptions::TIMES_LEGEND);
         }
+    }
+    let repaired = repairs::table(&run.repairs, start_ns(&run.evidence.writes));
+    if !repaired.rows().is_empty() {
+        page.heading("Gradients planned again")
+            .table(&repaired)
+            .about(repairs::LEGEND);
     }
     if !run.triggers.is_empty() {
         page.heading("Triggers")

@@ -115,6 +115,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
         disruptions: conclusion.disruptions,
+        repairs: Vec::new(),
         triggers: conclusion.triggers,
         steps: Vec::new(),
         flows: conclusion.flows,

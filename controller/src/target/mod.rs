@@ -142,6 +142,10 @@ pub trait Target: Send {
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
     /// Reads what the queries ask for.
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
+    /// Whether it can be told anything, as far as is known without a word to it.
+    fn is_connected(&self) -> bool {
+        true
+    }
     /// Its clock, for leases.
     fn clock(&mut self) -> Result<Clock, TargetError> {
         Err(TargetError::Clock {

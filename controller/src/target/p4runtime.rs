@@ -3,11 +3,12 @@
 use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
-use p4rt::client::{Client, ClientError, Events, PipelineAction};
+use p4rt::client::{Client, ClientError, PipelineAction};
 use p4rt::rpc::Code;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 /// There is one controller, so any id that is not 0 makes it primary.
 const ELECTION_ID: u128 = 1;
@@ -24,8 +25,15 @@ pub struct P4Runtime {
     swaps: bool,
     /// Of the program that is ready.
     saved: Option<P4Info>,
-    /// Dropping the stream would give up being primary.
-    _events: Events,
+    /// What the switch says unasked is read by a task, until it says no more.
+    listening: JoinHandle<()>,
+}
+
+/// Dropping the stream gives up being primary.
+impl Drop for P4Runtime {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
 }
 
 impl P4Runtime {
@@ -41,14 +49,15 @@ impl P4Runtime {
             let events = client.become_primary(ELECTION_ID).await?;
             Ok((client, events))
         });
-        let (client, events) = connected.map_err(|source| failure(name, source))?;
+        let (client, mut events) = connected.map_err(|source| failure(name, source))?;
+        let listening = runtime.spawn(async move { while let Ok(Some(_)) = events.next().await {} });
         Ok(Self {
             name: name.to_owned(),
             runtime,
             client,
             swaps: false,
             saved: None,
-            _events: events,
+            listening,
         })
     }
 
@@ -86,11 +95,9 @@ impl P4Runtime {
 
     /// The same for a switch that keeps a program ready beside the one that runs, such as the embedded one.
     #[must_use]
-    pub fn swapping(self) -> Self {
-        Self {
-            swaps: true,
-            ..self
-        }
+    pub fn swapping(mut self) -> Self {
+        self.swaps = true;
+        self
     }
 
     /// Whether its program has such a table.
@@ -140,6 +147,10 @@ impl P4Runtime {
 impl Target for P4Runtime {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn is_connected(&self) -> bool {
+        !self.listening.is_finished()
     }
 
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {

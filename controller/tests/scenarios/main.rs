@@ -27,13 +27,14 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 7] = [
+const TESTED: [&str; 8] = [
     "grid-training.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",
     "redis-slow-after-loss.yaml",
     "redis-slow-network.yaml",
     "redis-storm.yaml",
+    "spine-dies.yaml",
     "training-faults.yaml",
 ];
 

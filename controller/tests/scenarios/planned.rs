@@ -76,3 +76,77 @@ faults:
         assert!(fault["fired"].as_u64().unwrap() > 0, "{fault}");
     }
 }
+
+/// What a run says of each time that gradients were planned again: who was gone, who sums, whether training went on by it.
+fn repairs(run: &serde_json::Value) -> Vec<(String, String, bool)> {
+    let names = |value: &serde_json::Value| {
+        let names = value.as_array().into_iter().flatten();
+        let names: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+        names.join(" ")
+    };
+    let repairs = run["repairs"].as_array().unwrap().iter();
+    repairs
+        .map(|repair| {
+            let went_on = repair["resumed_ns"].is_u64();
+            (names(&repair["gone"]), names(&repair["sums"]), went_on)
+        })
+        .collect()
+}
+
+#[test]
+fn a_spine_dies_and_training_goes_on_by_another_plan() {
+    let file = "spine-dies.yaml";
+    if !has_namespaces(file) {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let finished = run_json(folder.path(), &shipped(file));
+    finished.expect_code(PASSED);
+    let run = finished.json();
+    assert_eq!(repairs(&run), [("left".into(), "right".into(), true)]);
+    let (repair, death) = (&run["repairs"][0], &run["disruptions"][0]["times"][0]);
+    let at = |value: &serde_json::Value| value.as_u64().unwrap();
+    let waited_ms = (at(&repair["resumed_ns"]) - at(&death["asked_ns"])) / 1_000_000;
+    println!("from the death of a spine to the first sum by another plan: {waited_ms} ms");
+    assert!(waited_ms <= 1_000, "{repair} {death}");
+}
+
+/// A spine comes back and is used again; then a rack is cut off, for which there is no plan, until its switch is back.
+#[test]
+fn switches_that_come_back_are_planned_with_again() {
+    let file = "spine-dies.yaml";
+    if !has_namespaces(file) {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = shipped(file);
+    let end = text.find("timeline:").unwrap();
+    text.truncate(end);
+    text.push_str(
+        "\
+timeline:
+  - {name: spine, at: 600ms, for: 500ms}
+  - {name: rack, at: 2s, for: 300ms}
+faults:
+  - {id: spine, effect: {restart: left}, during: spine}
+  - {id: rack, effect: {restart: rack2}, during: rack}
+expect:
+  - fault.spine.observed == 1
+  - fault.rack.observed == 1
+  - training.weights_equal == 1
+limits: {time: 120s}
+",
+    );
+    let finished = run_json(folder.path(), &text);
+    finished.expect_code(PASSED);
+    let run = finished.json();
+    let repairs = repairs(&run);
+    let gone: Vec<&str> = repairs.iter().map(|(gone, ..)| gone.as_str()).collect();
+    assert_eq!(gone, ["left", "", "rack2", ""]);
+    let went_on: Vec<bool> = repairs.iter().map(|(.., went_on)| *went_on).collect();
+    assert_eq!(went_on, [true, true, false, true]);
+    let why = run["repairs"][2]["failed"].as_str().unwrap();
+    assert!(why.contains("b1"), "{why}");
+}

@@ -5,6 +5,7 @@
 //! one for what is to be summed, and one for what has been, or never is.
 
 mod entries;
+mod repair;
 mod resolve;
 mod ways;
 
@@ -12,6 +13,7 @@ use planner::gradient::Method;
 use serde::{Serialize, Serializer};
 
 pub(crate) use entries::{forwarding, groups};
+pub use repair::RepairError;
 pub(crate) use resolve::resolve;
 
 use crate::diagnostic::Span;
@@ -99,6 +101,18 @@ impl Gradients {
     #[must_use]
     pub fn part(&self, number: u16) -> Option<&Part> {
         self.parts.iter().find(|part| part.number == number)
+    }
+
+    /// The switches that sum, in the order of their parts.
+    pub fn summing(&self) -> impl Iterator<Item = String> + '_ {
+        self.parts.iter().filter_map(|part| part.on.clone())
+    }
+
+    /// The first number that no part has.
+    #[must_use]
+    pub fn next_number(&self) -> u16 {
+        let numbers = self.parts.iter().map(|part| part.number);
+        numbers.max().unwrap_or(JOB) + 1
     }
 
     /// The part that a host's worker is in.

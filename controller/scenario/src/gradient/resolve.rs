@@ -5,6 +5,7 @@ use planner::gradient::{self as planners, JobError, Method, Server};
 use super::{Gradients, ways};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::schema::Raw;
+use crate::names::JOB;
 use crate::topology::{Topology, topology_network};
 use crate::workload::Training;
 
@@ -32,14 +33,28 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
         // Told of the workload.
         return None;
     }
-    plan(sink, &raw.topology, training, by)
+    let asked = Asked {
+        first: JOB + 1,
+        is_proven: true,
+    };
+    plan(sink, &raw.topology, training, by, asked)
 }
 
-fn plan(
+/// How a plan is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// The number of its first part; the others follow.
+    pub first: u16,
+    /// Whether it is worth the time to say how much better another could be.
+    pub is_proven: bool,
+}
+
+pub(super) fn plan(
     sink: &mut Sink<'_>,
     topology: &Topology,
     training: &Training,
     by: &Spanned<Method>,
+    asked: Asked,
 ) -> Option<Gradients> {
     let network = match topology_network(topology) {
         Ok(network) => network,
@@ -56,7 +71,9 @@ fn plan(
     };
     let planned = by.value.plan(&network, &job);
     let proven = planned.and_then(|mut plan| {
-        by.value.prove(&network, &job, &mut plan)?;
+        if asked.is_proven {
+            by.value.prove(&network, &job, &mut plan)?;
+        }
         Ok(plan)
     });
     let planned = match proven {
@@ -70,7 +87,13 @@ fn plan(
             return None;
         }
     };
-    let parts = ways::parts(sink, (&network, topology), training, &planned, by.span)?;
+    let parts = ways::parts(
+        sink,
+        (&network, topology),
+        training,
+        &planned,
+        (by.span, asked.first),
+    )?;
     Some(Gradients {
         by: by.value,
         rate_bps: planned.rate_bps,

@@ -7,7 +7,6 @@ use planner::{LinkId, Network, NodeId};
 use super::{Hop, Member, Part};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::job::MAX_CHILDREN;
-use crate::names::JOB;
 use crate::topology::Topology;
 use crate::workload::Training;
 
@@ -20,11 +19,11 @@ pub(super) fn parts(
     (network, topology): (&Network, &Topology),
     training: &Training,
     plan: &Plan,
-    span: Span,
+    (span, first): (Span, u16),
 ) -> Option<Vec<Part>> {
-    if plan.parts.len() + usize::from(JOB) >= NUMBERS {
+    if plan.parts.len() + usize::from(first) > NUMBERS {
         let message = format!(
-            "the plan has {} parts; switches tell {NUMBERS} apart",
+            "the plan has {} parts, beside {first} numbers that are taken; switches tell {NUMBERS} apart",
             plan.parts.len()
         );
         sink.error(Code::Capacity, span, message);
@@ -32,7 +31,7 @@ pub(super) fn parts(
     }
     let ports = Ports { network, topology };
     let mut parts = Vec::new();
-    for (planned, number) in plan.parts.iter().zip(JOB + 1..) {
+    for (planned, number) in plan.parts.iter().zip(first..) {
         let on = network
             .switch(planned.at)
             .map(|_| network.name(planned.at).to_owned());

@@ -329,8 +329,10 @@ impl UnitWriter<'_> {
     }
 }
 
-/// Every host by its MAC address, broadcasts, and the job's group; in a wire, each port to the other.
-fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
+/// Where a switch sends frames: every host by its MAC address, broadcasts, jobs, ways of gradients; in a wire, each port to the
+/// other.
+#[must_use]
+pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     if scenario.topology.wire {
         return across(scenario, switch);
     }
@@ -450,7 +452,9 @@ fn sorted(ports: impl Iterator<Item = u32>) -> Vec<u32> {
     ports
 }
 
-pub(super) fn groups(
+/// The multicast groups of a switch.
+#[must_use]
+pub fn groups(
     scenario: &Scenario,
     switch: &str,
     target: &TargetModel,

@@ -42,6 +42,7 @@ pub use before_sum::BeforeSum;
 pub use cost::{Fullest, Resources};
 use cost::{lateness_bound_ns, measure};
 pub(crate) use entries::call;
+pub use entries::{forwarding, groups};
 pub use latency::{PortLatency, port_latencies};
 pub use marking::port_marks;
 pub use over::{Becomes, Ended, Fate, Over};
@@ -289,13 +290,14 @@ fn switch_plan(
         summing::check_deadlines(sink, scenario, name, target);
         summing::check_rates(sink, scenario, name, target);
     }
-    let most = match units.is_empty() && triggers.is_empty() {
+    let is_faultless = units.is_empty() && triggers.is_empty();
+    let most = match is_faultless {
         true => target.frame_values,
         false => target
             .frame_values_beside_faults
             .unwrap_or(target.frame_values),
     };
-    let aggregates = summing::frame_values(sink, scenario, name, most, target);
+    let aggregates = summing::frame_values(sink, scenario, name, (most, is_faultless), target);
     let engine = EngineSpec {
         early: before_sum.as_ref().map(|before| before.early),
         triggers: triggered::specs(scenario, &triggers, &units, &entries),

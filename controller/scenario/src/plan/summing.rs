@@ -7,17 +7,19 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::job::Job;
 use crate::model::Scenario;
 
-/// How many values the frames have that a switch sums, if it does: what its jobs say, of which a chip takes no more than `most`.
-/// Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
+/// How many values the frames have that a switch sums, if it does or may come to: what its jobs say, of which a chip takes no more
+/// than `most`. Refuses more than that where somebody counts on them: who declared them, or programs that are told so.
 pub(super) fn frame_values(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
     switch: &str,
-    most: FrameValues,
+    (most, is_faultless): (FrameValues, bool),
     target: &TargetModel,
 ) -> Option<FrameValues> {
     let mut jobs = scenario.jobs.iter();
-    let job = jobs.find(|job| job.on(switch).is_some())?;
+    let job = jobs
+        .find(|job| job.on(switch).is_some())
+        .or_else(|| may_come_to_sum(scenario, switch, is_faultless))?;
     if job.values > most && (job.values_span.is_some() || target.runs_hosts) {
         let message = format!(
             "switch `{switch}` sums frames of {} values for job `{}`, and this target sums at most {}",
@@ -29,6 +31,18 @@ pub(super) fn frame_values(
             .hint(format!("`values: {}`", most.count()));
     }
     Some(job.values.min(most))
+}
+
+/// A job of a plan, for a switch that sums none of it, but may have to when another dies. Where faults are, captures could not
+/// prove them then.
+fn may_come_to_sum<'s>(
+    scenario: &'s Scenario,
+    switch: &str,
+    is_faultless: bool,
+) -> Option<&'s Job> {
+    scenario.gradients.as_ref()?;
+    let can = is_faultless && scenario.topology.capacity(switch).programmable;
+    scenario.jobs.first().filter(|_| can)
 }
 
 /// Refuses more children than the target's bitmaps have bits.

@@ -1,5 +1,7 @@
 //! A topology as planners see it, and back; what it says for them alone.
 
+use std::collections::BTreeSet;
+
 use planner::Network;
 use planner::network::{self, NetworkError, NodeKind};
 use serde::Serialize;
@@ -100,6 +102,24 @@ fn machine(machine: Machine) -> planner::Host {
 }
 
 impl Topology {
+    /// The same without some switches. In their places are hosts of the same names, which forward nothing, so that ports of the
+    /// others have the numbers that they had.
+    #[must_use]
+    pub(crate) fn without(&self, gone: &BTreeSet<String>) -> Topology {
+        let mut topology = self.clone();
+        topology.switches.retain(|switch| !gone.contains(switch));
+        for switch in self.switches.iter().filter(|switch| gone.contains(*switch)) {
+            let index = topology.hosts.len() + 1;
+            topology.hosts.push(Host {
+                name: switch.clone(),
+                ip: default_ip(index),
+                mac: Mac::of_host(index),
+                machine: Machine::default(),
+            });
+        }
+        topology
+    }
+
     /// A network with addresses; `as_link` gives its links all that a scenario's have beyond rate, latency and load.
     pub(crate) fn of_network(network: &Network, as_link: &Link) -> Topology {
         let mut topology = Topology::default();

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use scenario::expect::{Measure, Metrics};
+use scenario::model::Scenario;
 use scenario::workload::Workload;
 use testbeds::bed::Bed;
 use testbeds::host::Process;
@@ -65,6 +66,16 @@ pub trait Load: Activity<Error = ExperimentError> + Send {
     /// How far the last order to a command is, while that is pending.
     fn progress(&mut self, command: &str) -> Progress {
         Progress::Absent(format!("it has no command {command}"))
+    }
+
+    /// Begins to tell its programs where gradients are summed from now on; switches know it already.
+    fn replan(&mut self, _: &Scenario) -> Result<(), ExperimentError> {
+        Ok(())
+    }
+
+    /// When the last sum came that was the first of a plan, in nanoseconds since 1970.
+    fn resumed_ns(&self) -> Option<u64> {
+        None
     }
 
     /// What it measured, once it is over.

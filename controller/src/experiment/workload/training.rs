@@ -1,16 +1,23 @@
 //! The training workload: a server and workers as processes of their hosts, watched until all have reported.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use host_agent::agent::{Line, Report, RoundReport, ServerReport, WorkerReport};
+use aggregation::server::Part;
+use aggregation::{JobId, WorkerId};
+use host_agent::agent::{
+    Line, Order, PartOf, PlaceInPart, Report, RoundReport, ServerReport, WorkerReport,
+};
+use host_agent::frames::Mac;
 use scenario::expect::metric::{Metric, TrainingMetric};
+use scenario::gradient::Gradients;
 use scenario::model::Scenario;
 use scenario::names::JOB;
-use scenario::workload::Training;
+use scenario::workload::{Training, Workload};
 use testbeds::bed::{Attachment, Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
 
@@ -70,6 +77,15 @@ pub struct Job {
     iterations: u32,
     rounds: Vec<RoundReport>,
     failed_at: Option<Instant>,
+    /// Orders for the workers, by rank, that wait until the server has said from which chunk on: the oldest plan first.
+    moves: VecDeque<Vec<Move>>,
+    resumed_ns: Option<u64>,
+}
+
+/// Where a worker's updates go from now on.
+struct Move {
+    part: Option<PlaceInPart>,
+    via: Mac,
 }
 
 impl Job {
@@ -123,7 +139,7 @@ impl Job {
         };
         command.args(["agent", "server", "--mode", mode]);
         for part in summed_parts(scenario) {
-            command.args(["--part", &part]);
+            command.args(["--part", &part.to_string()]);
         }
         for worker in &training.workers {
             let peer = host(worker)?;
@@ -141,12 +157,10 @@ impl Job {
                 "--server-ip",
                 &server.ip.to_string(),
             ]);
-            if let Some((part, member)) = gradients.and_then(|gradients| gradients.part_of(worker)) {
-                command.args(["--via", &part.address(member).to_string()]);
-                let mut members = part.members.iter();
-                let child = members.position(|other| other == member);
-                if let Some(child) = child.filter(|_| part.on.is_some()) {
-                    command.args(["--part", &format!("{}/{child}", part.number)]);
+            if let Some(place) = gradients.and_then(|gradients| place(gradients, worker)) {
+                command.args(["--via", &place.via.to_string()]);
+                if let Some(part) = place.part {
+                    command.args(["--part", &part.to_string()]);
                 }
             }
             common(&mut command, worker)?;
@@ -166,6 +180,8 @@ impl Job {
             iterations: training.iterations,
             rounds: Vec::new(),
             failed_at: None,
+            moves: VecDeque::new(),
+            resumed_ns: None,
         };
         job.await_ready()?;
         tracing::info!(workers = training.workers.len(), "agents are ready");
@@ -192,13 +208,29 @@ impl Job {
 }
 
 /// The parts that switches sum, as the server is told them.
-fn summed_parts(scenario: &Scenario) -> Vec<String> {
+fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     let parts = scenario.gradients.iter().flat_map(|gradients| &gradients.parts);
     let summed = parts.filter(|part| part.on.is_some()).map(|part| {
-        let ranks = part.members.iter().map(|member| member.rank.to_string());
-        format!("{}:{}", part.number, ranks.collect::<Vec<_>>().join(","))
+        let ranks = part.members.iter().map(|member| WorkerId(member.rank as u16));
+        PartOf(Part {
+            number: JobId(part.number),
+            workers: ranks.collect(),
+        })
     });
     summed.collect()
+}
+
+/// Where a plan has a host's worker send its updates.
+fn place(gradients: &Gradients, host: &str) -> Option<Move> {
+    let (part, member) = gradients.part_of(host)?;
+    let child = part.members.iter().position(|other| other == member)?;
+    Some(Move {
+        part: part.on.as_ref().map(|_| PlaceInPart {
+            number: JobId(part.number),
+            child: WorkerId(child as u16),
+        }),
+        via: Mac(part.address(member).0),
+    })
 }
 
 impl Activity for Job {
@@ -212,10 +244,17 @@ impl Activity for Job {
     }
 
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
+        let mut said = Vec::new();
         for (position, agent) in self.agents.iter_mut().enumerate() {
             // The server's next line is waited for.
             let timeout = if position == 0 { most } else { Duration::ZERO };
-            agent.read(timeout, &mut self.rounds)?;
+            agent.read(timeout, &mut self.rounds, &mut said)?;
+        }
+        for said in said {
+            match said {
+                Said::Replanned(from) => self.tell_workers(from),
+                Said::Resumed(at_ns) => self.resumed_ns = Some(at_ns),
+            }
         }
         let all_ended = self.agents.iter().all(Agent::has_ended);
         if self.agents.iter().any(|agent| agent.failure.is_some()) {
@@ -232,7 +271,21 @@ impl Activity for Job {
     }
 }
 
+/// What a server says of orders.
+enum Said {
+    Replanned(u32),
+    Resumed(u64),
+}
+
 impl Job {
+    /// The server knows of the oldest plan that workers have not heard of.
+    fn tell_workers(&mut self, from: u32) {
+        let moves = self.moves.pop_front().unwrap_or_default();
+        for (agent, Move { part, via }) in self.agents.iter_mut().skip(1).zip(moves) {
+            agent.order(&Order::Move { part, via, from });
+        }
+    }
+
     fn failures(&self) -> TrainingError {
         let failures = self.agents.iter().filter_map(|agent| agent.failure.as_ref());
         let mut failures: Vec<&Failure> = failures.collect();
@@ -252,6 +305,27 @@ impl Load for Job {
                 format!("accuracy {:.1} %", round.accuracy * 100.0)
             }),
         }
+    }
+
+    fn replan(&mut self, scenario: &Scenario) -> Result<(), ExperimentError> {
+        let (Some(gradients), Some(Workload::Training(training))) =
+            (&scenario.gradients, &scenario.workload)
+        else {
+            return Ok(());
+        };
+        let moves = training.workers.iter();
+        let moves = moves.filter_map(|worker| place(gradients, worker));
+        self.moves.push_back(moves.collect());
+        if let Some(server) = self.agents.first_mut() {
+            server.order(&Order::Replan {
+                parts: summed_parts(scenario),
+            });
+        }
+        Ok(())
+    }
+
+    fn resumed_ns(&self) -> Option<u64> {
+        self.resumed_ns
     }
 
     fn process(&mut self, host: &str) -> Option<&mut Process> {
@@ -298,17 +372,29 @@ impl Agent {
         self.report.is_some() || self.failure.is_some()
     }
 
+    /// Tells it something. Whether it has ended meanwhile is seen by reading.
+    fn order(&mut self, order: &Order) {
+        if let Ok(line) = serde_json::to_string(order)
+            && let Err(error) = self.process.write_line(&line)
+        {
+            tracing::debug!(host = self.process.host(), %error, "an order came too late");
+        }
+    }
+
     /// Takes the lines that are there.
     fn read(
         &mut self,
         timeout: Duration,
         rounds: &mut Vec<RoundReport>,
+        said: &mut Vec<Said>,
     ) -> Result<(), TrainingError> {
         let mut timeout = timeout;
         while !self.has_ended() {
             match self.process.next_line(timeout) {
                 Output::Line(line) => match serde_json::from_str(&line) {
                     Ok(Line::Round(round)) => rounds.push(round),
+                    Ok(Line::Replanned { from }) => said.push(Said::Replanned(from)),
+                    Ok(Line::Resumed { at_ns }) => said.push(Said::Resumed(at_ns)),
                     Ok(Line::Report(report)) => self.report = Some(report),
                     Ok(Line::Ready) | Err(_) => {}
                 },

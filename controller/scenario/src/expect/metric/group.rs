@@ -160,6 +160,10 @@ group! {
         RetransmittedBytes = "retransmitted_bytes": Size,
         /// Frame bytes on the server's link, both directions.
         ServerLinkBytes = "server_link_bytes": Size,
+        /// How often gradients were planned again, and training went on by that plan.
+        Repairs = "repairs": Number,
+        /// The longest of those times: from when a switch was seen to have gone, or to be back, to the first sum of the new plan.
+        Repair = "repair": Duration,
         /// From the start signal to the last report.
         Wall = "wall": Duration,
     }

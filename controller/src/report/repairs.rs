@@ -1,0 +1,43 @@
+//! When gradients were planned again, in a table.
+
+use super::milliseconds;
+use super::table::Table;
+use crate::experiment::Repair;
+
+/// Each time, since the workload began at `start_ns`.
+pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
+    let head = [
+        "planned again without",
+        "at",
+        "switches told after",
+        "went on after",
+        "sums on",
+    ];
+    let mut table = Table::new(head);
+    for repair in repairs {
+        let since = |at_ns: Option<u64>| {
+            let took = at_ns.map(|at_ns| at_ns.saturating_sub(repair.seen_ns));
+            took.map_or_else(String::new, milliseconds)
+        };
+        let gone = match repair.gone.as_slice() {
+            [] => "–".to_owned(),
+            gone => gone.join(", "),
+        };
+        let at = start_ns.map(|start_ns| repair.seen_ns.saturating_sub(start_ns));
+        table.row([
+            gone,
+            at.map_or_else(String::new, milliseconds),
+            since(repair.installed_ns),
+            since(repair.resumed_ns),
+            repair.failed.clone().unwrap_or_else(|| match repair.sums.as_slice() {
+                [] => "the server".to_owned(),
+                sums => sums.join(", "),
+            }),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`table`] mean.
+pub const LEGEND: &str = "Without which switches the gradients were planned again, and when the first of them was seen to be gone, \
+     or back. Told: the other switches had the new plan. Went on: the server had the first sum of it.";
