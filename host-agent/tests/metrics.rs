@@ -207,7 +207,10 @@ fn agents_show_what_they_wait_for() {
                 job: servers,
                 link: of_server,
             };
-            run_server(&args, &mut CableFrames::new(other), Orders::none(), |_| Ok(())).map(drop)
+            run_server(&args, &mut CableFrames::new(other), Orders::none(), |_| {
+                Ok(())
+            })
+            .map(drop)
         });
         let worker = scope.spawn(move || {
             let args = WorkerArgs {

@@ -9,8 +9,8 @@ use aggregation::job::{ChunkId, JobConfig, JobId, WorkerId};
 use aggregation::server::Part;
 use cluster::{Forwarder, Node, PartSwitches, SlotSwitch, SwitchModel};
 use host_agent::agent::{
-    JobArgs, LinkArgs, PartOf, PlaceInPart, RetransmissionArgs, RoundReport, ServerArgs,
-    Line, Orders, ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
+    JobArgs, Line, LinkArgs, Orders, PartOf, PlaceInPart, RetransmissionArgs, RoundReport,
+    ServerArgs, ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
 use host_agent::train::{Recipe, reference_run};

@@ -12,8 +12,8 @@ use crate::diagnostic::{Code, Sink, Span};
 use crate::model::Scenario;
 use crate::plan::TargetModel;
 use crate::units::show_duration;
-use crate::workload::{Training, Workload};
 use crate::workload::commands::{Command, Ready, When};
+use crate::workload::{Training, Workload};
 
 /// For so long after its step is in force the controller may not yet have acted, on a machine that has time: a turn of the
 /// loop that follows the timeline, and what it takes to find all processes of a command.

@@ -244,7 +244,7 @@ impl Fleet {
     #[cfg(feature = "testbed")]
     pub(super) fn gone(&self) -> BTreeSet<String> {
         let devices = self.devices.iter();
-        let gone = devices.filter(|device| device.is_down || !device.target.is_connected());
+        let gone = devices.filter(|device| !device.target.is_connected());
         gone.map(|device| device.target.name().to_owned()).collect()
     }
 

@@ -29,10 +29,13 @@ pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
             at.map_or_else(String::new, milliseconds),
             since(repair.installed_ns),
             since(repair.resumed_ns),
-            repair.failed.clone().unwrap_or_else(|| match repair.sums.as_slice() {
-                [] => "the server".to_owned(),
-                sums => sums.join(", "),
-            }),
+            repair
+                .failed
+                .clone()
+                .unwrap_or_else(|| match repair.sums.as_slice() {
+                    [] => "the server".to_owned(),
+                    sums => sums.join(", "),
+                }),
         ]);
     }
     table

@@ -13,7 +13,9 @@ use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
-use crate::experiment::{DisruptionResult, FaultResult, Planned, ProbeResult, Repair, Run, TriggerResult};
+use crate::experiment::{
+    DisruptionResult, FaultResult, Planned, ProbeResult, Repair, Run, TriggerResult,
+};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};

@@ -50,7 +50,8 @@ impl P4Runtime {
             Ok((client, events))
         });
         let (client, mut events) = connected.map_err(|source| failure(name, source))?;
-        let listening = runtime.spawn(async move { while let Ok(Some(_)) = events.next().await {} });
+        let listening =
+            runtime.spawn(async move { while let Ok(Some(_)) = events.next().await {} });
         Ok(Self {
             name: name.to_owned(),
             runtime,

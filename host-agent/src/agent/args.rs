@@ -237,7 +237,12 @@ impl FromStr for PartOf {
 impl fmt::Display for PartOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranks = self.0.workers.iter().map(|rank| rank.0.to_string());
-        write!(f, "{}:{}", self.0.number.0, ranks.collect::<Vec<_>>().join(","))
+        write!(
+            f,
+            "{}:{}",
+            self.0.number.0,
+            ranks.collect::<Vec<_>>().join(",")
+        )
     }
 }
 

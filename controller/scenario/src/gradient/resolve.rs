@@ -4,8 +4,8 @@ use planner::gradient::{self as planners, JobError, Method, Server};
 
 use super::{Gradients, ways};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::schema::Raw;
 use crate::names::JOB;
+use crate::schema::Raw;
 use crate::topology::{Topology, topology_network};
 use crate::workload::Training;
 

@@ -454,11 +454,7 @@ fn sorted(ports: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// The multicast groups of a switch.
 #[must_use]
-pub fn groups(
-    scenario: &Scenario,
-    switch: &str,
-    target: &TargetModel,
-) -> Vec<MulticastGroup> {
+pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<MulticastGroup> {
     let numbered = |ports: Vec<u32>| {
         ports
             .into_iter()

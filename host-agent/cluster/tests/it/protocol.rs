@@ -221,14 +221,20 @@ fn another_plan_in_the_middle_of_a_round_changes_no_sum() {
         let from_ns = drawn::pick(config.seed, 0x4E9, 50, replan_ns + 1);
         let report = run_with(&config, &mut dying(from_ns));
         let violations = violations(&config, &report);
-        assert!(violations.is_empty(), "{config:#?}: {violations:#?}\n{report:#?}");
+        assert!(
+            violations.is_empty(),
+            "{config:#?}: {violations:#?}\n{report:#?}"
+        );
         totals.add(&config, &report);
         // Without the other plan it would not go on.
         if config.seed < 300 {
             let alone = Config {
                 replans: Vec::new(),
                 deaths: Vec::new(),
-                retransmission: Retransmission { max_timeouts: 5, ..config.retransmission },
+                retransmission: Retransmission {
+                    max_timeouts: 5,
+                    ..config.retransmission
+                },
                 ..config.clone()
             };
             let report = run_with(&alone, &mut dying(from_ns));

@@ -121,9 +121,8 @@ impl Children {
     /// What a frame of a chunk is that each worker sends alone; `None` if it is nothing.
     pub(super) fn update_alone(job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let sender = WorkerId(packet.worker());
-        let is_ours = packet.kind() == Kind::Update
-            && packet.job() == job.id().0
-            && sender.0 < job.workers();
+        let is_ours =
+            packet.kind() == Kind::Update && packet.job() == job.id().0 && sender.0 < job.workers();
         is_ours.then_some(Update {
             child: sender,
             sender,

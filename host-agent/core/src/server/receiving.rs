@@ -183,12 +183,7 @@ impl<A: Apply> Server<A> {
     }
 
     /// An answered chunk has come again.
-    fn ask_again(
-        &mut self,
-        cell: CellIndex,
-        sequence: u64,
-        asker: Option<WorkerId>,
-    ) -> Received {
+    fn ask_again(&mut self, cell: CellIndex, sequence: u64, asker: Option<WorkerId>) -> Received {
         match asker {
             Some(asker) => {
                 self.answer_again(cell, sequence, asker);
