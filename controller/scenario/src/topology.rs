@@ -4,7 +4,7 @@ mod forwarding;
 mod mac;
 mod network;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub struct Topology {
     pub hosts: Vec<Host>,
     /// Links in declared order.
     pub links: Vec<Link>,
+    /// Switches that have died: their links are there, and lead nowhere.
+    #[serde(skip)]
+    pub gone: BTreeSet<String>,
     /// A wire: one switch between two sides that exist. They have no addresses that we know, and what comes in by one port
     /// leaves by the other.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

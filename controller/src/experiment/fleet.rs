@@ -1,6 +1,6 @@
 //! The switches of an experiment: sessions with them, their programs, their counters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) struct Device {
     /// What holds jobs to their rates.
     pub(super) rates: Vec<Item>,
     /// A fault has ended its process: nobody answers.
-    is_down: bool,
+    pub(super) is_down: bool,
 }
 
 impl Device {
@@ -238,14 +238,6 @@ impl Fleet {
     /// A switch that no fault has taken down.
     fn running(&mut self, switch: &str) -> Option<&mut Device> {
         self.device(switch).filter(|device| !device.is_down)
-    }
-
-    /// Switches that cannot be told anything: the session with them has ended.
-    #[cfg(feature = "testbed")]
-    pub(super) fn gone(&self) -> BTreeSet<String> {
-        let devices = self.devices.iter();
-        let gone = devices.filter(|device| !device.target.is_connected());
-        gone.map(|device| device.target.name().to_owned()).collect()
     }
 
     /// Does something with all that are there, at once.

@@ -70,6 +70,11 @@ impl SwitchProcess {
         self.process.strike();
     }
 
+    /// It has ended by itself, and is not missed.
+    pub fn give_up(&mut self) {
+        self.is_down = true;
+    }
+
     /// Whether a fault has ended it.
     pub fn is_down(&self) -> bool {
         self.is_down

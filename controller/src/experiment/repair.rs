@@ -1,16 +1,16 @@
 //! Another plan for a training's gradients when a switch dies, or comes back.
 //!
-//! A switch is gone when the session with it has ended. Then the gradients are planned again on what is left; the other switches
+//! A switch is gone when the session with it has ended, or a fault has ended it. Then the gradients are planned again on what is left; the other switches
 //! are told, and have forgotten the former parts; then the server, which says from which chunk on it takes sums of the new ones;
 //! then the workers. In that order no sum has values of two plans in it (docs/protocol.md, "Another plan").
 
 use std::collections::BTreeSet;
 
 use scenario::expect::metric::{Metric, Metrics, TrainingMetric};
-use scenario::gradient::Gradients;
 use scenario::model::Scenario;
 use scenario::names::{aggregate, forward, guard};
 use scenario::plan::{self, TargetModel};
+use scenario::workload::Workload;
 use serde::Serialize;
 
 use super::aggregation::aggregation_entries;
@@ -48,6 +48,10 @@ impl Repair {
     }
 }
 
+/// Of a run with faults.
+pub const REMARK: &str = "gradients were planned again: from then on they went other ways, under other numbers, and faults that \
+     name either may have met none";
+
 /// Under the names of expectations.
 pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
     let took = || repairs.iter().filter_map(Repair::took_ns);
@@ -69,6 +73,8 @@ pub struct Repairer {
     gone: BTreeSet<String>,
     next_number: u16,
     repairs: Vec<Repair>,
+    /// Of each plan that was carried out, the repair.
+    carried_out: Vec<usize>,
 }
 
 impl Repairer {
@@ -85,7 +91,18 @@ impl Repairer {
             gone: BTreeSet::new(),
             next_number: gradients.next_number(),
             repairs: Vec::new(),
+            carried_out: Vec::new(),
         })
+    }
+
+    /// Whether the training can do without a switch: its server is not at it.
+    #[must_use]
+    pub fn can_miss(&self, switch: &str) -> bool {
+        let Some(Workload::Training(training)) = &self.scenario.workload else {
+            return false;
+        };
+        let mut links = self.scenario.topology.links.iter();
+        !links.any(|link| link.peer(&training.server) == Some(switch))
     }
 
     /// Plans again, and has that carried out, if switches have gone or come back since.
@@ -94,11 +111,7 @@ impl Repairer {
         fleet: &mut Fleet,
         load: &mut dyn Load,
     ) -> Result<(), ExperimentError> {
-        if let Some(last) = self.repairs.last_mut()
-            && last.resumed_ns.is_none()
-        {
-            last.resumed_ns = load.resumed_ns().filter(|at_ns| *at_ns >= last.seen_ns);
-        }
+        self.look(load);
         let gone = fleet.gone();
         if gone == self.gone {
             return Ok(());
@@ -112,17 +125,18 @@ impl Repairer {
             failed: None,
         };
         // From the file's own network: what was gone may be back.
-        match self.scenario.replanned(&gone, &self.summing, self.next_number) {
+        let replanned = fleet
+            .keeping_lease(|| (self.scenario).replanned(&gone, &self.summing, self.next_number))?;
+        match replanned {
             Ok(scenario) => {
                 fleet.install(&scenario, &self.target)?;
                 repair.installed_ns = Some(now_ns());
                 load.replan(&scenario)?;
-                let gradients = scenario.gradients.iter();
-                repair.sums = gradients.flat_map(Gradients::summing).collect();
-                self.next_number = scenario
-                    .gradients
-                    .as_ref()
-                    .map_or(self.next_number, Gradients::next_number);
+                if let Some(gradients) = &scenario.gradients {
+                    repair.sums = gradients.summing().collect();
+                    self.next_number = gradients.next_number();
+                }
+                self.carried_out.push(self.repairs.len());
                 tracing::info!(gone = repair.gone.join(", "), "gradients are planned again");
             }
             Err(why) => repair.failed = Some(why.to_string()),
@@ -132,13 +146,16 @@ impl Repairer {
         Ok(())
     }
 
+    /// Which plans the training goes on by.
+    fn look(&mut self, load: &dyn Load) {
+        for (replan, repair) in self.carried_out.iter().enumerate() {
+            self.repairs[*repair].resumed_ns = load.resumed_ns(replan);
+        }
+    }
+
     /// All of them, once the training is over.
     pub fn finish(mut self, load: &dyn Load) -> Vec<Repair> {
-        if let Some(last) = self.repairs.last_mut()
-            && last.resumed_ns.is_none()
-        {
-            last.resumed_ns = load.resumed_ns().filter(|at_ns| *at_ns >= last.seen_ns);
-        }
+        self.look(load);
         self.repairs
     }
 }
@@ -153,10 +170,26 @@ const TABLES: [&str; 5] = [
 ];
 
 impl Fleet {
-    /// Tells all switches that are there where gradients go and are summed from now on, and of all others' ways.
+    /// Switches that a fault has ended, or whose session has ended.
+    fn gone(&self) -> BTreeSet<String> {
+        let devices = self.devices.iter().filter(|device| !device.is_there());
+        devices.map(|device| device.target.name().to_owned()).collect()
+    }
+
+    /// Tells all switches that are there where gradients go and are summed from now on, and of all others' ways. One that goes
+    /// meanwhile is no error: [`Fleet::gone`] has it next time.
     fn install(&mut self, scenario: &Scenario, target: &TargetModel) -> Result<(), FleetError> {
-        let install = |device: &mut Device| device.install(scenario, target);
-        self.each(install).into_iter().collect()
+        let told = self.each(|device| match device.install(scenario, target) {
+            Err(_) if !device.is_there() => Ok(()),
+            told => told,
+        });
+        told.into_iter().collect()
+    }
+}
+
+impl Device {
+    fn is_there(&self) -> bool {
+        !self.is_down && self.target.is_connected()
     }
 }
 

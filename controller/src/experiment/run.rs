@@ -121,10 +121,14 @@ pub fn run(
     let (fleet, switches, bed) = stage.parts();
     let mut disruptor = Disruptor::of(planned);
     let mut repairer = Repairer::of(planned, conditions.switches.kind.model());
-    let mut starting = Vec::new();
+    let (mut starting, mut lost) = (Vec::new(), Vec::new());
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {
-        Stage::check(switches)?;
+        let spares = |switch: &str| repairer.as_ref().is_some_and(|plan| plan.can_miss(switch));
+        for (switch, reason) in Stage::lost(switches, spares)? {
+            fleet.take_down(&switch);
+            lost.push(format!("switch {switch} ended: {reason}"));
+        }
         let load = &mut *probing.load;
         let mut board = Switchboard {
             fleet: &mut *fleet,
@@ -175,6 +179,10 @@ pub fn run(
         None => fleet.keeping_lease(|| load.finish())??,
     };
     let (mut metrics, mut remarks) = (measured.metrics, grounds.remarks.clone());
+    if !repairs.is_empty() && !planned.scenario.faults.is_empty() {
+        remarks.push(repair::REMARK.to_owned());
+    }
+    lost.extend(measured.failures);
     remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));
     probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
@@ -220,7 +228,7 @@ pub fn run(
         commands: measured.commands,
         probes,
         aborted,
-        failures: measured.failures,
+        failures: lost,
         remarks,
         strain: Strain::since(ticks, load_before, priorities),
         evidence,

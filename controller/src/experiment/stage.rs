@@ -119,6 +119,26 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Switches whose processes have ended by themselves since the last call, and their last words; an error if one of them is not
+    /// to be spared.
+    pub fn lost(
+        switches: &mut [SwitchProcess],
+        spares: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(String, String)>, ExperimentError> {
+        let mut lost = Vec::new();
+        for process in switches {
+            let Some((switch, reason)) = process.ended() else {
+                continue;
+            };
+            if !spares(&switch) {
+                return Err(ExperimentError::SwitchEnded { switch, reason });
+            }
+            process.give_up();
+            lost.push((switch, reason));
+        }
+        Ok(lost)
+    }
+
     /// Its parts, borrowed at once.
     pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess], &Bed) {
         (&mut self.fleet, &mut self.switches, &self.bed)

@@ -40,11 +40,13 @@ pub struct Death {
 /// Other parts from a time on: switches first, then the server, then each worker when it hears of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
-    /// When switches and the server are told.
+    /// When switches are told.
     pub at_ns: u64,
+    /// So long after, the server.
+    pub server_after_ns: u64,
     /// With numbers that none had before.
     pub parts: Vec<Part>,
-    /// A worker hears of it up to so long after.
+    /// So long after the server at most, each worker.
     pub told_within_ns: u64,
 }
 

@@ -50,8 +50,10 @@ enum Event {
     /// A worker has computed its values.
     Computed(WorkerId),
     Death(Node),
-    /// The switches and the server are told of other parts: an index of the configuration's.
+    /// The switches are told of other parts: an index of the configuration's.
     Replan(usize),
+    /// The server is.
+    ReplanServer(usize),
     /// A worker is told of them, and of the first chunk that they sum.
     Move(WorkerId, usize, u32),
 }
@@ -103,6 +105,8 @@ struct Run<'a, S, A, I> {
     server_end: ServerEnd,
     network: NetworkCounters,
     deaths: u64,
+    /// When the server is told of the last plan that switches know of.
+    told_ns: u64,
     /// The plan that each worker was told of last.
     plans: Vec<usize>,
     buffer: Vec<u8>,
@@ -152,6 +156,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             server_end: ServerEnd::Hung,
             network: NetworkCounters::default(),
             deaths: 0,
+            told_ns: 0,
             plans: vec![0; count],
             buffer: Vec::new(),
             switched: Vec::new(),
@@ -253,7 +258,14 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
             }
             Event::Computed(rank) => self.begin_round(rank),
             Event::Death(node) => self.die(node),
-            Event::Replan(index) => self.replan(index),
+            Event::Replan(index) => {
+                let replan = &self.config.replans[index];
+                self.switch.replan(&replan.parts);
+                // It hears of plans in their order.
+                self.told_ns = self.told_ns.max(now_ns + replan.server_after_ns);
+                self.schedule(self.told_ns, Event::ReplanServer(index));
+            }
+            Event::ReplanServer(index) => self.replan_server(index),
             Event::Move(rank, index, from) => {
                 let worker = &mut self.workers[usize::from(rank.0)];
                 // Who was told of a later plan hears no earlier one.
@@ -267,13 +279,16 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         }
     }
 
-    fn replan(&mut self, index: usize) {
+    fn replan_server(&mut self, index: usize) {
         let replan = &self.config.replans[index];
         if self.server.ended_ns.is_some() {
             return;
         }
-        self.switch.replan(&replan.parts);
-        let Ok(from) = self.server.machine.replan(replan.parts.clone()) else {
+        let told = self
+            .server
+            .machine
+            .replan(self.now_ns, replan.parts.clone());
+        let Ok(from) = told else {
             return;
         };
         for rank in 0..self.workers.len() {

@@ -162,6 +162,8 @@ pub struct PartSwitches {
     job: JobConfig,
     forwarder: Forwarder,
     parts: Vec<(Part, SlotTable)>,
+    /// Of switches that are told nothing any more, and go on.
+    cut_off: Vec<(Part, SlotTable)>,
 }
 
 impl PartSwitches {
@@ -172,6 +174,7 @@ impl PartSwitches {
             job,
             forwarder: Forwarder::new(Job::new(job)?),
             parts: parts.iter().map(slots).collect::<Result<_, JobError>>()?,
+            cut_off: Vec::new(),
         })
     }
 }
@@ -191,7 +194,7 @@ impl SwitchModel for PartSwitches {
             self.forwarder.forward(from, payload, out);
             return;
         };
-        let mut parts = self.parts.iter_mut();
+        let mut parts = self.parts.iter_mut().chain(&mut self.cut_off);
         let Some((part, slots)) = parts.find(|(part, _)| part.number.0 == packet.job()) else {
             self.forwarder.forward(from, payload, out);
             return;
@@ -211,9 +214,11 @@ impl SwitchModel for PartSwitches {
         None
     }
 
-    /// A part gets the cells of one before, with all that is in them.
+    /// The first part's switch cannot be told, and goes on. Of the others' cells a part gets those of one before, with all that
+    /// is in them.
     fn replan(&mut self, parts: &[Part]) {
         let mut before = std::mem::take(&mut self.parts).into_iter();
+        self.cut_off.extend(before.next());
         for part in parts {
             let Ok(job) = job_of(self.job, part) else {
                 continue;

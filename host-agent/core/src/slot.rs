@@ -115,6 +115,15 @@ impl SlotTable {
         Self::of(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
     }
 
+    /// The same, for a job that has come as far as this chunk: all owners are older.
+    #[must_use]
+    pub fn beginning_at(mut self, chunk: ChunkId) -> Self {
+        for cell in &mut self.cells {
+            cell.owner = chunk.plus(u32::MAX);
+        }
+        self
+    }
+
     /// The cells go to a part of the same job, as they are: what a switch does that is told of another plan
     /// ([`Server::replan`](crate::server::Server::replan)).
     #[must_use]

@@ -1,6 +1,6 @@
 //! What an agent is told while it runs: a JSON object a line, on the standard input.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::args::{PartOf, PlaceInPart};
 use crate::frames::Mac;
 
+/// So many orders wait at most; who gives more waits.
+const MOST_WAITING: usize = 16;
+/// A line is no longer.
+const MOST_BYTES: u64 = 1 << 20;
 /// So often an agent that takes orders looks for them.
 const PACE: Duration = Duration::from_millis(10);
 
@@ -51,13 +55,15 @@ impl Orders {
 
     /// From the standard input, which nobody else reads.
     pub fn from_standard_input() -> io::Result<Orders> {
-        let (sender, receiver) = mpsc::channel();
+        let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
         // It ends with the input, or with the process.
         thread::Builder::new()
             .name("orders".to_owned())
             .spawn(move || {
-                for line in io::stdin().lock().lines() {
-                    if sender.send(line).is_err() {
+                let mut input = io::stdin().lock();
+                while let Some(line) = next_line(&mut input).transpose() {
+                    let is_last = line.is_err();
+                    if sender.send(line).is_err() || is_last {
                         return;
                     }
                 }
@@ -93,9 +99,33 @@ impl Orders {
     }
 }
 
+/// A line that is not empty; nothing at the end.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    loop {
+        let mut line = String::new();
+        let length = input.by_ref().take(MOST_BYTES).read_line(&mut line)? as u64;
+        if length == MOST_BYTES {
+            return Err(io::Error::other("a line is too long for an order"));
+        }
+        if length == 0 || !line.trim().is_empty() {
+            return Ok((length > 0).then_some(line));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn empty_lines_are_none_and_long_ones_are_refused() {
+        let mut input = io::Cursor::new("\n  \none\ntwo");
+        assert_eq!(next_line(&mut input).unwrap().unwrap().trim(), "one");
+        assert_eq!(next_line(&mut input).unwrap().unwrap(), "two");
+        assert_eq!(next_line(&mut input).unwrap(), None);
+        let mut long = io::Cursor::new("x".repeat(MOST_BYTES as usize + 1));
+        assert!(next_line(&mut long).is_err());
+    }
 
     fn given(lines: &[&str]) -> Orders {
         let (sender, receiver) = mpsc::channel();

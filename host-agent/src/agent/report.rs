@@ -17,8 +17,10 @@ pub enum Line {
         /// The first chunk of which it does. Workers send those before it to the server by themselves.
         from: u32,
     },
-    /// The server has applied the first of those chunks.
+    /// The server has applied the first of those chunks, or the last of all.
     Resumed {
+        /// Which plan's: as it was said in `Replanned`.
+        from: u32,
         /// When, in nanoseconds since 1970.
         at_ns: u64,
     },

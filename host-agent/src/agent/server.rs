@@ -44,8 +44,8 @@ pub fn run(
     let (mut rounds_ms, mut foreign) = (Vec::new(), 0);
     let mut round_start = Instant::now();
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
-    // Whether other parts sum now, of which no sum has come yet.
-    let mut resumes = false;
+    // The first chunk of other parts, of which no sum has come yet.
+    let mut awaited = None;
     loop {
         while let Some(destination) = server.poll_transmit(clock.now_ns(), &mut payload) {
             let to = match destination {
@@ -72,20 +72,23 @@ pub fn run(
                 wall_ms,
             }))?;
         }
-        if resumes && server.has_sum_of_new_parts() {
-            resumes = false;
-            progress(Line::Resumed { at_ns: unix_ns() })?;
+        let event = server.poll_event();
+        // The job may end before that chunk.
+        let goes_on = server.has_sum_of_new_parts() || event == Some(Event::Finished);
+        if let Some(from) = awaited.take_if(|_| goes_on) {
+            let at_ns = unix_ns();
+            progress(Line::Resumed { from, at_ns })?;
         }
         while let Some(order) = orders.next()? {
             let Order::Replan { parts } = order else {
                 bail!("a server is told of other parts, and nothing else");
             };
             let parts = parts.into_iter().map(|part| part.0).collect();
-            let from = server.replan(parts)?.0;
-            resumes = true;
+            let from = server.replan(clock.now_ns(), parts)?.0;
+            awaited = Some(from);
             progress(Line::Replanned { from })?;
         }
-        match server.poll_event() {
+        match event {
             Some(Event::Finished) => break,
             Some(Event::Failed(error)) => bail!(error),
             None => {}

@@ -54,7 +54,6 @@ pub fn run(
             mac: args.via.unwrap_or(server.mac),
             ..server
         },
-        has_moved: false,
         orders,
         foreign: 0,
         rounds: 0,
@@ -106,8 +105,6 @@ struct Member<'a> {
     server: Endpoint,
     /// Whom updates are addressed to: the server, or, on Ethernet, who sums them on the way.
     via: Endpoint,
-    /// Whether the way is another than it was at the start.
-    has_moved: bool,
     orders: Orders,
     /// Frames that are no aggregation frames for us, or none of the server's.
     foreign: u64,
@@ -159,10 +156,9 @@ impl Member<'_> {
         }
     }
 
-    /// Whom the frame that was given last is addressed to. What is not of a part goes as it did before there was another plan:
-    /// straight to the server.
+    /// Whom the frame that was given last is addressed to.
     fn to(&self) -> Endpoint {
-        match self.has_moved && !self.worker.is_for_part() {
+        match self.worker.is_before_move() {
             true => self.server,
             false => self.via,
         }
@@ -174,7 +170,6 @@ impl Member<'_> {
                 bail!("a worker is told to move, and nothing else");
             };
             self.via.mac = via;
-            self.has_moved = true;
             let part = part.map(|part| (part.number, part.child));
             self.worker.move_to(part, ChunkId(from));
         }

@@ -97,13 +97,19 @@ impl fmt::Display for Plan {
         if let Some(fullest) = self.fullest.iter().find(|fullest| fullest.is_told()) {
             writeln!(f, "  faults take up to {fullest}")?;
         }
-        self.switches
-            .iter()
-            .try_for_each(|switch| show_switch(f, switch))
+        self.switches.iter().try_for_each(|switch| {
+            // By another plan, when one dies that does.
+            let may_come_to = self
+                .gradients
+                .as_ref()
+                .is_some_and(|gradients| !gradients.summing().any(|sums| sums == switch.name));
+            let sums = if may_come_to { "can sum" } else { "sums" };
+            show_switch(f, switch, sums)
+        })
     }
 }
 
-fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
+fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> fmt::Result {
     writeln!(f, "\nswitch {}", switch.name)?;
     for flow in &switch.flows {
         let protected = if flow.protected { " (protected)" } else { "" };
@@ -123,7 +129,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
         writeln!(f, "  class {class}: {}", names.join(" and "))?;
     }
     if let Some(values) = switch.aggregates {
-        writeln!(f, "  sums frames of {} values", values.count())?;
+        writeln!(f, "  {sums} frames of {} values", values.count())?;
     }
     for unit in &switch.units {
         let place = match switch.before_sum {

@@ -59,6 +59,7 @@ impl Topology {
             }
         }
         let ports = peers.get(switch).into_iter().flatten().zip(1..);
+        let ports = ports.filter(|((_, peer), _)| !self.gone.contains(*peer));
         let on_tree = ports.filter(|((link, peer), _)| {
             !switches.contains(peer) || tree.contains(&std::ptr::from_ref(*link))
         });

@@ -70,6 +70,10 @@ pub fn topology_network(topology: &Topology) -> Result<Network, NetworkError> {
     for host in &topology.hosts {
         network.add_host(&host.name, machine(host.machine))?;
     }
+    // They forward nothing.
+    for name in &topology.gone {
+        network.add_host(name, planner::Host::default())?;
+    }
     for link in &topology.links {
         let [a, b] = &link.ends;
         network.add_link(network::Link {
@@ -102,21 +106,12 @@ fn machine(machine: Machine) -> planner::Host {
 }
 
 impl Topology {
-    /// The same without some switches. In their places are hosts of the same names, which forward nothing, so that ports of the
-    /// others have the numbers that they had.
+    /// The same without some switches. Their links stay, so that ports of the others have the numbers that they had.
     #[must_use]
     pub(crate) fn without(&self, gone: &BTreeSet<String>) -> Topology {
         let mut topology = self.clone();
         topology.switches.retain(|switch| !gone.contains(switch));
-        for switch in self.switches.iter().filter(|switch| gone.contains(*switch)) {
-            let index = topology.hosts.len() + 1;
-            topology.hosts.push(Host {
-                name: switch.clone(),
-                ip: default_ip(index),
-                mac: Mac::of_host(index),
-                machine: Machine::default(),
-            });
-        }
+        topology.gone.extend(gone.iter().cloned());
         topology
     }
 

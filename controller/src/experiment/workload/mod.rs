@@ -73,8 +73,8 @@ pub trait Load: Activity<Error = ExperimentError> + Send {
         Ok(())
     }
 
-    /// When the last sum came that was the first of a plan, in nanoseconds since 1970.
-    fn resumed_ns(&self) -> Option<u64> {
+    /// When the first sum came of the plan that was told then, from 0 on, in nanoseconds since 1970.
+    fn resumed_ns(&self, _replan: usize) -> Option<u64> {
         None
     }
 

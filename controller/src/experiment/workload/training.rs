@@ -79,7 +79,8 @@ pub struct Job {
     failed_at: Option<Instant>,
     /// Orders for the workers, by rank, that wait until the server has said from which chunk on: the oldest plan first.
     moves: VecDeque<Vec<Move>>,
-    resumed_ns: Option<u64>,
+    /// Of each plan that the server knows of, from which chunk on it holds, and when the first sum of it came.
+    replans: Vec<(u32, Option<u64>)>,
 }
 
 /// Where a worker's updates go from now on.
@@ -181,7 +182,7 @@ impl Job {
             rounds: Vec::new(),
             failed_at: None,
             moves: VecDeque::new(),
-            resumed_ns: None,
+            replans: Vec::new(),
         };
         job.await_ready()?;
         tracing::info!(workers = training.workers.len(), "agents are ready");
@@ -253,7 +254,13 @@ impl Activity for Job {
         for said in said {
             match said {
                 Said::Replanned(from) => self.tell_workers(from),
-                Said::Resumed(at_ns) => self.resumed_ns = Some(at_ns),
+                Said::Resumed(from, at_ns) => {
+                    // One that another has overtaken before its first chunk never sums anything.
+                    let mut known = self.replans.iter_mut().rev();
+                    if let Some((_, resumed_ns)) = known.find(|(first, _)| *first == from) {
+                        *resumed_ns = Some(at_ns);
+                    }
+                }
             }
         }
         let all_ended = self.agents.iter().all(Agent::has_ended);
@@ -274,12 +281,13 @@ impl Activity for Job {
 /// What a server says of orders.
 enum Said {
     Replanned(u32),
-    Resumed(u64),
+    Resumed(u32, u64),
 }
 
 impl Job {
     /// The server knows of the oldest plan that workers have not heard of.
     fn tell_workers(&mut self, from: u32) {
+        self.replans.push((from, None));
         let moves = self.moves.pop_front().unwrap_or_default();
         for (agent, Move { part, via }) in self.agents.iter_mut().skip(1).zip(moves) {
             agent.order(&Order::Move { part, via, from });
@@ -324,8 +332,8 @@ impl Load for Job {
         Ok(())
     }
 
-    fn resumed_ns(&self) -> Option<u64> {
-        self.resumed_ns
+    fn resumed_ns(&self, replan: usize) -> Option<u64> {
+        self.replans.get(replan)?.1
     }
 
     fn process(&mut self, host: &str) -> Option<&mut Process> {
@@ -394,7 +402,7 @@ impl Agent {
                 Output::Line(line) => match serde_json::from_str(&line) {
                     Ok(Line::Round(round)) => rounds.push(round),
                     Ok(Line::Replanned { from }) => said.push(Said::Replanned(from)),
-                    Ok(Line::Resumed { at_ns }) => said.push(Said::Resumed(at_ns)),
+                    Ok(Line::Resumed { from, at_ns }) => said.push(Said::Resumed(from, at_ns)),
                     Ok(Line::Report(report)) => self.report = Some(report),
                     Ok(Line::Ready) | Err(_) => {}
                 },

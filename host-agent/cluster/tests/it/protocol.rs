@@ -76,6 +76,7 @@ fn replanned(config: Config) -> Config {
         let parts = parts.collect();
         config.replans.push(Replan {
             at_ns,
+            server_after_ns: drawn(30 + replan, 200_000),
             parts,
             told_within_ns: 1 + drawn(20 + replan, 300_000),
         });
@@ -83,10 +84,12 @@ fn replanned(config: Config) -> Config {
     config
 }
 
-/// Switches of parts, of which that of the first part is dead from a time on until there is another plan.
+/// Switches of parts, of which that of the first part is dead from a time on: for good, or until there is another plan, when it
+/// is there again and knows nothing of it.
 struct Dying {
     switches: PartSwitches,
     first: Option<JobId>,
+    is_for_good: bool,
     from_ns: u64,
 }
 
@@ -105,7 +108,7 @@ impl SwitchModel for Dying {
 
     fn replan(&mut self, parts: &[Part]) {
         self.switches.replan(parts);
-        self.first = None;
+        self.first = self.first.filter(|_| self.is_for_good);
     }
 }
 
@@ -216,6 +219,7 @@ fn another_plan_in_the_middle_of_a_round_changes_no_sum() {
         let dying = |from_ns| Dying {
             switches: PartSwitches::new(config.job, &config.parts).unwrap(),
             first: config.parts.first().map(|part| part.number),
+            is_for_good: config.seed % 2 == 0,
             from_ns,
         };
         let from_ns = drawn::pick(config.seed, 0x4E9, 50, replan_ns + 1);

@@ -161,22 +161,29 @@ impl<A: Apply> Server<A> {
     }
 
     /// From now on other switches sum, or the same ones other workers: the numbers of these parts were used by none before. What
-    /// was summed of chunks that are not complete is forgotten.
+    /// has come of chunks that are not complete is forgotten.
     ///
     /// The first chunk that is summed so, by its number: workers may have sent any chunk before that one, by ways that are no
     /// more, and are to send those to the server alone ([`Worker::move_to`](crate::worker::Worker::move_to)).
-    pub fn replan(&mut self, parts: Vec<Part>) -> Result<ChunkId, PartsError> {
+    pub fn replan(&mut self, now_ns: u64, parts: Vec<Part>) -> Result<ChunkId, PartsError> {
         let children = Children::new(&self.job, parts)?;
-        self.slots = Some(SlotTable::of(self.job, children.len() as u8));
-        self.children = Some(children);
         // Who sends a chunk has the answer to the one a window before.
         let until = self.newest + u64::from(self.job.window()) + 1;
-        let between = self.between.get_or_insert_with(|| Between {
+        let until = match &self.between {
+            Some(between) => until.max(between.until),
+            None => until,
+        };
+        // A job may be longer than numbers tell older from newer, so cells begin where they are used.
+        let oldest = self.job.chunk(self.oldest_incomplete());
+        self.between = Some(Between {
             until,
-            slots: SlotTable::new(self.job),
+            slots: SlotTable::new(self.job).beginning_at(oldest),
         });
-        between.until = until.max(between.until);
-        Ok(self.job.chunk(between.until))
+        let slots = SlotTable::of(self.job, children.len() as u8);
+        self.slots = Some(slots.beginning_at(self.job.chunk(until)));
+        self.children = Some(children);
+        self.progress_ns = now_ns;
+        Ok(self.job.chunk(until))
     }
 
     /// Whether a chunk is complete that was summed by the parts of the last [`replan`](Self::replan).

@@ -11,6 +11,7 @@
 //! the round. The answer to k carries the exponent of k + W.
 
 mod lane;
+mod moving;
 mod outcome;
 mod state;
 
@@ -42,8 +43,8 @@ pub struct Worker {
     /// What its frames say as their job and worker, from a sequence number on; before it, those of a worker in no part.
     sent_as: (JobId, WorkerId),
     sent_so_from: u64,
-    /// Whether what it sent last is to be summed with others' of its part.
-    is_for_part: bool,
+    /// Whether what it sent last is of a chunk before that.
+    is_before_move: bool,
     config: Retransmission,
     rtt: RttEstimator,
     phase: Phase,
@@ -81,7 +82,7 @@ impl Worker {
             rank,
             sent_as: (job.id(), rank),
             sent_so_from: 0,
-            is_for_part: false,
+            is_before_move: false,
             config,
             rtt: RttEstimator::new(config),
             phase: Phase::Idle,
@@ -110,31 +111,6 @@ impl Worker {
     pub fn in_part(mut self, number: JobId, child: WorkerId) -> Self {
         self.sent_as = (number, child);
         self
-    }
-
-    /// From chunk `from` on another switch sums its values, with those of another part, or none does. What is under way is sent
-    /// again at once; of chunks before `from`, to the server alone ([`Server::replan`](crate::server::Server::replan)).
-    pub fn move_to(&mut self, part: Option<(JobId, WorkerId)>, from: ChunkId) {
-        self.sent_as = part.unwrap_or((self.job.id(), self.rank));
-        // Nobody is a window ahead of anybody, so any chunk of this worker's is near enough.
-        let from = self.job.sequence_near(self.start, from);
-        self.sent_so_from = from.unwrap_or(0);
-        for slot in 0..self.lanes.len() {
-            let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight {
-                continue;
-            }
-            // What was lost is no sign of the new way.
-            lane.timeouts = 0;
-            lane.fast_retransmitted = false;
-            self.wait_again(slot);
-        }
-    }
-
-    /// Whether the frame that [`poll_transmit`](Self::poll_transmit) gave last is to be summed with those of its part; else it
-    /// goes to the server by itself.
-    pub fn is_for_part(&self) -> bool {
-        self.is_for_part
     }
 
     /// This worker's rank.
@@ -256,14 +232,6 @@ impl Worker {
         self.queue.push_first(slot, lane.sequence);
     }
 
-    /// What a chunk's frames say as their job and worker.
-    fn sent_as(&self, sequence: u64) -> (JobId, WorkerId) {
-        match sequence < self.sent_so_from {
-            true => (self.job.id(), self.rank),
-            false => self.sent_as,
-        }
-    }
-
     /// The lane that sends next, as far as the window lets it.
     fn next_send(&mut self) -> Option<usize> {
         let has_room = self.in_flight < self.window.chunks();
@@ -332,7 +300,7 @@ impl Worker {
         self.next_order += 1;
         self.earliest_ns = self.earliest_ns.min(deadline_ns);
 
-        self.is_for_part = self.sent_as(self.lanes[slot].sequence).0 != self.job.id();
+        self.is_before_move = self.lanes[slot].sequence < self.sent_so_from;
         self.write_update(slot, previous, buffer);
         self.counters.sent.count(buffer.len(), previous > 0);
         Some(Destination::Server)

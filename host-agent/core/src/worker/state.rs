@@ -12,7 +12,7 @@ impl Worker {
             rank: _,
             sent_as: _,
             sent_so_from: _,
-            is_for_part: _,
+            is_before_move: _,
             config: _,
             rtt: _,
             phase,
