@@ -30,10 +30,24 @@ use streams::Streams;
 
 /// A plan is as good as the best if it is within this share.
 const PRECISION: f64 = 1e-6;
-/// Relaxations that [`prove`] solves at most.
-const RELAXATIONS: usize = 40;
-/// Sets of switches that [`prove`] tries at most beside those that relaxations lead to.
-const TRIES: usize = 400;
+
+/// What [`prove`] does at most. The same work finds the same on every machine, which the same time does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Linear programs that it solves.
+    pub programs: usize,
+    /// Sets of switches that it tries beside those that programs lead to.
+    pub sets: usize,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work {
+            programs: 1_000,
+            sets: 400,
+        }
+    }
+}
 
 /// The greatest rate that all workers can have, sums that come back counted, as far as it is found, and how.
 ///
@@ -96,12 +110,12 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
 }
 
 /// Looks by linear programs how much better a plan could be, makes it so where it finds out how, and says in it what is left.
-/// Its work has a limit, which no clock sets; where that is reached, the plan is not said to be the best.
+/// Where the limit of work is reached, the plan is not said to be the best.
 ///
 /// # Errors
 ///
 /// [`JobError::OneServer`].
-pub fn prove(network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
+pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Result<(), JobError> {
     if plan.is_optimal {
         return Ok(());
     }
@@ -111,12 +125,10 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobErr
     let mut best: Option<Found> = None;
     // What is opened at rates that are neither refuted nor reached.
     let mut open: Vec<(f64, Vec<NodeId>)> = Vec::new();
-    for _ in 0..RELAXATIONS {
-        if low == high {
-            break;
-        }
+    let mut programs = work.programs;
+    while low < high {
         let middle = usize::midpoint(low, high);
-        match relax(&streams, rates[middle]) {
+        match relax(&streams, rates[middle], &mut programs) {
             Relaxed::Refuted => high = middle,
             Relaxed::Open(switches) => {
                 low = middle + 1;
@@ -128,7 +140,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobErr
     let bound_bps = high
         .checked_sub(1)
         .map_or(plan.rate_bps, |last| rates[last]);
-    let mut tries = TRIES;
+    let mut tries = work.sets;
     // The greatest is the last.
     for (rate_bps, switches) in open.into_iter().rev() {
         if best.as_ref().is_some_and(|best| best.rate_bps >= rate_bps) {

@@ -1,6 +1,7 @@
 //! The planners by name.
 
-use super::{Job, JobError, Plan, grid, inart};
+use super::grid::{self, Work};
+use super::{Job, JobError, Plan, inart};
 use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
 use crate::network::Network;
 
@@ -95,7 +96,7 @@ impl Method {
     /// Looks for a better plan of the same kind, and says in it how much better one could be.
     pub fn prove(self, network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
         match self {
-            Method::Grid | Method::GridPush => grid::prove(network, job, plan),
+            Method::Grid | Method::GridPush => grid::prove(network, job, plan, Work::default()),
             _ => Ok(()),
         }
     }

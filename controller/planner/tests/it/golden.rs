@@ -1,6 +1,8 @@
 //! The papers' examples, worked out there by hand.
 
-use planner::gradient::{Job, Loads, Server, grid};
+use planner::baseline::rgria;
+use planner::gradient::grid::{self, Work};
+use planner::gradient::{Job, Loads, Server};
 use planner::{Host, Network, NodeId, Switch};
 
 const GBIT: u64 = 1_000_000_000;
@@ -114,10 +116,28 @@ fn answers_take_the_link_that_detours_leave() {
     let link = narrow.adjacent(by)[0].0;
     narrow.link_mut(link).load_bps = [4, 4];
     let mut plan = grid::plan(&narrow, &job).unwrap();
-    grid::prove(&narrow, &job, &mut plan).unwrap();
+    grid::prove(&narrow, &job, &mut plan, Work::default()).unwrap();
     assert_eq!(grid::push(&narrow, &job).unwrap().rate_bps, 4.0);
     assert!(
         (plan.rate_bps - 8.0 / 3.0).abs() < 1e-9 && plan.is_optimal,
         "{plan:?}"
     );
+}
+
+/// Each worker can send 9/8 to each switch, 27/8 together, and the server has room for (9 - 27/8)/8 of each raw. So a switch is
+/// drawn by 8/29, the server by 5/29. Of these numbers the first three are for S1, two for S2, two for S3.
+#[test]
+fn rounding_of_the_papers_relaxation_exceeds_what_there_is() {
+    let (network, job) = grid_example();
+    let relaxation = rgria::relax(&network, &job).unwrap();
+    assert_eq!(relaxation.rate_bps, 261e9 / 64.0);
+    let draws = [0.0, 0.1, 0.27, 0.28, 0.55, 0.56, 0.82, 0.83];
+    let rounded = rgria::rounded(&network, &job, &relaxation, &draws);
+    let at: Vec<&str> = rounded.at.iter().map(|node| network.name(*node)).collect();
+    assert_eq!(at, ["S1", "S1", "S1", "S2", "S2", "S3", "S3", "PS"]);
+    // S1 has three workers, 1.36 of what it sums; the server three sums and a raw stream.
+    assert_eq!(rounded.exceeded, 4.0 * 261.0 / 64.0 / 9.0);
+    // W6 goes from S2 to S3, by the link that has what S2 has summed.
+    let plan = rounded.plan(&network, &job).unwrap();
+    assert_eq!(plan.rate_bps, 1.5e9);
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use planner::gradient::{Job, JobError, Loads, Plan, Route, Server, grid};
+use planner::evaluation::{Instance, Shape};
+use planner::gradient::grid::{self, Work};
+use planner::gradient::{Job, JobError, Loads, Plan, Route, Server};
 use planner::network::Arc;
+use planner::network::generate::Programmable;
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
 
@@ -24,7 +27,7 @@ fn triangles() -> impl Strategy<Value = Triangle> {
     (
         prop::array::uniform3(1_u64..12),
         prop::array::uniform3(sums),
-        prop::collection::vec((0_usize..3, 1_u64..10), 1..4),
+        prop::collection::vec((0_usize..3, 1_u64..10), 1..5),
         (0_usize..3, 1_u64..15),
         0_u64..3,
     )
@@ -113,8 +116,32 @@ fn ways(network: &Network, from: NodeId, to: NodeId) -> Vec<Route> {
     found
 }
 
-/// The best rate of all plans: of what workers send alone, and with answers counted.
-fn best(network: &Network, job: &Job) -> [f64; 2] {
+/// Of what workers send alone, and with answers counted.
+type Both<T> = [T; 2];
+
+/// The best rate of all plans.
+fn best(network: &Network, job: &Job) -> Both<f64> {
+    let mut best = [0.0_f64; 2];
+    each(network, job, |answers, rate, _| {
+        best[usize::from(answers)] = best[usize::from(answers)].max(rate);
+    });
+    best
+}
+
+/// The links that plans of these rates pass at least.
+fn fewest_hops(network: &Network, job: &Job, rates: Both<f64>) -> Both<usize> {
+    let mut fewest = [usize::MAX; 2];
+    each(network, job, |answers, rate, hops| {
+        let place = usize::from(answers);
+        if rate >= rates[place] * (1.0 - 1e-9) {
+            fewest[place] = fewest[place].min(hops);
+        }
+    });
+    fewest
+}
+
+/// Visits all plans that there are: whether answers are counted, the rate that all workers have, the links that frames pass.
+fn each(network: &Network, job: &Job, mut visit: impl FnMut(bool, f64, usize)) {
     let server = job.servers[0].host;
     let mut places: Vec<NodeId> = network.switches().collect();
     places.retain(|id| {
@@ -153,7 +180,6 @@ fn best(network: &Network, job: &Job) -> [f64; 2] {
             None => job.servers[0].spare_bps(network) as f64,
         })
         .collect();
-    let mut best: [f64; 2] = [0.0; 2];
     let mut chosen = vec![0; choices.len()];
     loop {
         let mut routed = vec![0; ups.len()];
@@ -179,18 +205,19 @@ fn best(network: &Network, job: &Job) -> [f64; 2] {
                 used.map(|(most, count)| most / f64::from(*count))
                     .fold(f64::INFINITY, f64::min)
             };
-            best[0] = best[0].max(rate(&links));
+            let hops = links.iter().sum::<i32>() as usize;
+            visit(false, rate(&links), hops);
             for tree in &trees {
                 let mut links = links.clone();
                 tree.iter().for_each(|arc| links[arc.index()] += 1);
-                best[1] = best[1].max(rate(&links));
+                visit(true, rate(&links), hops + tree.len());
             }
             if !count_up(&mut routed, |place| ups[place].len()) {
                 break;
             }
         }
         if !count_up(&mut chosen, |worker| choices[worker].len()) {
-            return best;
+            return;
         }
     }
 }
@@ -231,7 +258,7 @@ fn planned(network: &Network, job: &Job, answers: bool) -> Result<[Plan; 2], Job
         true => grid::plan(network, job)?,
     };
     let mut plan = quick.clone();
-    grid::prove(network, job, &mut plan)?;
+    grid::prove(network, job, &mut plan, Work::default())?;
     Ok([quick, plan])
 }
 
@@ -275,23 +302,37 @@ proptest! {
 }
 
 #[test]
-fn of_four_hundred_small_networks_nearly_all_plans_are_shown_to_be_the_best() {
+fn of_four_hundred_small_networks_nearly_all_plans_are_shown_to_be_the_best_and_ways_are_short() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let mut gaps: [Vec<f64>; 2] = Default::default();
     let mut proven = [0; 2];
+    let mut hops: Both<(usize, usize)> = Default::default();
     for _ in 0..400 {
         let triangle = triangles().new_tree(&mut runner).unwrap().current();
         let (network, job) = triangle.build();
         let best = best(&network, &job);
-        for answers in [false, true] {
-            let place = usize::from(answers);
-            if let Ok([_, plan]) = planned(&network, &job, answers) {
+        let plans = [false, true].map(|answers| planned(&network, &job, answers));
+        let rates = plans
+            .each_ref()
+            .map(|plan| plan.as_ref().map_or(0.0, |[_, plan]| plan.rate_bps));
+        let fewest = fewest_hops(&network, &job, rates);
+        for (place, plan) in plans.into_iter().enumerate() {
+            if let Ok([_, plan]) = plan {
+                assert!(plan.hops() >= fewest[place], "{plan:?}");
+                hops[place].0 += plan.hops();
+                hops[place].1 += fewest[place];
                 proven[place] += usize::from(plan.is_optimal);
                 gaps[place].push(1.0 - plan.rate_bps / best[place]);
             }
         }
+    }
+    for (found, fewest) in hops {
+        assert!(
+            found as f64 <= fewest as f64 * 1.02,
+            "{found}, not {fewest}"
+        );
     }
     for (gaps, proven) in gaps.iter().zip(proven) {
         let planned = gaps.len();
@@ -302,4 +343,30 @@ fn of_four_hundred_small_networks_nearly_all_plans_are_shown_to_be_the_best() {
         assert!(worst <= 0.08, "{worst}");
         assert!(proven * 10 >= planned * 9, "{proven} of {planned}");
     }
+}
+
+#[test]
+fn without_work_nothing_is_proven_and_the_bound_holds() {
+    let instance = Instance {
+        shape: Shape::LeafSpine,
+        programmable: Programmable::TopsOfRacks,
+        workers: 64,
+        servers: 1,
+        host_rate_bps: 100_000_000_000,
+        server_rate_bps: 400_000_000_000,
+    };
+    // The seed whose plan was 17 % below its bound before switches were exchanged.
+    let (network, job) = instance.draw(11).unwrap();
+    let quick = grid::push(&network, &job).unwrap();
+    let [mut idle, mut best] = [quick.clone(), quick.clone()];
+    let none = Work {
+        programs: 0,
+        sets: 0,
+    };
+    grid::prove(&network, &job, &mut idle, none).unwrap();
+    assert_eq!(idle, quick);
+    assert!(!idle.is_optimal);
+    grid::prove(&network, &job, &mut best, Work::default()).unwrap();
+    assert!(best.is_optimal);
+    assert!(best.rate_bps > quick.rate_bps && best.rate_bps <= quick.bound_bps);
 }

@@ -70,6 +70,9 @@ fn plan(
             return None;
         }
     };
+    let answers = planned.answers.iter();
+    let answers = answers.flat_map(|answers| ways::hops((&network, topology), &answers.tree));
+    let answers = answers.collect();
     let parts = ways::parts(sink, (&network, topology), training, &planned, by.span)?;
     Some(Gradients {
         by: by.value,
@@ -77,5 +80,6 @@ fn plan(
         bound_bps: planned.bound_bps,
         is_optimal: planned.is_optimal,
         parts,
+        answers,
     })
 }

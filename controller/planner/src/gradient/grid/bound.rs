@@ -5,6 +5,8 @@
 //! be split, and the tree of answers. This is a sharper relaxation than the paper's, which may open every switch by the share
 //! of one worker.
 
+use std::collections::BTreeMap;
+
 use super::classes::{Arcs, Classes, Kind};
 use super::streams::Streams;
 use crate::network::NodeId;
@@ -25,21 +27,34 @@ pub(super) enum Relaxed {
 const NODES: usize = 200;
 /// Classes of switches that may sum, up to which they are opened by whole numbers; above, by shares.
 const WHOLE_CLASSES: usize = 128;
+/// Classes of links up to which a rate is tried at all.
+const LINK_CLASSES: usize = 10_000;
 /// A class of which less is open is closed: what the solver's tolerance leaves.
 const CLOSED: f64 = 1e-6;
 
-/// Solves the relaxation, with as few streams of switches as it allows.
-pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64) -> Relaxed {
+/// Solves the relaxation, with as few streams of switches as it allows. `left` is what may be solved yet of linear programs:
+/// with none left, nothing is said.
+pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> Relaxed {
     let classes = Classes::of(streams, rate_bps);
+    if *left == 0 || classes.arcs.len() > LINK_CLASSES {
+        return Relaxed::Unknown;
+    }
     let program = Program::of(streams, &classes, rate_bps);
-    let limits = Limits {
-        nodes: NODES,
-        // Less than one switch of all that there are.
-        gap: 1e-4,
-    };
-    let answer = match program.opens.len() <= WHOLE_CLASSES {
-        true => milp(&program.model, &limits, None),
+    let is_whole = program.opens.len() <= WHOLE_CLASSES;
+    let nodes = if is_whole { NODES.min(*left) } else { 1 };
+    let answer = match is_whole {
+        true => {
+            // Less than one switch of all that there are.
+            let limits = Limits { nodes, gap: 1e-4 };
+            milp(&program.model, &limits, None)
+        }
         false => lp(&program.model),
+    };
+    *left -= match &answer {
+        Ok(answer) => answer.nodes.clamp(1, *left),
+        // How many it took is not told.
+        Err(SolveError::Unsolved(_)) => nodes,
+        Err(_) => 1,
     };
     match answer {
         Ok(answer) => Relaxed::Open(program.open(&classes, &answer)),
@@ -88,17 +103,18 @@ impl Program {
             let flow = variables(&mut model, kinds, *arcs, count, streams.answers);
             flows.push((*arcs, count, flow));
         }
-        for (number, class) in classes.classes.iter().enumerate() {
-            let count = class.nodes.len() as f64;
-            let (mut raw, mut summed) = (Vec::new(), Vec::new());
-            for (arcs, _, flow) in &flows {
-                for (end, sign) in [(arcs.from, 1.0), (arcs.to, -1.0)] {
-                    if end == number {
-                        raw.extend(flow.raw.map(|var| (var, sign)));
-                        summed.extend(flow.summed.map(|var| (var, sign)));
-                    }
-                }
+        let none = vec![(Vec::new(), Vec::new()); classes.classes.len()];
+        let mut balances: Vec<(Vec<(Var, f64)>, Vec<(Var, f64)>)> = none;
+        for (arcs, _, flow) in &flows {
+            for (end, sign) in [(arcs.from, 1.0), (arcs.to, -1.0)] {
+                let (raw, summed) = &mut balances[end];
+                raw.extend(flow.raw.map(|var| (var, sign)));
+                summed.extend(flow.summed.map(|var| (var, sign)));
             }
+        }
+        for ((number, class), balance) in classes.classes.iter().enumerate().zip(balances) {
+            let count = class.nodes.len() as f64;
+            let (mut raw, mut summed) = balance;
             match class.kind {
                 Kind::Worker => {
                     model.constrain(raw, Cmp::Eq, count);
@@ -182,13 +198,12 @@ fn variables(
 /// That links which answers pass may be a tree: one leads to each node at most and to each worker, and what leads on from a
 /// switch comes by another link.
 fn answers(model: &mut Model, classes: &Classes, flows: &[(Arcs, f64, Flows)]) {
-    let into: Vec<Vec<(Var, f64)>> = (0..classes.classes.len())
-        .map(|number| {
-            let into = flows.iter().filter(|(arcs, ..)| arcs.to == number);
-            into.filter_map(|(.., flow)| Some((flow.answers?, 1.0)))
-                .collect()
-        })
-        .collect();
+    let mut into: Vec<Vec<(Var, f64)>> = vec![Vec::new(); classes.classes.len()];
+    let mut by_arcs: BTreeMap<Arcs, Var> = BTreeMap::new();
+    for (arcs, _, flow) in flows {
+        into[arcs.to].extend(flow.answers.map(|var| (var, 1.0)));
+        by_arcs.extend(flow.answers.map(|var| (*arcs, var)));
+    }
     for (class, into) in classes.classes.iter().zip(&into) {
         let count = class.nodes.len() as f64;
         match class.kind {
@@ -203,15 +218,14 @@ fn answers(model: &mut Model, classes: &Classes, flows: &[(Arcs, f64, Flows)]) {
             continue;
         };
         let each = count / class.nodes.len() as f64;
-        let back = flows.iter().find(|(other, ..)| *other == arcs.reverse());
-        let back = back.and_then(|(.., flow)| flow.answers);
+        let back = by_arcs.get(&arcs.reverse());
         let mut row: Vec<(Var, f64)> = into[arcs.from]
             .iter()
             .map(|(var, _)| (*var, -each))
             .collect();
         row.push((on, 1.0));
         // Of alike directions that are their own reverse, those back are among those on.
-        row.extend(back.map(|back| (back, 1.0)));
+        row.extend(back.map(|back| (*back, 1.0)));
         model.constrain(row, Cmp::Le, 0.0);
     }
 }

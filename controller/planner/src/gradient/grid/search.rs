@@ -19,7 +19,7 @@ pub(super) struct Ways {
 }
 
 /// What is missing to a plan.
-struct Missed {
+pub(super) struct Missed {
     /// Workers that get to where they are summed.
     served: usize,
     /// By node: where one of the others would get to.
@@ -29,7 +29,7 @@ struct Missed {
 }
 
 /// A switch, and for how many workers it has room.
-type Room = (NodeId, usize);
+pub(super) type Room = (NodeId, usize);
 
 /// The search at one rate.
 pub(super) struct Search<'s, 'n> {
@@ -135,7 +135,7 @@ impl<'s, 'n> Search<'s, 'n> {
 
     /// Ways for all where these switches may sum, as far as they have a way to the server. Answers have theirs first, then
     /// sums, then workers; what workers lack then costs more.
-    fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
+    pub fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
         let Streams {
             network,
             job,
