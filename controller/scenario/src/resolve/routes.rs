@@ -89,7 +89,9 @@ impl<'t> AllRoutes<'t> {
                     }
                 }
                 let answers = self.planned.answers.iter().find(is_between);
-                let answers = answers.filter(|_| is_some_of(&ANSWERS)).cloned();
+                // Answers to all have the address of a group: a flow to one host has none of them.
+                let answers = answers.filter(|_| to.is_none() && is_some_of(&ANSWERS));
+                let answers = answers.cloned();
                 paths.extend(answers.clone());
                 if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
                     let way = Path {

@@ -63,7 +63,9 @@ impl<'s, 'n> Search<'s, 'n> {
         let mut open = self.rooms.clone();
         open.truncate(self.takes);
         loop {
-            if let Ok(ways) = self.with_open(&open) {
+            if self.has_room(&open)
+                && let Ok(ways) = self.with_open(&open)
+            {
                 return Some(ways);
             }
             if open.is_empty() {
@@ -72,6 +74,13 @@ impl<'s, 'n> Search<'s, 'n> {
             // Fewer streams of switches leave more room to those of workers.
             open.truncate(open.len() / 2);
         }
+    }
+
+    /// Whether these switches and the server have room for all workers, whatever the ways.
+    pub fn has_room(&self, open: &[Room]) -> bool {
+        let summed = open.iter().map(|(_, room)| *room);
+        let raw = self.takes.saturating_sub(open.len());
+        summed.fold(raw, usize::saturating_add) >= self.streams.job.workers.len()
     }
 
     /// The same where these switches sum, or some that differ from them little: one after another is exchanged, closed or
@@ -202,7 +211,8 @@ impl<'s, 'n> Search<'s, 'n> {
                     summed,
                 };
             }
-            if short.is_empty() {
+            // Each of these links that is left to workers helps one of them.
+            if short.len() < workers.len() - sent.streams.len() {
                 break;
             }
             for arc in short {

@@ -42,11 +42,14 @@ impl Search<'_, '_> {
             let sends = ways.hops() - ways.tree.len();
             let mut is_shorter = false;
             for next in distances.nearer(&open, self.takes, sends) {
+                let open: Vec<Room> = next.iter().map(|place| self.rooms[*place]).collect();
+                if !self.has_room(&open) {
+                    continue;
+                }
                 if tries == 0 {
                     return ways;
                 }
                 tries -= 1;
-                let open: Vec<Room> = next.iter().map(|place| self.rooms[*place]).collect();
                 let Ok(found) = self.with_open(&open) else {
                     continue;
                 };
