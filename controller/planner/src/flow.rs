@@ -108,7 +108,7 @@ impl<'n> Flow<'n> {
         });
         let ends: Vec<(NodeId, usize)> = ends.collect();
         let reached = residual.fill(source, sink);
-        let mut left = Left::new(network, &residual, (&arcs, &starts, &ends));
+        let mut left = Left::new(network, &residual, &arcs, [&starts, &ends]);
         let mut streams = Vec::new();
         for (from, _) in sources {
             while let Some((to, route)) = left.take(*from) {
@@ -138,7 +138,8 @@ impl Left {
     fn new(
         network: &Network,
         residual: &Residual,
-        (arcs, starts, ends): (&[(Arc, usize)], &[(NodeId, usize)], &[(NodeId, usize)]),
+        arcs: &[(Arc, usize)],
+        [starts, ends]: [&[(NodeId, usize)]; 2],
     ) -> Left {
         let count = network.nodes().len();
         let mut left = Left {

@@ -103,18 +103,19 @@ impl Program {
             let flow = variables(&mut model, kinds, *arcs, count, streams.answers);
             flows.push((*arcs, count, flow));
         }
-        let none = vec![(Vec::new(), Vec::new()); classes.classes.len()];
-        let mut balances: Vec<(Vec<(Var, f64)>, Vec<(Var, f64)>)> = none;
+        // Of raw streams, and of summed ones.
+        let none: [Vec<(Var, f64)>; 2] = Default::default();
+        let mut balances = vec![none; classes.classes.len()];
         for (arcs, _, flow) in &flows {
             for (end, sign) in [(arcs.from, 1.0), (arcs.to, -1.0)] {
-                let (raw, summed) = &mut balances[end];
+                let [raw, summed] = &mut balances[end];
                 raw.extend(flow.raw.map(|var| (var, sign)));
                 summed.extend(flow.summed.map(|var| (var, sign)));
             }
         }
         for ((number, class), balance) in classes.classes.iter().enumerate().zip(balances) {
             let count = class.nodes.len() as f64;
-            let (mut raw, mut summed) = balance;
+            let [mut raw, mut summed] = balance;
             match class.kind {
                 Kind::Worker => {
                     model.constrain(raw, Cmp::Eq, count);
