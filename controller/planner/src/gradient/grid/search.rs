@@ -163,13 +163,7 @@ impl<'s, 'n> Search<'s, 'n> {
             let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
             let mut flow = self.room.clone();
             let tree = match self.streams.answers {
-                true => tree(
-                    network,
-                    server.host,
-                    &job.workers,
-                    |arc| flow.room(arc) > 0,
-                    cost,
-                ),
+                true => self.tree(&costs),
                 false => Some(Vec::new()),
             };
             let Some(tree) = tree else {
@@ -220,5 +214,35 @@ impl<'s, 'n> Search<'s, 'n> {
             }
         }
         Err(most)
+    }
+
+    /// A tree of answers that passes few links of those that cost more, each of which is gone round if that is cheaper.
+    fn tree(&self, costs: &BTreeMap<Arc, u32>) -> Option<Vec<Arc>> {
+        let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
+        let all = |tree: &[Arc]| tree.iter().map(|arc| cost(*arc)).sum::<u32>();
+        let without = |shut: &[Arc]| {
+            tree(
+                self.streams.network,
+                self.streams.server.host,
+                &self.streams.job.workers,
+                |arc| self.room.room(arc) > 0 && !shut.contains(&arc),
+                cost,
+            )
+        };
+        let mut best = without(&[])?;
+        let mut shut: Vec<Arc> = Vec::new();
+        for arc in costs.keys() {
+            if !best.contains(arc) {
+                continue;
+            }
+            shut.push(*arc);
+            match without(&shut) {
+                Some(other) if all(&other) < all(&best) => best = other,
+                _ => {
+                    shut.pop();
+                }
+            }
+        }
+        Some(best)
     }
 }
