@@ -1,13 +1,14 @@
-//! Whole streams through a network: as many as there is room for, each by a way of its own.
+//! Whole streams through a network: as many as there is room for, each by a way of its own, over as few links as can be.
+
+mod residual;
 
 use std::collections::BTreeMap;
 
-use petgraph::algo::dinics;
-use petgraph::graph::{DiGraph, NodeIndex};
-
 use crate::network::{Arc, Network, NodeId};
+use residual::Residual;
 
 /// The room that links have left, in whole streams.
+#[derive(Clone)]
 pub struct Flow<'n> {
     network: &'n Network,
     /// By direction.
@@ -25,58 +26,93 @@ pub struct Stream {
     pub route: Vec<Arc>,
 }
 
+/// What could be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// In the order of the sources.
+    pub streams: Vec<Stream>,
+    /// By node: whether a further stream would get so far. What leads from such nodes to others is full; so are such sinks
+    /// as it does not get to.
+    pub reached: Vec<bool>,
+}
+
 impl<'n> Flow<'n> {
     /// Links with so much room each.
     pub fn new(network: &'n Network, room: impl Fn(Arc) -> usize) -> Flow<'n> {
-        let arcs = (0..network.links().len() as u32).flat_map(|link| {
-            [false, true].map(|back| Arc {
-                link: crate::LinkId(link),
-                back,
-            })
-        });
+        let arcs = network.arcs();
         Flow {
             network,
             room: arcs.map(|arc| clamp(room(arc))).collect(),
         }
     }
 
+    /// The streams that a direction has room for yet.
+    #[must_use]
+    pub fn room(&self, arc: Arc) -> usize {
+        self.room[arc.index()] as usize
+    }
+
+    /// Takes the room of a stream by this way, which there has to be.
+    pub fn take(&mut self, route: &[Arc]) {
+        for arc in route {
+            self.room[arc.index()] -= 1;
+        }
+    }
+
+    /// Gives it back.
+    pub fn give(&mut self, route: &[Arc]) {
+        for arc in route {
+            self.room[arc.index()] += 1;
+        }
+    }
+
     /// Sends as many streams as can be from sources to sinks, of which each gives or takes so many at most, and takes their
-    /// room. Hosts pass nothing on. In the order of the sources; the first ways that are tried are the shortest.
+    /// room. Of all ways to do it, they pass the fewest links together. Hosts pass nothing on. In the order of the sources.
     pub fn send(&mut self, sources: &[(NodeId, usize)], sinks: &[(NodeId, usize)]) -> Vec<Stream> {
+        self.send_by(sources, sinks, |_| 1).streams
+    }
+
+    /// The same where links have costs: the sum over all links that streams pass is the least.
+    pub fn send_by(
+        &mut self,
+        sources: &[(NodeId, usize)],
+        sinks: &[(NodeId, usize)],
+        cost: impl Fn(Arc) -> u32,
+    ) -> Sent {
         let network = self.network;
-        let mut graph: DiGraph<(), u32> = DiGraph::new();
-        let nodes: Vec<NodeIndex> = network.ids().map(|_| graph.add_node(())).collect();
-        let (source, sink) = (graph.add_node(()), graph.add_node(()));
-        let mut arcs: Vec<Option<Arc>> = Vec::new();
+        let count = network.nodes().len();
+        let (source, sink) = (count, count + 1);
+        let mut residual = Residual::new(count + 2);
         let is_source: BTreeMap<NodeId, usize> = sources.iter().copied().collect();
         let is_sink: BTreeMap<NodeId, usize> = sinks.iter().copied().collect();
-        for index in 0..self.room.len() {
-            let arc = arc(index);
+        let mut arcs: Vec<(Arc, usize)> = Vec::new();
+        for arc in network.arcs() {
             let (from, to) = network.ends(arc);
-            let leads = self.room[index] > 0
+            let room = self.room[arc.index()];
+            let leads = room > 0
                 && (network.host(from).is_none() || is_source.contains_key(&from))
                 && (network.host(to).is_none() || is_sink.contains_key(&to));
             if leads {
-                graph.add_edge(nodes[from.index()], nodes[to.index()], self.room[index]);
-                arcs.push(Some(arc));
+                let edge = residual.edge(from.index(), to.index(), room, cost(arc));
+                arcs.push((arc, edge));
             }
         }
-        for (node, count) in is_source.iter().filter(|(_, count)| **count > 0) {
-            graph.add_edge(source, nodes[node.index()], clamp(*count));
-            arcs.push(None);
-        }
-        for (node, count) in is_sink.iter().filter(|(_, count)| **count > 0) {
-            graph.add_edge(nodes[node.index()], sink, clamp(*count));
-            arcs.push(None);
-        }
-        let (_, flows) = dinics(&graph, source, sink);
-        let mut left = Left::new(network, &graph, &arcs, flows, (source, sink));
+        let starts = is_source.iter().map(|(node, count)| {
+            let edge = residual.edge(source, node.index(), clamp(*count), 0);
+            (*node, edge)
+        });
+        let starts: Vec<(NodeId, usize)> = starts.collect();
+        let ends = is_sink.iter().map(|(node, count)| {
+            let edge = residual.edge(node.index(), sink, clamp(*count), 0);
+            (*node, edge)
+        });
+        let ends: Vec<(NodeId, usize)> = ends.collect();
+        let reached = residual.fill(source, sink);
+        let mut left = Left::new(network, &residual, &arcs, [&starts, &ends]);
         let mut streams = Vec::new();
         for (from, _) in sources {
             while let Some((to, route)) = left.take(*from) {
-                for arc in &route {
-                    self.room[arc.index()] -= 1;
-                }
+                self.take(&route);
                 streams.push(Stream {
                     from: *from,
                     to,
@@ -84,7 +120,7 @@ impl<'n> Flow<'n> {
                 });
             }
         }
-        streams
+        Sent { streams, reached }
     }
 }
 
@@ -101,10 +137,9 @@ struct Left {
 impl Left {
     fn new(
         network: &Network,
-        graph: &DiGraph<(), u32>,
-        arcs: &[Option<Arc>],
-        flows: Vec<u32>,
-        (source, sink): (NodeIndex, NodeIndex),
+        residual: &Residual,
+        arcs: &[(Arc, usize)],
+        [starts, ends]: [&[(NodeId, usize)]; 2],
     ) -> Left {
         let count = network.nodes().len();
         let mut left = Left {
@@ -112,17 +147,18 @@ impl Left {
             ends: vec![0; count],
             onward: vec![Vec::new(); count],
         };
-        for ((edge, arc), flow) in graph.raw_edges().iter().zip(arcs).zip(flows) {
-            match arc {
-                _ if flow == 0 => {}
-                Some(arc) => {
-                    let (from, to) = network.ends(*arc);
-                    left.onward[from.index()].push((*arc, to, flow));
-                }
-                None if edge.source() == source => left.starts[edge.target().index()] += flow,
-                None if edge.target() == sink => left.ends[edge.source().index()] += flow,
-                None => {}
+        for (arc, edge) in arcs {
+            let (from, to) = network.ends(*arc);
+            let flow = residual.flow(*edge);
+            if flow > 0 {
+                left.onward[from.index()].push((*arc, to, flow));
             }
+        }
+        for (node, edge) in starts {
+            left.starts[node.index()] = residual.flow(*edge);
+        }
+        for (node, edge) in ends {
+            left.ends[node.index()] = residual.flow(*edge);
         }
         left
     }
@@ -149,13 +185,6 @@ impl Left {
                 route.truncate(met);
             }
         }
-    }
-}
-
-fn arc(index: usize) -> Arc {
-    Arc {
-        link: crate::LinkId((index / 2) as u32),
-        back: index % 2 == 1,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
 use crate::yaml::Node;
 use crate::{check, decision, gradient, job, vacuous};
+use routes::PlannedWays;
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
 ///
@@ -52,9 +53,12 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let (jobs, planned) = match (&gradients, raw.training()) {
         (Some(gradients), Some((training, span))) => (
             gradients.jobs(training, span),
-            gradients.paths(&training.server).collect(),
+            PlannedWays {
+                gradients: gradients.paths(&training.server).collect(),
+                answers: gradients.answered(&raw.topology, training).collect(),
+            },
         ),
-        _ => (jobs, Vec::new()),
+        _ => (jobs, PlannedWays::default()),
     };
     let flows = flows::resolve(sink, &raw, planned);
     let classes = flows::classes(sink, &raw, &flows);

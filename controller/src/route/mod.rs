@@ -49,7 +49,7 @@ pub enum Outcome {
 /// A plan by names.
 #[derive(Debug, Clone, Serialize)]
 pub struct Planned {
-    /// What every worker can send, in bits a second.
+    /// What every worker can send, in bits a second; where there are answers, as it is answered at the same rate.
     pub rate_bps: f64,
     /// No plan of this kind lets every worker send more.
     pub bound_bps: f64,
@@ -59,6 +59,17 @@ pub struct Planned {
     pub full: Option<String>,
     /// Who is summed where.
     pub parts: Vec<Part>,
+    /// The tree of each server's answers. None where only what workers send is planned.
+    pub answers: Vec<Answers>,
+}
+
+/// How a server answers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answers {
+    /// It.
+    pub server: String,
+    /// From where to where a copy passes a link, those nearer to the server first.
+    pub tree: Vec<[String; 2]>,
 }
 
 /// Workers that one node sums.
@@ -162,6 +173,15 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
             .collect(),
         up: nodes(part.at, &part.up),
     });
+    let answers = plan.answers.iter().map(|answers| Answers {
+        server: name(job.servers[answers.server].host),
+        tree: (answers.tree.iter())
+            .map(|arc| {
+                let (from, to) = network.ends(*arc);
+                [name(from), name(to)]
+            })
+            .collect(),
+    });
     let binding = Loads::of(network, job, plan).binding(network, job);
     Outcome::Plan(Planned {
         rate_bps: plan.rate_bps,
@@ -169,6 +189,7 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
         gap: plan.gap(),
         full: binding.map(|binding| binding.resource.describe(network)),
         parts: parts.collect(),
+        answers: answers.collect(),
     })
 }
 

@@ -45,7 +45,12 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
         gap if gap >= 1.0 => String::new(),
         gap => format!(": at most {:.2} % below the best of this kind", gap * 100.0),
     };
-    writeln!(f, "  every worker can send {}{best}", show(plan.rate_bps))?;
+    let answered = match plan.answers.is_empty() {
+        true => "",
+        false => " and be answered as fast",
+    };
+    let rate = show(plan.rate_bps);
+    writeln!(f, "  every worker can send {rate}{answered}{best}")?;
     if let Some(full) = &plan.full {
         writeln!(f, "  full: {full}")?;
     }

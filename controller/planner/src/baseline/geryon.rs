@@ -56,6 +56,7 @@ fn raw(network: &Network, job: &Job, routes: Vec<Route>) -> Plan {
             members: members.collect(),
             up: Route::new(),
         }],
+        answers: Vec::new(),
         rate_bps: 0.0,
         bound_bps: 0.0,
         goal: Goal::Rate,

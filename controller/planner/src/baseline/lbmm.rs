@@ -59,6 +59,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     let mut plan = Plan {
         job: job.name.clone(),
         parts,
+        answers: Vec::new(),
         rate_bps: 0.0,
         bound_bps: f64::INFINITY,
         goal: Goal::Rate,

@@ -9,11 +9,12 @@
 //! | [`equal_split`] | the nearest switch sums all, so workers wait for it; servers have equal shares | ATP, as InArt reads it |
 //! | [`esa`] | as ATP, but jobs take switches by priority | ESA, 2022 |
 //! | [`switchml`] | a switch sums all of its rack or nothing, in a fixed part of it | SwitchML, NSDI 2021 |
+//! | [`rgria`] | GRID's own rounding: each worker draws where it is summed | GRID, ToN 2023 |
 //! | [`ring`] | a ring of all workers | Patarasuk and Yuan, JPDC 2009 |
 //! | [`hierarchical_ring`] | rings within racks, and between them | Horovod's hierarchical all-reduce |
 //! | [`halving_doubling`] | recursive halving, then doubling | Thakur, Rabenseifner and Gropp, IJHPCA 2005 |
 //!
-//! The first seven give a [`Plan`](crate::gradient::Plan) for a job with servers; where a baseline does not say how a model
+//! The first eight give a [`Plan`](crate::gradient::Plan) for a job with servers; where a baseline does not say how a model
 //! is divided among several, they have equal shares. The last three give a [`Schedule`](crate::fluid::Schedule). Streams
 //! with several shortest ways are spread over them by rank, as hashes of flows do in the mean.
 //!
@@ -29,5 +30,6 @@ pub mod hierarchical_ring;
 pub mod lbmm;
 mod nearest;
 pub mod raw;
+pub mod rgria;
 pub mod ring;
 pub mod switchml;

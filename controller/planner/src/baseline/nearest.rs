@@ -189,6 +189,7 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
         .map(|job| Plan {
             job: job.name.clone(),
             parts: Vec::new(),
+            answers: Vec::new(),
             rate_bps,
             bound_bps: rate_bps,
             goal: Goal::Rate,

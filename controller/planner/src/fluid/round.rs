@@ -11,7 +11,7 @@ use crate::network::{Arc, Network, NodeId};
 pub enum Pull {
     /// It does not.
     None,
-    /// Once over each link of a tree of shortest ways.
+    /// Once over each link of a tree: the plan's, or one of shortest ways where it has none.
     Tree,
     /// Once for each worker.
     Unicast,
@@ -191,6 +191,14 @@ fn downward(
     match round.pull {
         Pull::None => Ok(Vec::new()),
         Pull::Tree => {
+            let planned = round
+                .plan
+                .answers
+                .iter()
+                .find(|answers| answers.server == server);
+            if let Some(answers) = planned {
+                return Ok(vec![answers.tree.clone()]);
+            }
             let ways = ways(network, root, workers)?;
             let arcs: BTreeSet<Arc> = ways.into_iter().flatten().collect();
             Ok(vec![arcs.into_iter().collect()])

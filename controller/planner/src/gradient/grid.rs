@@ -6,137 +6,250 @@
 //! streams, a switch that sums C bit/s for ⌊C / λ⌋ workers, and a stream is what one worker sends raw, or what one switch
 //! sends of all that it sums. The paper leaves links out; here every stream has its way, on links that have room for it.
 //!
-//! The greatest λ is found by bisection. For one λ, `streams` opens switches, and a maximum flow of whole streams takes
-//! workers to them.
+//! The paper leaves answers out, too. In a run each sum comes back to all workers, while others go up. [`plan`] counts that:
+//! answers are one stream more, over each link of a tree. [`push`] does not, as the paper has it.
+//!
+//! Nothing changes between two rates at which something has room for a stream less, so λ is found by bisection of those.
+//! `search` opens switches, and takes workers to them by a maximum flow of whole streams; `bound` is a program in which
+//! streams may be split; `short` makes ways short where that costs no rate.
 
 mod bound;
+mod classes;
+mod search;
+mod short;
 pub(crate) mod streams;
+mod tree;
 
-use super::{Job, JobError, Loads, Plan};
+use std::collections::BTreeMap;
+
+use super::{Answers, Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use bound::{Relaxed, relax};
-use streams::{Streams, bisect};
+use search::{Search, Ways};
+use streams::Streams;
 
 /// A plan is as good as the best if it is within this share.
 const PRECISION: f64 = 1e-6;
 
-/// The greatest rate that all workers can have, as far as it is found, and how.
+/// What [`prove`] does at most. The same work finds the same on every machine, which the same time does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Linear programs that it solves.
+    pub programs: usize,
+    /// Sets of switches that it tries beside those that programs lead to.
+    pub sets: usize,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work {
+            programs: 1_000,
+            sets: 400,
+        }
+    }
+}
+
+/// The greatest rate that all workers can have, sums that come back counted, as far as it is found, and how.
+///
+/// # Errors
+///
+/// What [`Job::check`] refuses, [`JobError::OneServer`] and [`JobError::NoWay`].
 pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
+    quick(network, job, true)
+}
+
+/// The same of what workers send alone, as the paper has it.
+///
+/// # Errors
+///
+/// As [`plan`].
+pub fn push(network: &Network, job: &Job) -> Result<Plan, JobError> {
+    quick(network, job, false)
+}
+
+fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> {
     job.check(network)?;
-    let streams = Streams::of(network, job, job.server()?);
-    let most = streams.most_bps();
-    // A worker that cannot send at all is told at once.
-    let server = job.servers[0].host;
-    if let Some(cut_off) = cut_off(network, job, server) {
+    let server = job.server()?;
+    // A worker that cannot send or be answered at all is told at once.
+    if let Some(cut_off) = cut_off(network, job, server.host, answers) {
         return Err(cut_off);
     }
-    let mut best: Option<Plan> = None;
-    bisect(0.0, most, |rate_bps| {
-        // What was found may let workers send faster than was asked.
-        if best.as_ref().is_some_and(|best| best.rate_bps >= rate_bps) {
-            return true;
+    let streams = Streams::of(network, job, server, answers);
+    let most = streams.most_bps();
+    let rates = streams.rates(0.0, most);
+    let (mut low, mut high) = (0, rates.len());
+    let mut best: Option<Found> = None;
+    while low < high {
+        // The greatest first: it is often reached.
+        let middle = match high == rates.len() {
+            true => high - 1,
+            false => usize::midpoint(low, high),
+        };
+        match Search::new(&streams, rates[middle]).quick() {
+            Some(ways) => {
+                let found = Found::of(&streams, ways, rates[middle]);
+                // It may let workers send faster than was asked.
+                let reached = rates.partition_point(|rate| *rate <= found.rate_bps);
+                low = reached.max(middle + 1);
+                best = Some(found);
+            }
+            None => high = middle,
         }
-        let found = streams.at_rate(rate_bps);
-        let is_found = found.is_some();
-        if let Some(mut plan) = found {
-            plan.rate_bps = rate_of(network, job, &plan).unwrap_or(rate_bps);
-            best = Some(plan);
-        }
-        is_found
-    });
-    let mut plan = best.ok_or_else(|| no_way(network, job, job.workers[0], server))?;
-    plan.bound_bps = most.max(plan.rate_bps);
-    plan.is_optimal = plan.rate_bps >= most * (1.0 - PRECISION);
-    Ok(plan)
+    }
+    let best = best.ok_or_else(|| no_way(network, job, (job.workers[0], server.host)))?;
+    let best = best.shortened(&streams);
+    Ok(Plan {
+        bound_bps: most.max(best.rate_bps),
+        is_optimal: best.rate_bps >= most * (1.0 - PRECISION),
+        rate_bps: best.rate_bps,
+        goal: Goal::Rate,
+        job: job.name.clone(),
+        answers: best.answers(&streams),
+        parts: best.parts(job),
+    })
 }
 
 /// Looks by linear programs how much better a plan could be, makes it so where it finds out how, and says in it what is left.
-/// It takes some ten times as long as [`plan`].
-pub fn prove(network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
-    let streams = Streams::of(network, job, job.server()?);
+/// Where the limit of work is reached, the plan is not said to be the best.
+///
+/// # Errors
+///
+/// [`JobError::OneServer`].
+pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Result<(), JobError> {
     if plan.is_optimal {
         return Ok(());
     }
-    while !plan.is_optimal {
-        // Up to the next rate at which something has room for a stream less, all is the same.
-        match relax(&streams, streams.next_rate(plan.rate_bps)) {
-            Relaxed::Refuted => {
-                plan.bound_bps = plan.rate_bps;
-                plan.is_optimal = true;
+    let streams = Streams::of(network, job, job.server()?, !plan.answers.is_empty());
+    let rates = streams.rates(plan.rate_bps, plan.bound_bps);
+    let (mut low, mut high) = (0, rates.len());
+    let mut best: Option<Found> = None;
+    // What is opened at rates that are neither refuted nor reached.
+    let mut open: Vec<(f64, Vec<NodeId>)> = Vec::new();
+    let mut programs = work.programs;
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        match relax(&streams, rates[middle], &mut programs) {
+            Relaxed::Refuted => high = middle,
+            Relaxed::Open(switches) => {
+                low = middle + 1;
+                open.push((rates[middle], switches));
             }
-            relaxed if !better(network, job, plan, &streams, &relaxed) => break,
-            _ => {}
+            Relaxed::Unknown => low = middle + 1,
         }
     }
-    let (_, bound) = bisect(plan.rate_bps, plan.bound_bps, |rate_bps| {
-        if rate_bps <= plan.rate_bps {
-            return true;
+    let bound_bps = high
+        .checked_sub(1)
+        .map_or(plan.rate_bps, |last| rates[last]);
+    let mut tries = work.sets;
+    // The greatest is the last.
+    for (rate_bps, switches) in open.into_iter().rev() {
+        if best.as_ref().is_some_and(|best| best.rate_bps >= rate_bps) {
+            break;
         }
-        let relaxed = relax(&streams, rate_bps);
-        if relaxed == Relaxed::Refuted {
-            return false;
+        if let Some(ways) = Search::new(&streams, rate_bps).near(&switches, &mut tries) {
+            best = Some(Found::of(&streams, ways, rate_bps));
         }
-        better(network, job, plan, &streams, &relaxed);
-        true
-    });
-    plan.bound_bps = plan.bound_bps.min(bound).max(plan.rate_bps);
+    }
+    if let Some(best) = best.map(|best| best.shortened(&streams)) {
+        plan.rate_bps = best.rate_bps;
+        plan.answers = best.answers(&streams);
+        plan.parts = best.parts(job);
+    }
+    plan.bound_bps = bound_bps.max(plan.rate_bps);
     plan.is_optimal = plan.bound_bps <= plan.rate_bps * (1.0 + PRECISION);
     Ok(())
 }
 
-/// Takes the plan that a relaxation leads to, if it is better.
-fn better(
-    network: &Network,
-    job: &Job,
-    plan: &mut Plan,
-    streams: &Streams<'_>,
-    relaxed: &Relaxed,
-) -> bool {
-    let Relaxed::Open { rate_bps, switches } = relaxed else {
-        return false;
-    };
-    let Some(found) = streams.rounded(*rate_bps, switches) else {
-        return false;
-    };
-    let rate_bps = rate_of(network, job, &found).unwrap_or(*rate_bps);
-    let is_better = rate_bps > plan.rate_bps * (1.0 + PRECISION);
-    if is_better {
-        plan.parts = found.parts;
-        plan.rate_bps = rate_bps;
+/// Ways, and the rate that all workers have by them.
+struct Found {
+    ways: Ways,
+    rate_bps: f64,
+}
+
+impl Found {
+    /// Ways that have room at some rate have it at a greater one, up to where something is full.
+    fn of(streams: &Streams<'_>, ways: Ways, at_bps: f64) -> Found {
+        let rate_bps = at_bps.max(streams.rate_of(&ways));
+        Found { ways, rate_bps }
     }
-    is_better
-}
 
-/// What all workers can send by a plan; `None` if nothing binds.
-fn rate_of(network: &Network, job: &Job, plan: &Plan) -> Option<f64> {
-    let binding = Loads::of(network, job, plan).binding(network, job)?;
-    Some(binding.rate_bps)
-}
+    fn shortened(self, streams: &Streams<'_>) -> Found {
+        let ways = Search::new(streams, self.rate_bps).shortened(self.ways);
+        Found::of(streams, ways, self.rate_bps)
+    }
 
-/// Who cannot send at all, if there is one.
-fn cut_off(network: &Network, job: &Job, server: NodeId) -> Option<JobError> {
-    let mut flow = crate::flow::Flow::new(network, |arc| {
-        if network.spare_bps(arc) > 0 {
-            job.workers.len()
-        } else {
-            0
+    fn answers(&self, streams: &Streams<'_>) -> Vec<Answers> {
+        let answers = streams.answers.then(|| Answers {
+            server: 0,
+            share: 1.0,
+            tree: self.ways.tree.clone(),
+        });
+        answers.into_iter().collect()
+    }
+
+    fn parts(self, job: &Job) -> Vec<Part> {
+        let rank: BTreeMap<NodeId, usize> = job.workers.iter().copied().zip(0..).collect();
+        let mut members: BTreeMap<NodeId, Vec<Member>> = BTreeMap::new();
+        for stream in self.ways.workers {
+            members.entry(stream.to).or_default().push(Member {
+                worker: rank[&stream.from],
+                route: stream.route,
+            });
         }
-    });
-    let workers: Vec<_> = job.workers.iter().map(|worker| (*worker, 1)).collect();
-    let reached = flow.send(&workers, &[(server, workers.len())]);
-    let reached: std::collections::BTreeSet<NodeId> =
-        reached.into_iter().map(|stream| stream.from).collect();
-    let cut_off = job
-        .workers
-        .iter()
-        .find(|worker| !reached.contains(worker))?;
-    Some(no_way(network, job, *cut_off, server))
+        let ups = self.ways.ups.into_iter().map(|up| (up.from, up.route));
+        let server = job.servers[0].host;
+        let parts = ups.chain([(server, Vec::new())]).filter_map(|(at, up)| {
+            let mut members = members.remove(&at)?;
+            members.sort_unstable_by_key(|member| member.worker);
+            Some(Part {
+                piece: 0,
+                share: 1.0,
+                server: 0,
+                at,
+                members,
+                up,
+            })
+        });
+        parts.collect()
+    }
 }
 
-fn no_way(network: &Network, job: &Job, worker: NodeId, server: NodeId) -> JobError {
+/// Who cannot send to the server at all, or cannot be answered, if there is one.
+fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Option<JobError> {
+    let reached = |from: NodeId, is_away: bool| {
+        let mut reached = vec![false; network.nodes().len()];
+        reached[from.index()] = true;
+        let mut ahead = vec![from];
+        while let Some(node) = ahead.pop() {
+            // Hosts pass nothing on.
+            if node != from && network.host(node).is_some() {
+                continue;
+            }
+            for (link, next) in network.adjacent(node) {
+                let arc = network.arc(*link, if is_away { node } else { *next });
+                if network.spare_bps(arc) > 0 && !reached[next.index()] {
+                    reached[next.index()] = true;
+                    ahead.push(*next);
+                }
+            }
+        }
+        reached
+    };
+    let missing = |reached: &[bool]| {
+        let mut workers = job.workers.iter();
+        workers.find(|worker| !reached[worker.index()]).copied()
+    };
+    if let Some(worker) = missing(&reached(server, false)) {
+        return Some(no_way(network, job, (worker, server)));
+    }
+    let unanswered = answers.then(|| missing(&reached(server, true))).flatten()?;
+    Some(no_way(network, job, (server, unanswered)))
+}
+
+fn no_way(network: &Network, job: &Job, (from, to): (NodeId, NodeId)) -> JobError {
     JobError::NoWay {
         job: job.name.clone(),
-        from: network.name(worker).to_owned(),
-        to: network.name(server).to_owned(),
+        from: network.name(from).to_owned(),
+        to: network.name(to).to_owned(),
     }
 }

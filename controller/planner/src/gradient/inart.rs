@@ -117,6 +117,7 @@ fn finished(
     let mut plan = Plan {
         job: job.name.clone(),
         parts: search.parts(ways, shares),
+        answers: Vec::new(),
         rate_bps: 0.0,
         bound_bps: most,
         goal: Goal::Rate,

@@ -1,4 +1,4 @@
-//! What a plan does to a network, for each bit a second that every worker sends.
+//! What a plan does to a network, for each bit a second that every worker sends, and is answered where the plan has answers.
 
 use std::collections::BTreeMap;
 
@@ -53,10 +53,15 @@ impl Loads {
         for part in &plan.parts {
             loads.add_part(network, job, part);
         }
+        for answers in &plan.answers {
+            for arc in &answers.tree {
+                loads.add(Resource::Link(*arc), answers.share);
+            }
+        }
         loads
     }
 
-    /// Of one part of a plan.
+    /// Of what one part of a plan sends.
     #[must_use]
     pub fn of_part(network: &Network, job: &Job, part: &Part) -> Loads {
         let mut loads = Loads::default();

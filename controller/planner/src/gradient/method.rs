@@ -1,14 +1,17 @@
 //! The planners by name.
 
-use super::{Job, JobError, Plan, grid, inart};
+use super::grid::{self, Work};
+use super::{Job, JobError, Plan, inart};
 use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
 use crate::network::Network;
 
 /// A way to find out where gradients are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`grid`].
+    /// [`grid::plan`]: answers counted.
     Grid,
+    /// [`grid::push`]: what workers send alone.
+    GridPush,
     /// [`inart`].
     InArt,
     /// [`atp`].
@@ -29,8 +32,9 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 9] = [
+    pub const ALL: [Method; 10] = [
         Method::Grid,
+        Method::GridPush,
         Method::InArt,
         Method::Atp,
         Method::Esa,
@@ -41,8 +45,9 @@ impl Method {
         Method::Raw,
     ];
     /// How files and commands name them, in the same order.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "grid",
+        "grid-push",
         "inart",
         "atp",
         "esa",
@@ -53,7 +58,7 @@ impl Method {
         "raw",
     ];
     /// Those whose plans switches can be told: one server, and no worker's gradient split. They are the first of all.
-    pub const INSTALLED: [&'static str; 1] = ["grid"];
+    pub const INSTALLED: [&'static str; 2] = ["grid", "grid-push"];
 
     /// By name.
     #[must_use]
@@ -72,6 +77,7 @@ impl Method {
         let alone = std::slice::from_ref(job);
         let mut plans = match self {
             Method::Grid => return grid::plan(network, job),
+            Method::GridPush => return grid::push(network, job),
             Method::InArt => return inart::shares(network, job).map(|(_, plan)| plan),
             Method::Geryon => return geryon::plan(network, job),
             Method::Lbmm => return lbmm::plan(network, job),
@@ -90,7 +96,7 @@ impl Method {
     /// Looks for a better plan of the same kind, and says in it how much better one could be.
     pub fn prove(self, network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
         match self {
-            Method::Grid => grid::prove(network, job, plan),
+            Method::Grid | Method::GridPush => grid::prove(network, job, plan, Work::default()),
             _ => Ok(()),
         }
     }

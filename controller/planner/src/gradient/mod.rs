@@ -22,4 +22,4 @@ mod plan;
 pub use job::{Job, JobError, Server};
 pub use load::{Binding, Loads, Resource, occupy, release, spare_bps};
 pub use method::Method;
-pub use plan::{Goal, Member, Part, Plan, Route};
+pub use plan::{Answers, Goal, Member, Part, Plan, Route};

@@ -13,7 +13,9 @@ pub struct Plan {
     /// Who is summed where. Each worker is a member of one part of each piece; where a baseline splits what a worker sends by
     /// what has room, of several, whose shares are the piece's together.
     pub parts: Vec<Part>,
-    /// What every worker can send, in bits a second.
+    /// How sums come back to workers, from each server that answers. Empty if the plan is of what workers send alone.
+    pub answers: Vec<Answers>,
+    /// What every worker can send, and has answered at the same time where the plan has answers, in bits a second.
     pub rate_bps: f64,
     /// No plan of this kind lets every worker send more; infinite if the plan was not made for that.
     pub bound_bps: f64,
@@ -63,7 +65,29 @@ pub struct Member {
     pub route: Route,
 }
 
+/// The way of a server's answers: one copy over each link of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// Whose they are: a place in the job's servers.
+    pub server: usize,
+    /// The share of the gradient that it answers: that of all its pieces.
+    pub share: f64,
+    /// The directions of links that make the tree, those nearer to the server first.
+    pub tree: Vec<Arc>,
+}
+
 impl Plan {
+    /// Links that frames pass in a round, those of each stream counted for itself.
+    #[must_use]
+    pub fn hops(&self) -> usize {
+        let parts = self.parts.iter().map(|part| {
+            let members = part.members.iter().map(|member| member.route.len());
+            members.sum::<usize>() + part.up.len()
+        });
+        let answers = self.answers.iter().map(|answers| answers.tree.len());
+        parts.chain(answers).sum()
+    }
+
     /// How far the plan may be from the best, as a share: of the best rate, or of this plan's traffic.
     #[must_use]
     pub fn gap(&self) -> f64 {

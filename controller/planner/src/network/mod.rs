@@ -304,6 +304,12 @@ impl Network {
         &mut self.links[link.index()]
     }
 
+    /// Both directions of all links, in the order of [`Arc::index`].
+    pub fn arcs(&self) -> impl Iterator<Item = Arc> + use<> {
+        let links = (0..self.links.len() as u32).map(LinkId);
+        links.flat_map(|link| [false, true].map(|back| Arc { link, back }))
+    }
+
     /// The direction of a link that leads away from a node of its ends.
     #[must_use]
     pub fn arc(&self, link: LinkId, from: NodeId) -> Arc {

@@ -194,7 +194,7 @@ fn within(model: &Model) -> Result<(), SolveError> {
 /// A model's rows, each variable in each at most once and no zeros.
 fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
     let n = model.variables();
-    // The place of a variable's term in the row at hand, if it is at or behind the row's begin.
+    // The place of a variable's term in the row at hand, if it has one.
     let mut place = vec![usize::MAX; n];
     let mut matrix = Matrix {
         start: vec![0],
@@ -211,7 +211,7 @@ fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
             let Some(at) = place.get_mut(column as usize) else {
                 return Err((i, "has a variable of another model"));
             };
-            if *at != usize::MAX && *at >= begin {
+            if *at != usize::MAX {
                 matrix.value[*at] += value;
             } else if value != 0.0 {
                 *at = matrix.index.len();
@@ -219,9 +219,10 @@ fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
                 matrix.value.push(value);
             }
         }
-        // What cancelled.
+        // What cancelled. The next row may begin before places of this one.
         let mut end = begin;
         for at in begin..matrix.index.len() {
+            place[matrix.index[at] as usize] = usize::MAX;
             if matrix.value[at] != 0.0 {
                 matrix.index[end] = matrix.index[at];
                 matrix.value[end] = matrix.value[at];

@@ -83,6 +83,7 @@ fn equal_split(network: &Network, job: &Job, at: impl Fn(usize) -> Option<NodeId
     let plan = Plan {
         job: job.name.clone(),
         parts,
+        answers: Vec::new(),
         rate_bps: 0.0,
         bound_bps: f64::INFINITY,
         goal: Goal::Rate,

@@ -174,6 +174,7 @@ fn by_trying_all(network: &Network, job: &Job, shares: &[f64]) -> f64 {
         let plan = Plan {
             job: String::new(),
             parts,
+            answers: Vec::new(),
             rate_bps: 0.0,
             bound_bps: 0.0,
             goal: planner::gradient::Goal::Rate,

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)] // Tests read clocks and start an oracle; the crate does not.
 
 mod baseline;
+mod flow;
 mod fluid;
 mod goat;
 mod golden;

@@ -9,6 +9,8 @@ mod repair;
 mod resolve;
 mod ways;
 
+use std::collections::BTreeMap;
+
 use planner::gradient::Method;
 use serde::{Serialize, Serializer};
 
@@ -20,7 +22,7 @@ use crate::diagnostic::Span;
 use crate::job::{Job, Summing};
 use crate::model::Path;
 use crate::names::JOB;
-use crate::topology::Mac;
+use crate::topology::{Mac, Topology};
 use crate::units::show_rate;
 use crate::workload::Training;
 
@@ -38,6 +40,9 @@ pub struct Gradients {
     pub is_optimal: bool,
     /// Who is summed where.
     pub parts: Vec<Part>,
+    /// The tree that answers to all workers take: by which ports a switch passes them on, switches nearer to the server first.
+    /// Empty: that of the shortest ways, which the plan does not count.
+    pub answers: Vec<Hop>,
 }
 
 /// Workers whose gradients one node sums.
@@ -124,6 +129,13 @@ impl Gradients {
         })
     }
 
+    /// The ports by which a switch passes answers to all workers on; `None`: those of the shortest ways.
+    pub(crate) fn answer_ports(&self, switch: &str) -> Option<Vec<u32>> {
+        let hops = self.answers.iter().filter(|hop| hop.switch == switch);
+        let ports = hops.map(|hop| hop.port).collect();
+        (!self.answers.is_empty()).then_some(ports)
+    }
+
     /// The ways of gradients from their workers to the server. Packets that are none go by others.
     pub(crate) fn paths<'g>(&'g self, server: &'g str) -> impl Iterator<Item = Path> + 'g {
         let members = self.parts.iter().flat_map(|part| {
@@ -136,6 +148,35 @@ impl Gradients {
             switches: (member.way.iter().chain(&part.up))
                 .map(|hop| hop.switch.clone())
                 .collect(),
+        })
+    }
+
+    /// The ways of answers to all workers, where the plan says them. Those to one worker go by others.
+    pub(crate) fn answered<'g>(
+        &'g self,
+        topology: &'g Topology,
+        training: &'g Training,
+    ) -> impl Iterator<Item = Path> + 'g {
+        let before = self.answers.iter().filter_map(|hop| {
+            let mut ports = topology.ports(&hop.switch);
+            let port = ports.find(|port| port.number == hop.port)?;
+            Some((port.peer, hop.switch.as_str()))
+        });
+        let before: BTreeMap<&str, &str> = before.collect();
+        let workers = training.workers.iter();
+        workers.filter_map(move |worker| {
+            let mut switches: Vec<String> = Vec::new();
+            let mut at = worker.as_str();
+            while let Some(switch) = before.get(at) {
+                switches.push((*switch).to_owned());
+                at = switch;
+            }
+            switches.reverse();
+            (!switches.is_empty()).then(|| Path {
+                from: training.server.clone(),
+                to: worker.clone(),
+                switches,
+            })
         })
     }
 
@@ -183,7 +224,11 @@ pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
         ),
     };
     let rate = show_rate(gradients.rate_bps as u64);
-    let mut lines = vec![format!("every worker can send {rate}: {best}")];
+    let answered = match gradients.answers.is_empty() {
+        true => "",
+        false => " and be answered as fast",
+    };
+    let mut lines = vec![format!("every worker can send {rate}{answered}: {best}")];
     for part in &gradients.parts {
         let at = part.on.as_deref().unwrap_or("the server");
         let members = part.members.iter().map(|member| {

@@ -87,6 +87,9 @@ pub(super) fn plan(
             return None;
         }
     };
+    let answers = planned.answers.iter();
+    let answers = answers.flat_map(|answers| ways::hops((&network, topology), &answers.tree));
+    let answers = answers.collect();
     let parts = ways::parts(
         sink,
         (&network, topology),
@@ -100,5 +103,6 @@ pub(super) fn plan(
         bound_bps: planned.bound_bps,
         is_optimal: planned.is_optimal,
         parts,
+        answers,
     })
 }

@@ -65,6 +65,11 @@ pub(super) fn parts(
     Some(parts)
 }
 
+/// The switches that frames leave by these directions of links, with the ports by which they do.
+pub(super) fn hops((network, topology): (&Network, &Topology), arcs: &[Arc]) -> Vec<Hop> {
+    Ports { network, topology }.hops(arcs)
+}
+
 /// The lowest number under which no switch has sent frames of the part another way.
 fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Option<u8> {
     let parts_ways = |other: &Member| {

@@ -414,6 +414,14 @@ fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
 fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
     let topology = &scenario.topology;
     if let Some(Workload::Training(training)) = &scenario.workload {
+        let gradients = scenario.gradients.as_ref();
+        if let Some(ports) = gradients.and_then(|gradients| gradients.answer_ports(switch)) {
+            let ports = sorted(ports.into_iter());
+            return (!ports.is_empty())
+                .then_some((JOB, ports))
+                .into_iter()
+                .collect();
+        }
         let workers = training.workers.iter().filter(|worker| {
             let path = topology.path(&training.server, worker);
             path.is_some_and(|path| path.contains(&switch))

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parser_gen::{Classes, GenerateError};
 
-use super::routes::AllRoutes;
+use super::routes::{AllRoutes, PlannedWays};
 use super::{host, switch, unknown};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::model::{Flow, MAX_FLOWS, Path};
+use crate::model::{Flow, MAX_FLOWS};
 use crate::protocols::Protocols;
 use crate::schema::{Raw, RawFlow};
 use crate::topology::Host;
 use crate::{decision, filter, overlap};
 
-pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw, planned: Vec<Path>) -> Vec<Flow> {
+pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw, planned: PlannedWays) -> Vec<Flow> {
     let protocols = sink.protocols();
     let declared: BTreeSet<&str> = raw.declared.flows.iter().map(String::as_str).collect();
     for name in &raw.protect {

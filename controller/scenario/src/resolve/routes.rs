@@ -11,13 +11,23 @@ use crate::topology::{Host, Topology};
 const AGGREGATION: &str = "agg";
 /// What they are on the way from a worker to a switch that sums, and from there: updates and sums (docs/protocol.md).
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
+/// What comes back: results.
+const ANSWERS: [(&str, u128); 1] = [("agg.kind", 3)];
+
+/// Ways that a plan of gradients says.
+#[derive(Default)]
+pub(super) struct PlannedWays {
+    /// From workers to the server.
+    pub gradients: Vec<Path>,
+    /// From the server to workers, of answers to all. Those to one worker go by the same way as any other packet.
+    pub answers: Vec<Path>,
+}
 
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
-    /// Ways of gradients, which their plan says.
-    planned: Vec<Path>,
+    planned: PlannedWays,
     /// By position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
@@ -26,7 +36,7 @@ impl<'t> AllRoutes<'t> {
     pub(super) fn new(
         topology: &'t Topology,
         protocols: &'t Protocols,
-        planned: Vec<Path>,
+        planned: PlannedWays,
     ) -> AllRoutes<'t> {
         AllRoutes {
             topology,
@@ -64,24 +74,34 @@ impl<'t> AllRoutes<'t> {
                 if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
                     continue;
                 }
-                let mut planned = self.planned.iter();
                 let is_between =
                     |path: &&Path| (&path.from, &path.to) == (&sender.name, &receiver.name);
-                if let Some(planned) = planned.find(is_between) {
-                    let is_gradient = |kind| allowed.allows(&[&fixed[..], &[kind]].concat(), &[]);
-                    if GRADIENTS.into_iter().any(is_gradient) {
+                let is_some_of = |kinds: &[(&'static str, u128)]| {
+                    let mut kinds = kinds.iter();
+                    kinds.any(|kind| allowed.allows(&[&fixed[..], &[*kind]].concat(), &[]))
+                };
+                if let Some(planned) = self.planned.gradients.iter().find(is_between) {
+                    if is_some_of(&GRADIENTS) {
                         paths.push(planned.clone());
                     }
                     if !allowed.allows(&fixed, &[AGGREGATION]) {
                         continue;
                     }
                 }
+                let answers = self.planned.answers.iter().find(is_between);
+                // Answers to all have the address of a group: a flow to one host has none of them.
+                let answers = answers.filter(|_| to.is_none() && is_some_of(&ANSWERS));
+                let answers = answers.cloned();
+                paths.extend(answers.clone());
                 if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
-                    paths.push(Path {
+                    let way = Path {
                         from: sender.name.clone(),
                         to: receiver.name.clone(),
                         switches,
-                    });
+                    };
+                    if answers.as_ref() != Some(&way) {
+                        paths.push(way);
+                    }
                 }
             }
         }

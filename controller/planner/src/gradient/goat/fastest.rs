@@ -158,6 +158,7 @@ mod tests {
                 members: members.collect(),
                 up: if at_server { Vec::new() } else { vec![arc] },
             }],
+            answers: Vec::new(),
             rate_bps: 1.0,
             bound_bps: f64::INFINITY,
             goal: Goal::Rate,

@@ -191,6 +191,7 @@ impl<'n> Instance<'n> {
         Plan {
             job: self.job.name.clone(),
             parts,
+            answers: Vec::new(),
             rate_bps: 0.0,
             bound_bps: f64::INFINITY,
             goal: Goal::Rate,

@@ -1,113 +1,232 @@
 //! What no plan is above: a relaxation of whole streams.
 //!
-//! At a rate λ capacities are whole numbers of streams, and those are kept whole here: a switch that is open by the part u
-//! sums u times as many workers as it has room for, and sends u streams. Only the streams may be split. This is a sharper
-//! relaxation than the paper's, which may open every switch by the share of one worker.
+//! At a rate λ capacities are whole numbers of streams, and those are kept whole here; so is how many switches of a class
+//! ([`Classes`]) are open. An open switch sums as many workers as it has room for, and sends one stream. Only the streams may
+//! be split, and the tree of answers. This is a sharper relaxation than the paper's, which may open every switch by the share
+//! of one worker.
 
+use std::collections::BTreeMap;
+
+use super::classes::{Arcs, Classes, Kind};
 use super::streams::Streams;
 use crate::network::NodeId;
-use crate::solve::{Cmp, Model, Sense, SolveError, Var, lp};
+use crate::solve::{Answer, Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
 /// What the relaxation of a rate says.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Relaxed {
     /// Workers cannot all send so much.
     Refuted,
-    /// If streams could be split, they could.
-    Open {
-        /// All of them.
-        rate_bps: f64,
-        /// By which part each switch is open, the most open first.
-        switches: Vec<NodeId>,
-    },
-    /// Nothing that can be relied on.
+    /// If streams could be split, they could, where these switches sum: the most open first.
+    Open(Vec<NodeId>),
+    /// Nothing within the limits of work.
     Unknown,
 }
 
-/// Solves the relaxation, with as few streams of switches as it allows.
-pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64) -> Relaxed {
-    let (model, opens) = relaxation(streams, rate_bps);
-    let answer = match lp(&model) {
-        Ok(answer) => answer,
-        Err(SolveError::Infeasible) => return Relaxed::Refuted,
-        Err(_) => return Relaxed::Unknown,
-    };
-    let mut open: Vec<(NodeId, f64)> = opens
-        .into_iter()
-        .map(|(switch, open)| (switch, answer.value(open)))
-        .filter(|(_, part)| *part > CLOSED)
-        .collect();
-    open.sort_by(|(a, one), (b, other)| other.total_cmp(one).then(a.cmp(b)));
-    Relaxed::Open {
-        rate_bps,
-        switches: open.into_iter().map(|(switch, _)| switch).collect(),
-    }
-}
-
-/// A switch that is open by less is closed: what the solver's tolerance leaves.
+/// Relaxations of one search for whole numbers, at most.
+const NODES: usize = 200;
+/// Classes of switches that may sum, up to which they are opened by whole numbers; above, by shares.
+const WHOLE_CLASSES: usize = 128;
+/// Classes of links up to which a rate is tried at all.
+const LINK_CLASSES: usize = 10_000;
+/// A class of which less is open is closed: what the solver's tolerance leaves.
 const CLOSED: f64 = 1e-6;
 
-/// The terms of a switch's balance: what goes on from it is positive.
-#[derive(Default, Clone)]
-struct Balance {
-    workers: Vec<(Var, f64)>,
-    sums: Vec<(Var, f64)>,
-    /// Workers at this switch alone.
-    attached: f64,
+/// Solves the relaxation, with as few streams of switches as it allows. `left` is what may be solved yet of linear programs:
+/// with none left, nothing is said.
+pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> Relaxed {
+    let classes = Classes::of(streams, rate_bps);
+    if *left == 0 || classes.arcs.len() > LINK_CLASSES {
+        return Relaxed::Unknown;
+    }
+    let program = Program::of(streams, &classes, rate_bps);
+    let is_whole = program.opens.len() <= WHOLE_CLASSES;
+    let nodes = if is_whole { NODES.min(*left) } else { 1 };
+    let answer = match is_whole {
+        true => {
+            // Less than one switch of all that there are.
+            let limits = Limits { nodes, gap: 1e-4 };
+            milp(&program.model, &limits, None)
+        }
+        false => lp(&program.model),
+    };
+    *left -= match &answer {
+        Ok(answer) => answer.nodes.clamp(1, *left),
+        // How many it took is not told.
+        Err(SolveError::Unsolved(_)) => nodes,
+        Err(_) => 1,
+    };
+    match answer {
+        Ok(answer) => Relaxed::Open(program.open(&classes, &answer)),
+        Err(SolveError::Infeasible) => Relaxed::Refuted,
+        Err(_) => Relaxed::Unknown,
+    }
 }
 
-fn relaxation(streams: &Streams<'_>, rate_bps: f64) -> (Model, Vec<(NodeId, Var)>) {
-    let network = streams.network;
-    let mut model = Model::new(Sense::Minimize);
-    let many = streams.job.workers.len() as f64;
-    let mut balances = vec![Balance::default(); network.nodes().len()];
-    let mut opens = Vec::new();
-    let mut into_server: Vec<(Var, f64)> = Vec::new();
-    for (arc, room) in streams.arcs(rate_bps) {
-        let room = (room as f64).min(many);
-        let raw = model.variable(0.0, room, 0.0);
-        let summed = model.variable(0.0, room, 0.0);
-        model.constrain([(raw, 1.0), (summed, 1.0)], Cmp::Le, room);
-        let (from, to) = network.ends(arc);
-        for (node, sign) in [(from, 1.0), (to, -1.0)] {
-            balances[node.index()].workers.push((raw, sign));
-            balances[node.index()].sums.push((summed, sign));
+struct Program {
+    model: Model,
+    /// By class, of those that may sum: how many of it do.
+    opens: Vec<(usize, Var)>,
+}
+
+/// What flows over alike directions, all together.
+#[derive(Default, Clone, Copy)]
+struct Flows {
+    raw: Option<Var>,
+    summed: Option<Var>,
+    answers: Option<Var>,
+}
+
+impl Program {
+    fn of(streams: &Streams<'_>, classes: &Classes, rate_bps: f64) -> Program {
+        let mut model = Model::new(Sense::Minimize);
+        let mut opens = Vec::new();
+        let mut takes = vec![None; classes.classes.len()];
+        for (number, class) in classes.classes.iter().enumerate() {
+            let Kind::Switch(room @ 2..) = class.kind else {
+                continue;
+            };
+            let (count, room) = (class.nodes.len() as f64, room as f64);
+            let open = model.integer(0.0, count, 1.0);
+            let taken = model.variable(0.0, count * room, 0.0);
+            model.constrain([(taken, 1.0), (open, -room)], Cmp::Le, 0.0);
+            takes[number] = Some((taken, open));
+            opens.push((number, open));
         }
-        if to == streams.server.host {
-            into_server.extend([(raw, 1.0), (summed, 1.0)]);
+        let mut flows: Vec<(Arcs, f64, Flows)> = Vec::new();
+        for (arcs, count) in &classes.arcs {
+            let count = *count as f64;
+            let kinds = (
+                classes.classes[arcs.from].kind,
+                classes.classes[arcs.to].kind,
+            );
+            let flow = variables(&mut model, kinds, *arcs, count, streams.answers);
+            flows.push((*arcs, count, flow));
         }
-    }
-    for (switch, room) in streams.rooms(rate_bps) {
-        let room = (room as f64).min(many);
-        let open = model.variable(0.0, 1.0, 1.0);
-        opens.push((switch, open));
-        let takes = model.variable(0.0, room, 0.0);
-        model.constrain([(takes, 1.0), (open, -room)], Cmp::Le, 0.0);
-        balances[switch.index()].workers.push((takes, 1.0));
-        balances[switch.index()].sums.push((open, -1.0));
-    }
-    for (switches, count) in streams.entries(rate_bps) {
-        let count = count as f64;
-        match switches.as_slice() {
-            [switch] => balances[switch.index()].attached += count,
-            switches => {
-                let by = switches.iter().map(|switch| {
-                    let by = model.variable(0.0, count, 0.0);
-                    balances[switch.index()].workers.push((by, -1.0));
-                    (by, 1.0)
-                });
-                let by: Vec<(Var, f64)> = by.collect();
-                model.constrain(by, Cmp::Eq, count);
+        // Of raw streams, and of summed ones.
+        let none: [Vec<(Var, f64)>; 2] = Default::default();
+        let mut balances = vec![none; classes.classes.len()];
+        for (arcs, _, flow) in &flows {
+            for (end, sign) in [(arcs.from, 1.0), (arcs.to, -1.0)] {
+                let [raw, summed] = &mut balances[end];
+                raw.extend(flow.raw.map(|var| (var, sign)));
+                summed.extend(flow.summed.map(|var| (var, sign)));
             }
         }
+        for ((number, class), balance) in classes.classes.iter().enumerate().zip(balances) {
+            let count = class.nodes.len() as f64;
+            let [mut raw, mut summed] = balance;
+            match class.kind {
+                Kind::Worker => {
+                    model.constrain(raw, Cmp::Eq, count);
+                }
+                // What comes goes on, or is summed here; what is summed goes on as one.
+                Kind::Switch(_) => {
+                    if let Some((taken, open)) = takes[number] {
+                        raw.push((taken, 1.0));
+                        summed.push((open, -1.0));
+                    }
+                    model.constrain(raw, Cmp::Eq, 0.0);
+                    model.constrain(summed, Cmp::Eq, 0.0);
+                }
+                Kind::Server => {
+                    let into = raw.into_iter().chain(summed).map(|(var, _)| (var, 1.0));
+                    let into: Vec<(Var, f64)> = into.collect();
+                    model.constrain(into, Cmp::Le, streams.takes(rate_bps) as f64);
+                }
+            }
+        }
+        if streams.answers {
+            answers(&mut model, classes, &flows);
+        }
+        Program { model, opens }
     }
-    // What comes to a switch goes on, or is summed there; what it sums goes on as one.
-    let switches: Vec<NodeId> = network.switches().collect();
-    for switch in switches {
-        let balance = std::mem::take(&mut balances[switch.index()]);
-        model.constrain(balance.workers, Cmp::Eq, balance.attached);
-        model.constrain(balance.sums, Cmp::Eq, 0.0);
+
+    /// Which switches to open.
+    fn open(&self, classes: &Classes, answer: &Answer) -> Vec<NodeId> {
+        let opened = self.opens.iter().map(|(class, var)| {
+            let nodes = &classes.classes[*class].nodes;
+            (
+                answer.value(*var) / nodes.len() as f64,
+                nodes,
+                answer.value(*var),
+            )
+        });
+        let mut opened: Vec<(f64, &Vec<NodeId>, f64)> =
+            opened.filter(|(part, ..)| *part > CLOSED).collect();
+        opened.sort_by(|(a, one, _), (b, other, _)| b.total_cmp(a).then(one.cmp(other)));
+        let nodes = opened.into_iter().flat_map(|(_, nodes, count)| {
+            let count = (count - CLOSED).ceil() as usize;
+            nodes[..count.min(nodes.len())].iter().copied()
+        });
+        nodes.collect()
     }
-    model.constrain(into_server, Cmp::Le, streams.takes(rate_bps) as f64);
-    (model, opens)
+}
+
+/// What may flow between nodes of these kinds.
+fn variables(
+    model: &mut Model,
+    (from, to): (Kind, Kind),
+    arcs: Arcs,
+    count: f64,
+    answers: bool,
+) -> Flows {
+    use Kind::{Server, Switch, Worker};
+    let (raw, summed, back) = match (from, to) {
+        (Worker, Switch(_)) => (true, false, false),
+        (Switch(_), Switch(_)) => (true, true, true),
+        (Switch(_), Server) => (true, true, false),
+        (Server, Switch(_)) | (Switch(_), Worker) => (false, false, true),
+        _ => (false, false, false),
+    };
+    let room = count * arcs.room as f64;
+    let mut variable = |is: bool, most: f64| is.then(|| model.variable(0.0, most, 0.0));
+    let flows = Flows {
+        // One worker is one stream.
+        raw: variable(raw, room.min(if from == Worker { count } else { room })),
+        summed: variable(summed, room),
+        // One copy of each answer passes each link at most.
+        answers: variable(back && answers, room.min(count)),
+    };
+    let all = [flows.raw, flows.summed, flows.answers];
+    let all: Vec<(Var, f64)> = all.into_iter().flatten().map(|var| (var, 1.0)).collect();
+    if all.len() > 1 {
+        model.constrain(all, Cmp::Le, room);
+    }
+    flows
+}
+
+/// That links which answers pass may be a tree: one leads to each node at most and to each worker, and what leads on from a
+/// switch comes by another link.
+fn answers(model: &mut Model, classes: &Classes, flows: &[(Arcs, f64, Flows)]) {
+    let mut into: Vec<Vec<(Var, f64)>> = vec![Vec::new(); classes.classes.len()];
+    let mut by_arcs: BTreeMap<Arcs, Var> = BTreeMap::new();
+    for (arcs, _, flow) in flows {
+        into[arcs.to].extend(flow.answers.map(|var| (var, 1.0)));
+        by_arcs.extend(flow.answers.map(|var| (*arcs, var)));
+    }
+    for (class, into) in classes.classes.iter().zip(&into) {
+        let count = class.nodes.len() as f64;
+        match class.kind {
+            Kind::Worker => model.constrain(into.clone(), Cmp::Ge, count),
+            Kind::Switch(_) => model.constrain(into.clone(), Cmp::Le, count),
+            Kind::Server => continue,
+        };
+    }
+    for (arcs, count, flow) in flows {
+        let class = &classes.classes[arcs.from];
+        let (Kind::Switch(_), Some(on)) = (class.kind, flow.answers) else {
+            continue;
+        };
+        let each = count / class.nodes.len() as f64;
+        let back = by_arcs.get(&arcs.reverse());
+        let mut row: Vec<(Var, f64)> = into[arcs.from]
+            .iter()
+            .map(|(var, _)| (*var, -each))
+            .collect();
+        row.push((on, 1.0));
+        // Of alike directions that are their own reverse, those back are among those on.
+        row.extend(back.map(|back| (*back, 1.0)));
+        model.constrain(row, Cmp::Le, 0.0);
+    }
 }

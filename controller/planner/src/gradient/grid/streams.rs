@@ -1,11 +1,11 @@
-//! Whole streams of one rate: which switches sum, and which way each stream goes.
+//! What there is room for, in whole streams of one rate.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::flow::{Flow, Stream};
-use crate::gradient::{Goal, Job, Member, Part, Plan, Server};
-use crate::network::{Arc, LinkId, Network, NodeId};
+use super::search::Ways;
+use crate::gradient::{Job, Server};
+use crate::network::{Arc, Network, NodeId};
 
 /// A capacity that is this little short of a whole stream has room for it: rates are ratios of whole numbers.
 const ROUNDING: f64 = 1e-9;
@@ -15,16 +15,25 @@ pub(super) struct Streams<'n> {
     pub(super) network: &'n Network,
     pub(super) job: &'n Job,
     pub(super) server: &'n Server,
+    /// Whether the server answers over the same links.
+    pub(super) answers: bool,
     /// Switches that can sum, with what they have left, in bits a second.
     sums: Vec<(NodeId, f64)>,
     /// By node.
     is_worker: Vec<bool>,
+    /// By node: switches that a link has to bring answers to, since some worker has them from nowhere else.
+    is_answered: Vec<bool>,
     /// What the server has left.
     ingress_bps: f64,
 }
 
 impl<'n> Streams<'n> {
-    pub(super) fn of(network: &'n Network, job: &'n Job, server: &'n Server) -> Streams<'n> {
+    pub(super) fn of(
+        network: &'n Network,
+        job: &'n Job,
+        server: &'n Server,
+        answers: bool,
+    ) -> Streams<'n> {
         let sums = network.switches().filter_map(|id| {
             let switch = network.switch(id).filter(|switch| switch.programmable)?;
             let spare = match switch.throughput_bps {
@@ -34,33 +43,51 @@ impl<'n> Streams<'n> {
             Some((id, spare))
         });
         let mut is_worker = vec![false; network.nodes().len()];
+        let mut is_answered = is_worker.clone();
         for worker in &job.workers {
             is_worker[worker.index()] = true;
+            if let [(_, switch)] = network.adjacent(*worker) {
+                is_answered[switch.index()] = answers;
+            }
+        }
+        for (_, switch) in network.adjacent(server.host) {
+            is_answered[switch.index()] = false;
         }
         Streams {
-            is_worker,
             network,
             job,
             server,
+            answers,
             sums: sums.collect(),
+            is_worker,
+            is_answered,
             ingress_bps: server.spare_bps(network) as f64,
         }
     }
 
-    /// What no plan is above, whatever the ways: what each worker's links carry, and what switches and server count.
+    /// What no plan is above, whatever the ways: what links of workers and of the server carry, and what switches and server
+    /// count.
     pub(super) fn most_bps(&self) -> f64 {
-        let widest = |worker: &NodeId| {
-            let links = self.network.adjacent(*worker).iter();
-            let rates = links.map(|(link, _)| {
-                let arc = self.network.arc(*link, *worker);
-                self.network.spare_bps(arc)
+        let widest = |host: NodeId, is_away: bool| {
+            let links = self.network.adjacent(host).iter();
+            let rates = links.map(|(link, peer)| {
+                let from = if is_away { host } else { *peer };
+                self.network.spare_bps(self.network.arc(*link, from))
             });
-            rates.max().unwrap_or(0)
+            rates.max().unwrap_or(0) as f64
         };
-        let workers = self.job.workers.iter().map(widest).min().unwrap_or(0) as f64;
-        let most = workers.min(self.ingress_bps);
+        let workers = self.job.workers.iter();
+        let mut most = workers.clone().fold(self.ingress_bps, |most, worker| {
+            most.min(widest(*worker, true))
+        });
+        if self.answers {
+            most = workers.fold(most, |most, worker| most.min(widest(*worker, false)));
+            most = most.min(widest(self.server.host, true));
+        }
         // Fewer streams fit the faster they are.
-        bisect(0.0, most, |rate_bps| self.counts_suffice(rate_bps)).1
+        let rates = self.rates(0.0, most);
+        let suffice = rates.partition_point(|rate_bps| self.counts_suffice(*rate_bps));
+        suffice.checked_sub(1).map_or(0.0, |last| rates[last])
     }
 
     /// Whether the server has room for the streams if the switches that sum most are open, and ways do not matter. One that
@@ -85,8 +112,7 @@ impl<'n> Streams<'n> {
         let rooms = self.sums.iter();
         let rooms = rooms.map(|(id, spare)| {
             let brought = self.network.adjacent(*id).iter().map(|(link, peer)| {
-                let spare = self.network.spare_bps(self.network.arc(*link, *peer));
-                let room = whole(spare as f64, rate_bps);
+                let room = self.room(self.network.arc(*link, *peer), rate_bps);
                 match self.network.host(*peer) {
                     // A worker is one, and other hosts are none.
                     Some(_) => room.min(usize::from(self.is_worker[peer.index()])),
@@ -94,6 +120,7 @@ impl<'n> Streams<'n> {
                 }
             });
             let brought = brought.fold(0, usize::saturating_add);
+            let brought = brought.saturating_sub(usize::from(self.is_answered[id.index()]));
             (*id, whole(*spare, rate_bps).min(brought))
         });
         let mut rooms: Vec<(NodeId, usize)> = rooms.filter(|(_, room)| *room >= 2).collect();
@@ -101,142 +128,72 @@ impl<'n> Streams<'n> {
         rooms
     }
 
+    /// How many streams a direction of a link has room for.
+    pub(super) fn room(&self, arc: Arc, rate_bps: f64) -> usize {
+        whole(self.network.spare_bps(arc) as f64, rate_bps)
+    }
+
     /// How many streams the server has room for.
     pub(super) fn takes(&self, rate_bps: f64) -> usize {
         whole(self.ingress_bps, rate_bps)
     }
 
-    /// The directions of links between switches, and to the server, that have room for a stream, and for how many.
-    pub(super) fn arcs(&self, rate_bps: f64) -> Vec<(Arc, usize)> {
-        let links = (0..self.network.links().len() as u32).map(LinkId);
-        let both = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
-        let rooms = both.filter_map(|arc| {
-            let (from, to) = self.network.ends(arc);
-            let passes = |node| self.network.switch(node).is_some();
-            let leads = passes(from) && (passes(to) || to == self.server.host);
-            let room = whole(self.network.spare_bps(arc) as f64, rate_bps);
-            (leads && room > 0).then_some((arc, room))
-        });
-        rooms.collect()
-    }
-
-    /// Which switches workers can enter the network by, and how many can by the same.
-    pub(super) fn entries(&self, rate_bps: f64) -> BTreeMap<Vec<NodeId>, usize> {
-        let mut entries = BTreeMap::new();
-        for worker in &self.job.workers {
-            let links = self.network.adjacent(*worker).iter();
-            let wide = links.filter(|(link, _)| {
-                let spare = self.network.spare_bps(self.network.arc(*link, *worker));
-                whole(spare as f64, rate_bps) > 0
-            });
-            let mut peers: Vec<NodeId> = wide.map(|(_, peer)| *peer).collect();
-            peers.sort_unstable();
-            peers.dedup();
-            *entries.entry(peers).or_default() += 1;
+    /// What all workers can send by these ways.
+    pub(super) fn rate_of(&self, ways: &Ways) -> f64 {
+        let mut links: BTreeMap<Arc, usize> = BTreeMap::new();
+        let streams = ways.workers.iter().chain(&ways.ups);
+        let arcs = streams.flat_map(|stream| &stream.route).chain(&ways.tree);
+        for arc in arcs {
+            *links.entry(*arc).or_default() += 1;
         }
-        entries
+        let links = links.into_iter();
+        let links = links.map(|(arc, count)| (self.network.spare_bps(arc) as f64, count));
+        let summed = ways.summed();
+        let raw = summed.get(&self.server.host).copied().unwrap_or(0);
+        let sums = self.sums.iter();
+        let sums = sums.filter_map(|(switch, spare)| Some((*spare, *summed.get(switch)?)));
+        let ingress = (self.ingress_bps, raw + ways.ups.len());
+        let rates = links.chain(sums).chain([ingress]);
+        let rates = rates.map(|(capacity_bps, count)| capacity_bps / count as f64);
+        rates.fold(f64::INFINITY, f64::min)
     }
 
-    /// A plan in which every worker sends so much, if one is found. That none is found is no proof that there is none.
-    pub(super) fn at_rate(&self, rate_bps: f64) -> Option<Plan> {
-        let takes = self.takes(rate_bps);
-        let mut open = self.rooms(rate_bps);
-        open.truncate(takes);
-        loop {
-            if let Some(plan) = self.with_open(rate_bps, takes, &open) {
-                return Some(plan);
+    /// How many streams one link can have to carry: each worker's, each sum, and the answers.
+    pub(super) fn most_streams(&self) -> usize {
+        self.job.workers.len() + self.sums.len() + 1
+    }
+
+    /// The rates above one and up to another at which something has room for just so many streams, from the least on. Between
+    /// two of them all is the same as at the greater.
+    pub(super) fn rates(&self, above_bps: f64, most_bps: f64) -> Vec<f64> {
+        let links = self.network.arcs();
+        let links = links.map(|arc| self.network.spare_bps(arc));
+        let sums = self.sums.iter().filter(|(_, spare)| spare.is_finite());
+        let sums = sums.map(|(_, spare)| *spare as u64);
+        let capacities: BTreeSet<u64> =
+            links.chain(sums).chain([self.ingress_bps as u64]).collect();
+        let mut rates: Vec<f64> = Vec::new();
+        for capacity in capacities {
+            let least = (capacity as f64 / most_bps).floor().max(1.0) as usize;
+            let streams = least..=self.most_streams();
+            let of_it = streams.map(|streams| capacity as f64 / streams as f64);
+            rates.extend(
+                of_it
+                    .skip_while(|rate| *rate > most_bps)
+                    .take_while(|rate| *rate > above_bps * (1.0 + 10.0 * ROUNDING)),
+            );
+        }
+        rates.push(most_bps);
+        rates.sort_by(f64::total_cmp);
+        // Of two that are the same but for rounding, the greater stands for both.
+        rates.dedup_by(|later, first| {
+            let is_same = *later <= *first * (1.0 + ROUNDING);
+            if is_same {
+                *first = *later;
             }
-            if open.is_empty() {
-                return None;
-            }
-            // Fewer streams of switches leave more room to those of workers.
-            open.truncate(open.len() / 2);
-        }
-    }
-
-    /// The same with switches of these, tried from the first on.
-    pub(super) fn rounded(&self, rate_bps: f64, switches: &[NodeId]) -> Option<Plan> {
-        let takes = self.takes(rate_bps);
-        let rooms: BTreeMap<NodeId, usize> = self.rooms(rate_bps).into_iter().collect();
-        let rooms = switches
-            .iter()
-            .filter_map(|id| Some((*id, *rooms.get(id)?)));
-        let rooms: Vec<(NodeId, usize)> = rooms.take(takes).collect();
-        let most = rooms.len();
-        let counts = (most / 2..=most).rev();
-        counts
-            .into_iter()
-            .find_map(|count| self.with_open(rate_bps, takes, &rooms[..count]))
-    }
-
-    /// The next rate above this one at which some capacity has room for a stream less; between the two, all have the same.
-    pub(super) fn next_rate(&self, rate_bps: f64) -> f64 {
-        let links = self.network.links().len() as u32;
-        let arcs = (0..links).map(LinkId).flat_map(|link| {
-            [false, true].map(|back| self.network.spare_bps(Arc { link, back }) as f64)
+            is_same
         });
-        let sums = self.sums.iter().map(|(_, spare)| *spare);
-        let capacities = arcs.chain(sums).chain([self.ingress_bps]);
-        let next = capacities.filter_map(|capacity| {
-            let room = whole(capacity, rate_bps);
-            // At the rate itself it may have room for just so many.
-            let least = rate_bps * (1.0 + 10.0 * ROUNDING);
-            let mut fewer = [room, room.saturating_sub(1)].into_iter();
-            let fewer = fewer.find(|room| capacity / *room as f64 > least)?;
-            (capacity.is_finite() && fewer > 0).then(|| capacity / fewer as f64)
-        });
-        next.fold(f64::INFINITY, f64::min)
-    }
-
-    /// A plan in which these switches may sum, as far as they have a way to the server.
-    fn with_open(&self, rate_bps: f64, takes: usize, open: &[(NodeId, usize)]) -> Option<Plan> {
-        let mut flow = Flow::new(self.network, |arc| {
-            whole(self.network.spare_bps(arc) as f64, rate_bps)
-        });
-        let server = self.server.host;
-        let sources: Vec<(NodeId, usize)> = open.iter().map(|(id, _)| (*id, 1)).collect();
-        let ups = flow.send(&sources, &[(server, takes)]);
-        let has_way = |id: NodeId| ups.iter().any(|up| up.from == id);
-        let open = open.iter().filter(|(id, _)| has_way(*id)).copied();
-        let mut sinks: Vec<(NodeId, usize)> = open.collect();
-        sinks.push((server, takes - ups.len()));
-        let workers = self.job.workers.iter().map(|worker| (*worker, 1));
-        let workers: Vec<(NodeId, usize)> = workers.collect();
-        let streams = flow.send(&workers, &sinks);
-        (streams.len() == workers.len()).then(|| self.plan(rate_bps, streams, ups))
-    }
-
-    fn plan(&self, rate_bps: f64, streams: Vec<Stream>, ups: Vec<Stream>) -> Plan {
-        let rank: BTreeMap<NodeId, usize> = self.job.workers.iter().copied().zip(0..).collect();
-        let mut members: BTreeMap<NodeId, Vec<Member>> = BTreeMap::new();
-        for stream in streams {
-            members.entry(stream.to).or_default().push(Member {
-                worker: rank[&stream.from],
-                route: stream.route,
-            });
-        }
-        let server = self.server.host;
-        let ups = ups.into_iter().map(|up| (up.from, up.route));
-        let parts = ups.chain([(server, Vec::new())]).filter_map(|(at, up)| {
-            let mut members = members.remove(&at)?;
-            members.sort_unstable_by_key(|member| member.worker);
-            Some(Part {
-                piece: 0,
-                share: 1.0,
-                server: 0,
-                at,
-                members,
-                up,
-            })
-        });
-        Plan {
-            job: self.job.name.clone(),
-            parts: parts.collect(),
-            rate_bps,
-            bound_bps: f64::INFINITY,
-            goal: Goal::Rate,
-            is_optimal: false,
-        }
+        rates
     }
 }
 

@@ -264,3 +264,16 @@ proptest! {
         let _ = conflict(&model);
     }
 }
+
+/// A row whose first term cancels, before one of as many terms: what a row is, others before it do not change.
+#[test]
+fn terms_that_cancel_leave_the_next_row_as_it_was_written() {
+    let mut model = Model::new(Sense::Minimize);
+    let [x, y, z] = [1.0, 2.0, 4.0].map(|cost| model.variable(0.0, 5.0, cost));
+    model.constrain([(x, 1.0), (z, 1.0), (y, 1.0), (x, -1.0)], Cmp::Ge, 3.0);
+    model.constrain([(y, 1.0), (x, 1.0)], Cmp::Ge, 4.0);
+    // 3 of y for the first row, and 1 of x beside it for the second.
+    let answer = lp(&model).unwrap();
+    assert!((answer.objective - 7.0).abs() < 1e-6, "{answer:?}");
+    assert!((answer.value(x) - 1.0).abs() < 1e-6 && answer.value(z).abs() < 1e-6);
+}

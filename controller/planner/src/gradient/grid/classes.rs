@@ -1,0 +1,157 @@
+//! Nodes that a relaxation need not tell apart.
+//!
+//! Classes are the coarsest equitable partition: nodes of one class have as many links of each kind to each other class. In a
+//! linear program over them the mean over a class is as good as any answer, so one variable stands for a class of links and
+//! one row for a class of nodes (Grohe, Kersting, Mladenov and Selman, *Dimension reduction via colour refinement*, 2014).
+//! Workers of a rack are one, and so are spines that do not sum.
+
+use std::collections::BTreeMap;
+
+use super::streams::Streams;
+use crate::network::{Arc, NodeId};
+
+/// What a node does in a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// It sends gradients.
+    Worker,
+    /// It passes them on, and sums so many at most.
+    Switch(usize),
+    /// It takes them in.
+    Server,
+}
+
+/// Nodes that are alike.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub kind: Kind,
+    pub nodes: Vec<NodeId>,
+}
+
+/// Directions of links that are alike: between which classes, with room for how many streams, and for how many back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arcs {
+    pub from: usize,
+    pub to: usize,
+    pub room: usize,
+    pub back: usize,
+}
+
+impl Arcs {
+    /// Those back.
+    pub fn reverse(self) -> Arcs {
+        Arcs {
+            from: self.to,
+            to: self.from,
+            room: self.back,
+            back: self.room,
+        }
+    }
+}
+
+/// A network by classes.
+#[derive(Debug)]
+pub(super) struct Classes {
+    pub classes: Vec<Class>,
+    /// How many there are of each.
+    pub arcs: BTreeMap<Arcs, usize>,
+}
+
+/// A link as one of its ends sees it: room away from it, room to it, and the class of the other end.
+type Seen = (usize, usize, usize);
+
+impl Classes {
+    pub fn of(streams: &Streams<'_>, rate_bps: f64) -> Classes {
+        let network = streams.network;
+        let kinds = kinds(streams, rate_bps);
+        // More than that is never used.
+        let most = streams.most_streams();
+        let room = |arc: Arc| streams.room(arc, rate_bps).min(most);
+        let ids: Vec<NodeId> = network
+            .ids()
+            .filter(|id| kinds[id.index()].is_some())
+            .collect();
+        let mut class_of: Vec<usize> = vec![0; network.nodes().len()];
+        let mut count = number(&mut class_of, &ids, |id| kinds[id.index()]);
+        loop {
+            let seen: Vec<Vec<Seen>> = ids
+                .iter()
+                .map(|id| {
+                    let links = network.adjacent(*id).iter();
+                    let links = links.filter(|(_, peer)| kinds[peer.index()].is_some());
+                    let seen = links.map(|(link, peer)| {
+                        let (away, to) = (network.arc(*link, *id), network.arc(*link, *peer));
+                        (room(away), room(to), class_of[peer.index()])
+                    });
+                    let mut seen: Vec<Seen> = seen.collect();
+                    seen.sort_unstable();
+                    seen
+                })
+                .collect();
+            let before = class_of.clone();
+            let mut seen = ids.iter().zip(seen);
+            let keys: BTreeMap<NodeId, Vec<Seen>> =
+                seen.by_ref().map(|(id, seen)| (*id, seen)).collect();
+            let finer = number(&mut class_of, &ids, |id| (before[id.index()], &keys[&id]));
+            if finer == count {
+                break;
+            }
+            count = finer;
+        }
+        let mut classes: Vec<Class> = Vec::new();
+        classes.resize_with(count, || Class {
+            kind: Kind::Server,
+            nodes: Vec::new(),
+        });
+        for id in &ids {
+            let class = &mut classes[class_of[id.index()]];
+            class.kind = kinds[id.index()].unwrap_or(Kind::Server);
+            class.nodes.push(*id);
+        }
+        let mut arcs: BTreeMap<Arcs, usize> = BTreeMap::new();
+        for arc in network.arcs() {
+            let (from, to) = network.ends(arc);
+            if kinds[from.index()].is_none() || kinds[to.index()].is_none() {
+                continue;
+            }
+            let back = network.arc(arc.link, to);
+            let alike = Arcs {
+                from: class_of[from.index()],
+                to: class_of[to.index()],
+                room: room(arc),
+                back: room(back),
+            };
+            *arcs.entry(alike).or_default() += 1;
+        }
+        Classes { classes, arcs }
+    }
+}
+
+/// By node; `None` of hosts that have nothing to do with the job.
+fn kinds(streams: &Streams<'_>, rate_bps: f64) -> Vec<Option<Kind>> {
+    let network = streams.network;
+    let mut kinds = vec![None; network.nodes().len()];
+    for switch in network.switches() {
+        kinds[switch.index()] = Some(Kind::Switch(0));
+    }
+    for (switch, room) in streams.rooms(rate_bps) {
+        kinds[switch.index()] = Some(Kind::Switch(room.min(streams.job.workers.len())));
+    }
+    for worker in &streams.job.workers {
+        kinds[worker.index()] = Some(Kind::Worker);
+    }
+    kinds[streams.server.host.index()] = Some(Kind::Server);
+    kinds
+}
+
+/// Numbers classes by what their nodes have in common, and says how many there are.
+fn number<K: Ord>(class_of: &mut [usize], ids: &[NodeId], key: impl Fn(NodeId) -> K) -> usize {
+    let mut known: BTreeMap<K, usize> = ids.iter().map(|id| (key(*id), 0)).collect();
+    for (number, class) in known.values_mut().enumerate() {
+        *class = number;
+    }
+    for id in ids {
+        class_of[id.index()] = known[&key(*id)];
+    }
+    known.len()
+}

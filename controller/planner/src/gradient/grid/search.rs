@@ -1,0 +1,248 @@
+//! Ways of whole streams: which switches sum, and which way each stream goes.
+
+use std::collections::BTreeMap;
+
+use super::streams::Streams;
+use super::tree::tree;
+use crate::flow::{Flow, Stream};
+use crate::network::{Arc, NodeId};
+
+/// All streams of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ways {
+    /// Of workers, to where they are summed.
+    pub workers: Vec<Stream>,
+    /// Of what switches have summed, to the server.
+    pub ups: Vec<Stream>,
+    /// Of answers; nearer to the server first.
+    pub tree: Vec<Arc>,
+}
+
+/// What is missing to a plan.
+pub(super) struct Missed {
+    /// Workers that get to where they are summed.
+    served: usize,
+    /// By node: where one of the others would get to.
+    reached: Vec<bool>,
+    /// Workers that each open switch sums.
+    summed: BTreeMap<NodeId, usize>,
+}
+
+/// A switch, and for how many workers it has room.
+pub(super) type Room = (NodeId, usize);
+
+/// The search at one rate.
+pub(super) struct Search<'s, 'n> {
+    pub(super) streams: &'s Streams<'n>,
+    /// Of links.
+    pub(super) room: Flow<'n>,
+    /// The streams that the server has room for.
+    pub(super) takes: usize,
+    /// The workers that switches have room for.
+    pub(super) rooms: Vec<Room>,
+}
+
+/// Times that sums and answers are led round what workers lack.
+const DETOURS: u32 = 4;
+/// Links that are passed rather than one that workers lack.
+const DETOUR: u32 = 4;
+
+impl<'s, 'n> Search<'s, 'n> {
+    pub fn new(streams: &'s Streams<'n>, rate_bps: f64) -> Search<'s, 'n> {
+        Search {
+            streams,
+            room: Flow::new(streams.network, |arc| streams.room(arc, rate_bps)),
+            takes: streams.takes(rate_bps),
+            rooms: streams.rooms(rate_bps),
+        }
+    }
+
+    /// Ways for all, if they are found where those switches sum that have most room. That none are found is no proof that
+    /// there are none.
+    pub fn quick(&self) -> Option<Ways> {
+        let mut open = self.rooms.clone();
+        open.truncate(self.takes);
+        loop {
+            if self.has_room(&open)
+                && let Ok(ways) = self.with_open(&open)
+            {
+                return Some(ways);
+            }
+            if open.is_empty() {
+                return None;
+            }
+            // Fewer streams of switches leave more room to those of workers.
+            open.truncate(open.len() / 2);
+        }
+    }
+
+    /// Whether these switches and the server have room for all workers, whatever the ways.
+    pub fn has_room(&self, open: &[Room]) -> bool {
+        let summed = open.iter().map(|(_, room)| *room);
+        let raw = self.takes.saturating_sub(open.len());
+        summed.fold(raw, usize::saturating_add) >= self.streams.job.workers.len()
+    }
+
+    /// The same where these switches sum, or some that differ from them little: one after another is exchanged, closed or
+    /// opened while that leads more workers to where they are summed. Each set of switches that is tried takes one of `tries`.
+    pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<Ways> {
+        let rooms: BTreeMap<NodeId, usize> = self.rooms.iter().copied().collect();
+        let open = switches.iter();
+        let open = open.filter_map(|id| Some((*id, *rooms.get(id)?)));
+        let mut open: Vec<Room> = open.take(self.takes).collect();
+        let mut missed = match self.with_open(&open) {
+            Ok(ways) => return Some(ways),
+            Err(missed) => missed,
+        };
+        loop {
+            let mut is_better = false;
+            for next in self.neighbours(&open, &missed) {
+                *tries = tries.checked_sub(1)?;
+                match self.with_open(&next) {
+                    Ok(ways) => return Some(ways),
+                    Err(less) if less.served > missed.served => {
+                        (open, missed, is_better) = (next, less, true);
+                        break;
+                    }
+                    Err(_) => {}
+                }
+            }
+            if !is_better {
+                return None;
+            }
+        }
+    }
+
+    /// Open switches otherwise, those first that may sum most. What is opened is what workers get to that are not summed yet.
+    fn neighbours(&self, open: &[Room], missed: &Missed) -> Vec<Vec<Room>> {
+        let summed = |id: &NodeId| missed.summed.get(id).copied().unwrap_or(0);
+        let is_open = |id: NodeId| open.iter().any(|(other, _)| *other == id);
+        let closed = self.rooms.iter();
+        let closed = closed.filter(|(id, _)| !is_open(*id) && missed.reached[id.index()]);
+        let mut changes: Vec<(isize, Vec<Room>)> = Vec::new();
+        for with in closed {
+            let gain = with.1 as isize;
+            if open.len() < self.takes {
+                let next = open.iter().chain([with]).copied().collect();
+                changes.push((gain - 1, next));
+            }
+            for place in 0..open.len() {
+                let mut next = open.to_vec();
+                next[place] = *with;
+                changes.push((gain - summed(&open[place].0) as isize, next));
+            }
+        }
+        for place in 0..open.len() {
+            let mut next = open.to_vec();
+            let (id, _) = next.remove(place);
+            changes.push((1 - summed(&id) as isize, next));
+        }
+        // Of those that may gain as much, the first are of the switches with most room.
+        changes.sort_by_key(|(gain, _)| -gain);
+        changes.into_iter().map(|(_, next)| next).collect()
+    }
+
+    /// Ways for all where these switches may sum, as far as they have a way to the server. Answers have theirs first, then
+    /// sums, then workers; what workers lack then costs more.
+    pub fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
+        let Streams {
+            network,
+            job,
+            server,
+            ..
+        } = *self.streams;
+        let workers: Vec<Room> = job.workers.iter().map(|worker| (*worker, 1)).collect();
+        let sources: Vec<Room> = open.iter().map(|(id, _)| (*id, 1)).collect();
+        let mut costs: BTreeMap<Arc, u32> = BTreeMap::new();
+        let mut most = Missed {
+            served: 0,
+            reached: vec![false; network.nodes().len()],
+            summed: BTreeMap::new(),
+        };
+        for _ in 0..=DETOURS {
+            let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
+            let mut flow = self.room.clone();
+            let tree = match self.streams.answers {
+                true => self.tree(&costs),
+                false => Some(Vec::new()),
+            };
+            let Some(tree) = tree else {
+                break;
+            };
+            flow.take(&tree);
+            let ups = flow
+                .send_by(&sources, &[(server.host, self.takes)], cost)
+                .streams;
+            let has_way = |id: NodeId| ups.iter().any(|up| up.from == id);
+            let mut sinks: Vec<Room> = open
+                .iter()
+                .filter(|(id, _)| has_way(*id))
+                .copied()
+                .collect();
+            sinks.push((server.host, self.takes - ups.len()));
+            let sent = flow.send_by(&workers, &sinks, |_| 1);
+            if sent.streams.len() == workers.len() {
+                return Ok(Ways {
+                    workers: sent.streams,
+                    ups,
+                    tree,
+                });
+            }
+            let is_short = |arc: &Arc| {
+                let (from, to) = network.ends(*arc);
+                sent.reached[from.index()] && !sent.reached[to.index()]
+            };
+            let taken = tree.iter().chain(ups.iter().flat_map(|up| &up.route));
+            let short: Vec<Arc> = taken.filter(|arc| is_short(arc)).copied().collect();
+            if sent.streams.len() > most.served {
+                let mut summed: BTreeMap<NodeId, usize> = BTreeMap::new();
+                for stream in &sent.streams {
+                    *summed.entry(stream.to).or_default() += 1;
+                }
+                most = Missed {
+                    served: sent.streams.len(),
+                    reached: sent.reached,
+                    summed,
+                };
+            }
+            // Each of these links that is left to workers helps one of them.
+            if short.len() < workers.len() - sent.streams.len() {
+                break;
+            }
+            for arc in short {
+                *costs.entry(arc).or_insert(1) += DETOUR;
+            }
+        }
+        Err(most)
+    }
+
+    /// A tree of answers that passes few links of those that cost more, each of which is gone round if that is cheaper.
+    fn tree(&self, costs: &BTreeMap<Arc, u32>) -> Option<Vec<Arc>> {
+        let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
+        let all = |tree: &[Arc]| tree.iter().map(|arc| cost(*arc)).sum::<u32>();
+        let without = |shut: &[Arc]| {
+            tree(
+                self.streams.network,
+                self.streams.server.host,
+                &self.streams.job.workers,
+                |arc| self.room.room(arc) > 0 && !shut.contains(&arc),
+                cost,
+            )
+        };
+        let mut best = without(&[])?;
+        let mut shut: Vec<Arc> = Vec::new();
+        for arc in costs.keys() {
+            if !best.contains(arc) {
+                continue;
+            }
+            shut.push(*arc);
+            match without(&shut) {
+                Some(other) if all(&other) < all(&best) => best = other,
+                _ => {
+                    shut.pop();
+                }
+            }
+        }
+        Some(best)
+    }
+}
