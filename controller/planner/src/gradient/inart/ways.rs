@@ -228,16 +228,17 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// The places of the nearest switches.
+/// The places of the nearest switches. Of equally near ones, neighbours have the same, so that they can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
+    let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {
         let hops = routing.distance(from, *site).ok()?.hops;
-        Some((hops, place))
+        Some((hops, place / NEAR != own / NEAR, place))
     });
-    let mut near: Vec<(u32, usize)> = distances.collect();
+    let mut near: Vec<(u32, bool, usize)> = distances.collect();
     near.sort_unstable();
     near.truncate(NEAR);
-    near.into_iter().map(|(_, place)| place).collect()
+    near.into_iter().map(|(_, _, place)| place).collect()
 }
 
 /// The places of the switches that have most left, of equals those nearest to the servers.
