@@ -81,8 +81,19 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Curves as SVG. Both axes are linear, from 0 on, or both are logarithmic, from the least value on.
+/// Curves as SVG, with their names above, where curves that rise have left room. Both axes are linear, from 0 on, or both are
+/// logarithmic, from the least value on.
 pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
+    drawing_with(x, y, curves, SeriesLabelPosition::UpperLeft)
+}
+
+/// The same, with the names elsewhere.
+pub fn drawing_with(
+    x: Axis<'_>,
+    y: Axis<'_>,
+    curves: &[Curve],
+    names: SeriesLabelPosition,
+) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let (x_most, y_most) = points().fold((1.0_f64, 1.0_f64), |(x, y), point| {
         (x.max(point.0), y.max(point.1))
@@ -107,14 +118,14 @@ pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
                 draw(
                     builder.build_cartesian_2d(ranges.0, ranges.1)?,
                     &x,
-                    &y,
+                    (&y, names),
                     curves,
                 )?;
             }
             false => draw(
                 builder.build_cartesian_2d(0.0..x_most, 0.0..y_most * 1.05)?,
                 &x,
-                &y,
+                (&y, names),
                 curves,
             )?,
         }
@@ -131,7 +142,7 @@ fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
 fn draw<'s, X, Y>(
     mut chart: ChartContext<'s, SVGBackend<'s>, Cartesian2d<X, Y>>,
     x: &Axis<'_>,
-    y: &Axis<'_>,
+    (y, names): (&Axis<'_>, SeriesLabelPosition),
     curves: &[Curve],
 ) -> Result<()>
 where
@@ -157,7 +168,7 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(names)
         .background_style(WHITE.mix(0.8))
         .label_font(FONT)
         .draw()?;

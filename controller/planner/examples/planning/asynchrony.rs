@@ -84,7 +84,14 @@ fn schemes(
     ] {
         let passed = by_slots(network, job, &routing, (slots, collision), &sends.order)?;
         let end_s = sends.end_s(&passed);
-        came.push((name.to_owned(), Came { passed, end_s, workers: WORKERS }));
+        came.push((
+            name.to_owned(),
+            Came {
+                passed,
+                end_s,
+                workers: WORKERS,
+            },
+        ));
     }
     for fastest in FASTEST {
         let first = sends.of_the_first(fastest);
@@ -95,7 +102,14 @@ fn schemes(
         let passed = planned(&plan, &first.order);
         let end_s = first.end_s(&passed);
         let name = format!("GOAT, the first {fastest}");
-        came.push((name, Came { passed, end_s, workers: fastest }));
+        came.push((
+            name,
+            Came {
+                passed,
+                end_s,
+                workers: fastest,
+            },
+        ));
     }
     Ok(came)
 }
@@ -135,7 +149,12 @@ impl Sends {
         let mut all: Vec<(f64, Send)> = all.collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.worker.cmp(&b.1.worker)));
         let (at_s, order) = all.into_iter().unzip();
-        Sends { order, at_s, ready_s, waits_for }
+        Sends {
+            order,
+            at_s,
+            ready_s,
+            waits_for,
+        }
     }
 
     fn of_the_first(&self, fastest: usize) -> Sends {

@@ -21,14 +21,54 @@ const ROUNDING: f64 = 1e-9;
 
 /// GRID's networks, by name: the shape, which switches sum, and the server's link in Gbit/s.
 const NETWORKS: [(&str, Shape, Programmable, u64); 8] = [
-    ("fat-tree-racks-100", Shape::FatTree, Programmable::TopsOfRacks, 100),
-    ("fat-tree-racks-400", Shape::FatTree, Programmable::TopsOfRacks, 400),
-    ("fat-tree-20%-100", Shape::FatTree, Programmable::Share(0.2), 100),
-    ("fat-tree-20%-400", Shape::FatTree, Programmable::Share(0.2), 400),
-    ("leaf-spine-racks-100", Shape::LeafSpine, Programmable::TopsOfRacks, 100),
-    ("leaf-spine-racks-400", Shape::LeafSpine, Programmable::TopsOfRacks, 400),
-    ("leaf-spine-20%-100", Shape::LeafSpine, Programmable::Share(0.2), 100),
-    ("leaf-spine-20%-400", Shape::LeafSpine, Programmable::Share(0.2), 400),
+    (
+        "fat-tree-racks-100",
+        Shape::FatTree,
+        Programmable::TopsOfRacks,
+        100,
+    ),
+    (
+        "fat-tree-racks-400",
+        Shape::FatTree,
+        Programmable::TopsOfRacks,
+        400,
+    ),
+    (
+        "fat-tree-20%-100",
+        Shape::FatTree,
+        Programmable::Share(0.2),
+        100,
+    ),
+    (
+        "fat-tree-20%-400",
+        Shape::FatTree,
+        Programmable::Share(0.2),
+        400,
+    ),
+    (
+        "leaf-spine-racks-100",
+        Shape::LeafSpine,
+        Programmable::TopsOfRacks,
+        100,
+    ),
+    (
+        "leaf-spine-racks-400",
+        Shape::LeafSpine,
+        Programmable::TopsOfRacks,
+        400,
+    ),
+    (
+        "leaf-spine-20%-100",
+        Shape::LeafSpine,
+        Programmable::Share(0.2),
+        100,
+    ),
+    (
+        "leaf-spine-20%-400",
+        Shape::LeafSpine,
+        Programmable::Share(0.2),
+        400,
+    ),
 ];
 
 /// GRID as its paper has it: what workers send alone.
@@ -128,7 +168,9 @@ fn collective(network: &Network, job: &Job, schedule: &Schedule) -> Result<f64> 
 /// How long a plan takes on GRID's fat tree, on each of its four settings and so many seeds; the best of three times each.
 pub fn fat_tree(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
-    let fat_trees = NETWORKS.iter().filter(|(_, shape, ..)| *shape == Shape::FatTree);
+    let fat_trees = NETWORKS
+        .iter()
+        .filter(|(_, shape, ..)| *shape == Shape::FatTree);
     for (name, shape, programmable, server) in fat_trees {
         for workers in [WORKERS, 191] {
             let instance = Instance {

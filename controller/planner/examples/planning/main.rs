@@ -52,7 +52,7 @@ mod tests {
 
     fn said(arguments: &str) -> Value {
         let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-        run(&arguments).expect(&arguments.join(" "))
+        run(&arguments).expect("something is said")
     }
 
     fn of<'v>(value: &'v Value, path: &str) -> &'v Value {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_step_the_server_receives_least_by_goat() {
+    fn goat_is_ahead_out_of_step_and_behind_in_step() {
         let settings = said("asynchrony 2");
         let received = |setting: usize, scheme: usize| {
             let path = format!("/{setting}/schemes/{scheme}/received_bytes");
@@ -101,15 +101,23 @@ mod tests {
         // Geryon, ATP, ESA, GOAT; in step, then with the most deviation.
         let last = settings.as_array().expect("a list").len() - 1;
         for other in 0..3 {
-            assert!(received(last, other) > 1.5 * received(last, 3), "{settings}");
+            assert!(
+                received(last, other) > 1.5 * received(last, 3),
+                "{settings}"
+            );
         }
-        assert_eq!(received(0, 1), received(0, 3), "{settings}");
+        // In step, all is summed at the nearest switches.
+        assert!(received(0, 1) < received(0, 3), "{settings}");
     }
 
     #[test]
     fn growth_tells_time_and_memory() {
         for planner in ["grid", "grid-proof", "inart", "inart-event", "injection"] {
-            let shape = if planner == "injection" { "fat-tree 6" } else { "leaf-spine 3" };
+            let shape = if planner == "injection" {
+                "fat-tree 6"
+            } else {
+                "leaf-spine 3"
+            };
             let point = said(&format!("growth {planner} {shape}"));
             for number in ["/plan/cpu_s", "/plan/wall_s", "/peak_bytes", "/hosts"] {
                 let number = of(&point, number).as_f64().expect("a number");
@@ -127,7 +135,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused() {
-        for wrong in ["nothing", "gap here 1", "growth grid ring 3", "growth", "servers x"] {
+        for wrong in [
+            "nothing",
+            "gap here 1",
+            "growth grid ring 3",
+            "growth",
+            "servers x",
+        ] {
             let arguments: Vec<String> = wrong.split(' ').map(str::to_owned).collect();
             assert!(run(&arguments).is_err(), "{wrong}");
         }

@@ -45,12 +45,10 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> Result<(T, Took)> {
     Ok((done, took))
 }
 
-/// How long this thread had a processor (`schedstat` of proc(5)), in seconds.
+/// How long this thread had a processor, in seconds.
 fn on_processor_s() -> Result<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanoseconds = text.split_whitespace().next();
-    let nanoseconds = nanoseconds.context("schedstat is empty")?;
-    Ok(nanoseconds.parse::<u64>()? as f64 / 1e9)
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+    Ok(std::time::Duration::from(now).as_secs_f64())
 }
 
 /// The most memory that this process ever had in use, in bytes (`VmHWM` of proc(5)).

@@ -42,7 +42,10 @@ pub fn run(seeds: u32) -> Result<Value> {
             let (_, plan) = planned?;
             let rates: BTreeMap<&str, f64> = BTreeMap::from([
                 ("inart", plan.rate_bps),
-                ("equal-split", first(equal_split::plan(&network, jobs)?)?.rate_bps),
+                (
+                    "equal-split",
+                    first(equal_split::plan(&network, jobs)?)?.rate_bps,
+                ),
                 ("atp", first(atp::plan(&network, jobs)?)?.rate_bps),
                 ("lbmm", lbmm::plan(&network, &job)?.rate_bps),
             ]);

@@ -206,7 +206,10 @@ impl Run<'_> {
             held.1.append(&mut of);
             let is_whole = held.1 == switch.below;
             if is_whole {
-                of = switch.held.remove(&piece).map_or(BTreeSet::new(), |(_, of)| of);
+                of = switch
+                    .held
+                    .remove(&piece)
+                    .map_or(BTreeSet::new(), |(_, of)| of);
             }
             if let Some((piece, of)) = evicted {
                 let up = switch.up.clone();

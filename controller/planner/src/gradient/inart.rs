@@ -54,7 +54,12 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
     // The best shares of few streams may leave servers out that more streams would be for.
     let equal = vec![1.0 / count as f64; count];
     for start in Search::best_starts(&ways, &equal) {
-        take_turns(&mut best, climbed(start, &equal, TURNS), equal.clone(), TURNS);
+        take_turns(
+            &mut best,
+            climbed(start, &equal, TURNS),
+            equal.clone(),
+            TURNS,
+        );
     }
     // Of many streams, a turn moves but some: the best goes on.
     if let Some((_, shares, search)) = best.clone() {

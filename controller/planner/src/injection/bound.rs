@@ -64,7 +64,12 @@ impl Prices {
         for round in 0..(WORK / size.max(1)).clamp(LEAST_ROUNDS, ROUNDS) {
             weigh(&logs, &rows, &mut weights);
             load.fill(0.0);
-            now.price(blocks, &parts, (&weights, &rows), (&mut load, &mut at_switch));
+            now.price(
+                blocks,
+                &parts,
+                (&weights, &rows),
+                (&mut load, &mut at_switch),
+            );
             if now.bound > best.bound {
                 best.clone_from(&now);
             }

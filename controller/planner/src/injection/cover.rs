@@ -35,7 +35,12 @@ pub(super) fn at_least(blocks: &Blocks<'_>, resource: ResourceId) -> f64 {
         for group in &groups {
             bound += group.cover(&prices, &mut taken);
         }
-        for (block, own) in blocks.blocks.iter().zip(&own).filter(|(_, own)| **own > 0.0) {
+        for (block, own) in blocks
+            .blocks
+            .iter()
+            .zip(&own)
+            .filter(|(_, own)| **own > 0.0)
+        {
             let price = |switches: &[SwitchId]| switches.iter().map(|s| prices[*s]).sum::<f64>();
             let places = block.options.iter().map(|place| place.switches.as_slice());
             let Some(cheapest) = places.min_by(|a, b| price(a).total_cmp(&price(b))) else {
@@ -96,7 +101,9 @@ impl Group {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
             let mut cost = problem.charges[*charge].cost.iter();
-            let cost = cost.find(|(of, _)| *of == resource).map_or(0, |(_, cost)| *cost);
+            let cost = cost
+                .find(|(of, _)| *of == resource)
+                .map_or(0, |(_, cost)| *cost);
             // What one block alone has is counted beside.
             let holds = |block: &&BlockId| blocks.blocks[**block].charges.contains(charge);
             match members.iter().filter(holds).count() == members.len() {

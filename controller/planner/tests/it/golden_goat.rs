@@ -2,7 +2,7 @@
 
 use planner::Network;
 use planner::evaluation::examples::{self, GOAT_FRAGMENT_BYTES as FRAGMENT, links_behind_workers};
-use planner::gradient::fragments::{Send, first_come, planned};
+use planner::gradient::fragments::{Collision, Send, by_slots, first_come, planned};
 use planner::gradient::{Goal, Job, Plan, goat};
 use planner::routing::{Costs, Routing};
 
@@ -118,4 +118,32 @@ fn in_a_chain_it_is_sixteen() {
         (passed.at_server, passed.between_switches(&network)),
         (3, 16)
     );
+}
+
+/// Two workers at one switch of one slot send A1, B1, A2, B2. By ATP, B1 passes A1, A2 completes A, and B2 waits in vain. By
+/// ESA each takes the slot of the one before, so nothing is summed. In step, both sum both.
+#[test]
+fn what_finds_no_slot_passes_or_evicts() {
+    let (mut network, job) = example(false);
+    let s3 = network.node("S3").unwrap();
+    network.switch_mut(s3).unwrap().programmable = false;
+    let two = Job {
+        workers: job.workers[..2].to_vec(),
+        ..job
+    };
+    let routing = Routing::new(&network, Costs::hops(&network));
+    let passed = |collision, order: [(usize, usize); 4]| {
+        let sends = order.map(|(worker, piece)| Send { worker, piece });
+        by_slots(&network, &two, &routing, (1, collision), &sends).unwrap()
+    };
+    let out_of_step = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    let atp = passed(Collision::Passes, out_of_step);
+    assert_eq!(atp.at_server, 3);
+    assert_eq!(atp.brought_by, [1, 2, 4]);
+    assert_eq!(passed(Collision::Evicts, out_of_step).at_server, 4);
+    let in_step = [(0, 0), (1, 0), (0, 1), (1, 1)];
+    for collision in [Collision::Passes, Collision::Evicts] {
+        let passed = passed(collision, in_step);
+        assert_eq!(passed.brought_by, [1, 3], "{collision:?}");
+    }
 }

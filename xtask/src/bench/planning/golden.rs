@@ -20,7 +20,10 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         let (of, what) = (text(figure, "/of")?, text(figure, "/what")?);
         let (expected, found) = (number(figure, "/expected")?, number(figure, "/found")?);
         let printed = text(figure, "/printed")?;
-        writeln!(note, "| {of} | {what} | {printed} | {expected:.4} | {found:.4} |")?;
+        writeln!(
+            note,
+            "| {of} | {what} | {printed} | {expected:.4} | {found:.4} |"
+        )?;
     }
     Ok(vec![Row {
         name: "golden",

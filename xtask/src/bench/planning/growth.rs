@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use plotters::chart::SeriesLabelPosition;
 use plotters::style::RGBColor;
 use serde_json::Value;
 
 use super::Bench;
 use super::child::number;
 use crate::bench::row::{Goal, Row};
-use crate::plots::{Axis, Curve, drawing};
+use crate::plots::{Axis, Curve, drawing, drawing_with};
 
 pub const NAMES: &[&str] = &["growth_s", "growth_gb"];
 
@@ -113,7 +114,11 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             };
             let Some(said) = bench.child.says_within(&arguments, most)? else {
                 let seconds = PATIENCE.as_secs();
-                writeln!(table, "| {} | size {size} | | > {seconds} | | | |", line.name)?;
+                writeln!(
+                    table,
+                    "| {} | size {size} | | > {seconds} | | | |",
+                    line.name
+                )?;
                 continue;
             };
             let point = point(&said)?;
@@ -124,7 +129,9 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     }
     draw(bench, &lines)?;
     // A proof is not asked of the largest.
-    let planned = lines.iter().filter(|(line, _)| line.planner != "grid-proof");
+    let planned = lines
+        .iter()
+        .filter(|(line, _)| line.planner != "grid-proof");
     let largest: Vec<(&str, &Point)> = planned
         .flat_map(|(line, points)| points.iter().map(|point| (line.name, point)))
         .filter(|(_, point)| point.hosts >= 10_000.0)
@@ -179,16 +186,20 @@ fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
         let curves = lines.iter().map(|(line, points)| Curve {
             name: line.name,
             color: line.color,
-            points: points.iter().map(|point| (point.hosts, of(point))).collect(),
+            points: points
+                .iter()
+                .map(|point| (point.hosts, of(point)))
+                .collect(),
         });
         curves.collect()
     };
     bench.draw("planning-time.svg", || {
         let y = Axis::logarithmic("milliseconds on a processor");
-        drawing(
+        drawing_with(
             Axis::logarithmic("hosts"),
             y,
             &curves(&|point| point.seconds * 1e3),
+            SeriesLabelPosition::LowerRight,
         )
     })?;
     bench.draw("planning-memory.svg", || {

@@ -20,13 +20,19 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
         .says(&["injection", &bench.seeds.min(SEEDS).to_string()])?;
     let (placed, refused): (Vec<Value>, Vec<Value>) =
         (list(&said, "")?.iter().cloned()).partition(|seed| seed.get("refused").is_none());
-    let mut note = format!("{} of {} placed", placed.len(), placed.len() + refused.len());
+    let mut note = format!(
+        "{} of {} placed",
+        placed.len(),
+        placed.len() + refused.len()
+    );
     for seed in &refused {
         let why = text(seed, "/refused")?;
         write!(note, "; seed {}: {why}", number(seed, "/seed")?)?;
     }
     let gap = |seed: &_| number(seed, "/gap");
-    let best = placed.iter().filter(|seed| gap(seed).is_ok_and(|gap| gap == 0.0));
+    let best = placed
+        .iter()
+        .filter(|seed| gap(seed).is_ok_and(|gap| gap == 0.0));
     let row = |name, value: f64, unit, goal, note: String| Row {
         name,
         value: Some(value),
@@ -58,7 +64,10 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             100.0 * most(&placed, gap)?,
             "%",
             Goal::Nothing,
-            format!("worst; {} have the least worst utilisation there is", best.count()),
+            format!(
+                "worst; {} have the least worst utilisation there is",
+                best.count()
+            ),
         ),
     ])
 }

@@ -49,10 +49,26 @@ const NETWORKS: [&str; 8] = [
 
 /// Those of which ratios are drawn.
 const DRAWN: [(&str, &str, RGBColor); 4] = [
-    ("fat-tree-racks-100", "fat tree, racks", RGBColor(0x1f, 0x77, 0xb4)),
-    ("fat-tree-20%-100", "fat tree, 20 %", RGBColor(0x2c, 0xa0, 0x2c)),
-    ("leaf-spine-racks-100", "leaf-spine, racks", RGBColor(0xd6, 0x27, 0x28)),
-    ("leaf-spine-20%-100", "leaf-spine, 20 %", RGBColor(0x44, 0x44, 0x44)),
+    (
+        "fat-tree-racks-100",
+        "fat tree, racks",
+        RGBColor(0x1f, 0x77, 0xb4),
+    ),
+    (
+        "fat-tree-20%-100",
+        "fat tree, 20 %",
+        RGBColor(0x2c, 0xa0, 0x2c),
+    ),
+    (
+        "leaf-spine-racks-100",
+        "leaf-spine, racks",
+        RGBColor(0xd6, 0x27, 0x28),
+    ),
+    (
+        "leaf-spine-20%-100",
+        "leaf-spine, 20 %",
+        RGBColor(0x44, 0x44, 0x44),
+    ),
 ];
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
@@ -74,9 +90,13 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
     for network in networks {
         let seeds = list(network, "/seeds")?;
         let worst = most(seeds, gap)?;
-        let of = seeds.iter().find(|seed| gap(seed).is_ok_and(|gap| gap == worst));
+        let of = seeds
+            .iter()
+            .find(|seed| gap(seed).is_ok_and(|gap| gap == worst));
         let of = of.filter(|_| worst > 0.0).map(|seed| number(seed, "/seed"));
-        let of = of.transpose()?.map_or(String::new(), |seed| format!(" ({seed})"));
+        let of = of
+            .transpose()?
+            .map_or(String::new(), |seed| format!(" ({seed})"));
         writeln!(
             table,
             "| {} | {:.1} | {:.4} | {worst:.3}{of} | {} of {} | {:.1} | {:.0}, {:.0} |",
@@ -101,9 +121,27 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
     };
     let plans = format!("{} plans on 8 networks", all.len());
     Ok(vec![
-        row("gap_mean", 100.0 * mean(&all, gap)?, "%", 2.0, plans.clone() + &table),
-        row("gap_worst", 100.0 * most(&all, gap)?, "%", 8.0, plans.clone()),
-        row("over_capacity", count(&all, "/over_capacity")? as f64, "plans", 0.0, plans),
+        row(
+            "gap_mean",
+            100.0 * mean(&all, gap)?,
+            "%",
+            2.0,
+            plans.clone() + &table,
+        ),
+        row(
+            "gap_worst",
+            100.0 * most(&all, gap)?,
+            "%",
+            8.0,
+            plans.clone(),
+        ),
+        row(
+            "over_capacity",
+            count(&all, "/over_capacity")? as f64,
+            "plans",
+            0.0,
+            plans,
+        ),
     ])
 }
 
@@ -174,7 +212,10 @@ fn margins_drawing(networks: &[Value]) -> Result<String> {
         let count = ratios.len() as f64;
         let points = ratios.iter().zip(1..).flat_map(|(ratio, place)| {
             let before = f64::from(place - 1) / count;
-            [(*ratio, 100.0 * before), (*ratio, 100.0 * f64::from(place) / count)]
+            [
+                (*ratio, 100.0 * before),
+                (*ratio, 100.0 * f64::from(place) / count),
+            ]
         });
         curves.push(Curve {
             name,

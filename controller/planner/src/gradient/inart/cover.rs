@@ -112,7 +112,9 @@ impl<'w, 'n> Room<'w, 'n> {
         let whole = |bps: f64| (bps / rate_bps) as usize;
         let rooms = others.into_iter().enumerate().map(|(site, others)| {
             let sums = whole(self.sums_bps[site]);
-            let own = self.on_it[site].map_or(0, |group| open[group].len()).min(sums);
+            let own = self.on_it[site]
+                .map_or(0, |group| open[group].len())
+                .min(sums);
             let others = others.min(whole(self.brings_bps[site])).min(sums - own);
             (site, own, others)
         });
