@@ -17,8 +17,12 @@ const OTHERS: [(&str, &str, f64); 3] = [
     ("inart_over_lbmm", "lbmm", 26.2 / 15.4),
 ];
 
+/// Seeds, at most: a plan with free shares takes half a second.
+const SEEDS: u32 = 20;
+
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let said = bench.child.says(&["servers", &bench.seeds.to_string()])?;
+    let seeds = bench.seeds.min(SEEDS).to_string();
+    let said = bench.child.says(&["servers", &seeds])?;
     let settings = list(&said, "")?;
     let mut table = String::from("\n\n| switches that sum, servers' links | InArt, Gbit/s |");
     table.push_str(" to an equal split | to ATP | to LBMM | mean, worst gap | proven |\n");
