@@ -1,7 +1,7 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
 //! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
 //! `quantise`: values into frames, beside memcpy.
-//! `allreduce`: sums by the switch beside Gloo's.
+//! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
@@ -18,6 +18,7 @@ mod jitter;
 mod lateness;
 mod load;
 mod lpm;
+mod planning;
 mod qq;
 mod quantise;
 mod router;
@@ -35,7 +36,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -47,9 +48,12 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
     /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
-    /// trainings, as ddp-loss.svg
+    /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Of planning: how many seeds each network has
+    #[arg(long, default_value_t = 100)]
+    seeds: u32,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
@@ -101,6 +105,9 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     if args.subject == "allreduce" {
         return allreduce(args);
+    }
+    if args.subject == "planning" {
+        return planning(args);
     }
     if cfg!(debug_assertions) {
         return as_shipped(args);
@@ -157,6 +164,24 @@ fn allreduce(args: &Args) -> Result<bool> {
         );
     }
     let rows = allreduce::run(&wanted, args.plots.clone())?;
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// Planners, by a program that is built for it.
+fn planning(args: &Args) -> Result<bool> {
+    let wanted = |name: &str| name.contains(&args.row);
+    if !planning::names().into_iter().any(wanted) {
+        bail!(
+            "no row is called {}; they are {}",
+            args.row,
+            planning::names().join(", ")
+        );
+    }
+    let rows = planning::run(&wanted, args.seeds.max(1), args.plots.clone())?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -61,8 +61,10 @@ fn number(value: f64) -> String {
 
 /// A table with a row for each figure, then the notes.
 pub fn report(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.name.len()).max();
+    let width = width.unwrap_or(0).max(16);
     let mut out = format!(
-        "{:<16} {:>12} {:>12} {:>12} {:<10} ok\n",
+        "{:<width$} {:>12} {:>12} {:>12} {:<10} ok\n",
         "name", "value", "goal", "floor", "unit"
     );
     for row in rows {
@@ -71,7 +73,7 @@ pub fn report(rows: &[Row]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:<16} {value:>12} {:>12} {floor:>12} {:<10} {}",
+            "{:<width$} {value:>12} {:>12} {floor:>12} {:<10} {}",
             row.name,
             row.goal_text(),
             row.unit,

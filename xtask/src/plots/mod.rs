@@ -48,27 +48,32 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 /// A line of a drawing.
-struct Curve {
-    name: &'static str,
-    color: RGBColor,
-    points: Vec<(f64, f64)>,
+pub struct Curve {
+    /// In the legend.
+    pub name: &'static str,
+    /// Of the line.
+    pub color: RGBColor,
+    /// In order.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// What an axis is of.
-struct Axis<'a> {
+pub struct Axis<'a> {
     label: &'a str,
     is_logarithmic: bool,
 }
 
 impl<'a> Axis<'a> {
-    fn linear(label: &'a str) -> Axis<'a> {
+    /// From 0 on.
+    pub fn linear(label: &'a str) -> Axis<'a> {
         Axis {
             label,
             is_logarithmic: false,
         }
     }
 
-    fn logarithmic(label: &'a str) -> Axis<'a> {
+    /// From the least value on.
+    pub fn logarithmic(label: &'a str) -> Axis<'a> {
         Axis {
             label,
             is_logarithmic: true,
@@ -76,13 +81,25 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Curves as SVG. Both axes are linear, from 0 on, or both are logarithmic, from the least value on.
-fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
+/// Curves as SVG, with their names above, where curves that rise have left room. Both axes are linear, from 0 on, or both are
+/// logarithmic, from the least value on.
+pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
+    drawing_with(x, y, curves, SeriesLabelPosition::UpperLeft)
+}
+
+/// The same, with the names elsewhere.
+pub fn drawing_with(
+    x: Axis<'_>,
+    y: Axis<'_>,
+    curves: &[Curve],
+    names: SeriesLabelPosition,
+) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let (x_most, y_most) = points().fold((1.0_f64, 1.0_f64), |(x, y), point| {
         (x.max(point.0), y.max(point.1))
     });
     let x_least = points().map(|point| point.0).fold(x_most, f64::min);
+    let y_least = points().map(|point| point.1).fold(1.0, f64::min);
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -96,19 +113,19 @@ fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
             true => {
                 let ranges = (
                     (x_least..x_most).log_scale().base(2.0),
-                    (1.0..y_most).log_scale(),
+                    (y_least..y_most).log_scale(),
                 );
                 draw(
                     builder.build_cartesian_2d(ranges.0, ranges.1)?,
                     &x,
-                    &y,
+                    (&y, names),
                     curves,
                 )?;
             }
             false => draw(
                 builder.build_cartesian_2d(0.0..x_most, 0.0..y_most * 1.05)?,
                 &x,
-                &y,
+                (&y, names),
                 curves,
             )?,
         }
@@ -125,7 +142,7 @@ fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
 fn draw<'s, X, Y>(
     mut chart: ChartContext<'s, SVGBackend<'s>, Cartesian2d<X, Y>>,
     x: &Axis<'_>,
-    y: &Axis<'_>,
+    (y, names): (&Axis<'_>, SeriesLabelPosition),
     curves: &[Curve],
 ) -> Result<()>
 where
@@ -151,7 +168,7 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(names)
         .background_style(WHITE.mix(0.8))
         .label_font(FONT)
         .draw()?;

@@ -29,6 +29,9 @@ pub struct Passed {
     pub links: BTreeMap<Arc, u64>,
     /// Fragments that the server took in.
     pub at_server: u64,
+    /// For each of these, in order, the place of the send that brought it there; one more than all have of what was incomplete
+    /// in the end.
+    pub brought_by: Vec<usize>,
 }
 
 impl Passed {
@@ -36,6 +39,11 @@ impl Passed {
         for arc in way {
             *self.links.entry(*arc).or_default() += 1;
         }
+    }
+
+    fn reaches_server(&mut self, by: usize) {
+        self.at_server += 1;
+        self.brought_by.push(by);
     }
 
     /// Fragments over all links that lead away from switches; what workers send is the same however it is summed.
@@ -53,7 +61,7 @@ impl Passed {
 pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     let mut passed = Passed::default();
     let mut held: BTreeMap<usize, usize> = BTreeMap::new();
-    for send in sends {
+    for (place, send) in sends.iter().enumerate() {
         let mut parts = plan.parts.iter().enumerate();
         let part = parts.find_map(|(number, part)| {
             let mut members = part.members.iter();
@@ -65,17 +73,26 @@ pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
         };
         passed.way(&member.route);
         if part.up.is_empty() {
-            passed.at_server += 1;
+            passed.reaches_server(place);
             continue;
         }
         let held = held.entry(number).or_default();
         *held += 1;
         if *held == part.members.len() {
             passed.way(&part.up);
-            passed.at_server += 1;
+            passed.reaches_server(place);
         }
     }
     passed
+}
+
+/// What a fragment does that finds all slots of a switch taken by other pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collision {
+    /// It passes on (ATP).
+    Passes,
+    /// It takes the slot of the sum that was begun first, which passes on as it is (ESA among fragments of one priority).
+    Evicts,
 }
 
 /// First come, first served: each programmable switch on the way to the server has so many slots.
@@ -84,6 +101,17 @@ pub fn first_come(
     job: &Job,
     routing: &Routing<'_>,
     slots: usize,
+    sends: &[Send],
+) -> Result<Passed, JobError> {
+    by_slots(network, job, routing, (slots, Collision::Passes), sends)
+}
+
+/// The same, with a choice of what happens where all slots are taken.
+pub fn by_slots(
+    network: &Network,
+    job: &Job,
+    routing: &Routing<'_>,
+    (slots, collision): (usize, Collision),
     sends: &[Send],
 ) -> Result<Passed, JobError> {
     let server = job.server()?.host;
@@ -104,6 +132,7 @@ pub fn first_come(
                     up: way[place..].to_vec(),
                     below: BTreeSet::new(),
                     held: BTreeMap::new(),
+                    begun: 0,
                 });
                 switch.below.insert(worker);
             }
@@ -112,14 +141,18 @@ pub fn first_come(
     let mut run = Run {
         network,
         slots,
+        collision,
+        now: 0,
         switches,
         passed: Passed::default(),
     };
-    for send in sends {
+    for (place, send) in sends.iter().enumerate() {
+        run.now = place;
         if let Some(way) = ways.get(send.worker) {
             run.send(way.clone(), send.piece, BTreeSet::from([send.worker]));
         }
     }
+    run.now = sends.len();
     run.finish();
     Ok(run.passed)
 }
@@ -129,13 +162,18 @@ struct Switch {
     up: Path,
     /// Workers whose ways lead through it.
     below: BTreeSet<usize>,
-    /// By piece, whom it has summed.
-    held: BTreeMap<usize, BTreeSet<usize>>,
+    /// By piece, when it was begun, and whom it has summed.
+    held: BTreeMap<usize, (usize, BTreeSet<usize>)>,
+    /// Sums that it has begun.
+    begun: usize,
 }
 
 struct Run<'n> {
     network: &'n Network,
     slots: usize,
+    collision: Collision,
+    /// The place of what is being sent.
+    now: usize,
     switches: BTreeMap<NodeId, Switch>,
     passed: Passed,
 }
@@ -151,17 +189,37 @@ impl Run<'_> {
                 continue;
             };
             let has_room = switch.held.len() < self.slots;
+            let mut evicted = None;
             if !switch.held.contains_key(&piece) && !has_room {
-                continue;
+                let oldest = switch.held.iter().min_by_key(|(_, (begun, _))| *begun);
+                match (self.collision, oldest) {
+                    (Collision::Evicts, Some((oldest, _))) => evicted = Some(*oldest),
+                    _ => continue,
+                }
             }
-            let held = switch.held.entry(piece).or_default();
-            held.append(&mut of);
-            if *held != switch.below {
+            let evicted = evicted.and_then(|piece| Some((piece, switch.held.remove(&piece)?.1)));
+            let begun = switch.begun;
+            let held = switch.held.entry(piece).or_insert_with(|| {
+                switch.begun += 1;
+                (begun, BTreeSet::new())
+            });
+            held.1.append(&mut of);
+            let is_whole = held.1 == switch.below;
+            if is_whole {
+                of = switch
+                    .held
+                    .remove(&piece)
+                    .map_or(BTreeSet::new(), |(_, of)| of);
+            }
+            if let Some((piece, of)) = evicted {
+                let up = switch.up.clone();
+                self.send(up, piece, of);
+            }
+            if !is_whole {
                 return;
             }
-            of = switch.held.remove(&piece).unwrap_or_default();
         }
-        self.passed.at_server += 1;
+        self.passed.reaches_server(self.now);
     }
 
     /// Sends on what is incomplete.
@@ -173,7 +231,7 @@ impl Run<'_> {
                 continue;
             };
             let (up, held) = (switch.up.clone(), std::mem::take(&mut switch.held));
-            for (piece, of) in held {
+            for (piece, (_, of)) in held {
                 self.send(up.clone(), piece, of);
             }
         }

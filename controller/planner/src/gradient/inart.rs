@@ -12,6 +12,7 @@
 //! them, for each event. [`Online`] does so for jobs that come and go.
 
 mod bound;
+mod cover;
 mod online;
 mod relax;
 mod search;
@@ -28,41 +29,41 @@ use ways::Ways;
 /// A plan is as good as the best if it is within this share.
 const PRECISION: f64 = 1e-6;
 
-/// Turns of streams and shares, at most.
+/// Turns of streams and shares from each start, at most.
 const TURNS: usize = 8;
+/// Turns after those, from the best.
+const MORE_TURNS: usize = 64;
+/// Further searches with given shares: an event has little time.
+const MORE_IN_AN_EVENT: usize = 4;
 
 /// The first phase: the shares of the servers with which the greatest rate was found, and the plan for them.
 pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError> {
     job.check(network)?;
     let ways = Ways::of(network, job)?;
     let count = job.servers.len();
-    let mut best: Option<(f64, Vec<f64>, Search<'_>)> = None;
+    let mut best: Option<Found<'_>> = None;
     let relaxed = relax::relax(&ways, None);
     let rounded = relaxed
         .as_ref()
         .map(|relaxed| Search::rounded(&ways, relaxed));
     for start in Search::starts(&ways).into_iter().chain(rounded) {
         // Streams as they start say more of shares than any shares before do.
-        let mut shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
-        let mut rate = 0.0;
-        let mut search = start;
-        for _ in 0..TURNS {
-            search.improve(&shares);
-            let reached = search.rate(&shares);
-            let better = share::of(&search).map(|next| (search.rate(&next), next));
-            let (reached, next) = match better {
-                Some((with_next, next)) if with_next > reached => (with_next, next),
-                _ => (reached, shares.clone()),
-            };
-            let known = best.as_ref().map_or(0.0, |(rate, _, _)| *rate);
-            if reached > known * (1.0 + PRECISION) {
-                best = Some((reached, next.clone(), search.clone()));
-            }
-            if reached <= rate * (1.0 + PRECISION) {
-                break;
-            }
-            (rate, shares) = (reached, next);
-        }
+        let shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
+        take_turns(&mut best, start, shares, TURNS);
+    }
+    // The best shares of few streams may leave servers out that more streams would be for.
+    let equal = vec![1.0 / count as f64; count];
+    for start in Search::best_starts(&ways, &equal) {
+        take_turns(
+            &mut best,
+            climbed(start, &equal, TURNS),
+            equal.clone(),
+            TURNS,
+        );
+    }
+    // Of many streams, a turn moves but some: the best goes on.
+    if let Some((_, shares, search)) = best.clone() {
+        take_turns(&mut best, search, shares, MORE_TURNS);
     }
     let (_, shares, search) = best.ok_or_else(|| ways.no_room())?;
     let plan = finished(
@@ -74,6 +75,50 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
         bound::any_shares(&ways),
     );
     Ok((shares, plan))
+}
+
+/// A rate, the shares with which it is reached, and the streams.
+type Found<'w> = (f64, Vec<f64>, Search<'w>);
+
+/// Moves streams and changes shares in turn, as long as it pays.
+fn take_turns<'w>(
+    best: &mut Option<Found<'w>>,
+    mut search: Search<'w>,
+    mut shares: Vec<f64>,
+    turns: usize,
+) {
+    let mut rate = 0.0;
+    for _ in 0..turns {
+        search.improve(&shares);
+        let reached = search.rate(&shares);
+        let better = share::of(&search).map(|next| (search.rate(&next), next));
+        let (reached, next) = match better {
+            Some((with_next, next)) if with_next > reached => (with_next, next),
+            _ => (reached, shares.clone()),
+        };
+        let known = best.as_ref().map_or(0.0, |(rate, _, _)| *rate);
+        if reached > known * (1.0 + PRECISION) {
+            *best = Some((reached, next.clone(), search.clone()));
+        }
+        if reached <= rate * (1.0 + PRECISION) {
+            break;
+        }
+        (rate, shares) = (reached, next);
+    }
+}
+
+/// Moves streams again and again, as long as it pays.
+fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'w> {
+    let mut rate = 0.0;
+    for _ in 0..times {
+        search.improve(shares);
+        let reached = search.rate(shares);
+        if reached <= rate * (1.0 + PRECISION) {
+            break;
+        }
+        rate = reached;
+    }
+    search
 }
 
 /// The second phase: the greatest rate that is found for given shares, which are 1 together.
@@ -101,6 +146,7 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
         }
     }
     let (_, search) = best.ok_or_else(|| ways.no_room())?;
+    let search = climbed(search, shares, MORE_IN_AN_EVENT);
     let relaxed = relaxed.map_or(f64::INFINITY, |relaxed| relaxed.bound);
     let most = bound::with_shares(&ways, shares).min(relaxed);
     Ok(finished(network, job, &ways, &search, shares, most))

@@ -9,8 +9,12 @@
 use super::blocks::Blocks;
 use super::cost::Utilisation;
 
-/// Rounds of updates.
+/// Rounds of updates, at most.
 const ROUNDS: usize = 240;
+/// Rounds of updates of the largest problems.
+const LEAST_ROUNDS: usize = 40;
+/// Switches of all options that are looked at in all rounds, of problems for which there are fewer rounds.
+const WORK: usize = 60_000_000;
 /// What may be lost in floating-point sums.
 const SLACK: f64 = 1e-9;
 
@@ -54,10 +58,18 @@ impl Prices {
             bound: 0.0,
         };
         let mut now = best.clone();
-        for round in 0..ROUNDS {
+        let mut at_switch = vec![f64::NAN; blocks.problem.switches.len()];
+        let options = blocks.blocks.iter().flat_map(|block| &block.options);
+        let size: usize = options.map(|place| place.switches.len()).sum();
+        for round in 0..(WORK / size.max(1)).clamp(LEAST_ROUNDS, ROUNDS) {
             weigh(&logs, &rows, &mut weights);
             load.fill(0.0);
-            now.price(blocks, &parts, &weights, &rows, &mut load);
+            now.price(
+                blocks,
+                &parts,
+                (&weights, &rows),
+                (&mut load, &mut at_switch),
+            );
             if now.bound > best.bound {
                 best.clone_from(&now);
             }
@@ -73,29 +85,32 @@ impl Prices {
         best
     }
 
-    /// Prices all options, and loads the cheapest of each block.
+    /// Prices all options, and loads the cheapest of each block. `at_switch` holds what a block costs at each switch, once it is
+    /// known: those that are spread have many options at the same ones.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,
         parts: &[Vec<(usize, f64)>],
-        weights: &[f64],
-        rows: &[f64],
-        load: &mut [f64],
+        (weights, rows): (&[f64], &[f64]),
+        (load, at_switch): (&mut [f64], &mut [f64]),
     ) {
         self.bound = 0.0;
         for (number, block) in blocks.blocks.iter().enumerate() {
             let mut cheapest = (f64::INFINITY, 0);
+            for switch in block.options.iter().flat_map(|place| &place.switches) {
+                at_switch[*switch] = f64::NAN;
+            }
             for (option, place) in block.options.iter().enumerate() {
-                let price: f64 = place
-                    .switches
-                    .iter()
-                    .flat_map(|switch| {
-                        let row = blocks.row(*switch, 0);
-                        parts[number]
-                            .iter()
-                            .map(move |(resource, part)| weights[row + resource] * part)
-                    })
-                    .sum();
+                let mut price = 0.0;
+                for &switch in &place.switches {
+                    if at_switch[switch].is_nan() {
+                        let row = blocks.row(switch, 0);
+                        let each = parts[number].iter();
+                        let each = each.map(|(resource, part)| weights[row + resource] * part);
+                        at_switch[switch] = each.sum();
+                    }
+                    price += at_switch[switch];
+                }
                 self.of[number][option] = price;
                 if price < cheapest.0 {
                     cheapest = (price, option);

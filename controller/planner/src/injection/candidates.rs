@@ -1,5 +1,7 @@
 //! The sets of switches at which each packet of a choice is met exactly once.
 
+use std::collections::BTreeMap;
+
 use super::problem::{ChoiceId, PathId, Problem, SwitchId};
 
 /// Ways to spread one choice over switches that are looked at.
@@ -27,13 +29,7 @@ impl Candidates {
         };
         let mut cut = false;
         if wanted.spreads {
-            let mut spreads = Spreads {
-                problem,
-                paths,
-                chosen: Vec::new(),
-                found: Vec::new(),
-                cut: false,
-            };
+            let mut spreads = Spreads::of(problem, paths);
             spreads.descend();
             cut = spreads.cut;
             spreads.found.sort_by_key(Vec::len);
@@ -80,34 +76,60 @@ pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, Path
 struct Spreads<'p> {
     problem: &'p Problem,
     paths: &'p [PathId],
+    /// By switch, the places of the paths that cross it.
+    crossing: BTreeMap<SwitchId, Vec<usize>>,
+    /// By place of a path: whether it crosses one of those chosen.
+    crossed: Vec<bool>,
     chosen: Vec<SwitchId>,
     found: Vec<Vec<SwitchId>>,
     cut: bool,
 }
 
-impl Spreads<'_> {
-    fn descend(&mut self) {
-        let crossed = |path: &PathId| {
-            let switches = self.problem.paths[*path].iter();
-            switches
-                .filter(|switch| self.chosen.contains(switch))
-                .count()
-        };
-        if self.paths.iter().any(|path| crossed(path) > 1) {
-            return;
+impl<'p> Spreads<'p> {
+    fn of(problem: &'p Problem, paths: &'p [PathId]) -> Spreads<'p> {
+        let mut crossing: BTreeMap<SwitchId, Vec<usize>> = BTreeMap::new();
+        for (place, path) in paths.iter().enumerate() {
+            for switch in &problem.paths[*path] {
+                crossing.entry(*switch).or_default().push(place);
+            }
         }
-        let Some(open) = self.paths.iter().find(|path| crossed(path) == 0) else {
+        Spreads {
+            problem,
+            paths,
+            crossing,
+            crossed: vec![false; paths.len()],
+            chosen: Vec::new(),
+            found: Vec::new(),
+            cut: false,
+        }
+    }
+
+    fn descend(&mut self) {
+        let Some(open) = self.crossed.iter().position(|crossed| !crossed) else {
             self.found.push(self.chosen.clone());
             return;
         };
-        for &switch in &self.problem.paths[*open] {
+        let problem = self.problem;
+        for &switch in &problem.paths[self.paths[open]] {
             if self.found.len() == MAX_SPREADS {
                 self.cut = true;
                 return;
             }
-            self.chosen.push(switch);
-            self.descend();
-            self.chosen.pop();
+            // A path that crosses one already must not cross another.
+            let crossing = &self.crossing[&switch];
+            if crossing.iter().all(|place| !self.crossed[*place]) {
+                self.cross(switch, true);
+                self.chosen.push(switch);
+                self.descend();
+                self.chosen.pop();
+                self.cross(switch, false);
+            }
+        }
+    }
+
+    fn cross(&mut self, switch: SwitchId, is_chosen: bool) {
+        for place in &self.crossing[&switch] {
+            self.crossed[*place] = is_chosen;
         }
     }
 }

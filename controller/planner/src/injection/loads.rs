@@ -1,5 +1,7 @@
 //! What stands where, and what that takes: kept up to date as blocks come and go.
 
+use std::cell::Cell;
+
 use super::blocks::{BlockId, Blocks};
 use super::cost::{Cost, Utilisation};
 use super::problem::SwitchId;
@@ -36,6 +38,8 @@ pub(super) struct Loads<'b, 'p> {
     /// By switch: how many blocks stand there.
     standing: Vec<u32>,
     worst: Vec<Worst>,
+    /// The worst of all switches, if that is known.
+    of_all: Cell<Option<(Utilisation, Utilisation)>>,
     hops: u64,
     touched: usize,
     /// How often a block was put somewhere: what a search has cost.
@@ -53,6 +57,7 @@ impl<'b, 'p> Loads<'b, 'p> {
             needed: vec![0; switches * problem.charges.len()],
             standing: vec![0; switches],
             worst: vec![Worst::NONE; switches],
+            of_all: Cell::new(None),
             hops: 0,
             touched: 0,
             puts: 0,
@@ -147,6 +152,16 @@ impl<'b, 'p> Loads<'b, 'p> {
             };
             *level = (*level).max(Utilisation { taken, of });
         }
+        if let Some((binding, slowing)) = self.of_all.get() {
+            let was = self.worst[switch];
+            let was_worst = was.binding == binding || was.slowing == slowing;
+            let is_less = worst.binding < was.binding || worst.slowing < was.slowing;
+            self.of_all.set(match was_worst && is_less {
+                // Another may be as full: that is looked at when somebody asks.
+                true => None,
+                false => Some((binding.max(worst.binding), slowing.max(worst.slowing))),
+            });
+        }
         self.worst[switch] = worst;
     }
 
@@ -200,9 +215,13 @@ impl<'b, 'p> Loads<'b, 'p> {
 
     /// Of all that stands.
     pub fn cost(&self) -> Cost {
-        let none = (Utilisation::NONE, Utilisation::NONE);
-        let (worst, slowest) = self.worst.iter().fold(none, |(binding, slowing), at| {
-            (binding.max(at.binding), slowing.max(at.slowing))
+        let (worst, slowest) = self.of_all.get().unwrap_or_else(|| {
+            let none = (Utilisation::NONE, Utilisation::NONE);
+            let of_all = self.worst.iter().fold(none, |(binding, slowing), at| {
+                (binding.max(at.binding), slowing.max(at.slowing))
+            });
+            self.of_all.set(Some(of_all));
+            of_all
         });
         Cost {
             worst,

@@ -13,6 +13,7 @@ mod bound;
 mod candidates;
 mod conflict;
 mod cost;
+mod cover;
 mod domains;
 mod improve;
 mod loads;
@@ -36,7 +37,7 @@ pub use problem::{
     ResourceId, Switch, SwitchId,
 };
 pub use refusal::{Conflict, Refusal};
-pub use sample::sample;
+pub use sample::{Scale, sample, sample_of};
 
 /// What an exact search may look at, in options: about half a second.
 const WORK: usize = 6_000_000;
@@ -184,7 +185,8 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let binding = resources.filter(|(_, resource)| resource.binds);
     let each = binding.map(|(resource, _)| {
         let prices = Prices::find(blocks, Measure::One(resource));
-        Levels::of_one(blocks, resource).at_least(prices.bound)
+        let bound = prices.bound.max(cover::at_least(blocks, resource));
+        Levels::of_one(blocks, resource).at_least(bound)
     });
     let together = Prices::find(blocks, Measure::Free);
     let together = Levels::of(blocks).at_least(together.bound);

@@ -338,7 +338,7 @@ impl<'b, 'p> Placing<'b, 'p> {
 }
 
 /// The group of each block, and the blocks of each group: by the charge that it shares with most others.
-fn groups(blocks: &Blocks<'_>) -> (Vec<usize>, Vec<Vec<BlockId>>) {
+pub(super) fn groups(blocks: &Blocks<'_>) -> (Vec<usize>, Vec<Vec<BlockId>>) {
     let mut sharing = vec![0_u32; blocks.problem.charges.len()];
     for charge in blocks.blocks.iter().flat_map(|block| &block.charges) {
         sharing[*charge] += 1;

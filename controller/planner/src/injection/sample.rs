@@ -1,14 +1,25 @@
-//! A large problem to measure by: 100 tenants with 1,000 flows on a fat-tree with 80 switches.
+//! Large problems to measure by: tenants with ten flows each on a fat tree, 100 of them on one with 80 switches.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::problem::{Charge, Choice, DEFAULT_SHARE_PPM, Problem, Resource, Switch, SwitchId};
 
-/// Ports of a switch.
-const PORTS: usize = 8;
-const HALF: usize = PORTS / 2;
-const TENANTS: usize = 100;
+/// How large a sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// Ports of each of the fat tree's switches: even, at least 4.
+    pub ports: usize,
+    /// Who has ten flows each.
+    pub tenants: usize,
+}
+
+/// 100 tenants with 1,000 flows on 80 switches.
+const USUAL: Scale = Scale {
+    ports: 8,
+    tenants: 100,
+};
+
 const FLOWS_OF_TENANT: usize = 10;
 /// One tenant in so many has a second fault.
 const SECOND: usize = 10;
@@ -34,16 +45,23 @@ const RECIRCULATION: usize = 4;
 /// three delays. Flows of neighbouring tenants overlap now and then. All resources have a share of 0.10.
 #[must_use]
 pub fn sample(seed: u64) -> Problem {
+    sample_of(USUAL, seed)
+}
+
+/// The same, larger or smaller.
+#[must_use]
+pub fn sample_of(scale: Scale, seed: u64) -> Problem {
     let mut sample = Sample {
         problem: Problem {
             resources: resources(),
-            switches: switches(),
+            switches: scale.switches(),
             ..Problem::default()
         },
+        scale,
         random: ChaCha12Rng::seed_from_u64(seed),
     };
     let mut last = Vec::new();
-    for tenant in 0..TENANTS {
+    for tenant in 0..scale.tenants {
         let own = sample.tenant(tenant);
         for _ in 0..2 {
             let any = |sample: &mut Sample, of: &[usize]| match of.len() {
@@ -61,6 +79,7 @@ pub fn sample(seed: u64) -> Problem {
 
 struct Sample {
     problem: Problem,
+    scale: Scale,
     random: ChaCha12Rng,
 }
 
@@ -71,22 +90,23 @@ impl Sample {
 
     /// The tenant's choices that others may clash with: those of faults that are not tied to one switch.
     fn tenant(&mut self, tenant: usize) -> Vec<usize> {
-        let hosts = PORTS * HALF * HALF;
+        let (scale, half) = (self.scale, self.scale.half());
+        let hosts = scale.ports * half * half;
         // Whoever gives tenants their hosts spreads them.
-        let server = tenant * HALF % hosts + self.below(HALF);
+        let server = tenant * half % hosts + self.below(half);
         let paths: Vec<Vec<usize>> = (0..FLOWS_OF_TENANT)
             .map(|_| {
-                let pod = HALF * HALF;
+                let pod = half * half;
                 let client = match self.below(2) {
                     0 => server / pod * pod + self.below(pod),
                     _ => self.below(hosts),
                 };
                 // A flow below one switch has no choice, and says little.
-                let client = match client / HALF == server / HALF {
-                    true => (client + HALF) % hosts,
+                let client = match client / half == server / half {
+                    true => (client + half) % hosts,
                     false => client,
                 };
-                let paths = paths(client / HALF, server / HALF);
+                let paths = scale.paths(client / half, server / half);
                 let first = self.problem.paths.len();
                 self.problem.paths.extend(paths);
                 (first..self.problem.paths.len()).collect()
@@ -155,38 +175,47 @@ fn resources() -> Vec<Resource> {
     RESOURCES.iter().map(of).collect()
 }
 
-/// Edges, then aggregations, by pod; then the core.
-fn switches() -> Vec<Switch> {
-    let of = |name: String| Switch {
-        name,
-        capacity: RESOURCES.iter().map(|(_, capacity)| *capacity).collect(),
-        used: vec![0; RESOURCES.len()],
-        opening: vec![0; RESOURCES.len()],
-    };
-    let layer =
-        |name: &'static str, count: usize| (0..count).map(move |n| of(format!("{name}{n}")));
-    layer("edge", PORTS * HALF)
-        .chain(layer("aggregation", PORTS * HALF))
-        .chain(layer("core", HALF * HALF))
-        .collect()
-}
+impl Scale {
+    fn half(self) -> usize {
+        self.ports / 2
+    }
 
-/// All shortest paths between two edge switches.
-fn paths(from: SwitchId, to: SwitchId) -> Vec<Vec<SwitchId>> {
-    let aggregation = |edge: usize, nth: usize| PORTS * HALF + edge / HALF * HALF + nth;
-    if from == to {
-        return vec![vec![from]];
+    /// Edges, then aggregations, by pod; then the core.
+    fn switches(self) -> Vec<Switch> {
+        let of = |name: String| Switch {
+            name,
+            capacity: RESOURCES.iter().map(|(_, capacity)| *capacity).collect(),
+            used: vec![0; RESOURCES.len()],
+            opening: vec![0; RESOURCES.len()],
+        };
+        let layer = |name: &'static str, count: usize| {
+            (0..count).map(move |number| of(format!("{name}{number}")))
+        };
+        let (half, ports) = (self.half(), self.ports);
+        layer("edge", ports * half)
+            .chain(layer("aggregation", ports * half))
+            .chain(layer("core", half * half))
+            .collect()
     }
-    if from / HALF == to / HALF {
-        let by = |nth| vec![from, aggregation(from, nth), to];
-        return (0..HALF).map(by).collect();
+
+    /// All shortest paths between two edge switches.
+    fn paths(self, from: SwitchId, to: SwitchId) -> Vec<Vec<SwitchId>> {
+        let (half, ports) = (self.half(), self.ports);
+        let aggregation = |edge: usize, nth: usize| ports * half + edge / half * half + nth;
+        if from == to {
+            return vec![vec![from]];
+        }
+        if from / half == to / half {
+            let by = |nth| vec![from, aggregation(from, nth), to];
+            return (0..half).map(by).collect();
+        }
+        let core = |nth: usize, of: usize| 2 * ports * half + nth * half + of;
+        let by = |nth: usize| {
+            (0..half).map(move |of| {
+                let (up, down) = (aggregation(from, nth), aggregation(to, nth));
+                vec![from, up, core(nth, of), down, to]
+            })
+        };
+        (0..half).flat_map(by).collect()
     }
-    let core = |nth: usize, of: usize| 2 * PORTS * HALF + nth * HALF + of;
-    let by = |nth: usize| {
-        (0..HALF).map(move |of| {
-            let (up, down) = (aggregation(from, nth), aggregation(to, nth));
-            vec![from, up, core(nth, of), down, to]
-        })
-    };
-    (0..HALF).flat_map(by).collect()
 }

@@ -1,58 +1,17 @@
 //! GOAT's example: three switches that hold one fragment at a time, and workers out of step.
 
-use planner::gradient::fragments::{Send, first_come, planned};
-use planner::gradient::{Goal, Job, Plan, Server, goat};
+use planner::Network;
+use planner::evaluation::examples::{self, GOAT_FRAGMENT_BYTES as FRAGMENT, links_behind_workers};
+use planner::gradient::fragments::{Collision, Send, by_slots, first_come, planned};
+use planner::gradient::{Goal, Job, Plan, goat};
 use planner::routing::{Costs, Routing};
-use planner::{Host, Network, NodeId, Switch};
 
-const GBIT: u64 = 1_000_000_000;
-/// A fragment's bytes.
-const FRAGMENT: u64 = 1_000;
-
-/// Four workers, two at S1 and two at S2; S3 is before the server. The three switches are linked with each other, as in the
-/// same authors' figure for GRID, unless `is_chain`: then S1 has no link to S3.
 fn example(is_chain: bool) -> (Network, Job) {
-    let mut network = Network::new();
-    let holds_one = Switch {
-        programmable: true,
-        memory_bytes: Some(FRAGMENT),
-        ..Switch::default()
-    };
-    let [s1, s2, s3] =
-        ["S1", "S2", "S3"].map(|name| network.add_switch(name, holds_one.clone()).unwrap());
-    network.connect(s1, s2, GBIT).unwrap();
-    network.connect(s2, s3, GBIT).unwrap();
-    if !is_chain {
-        network.connect(s1, s3, GBIT).unwrap();
-    }
-    let mut hosts = ["W1", "W2", "W3", "W4", "PS"]
-        .into_iter()
-        .zip([s1, s1, s2, s2, s3]);
-    let mut add = || {
-        let (name, switch) = hosts.next().unwrap();
-        let host = network.add_host(name, Host::default()).unwrap();
-        network.connect(host, switch, GBIT).unwrap();
-        host
-    };
-    let workers: Vec<NodeId> = (0..4).map(|_| add()).collect();
-    let server = add();
-    let job = Job {
-        name: "training".to_owned(),
-        workers,
-        servers: vec![Server::on(server)],
-    };
-    (network, job)
-}
-
-/// What a byte costs: the links that it passes, but for those that workers have: they carry the same in every plan.
-fn behind_workers(network: &Network) -> Costs {
-    Costs::of_each(network, |arc| {
-        u64::from(network.host(network.ends(arc).0).is_none())
-    })
+    examples::goat(is_chain).unwrap()
 }
 
 fn plan(network: &Network, job: &Job) -> Plan {
-    let costs = behind_workers(network);
+    let costs = links_behind_workers(network);
     let gradient = goat::Gradient {
         sub_models: &[FRAGMENT; 3],
         costs: &costs,
@@ -159,4 +118,32 @@ fn in_a_chain_it_is_sixteen() {
         (passed.at_server, passed.between_switches(&network)),
         (3, 16)
     );
+}
+
+/// Two workers at one switch of one slot send A1, B1, A2, B2. By ATP, B1 passes A1, A2 completes A, and B2 waits in vain. By
+/// ESA each takes the slot of the one before, so nothing is summed. In step, both sum both.
+#[test]
+fn what_finds_no_slot_passes_or_evicts() {
+    let (mut network, job) = example(false);
+    let s3 = network.node("S3").unwrap();
+    network.switch_mut(s3).unwrap().programmable = false;
+    let two = Job {
+        workers: job.workers[..2].to_vec(),
+        ..job
+    };
+    let routing = Routing::new(&network, Costs::hops(&network));
+    let passed = |collision, order: [(usize, usize); 4]| {
+        let sends = order.map(|(worker, piece)| Send { worker, piece });
+        by_slots(&network, &two, &routing, (1, collision), &sends).unwrap()
+    };
+    let out_of_step = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    let atp = passed(Collision::Passes, out_of_step);
+    assert_eq!(atp.at_server, 3);
+    assert_eq!(atp.brought_by, [1, 2, 4]);
+    assert_eq!(passed(Collision::Evicts, out_of_step).at_server, 4);
+    let in_step = [(0, 0), (1, 0), (0, 1), (1, 1)];
+    for collision in [Collision::Passes, Collision::Evicts] {
+        let passed = passed(collision, in_step);
+        assert_eq!(passed.brought_by, [1, 3], "{collision:?}");
+    }
 }

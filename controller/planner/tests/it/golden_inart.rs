@@ -10,47 +10,14 @@
 //! for the second, which takes in six raw, 4. With equal shares, V1 four for the first and V2 four for the second, each takes
 //! in 3 · 4/3 = 4, and it is 8/3 as well. So 2.5 is the optimum of the program with those shares alone.
 
+use planner::evaluation::examples;
 use planner::gradient::{Goal, JobError};
-use planner::gradient::{Job, Loads, Member, Part, Plan, Server, inart};
+use planner::gradient::{Job, Loads, Member, Part, Plan, inart};
 use planner::routing::{Costs, Routing};
-use planner::{Host, Network, NodeId, Switch};
-
-const GBIT: u64 = 1_000_000_000;
+use planner::{Network, NodeId};
 
 fn example() -> (Network, Job) {
-    let mut network = Network::new();
-    let sums = Switch {
-        programmable: true,
-        throughput_bps: Some(6 * GBIT),
-        ..Switch::default()
-    };
-    let [v1, v2] = ["V1", "V2"].map(|name| network.add_switch(name, sums.clone()).unwrap());
-    network.connect(v1, v2, 6 * GBIT).unwrap();
-    let mut host = |name: &str, switches: &[NodeId]| {
-        let host = network.add_host(name, Host::default()).unwrap();
-        for switch in switches {
-            network.connect(host, *switch, 6 * GBIT).unwrap();
-        }
-        host
-    };
-    let at = [v1, v1, v1, v2, v2, v2];
-    let names = ["W1", "W2", "W3", "W4", "W5", "W6"];
-    let workers = names
-        .iter()
-        .zip(at)
-        .map(|(name, at)| host(name, &[at]))
-        .collect();
-    let servers = ["PS1", "PS2"].map(|name| Server {
-        host: host(name, &[v1, v2]),
-        ingress_bps: Some(4 * GBIT),
-        load_bps: 0,
-    });
-    let job = Job {
-        name: "training".to_owned(),
-        workers,
-        servers: servers.to_vec(),
-    };
-    (network, job)
+    examples::inart().unwrap()
 }
 
 /// What every worker has if all of each server's sums are made where `at` says, with equal shares.

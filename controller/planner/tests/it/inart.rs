@@ -351,3 +351,31 @@ fn small_plans_are_near_the_best() {
     assert!(sum / f64::from(COUNT) <= 0.02, "{sum} of {COUNT}");
     assert!(worst <= 0.30, "{worst}");
 }
+
+/// A server takes in a stream of each switch that sums for it, so of 25 racks few sum, and more than their own.
+#[test]
+fn of_many_racks_few_switches_sum() {
+    use planner::baseline::equal_split;
+    use planner::evaluation::{Instance, Shape};
+    use planner::network::generate::Programmable;
+    let instance = Instance {
+        shape: Shape::LeafSpineOf { leaves: 25 },
+        programmable: Programmable::TopsOfRacks,
+        workers: 600,
+        servers: 4,
+        host_rate_bps: 100 * GBIT,
+        server_rate_bps: 400 * GBIT,
+    };
+    let (network, job) = instance.draw(1).unwrap();
+    let plan = inart::plan(&network, &job, &[0.25; 4]).unwrap();
+    let loads = Loads::of(&network, &job, &plan);
+    let binding = loads.binding(&network, &job).unwrap();
+    assert!(binding.rate_bps >= plan.rate_bps * (1.0 - 1e-9));
+    let split = equal_split::plan(&network, std::slice::from_ref(&job)).unwrap();
+    assert!(
+        plan.rate_bps > 1.2 * split[0].rate_bps,
+        "{} and {}",
+        plan.rate_bps,
+        split[0].rate_bps
+    );
+}

@@ -3,6 +3,7 @@
 //! What is lessened is Σ (load / what there is)^12 over all links, switches and servers: nearly the greatest term alone, but it
 //! tells apart two placements whose greatest is the same.
 
+use super::cover::{Places, cover};
 use super::relax::Relaxed;
 use super::ways::{Way, Ways};
 use crate::gradient::{Member, Part};
@@ -18,6 +19,9 @@ const FEW_STREAMS: usize = 200;
 
 /// Starts that are tried of more.
 const BEST_STARTS: usize = 2;
+
+/// Racks of which starts that cover them by few switches are tried.
+const MANY_RACKS: usize = 12;
 
 /// Streams that are moved, or tried to be, in one search, at most: it bounds the time, and the same on every machine.
 const MOVES: usize = 60_000;
@@ -117,7 +121,27 @@ impl<'w> Search<'w> {
             starts.push(search);
             count *= 2;
         }
+        // Of few racks, what the search finds from these is as good.
+        let mut switches = 1;
+        while ways.starts.len() >= MANY_RACKS && switches <= ways.starts.len() {
+            starts.push(Search::covered(ways, &cover(ways, switches)));
+            switches *= 2;
+        }
         starts
+    }
+
+    fn covered(ways: &'w Ways<'w>, places: &Places) -> Search<'w> {
+        let mut search = Search::raw(ways);
+        for (server, places) in places.iter().enumerate() {
+            for (worker, site) in places.iter().enumerate().filter(|(_, site)| site.is_some()) {
+                let mut targets = ways.targets(server, worker).iter();
+                if let Some(target) = targets.position(|target| target.site == *site) {
+                    let equal = ways.targets(server, worker)[target].ways.len();
+                    search.set(server, worker, (target, worker % equal));
+                }
+            }
+        }
+        search
     }
 
     /// As a relaxation has it, rounded: of each group as many workers to each target as come nearest to its shares.

@@ -12,9 +12,6 @@ const WAYS: usize = 3;
 /// Switches of networks in which longer ways are looked for beside the shortest.
 const FEW_SWITCHES: usize = 24;
 
-/// Shortest ways of which [`WAYS`] are taken, others for other ends.
-const EQUAL_WAYS: usize = 16;
-
 /// Switches near a worker that may sum its gradient, at most.
 const NEAR: usize = 6;
 
@@ -231,16 +228,17 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// The places of the nearest switches.
+/// The places of the nearest switches. Of equally near ones, neighbours have the same, so that they can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
+    let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {
         let hops = routing.distance(from, *site).ok()?.hops;
-        Some((hops, place))
+        Some((hops, place / NEAR != own / NEAR, place))
     });
-    let mut near: Vec<(u32, usize)> = distances.collect();
+    let mut near: Vec<(u32, bool, usize)> = distances.collect();
     near.sort_unstable();
     near.truncate(NEAR);
-    near.into_iter().map(|(_, place)| place).collect()
+    near.into_iter().map(|(_, _, place)| place).collect()
 }
 
 /// The places of the switches that have most left, of equals those nearest to the servers.
@@ -261,6 +259,28 @@ fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
     all.truncate(HUBS);
     all.into_iter().map(|(_, _, place)| place).collect()
+}
+
+/// Some of the shortest ways, which part as early as they can, and others for other ends: all ends together use all links.
+fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
+    let first = from.index() * 31 + to.index();
+    let mut ways: Vec<Path> = Vec::new();
+    for mut number in first..first + WAYS {
+        let (mut at, mut way) = (from, Path::new());
+        loop {
+            let onward = routing.next_hops(at, to);
+            let Some(arc) = onward.get(number % onward.len().max(1)) else {
+                break;
+            };
+            way.push(*arc);
+            at = routing.network().ends(*arc).1;
+            number /= onward.len();
+        }
+        if at == to && !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
 }
 
 /// Paths that were searched for already.
@@ -288,15 +308,7 @@ impl Cache<'_, '_> {
             .or_insert_with(|| match from == to {
                 true => vec![Path::new()],
                 false if self.is_small => routing.k_shortest(from, to, WAYS).unwrap_or_default(),
-                false => {
-                    let mut equal = routing.paths(from, to, EQUAL_WAYS).unwrap_or_default();
-                    if !equal.is_empty() {
-                        let first = (from.index() + to.index()) % equal.len();
-                        equal.rotate_left(first);
-                    }
-                    equal.truncate(WAYS);
-                    equal
-                }
+                false => equal_ways(routing, from, to),
             });
         let whole = between
             .iter()

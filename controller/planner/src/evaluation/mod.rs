@@ -1,8 +1,10 @@
-//! The networks and jobs that the papers compare planners on, by seed.
+//! The networks and jobs that the papers compare planners on: by seed, and [`examples`] for one's own hand.
 //!
 //! GRID (ToN 2023) says how many switches and hosts there are, what a switch's throughput is drawn from, and which switches
 //! sum; not what links carry, nor how many workers a job has. Here all links of hosts are alike, a fat tree's too, a leaf has
 //! as much above it as below, and a job's hosts are drawn.
+
+pub mod examples;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -14,13 +16,25 @@ use crate::network::generate::{
 };
 use crate::network::{Network, NetworkError, NodeId};
 
-/// A shape of GRID's evaluation.
+/// A shape of the papers' evaluations, or one that can be made larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// 80 switches (k = 8), 192 hosts.
     FatTree,
     /// 60 switches (50 leaves, 10 spines), 500 hosts. The paper says how many of both there are, not how many spines.
     LeafSpine,
+    /// InArt's (WWW 2024): 45 switches (k = 6), 54 hosts.
+    FatTreeOf45,
+    /// k³/4 hosts, which nothing blocks; to see how planners grow.
+    FatTreeOf {
+        /// Even.
+        k: u32,
+    },
+    /// 40 hosts a leaf, 16 spines, which nothing blocks; to see how planners grow.
+    LeafSpineOf {
+        /// Switches with hosts.
+        leaves: u32,
+    },
 }
 
 /// A network and a job on it.
@@ -82,24 +96,26 @@ impl Instance {
     }
 
     fn network(&self) -> Result<Network, NetworkError> {
-        let parts = Parts::default();
+        let fat_tree = |k, hosts_per_edge| FatTree {
+            k,
+            hosts_per_edge,
+            rate_bps: self.host_rate_bps,
+            parts: Parts::default(),
+        };
+        let leaf_spine = |leaves, spines, hosts_per_leaf| LeafSpine {
+            leaves,
+            spines,
+            hosts_per_leaf,
+            host_rate_bps: self.host_rate_bps,
+            uplinks: Uplinks::Oversubscription(1.0),
+            parts: Parts::default(),
+        };
         match self.shape {
-            Shape::FatTree => FatTree {
-                k: 8,
-                hosts_per_edge: Some(6),
-                rate_bps: self.host_rate_bps,
-                parts,
-            }
-            .build(),
-            Shape::LeafSpine => LeafSpine {
-                leaves: 50,
-                spines: 10,
-                hosts_per_leaf: 10,
-                host_rate_bps: self.host_rate_bps,
-                uplinks: Uplinks::Oversubscription(1.0),
-                parts,
-            }
-            .build(),
+            Shape::FatTree => fat_tree(8, Some(6)).build(),
+            Shape::LeafSpine => leaf_spine(50, 10, 10).build(),
+            Shape::FatTreeOf45 => fat_tree(6, None).build(),
+            Shape::FatTreeOf { k } => fat_tree(k, None).build(),
+            Shape::LeafSpineOf { leaves } => leaf_spine(leaves, 16, 40).build(),
         }
     }
 }
@@ -121,7 +137,12 @@ mod tests {
 
     #[test]
     fn networks_have_grids_numbers() {
-        for (shape, switches, hosts) in [(Shape::FatTree, 80, 192), (Shape::LeafSpine, 60, 500)] {
+        for (shape, switches, hosts) in [
+            (Shape::FatTree, 80, 192),
+            (Shape::LeafSpine, 60, 500),
+            (Shape::FatTreeOf { k: 12 }, 180, 432),
+            (Shape::LeafSpineOf { leaves: 3 }, 19, 120),
+        ] {
             let (network, job) = instance(shape).draw(1).unwrap();
             assert_eq!(network.switches().count(), switches);
             assert_eq!(network.hosts().count(), hosts);
@@ -129,6 +150,20 @@ mod tests {
             assert_eq!(job.check(&network), Ok(()));
             assert_eq!(job.servers[0].spare_bps(&network), 400_000_000_000);
         }
+    }
+
+    #[test]
+    fn inarts_has_45_switches_and_four_servers() {
+        let inarts = Instance {
+            workers: 50,
+            servers: 4,
+            ..instance(Shape::FatTreeOf45)
+        };
+        let (network, job) = inarts.draw(1).unwrap();
+        assert_eq!(network.switches().count(), 45);
+        assert_eq!(network.hosts().count(), 54);
+        assert_eq!(job.check(&network), Ok(()));
+        assert_eq!(job.servers.len(), 4);
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! GOAT, ATP, ESA and Geryon with workers out of step: what the server receives in a round, and how long that takes.
+//!
+//! GOAT's set-up (IWQoS 2023) is not before us; what it measured says some of it. With 16 workers Geryon's server receives 704 MB,
+//! so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. Images a second of GOAT and Geryon come to 1.23 s of
+//! computing and 1,477 images in a round of all workers; with that, ATP's 1.64 s and ESA's 1.34 s are 515 and 575 images a second,
+//! where 512 and 585 are printed. Ours: four leaves of four workers and two spines; all switches together hold one gradient.
+//!
+//! A worker's gradient is there when it has computed, by a normal distribution, and goes out in fragments at its link's rate.
+//! What comes to the server waits for what came before it. Other links and the ways' delays are left out, and whatever a
+//! protocol does about loss and order: what is compared is how much is summed.
+
+use anyhow::{Context, Result};
+use planner::Network;
+use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
+use planner::gradient::{Job, Plan, Server, goat};
+use planner::network::Switch;
+use planner::network::generate::{LeafSpine, Parts, Uplinks};
+use planner::routing::{Costs, Routing};
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde_json::{Value, json};
+
+const WORKERS: usize = 16;
+const GRADIENT_BYTES: u64 = 44_000_000;
+const LINK_BPS: u64 = 2_890_000_000;
+const COMPUTE_S: f64 = 1.23;
+const IMAGES: f64 = 1_477.0;
+/// Of a gradient.
+const FRAGMENTS: usize = 48;
+/// Fragments that each of the six switches holds at a time.
+const SLOTS: usize = FRAGMENTS / 4;
+/// Standard deviations of computing, in thousandths of its mean.
+const OUT_OF_STEP: [u32; 6] = [0, 10, 20, 50, 100, 200];
+/// Workers that GOAT waits for.
+const FASTEST: [usize; 3] = [16, 14, 12];
+
+/// Means over so many rounds, each drawn by its number.
+pub fn run(rounds: u32) -> Result<Value> {
+    let (network, job) = network()?;
+    let fragment = GRADIENT_BYTES / FRAGMENTS as u64;
+    let costs = goat::links(&network);
+    let gradient = goat::Gradient {
+        sub_models: &[fragment; FRAGMENTS],
+        costs: &costs,
+    };
+    let plan = goat::plan(&network, &job, &gradient, 1)?;
+    let mut found = Vec::new();
+    for thousandths in OUT_OF_STEP {
+        let mut means = Means::default();
+        for round in 0..u64::from(rounds) {
+            let sends = Sends::draw(f64::from(thousandths) / 1e3, round);
+            for (name, planned) in schemes(&network, &job, &plan, &sends)? {
+                means.add(name, &network, planned);
+            }
+        }
+        found.push(json!({
+            "out_of_step": f64::from(thousandths) / 1e3,
+            "schemes": means.json(rounds),
+        }));
+    }
+    Ok(Value::Array(found))
+}
+
+/// What came of a round.
+struct Came {
+    passed: Passed,
+    end_s: f64,
+    /// Workers that were waited for.
+    workers: usize,
+}
+
+fn schemes(
+    network: &Network,
+    job: &Job,
+    plan: &Plan,
+    sends: &Sends,
+) -> Result<Vec<(String, Came)>> {
+    let routing = Routing::new(network, Costs::hops(network));
+    let mut came = Vec::new();
+    for (name, slots, collision) in [
+        ("Geryon", 0, Collision::Passes),
+        ("ATP", SLOTS, Collision::Passes),
+        ("ESA", SLOTS, Collision::Evicts),
+    ] {
+        let passed = by_slots(network, job, &routing, (slots, collision), &sends.order)?;
+        let end_s = sends.end_s(&passed);
+        came.push((
+            name.to_owned(),
+            Came {
+                passed,
+                end_s,
+                workers: WORKERS,
+            },
+        ));
+    }
+    for fastest in FASTEST {
+        let first = sends.of_the_first(fastest);
+        let mut plan = plan.clone();
+        for part in &mut plan.parts {
+            part.members.retain(|member| first.waits_for[member.worker]);
+        }
+        let passed = planned(&plan, &first.order);
+        let end_s = first.end_s(&passed);
+        let name = format!("GOAT, the first {fastest}");
+        came.push((
+            name,
+            Came {
+                passed,
+                end_s,
+                workers: fastest,
+            },
+        ));
+    }
+    Ok(came)
+}
+
+/// Fragments in the order in which they are sent.
+struct Sends {
+    order: Vec<Send>,
+    /// When each is out, in seconds from the round's beginning.
+    at_s: Vec<f64>,
+    /// When each worker has computed.
+    ready_s: Vec<f64>,
+    /// By worker.
+    waits_for: Vec<bool>,
+}
+
+impl Sends {
+    fn draw(out_of_step: f64, round: u64) -> Sends {
+        let mut random = ChaCha12Rng::seed_from_u64(round);
+        // The sum of twelve is nearly normal.
+        let mut normal = || {
+            let unit = || random.next_u32() as f64 / f64::from(u32::MAX);
+            std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
+        };
+        let ready = (0..WORKERS).map(|_| (COMPUTE_S * (1.0 + out_of_step * normal())).max(0.0));
+        Sends::of(ready.collect(), vec![true; WORKERS])
+    }
+
+    fn of(ready_s: Vec<f64>, waits_for: Vec<bool>) -> Sends {
+        let workers = (0..WORKERS).filter(|worker| waits_for[*worker]);
+        let all = workers.flat_map(|worker| {
+            let ready_s = ready_s[worker];
+            (0..FRAGMENTS).map(move |piece| {
+                let out_s = ready_s + (piece + 1) as f64 * fragment_s();
+                (out_s, Send { worker, piece })
+            })
+        });
+        let mut all: Vec<(f64, Send)> = all.collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.worker.cmp(&b.1.worker)));
+        let (at_s, order) = all.into_iter().unzip();
+        Sends {
+            order,
+            at_s,
+            ready_s,
+            waits_for,
+        }
+    }
+
+    fn of_the_first(&self, fastest: usize) -> Sends {
+        let mut workers: Vec<usize> = (0..WORKERS).collect();
+        workers.sort_by(|a, b| self.ready_s[*a].total_cmp(&self.ready_s[*b]).then(a.cmp(b)));
+        let mut waits_for = vec![false; WORKERS];
+        for worker in &workers[..fastest] {
+            waits_for[*worker] = true;
+        }
+        Sends::of(self.ready_s.clone(), waits_for)
+    }
+
+    /// When the server has taken in what comes, one fragment after another.
+    fn end_s(&self, passed: &Passed) -> f64 {
+        let last_s = self.at_s.last().copied().unwrap_or(0.0);
+        let comes = passed.brought_by.iter();
+        let comes = comes.map(|by| self.at_s.get(*by).copied().unwrap_or(last_s));
+        comes.fold(0.0, |free_s: f64, at_s| free_s.max(at_s) + fragment_s())
+    }
+}
+
+/// What a fragment takes on a link.
+fn fragment_s() -> f64 {
+    GRADIENT_BYTES as f64 * 8.0 / FRAGMENTS as f64 / LINK_BPS as f64
+}
+
+/// Of each scheme, in the order in which they come.
+#[derive(Default)]
+struct Means(Vec<(String, [f64; 4])>);
+
+impl Means {
+    fn add(&mut self, name: String, network: &Network, came: Came) {
+        let fragment = GRADIENT_BYTES as f64 / FRAGMENTS as f64;
+        let sums = match self.0.iter().position(|(other, _)| *other == name) {
+            Some(place) => &mut self.0[place].1,
+            None => {
+                self.0.push((name, [0.0; 4]));
+                let last = self.0.len() - 1;
+                &mut self.0[last].1
+            }
+        };
+        let images = IMAGES * came.workers as f64 / WORKERS as f64;
+        let of_round = [
+            came.passed.at_server as f64 * fragment,
+            came.passed.between_switches(network) as f64 * fragment,
+            came.end_s - COMPUTE_S,
+            images / came.end_s,
+        ];
+        for (sum, value) in sums.iter_mut().zip(of_round) {
+            *sum += value;
+        }
+    }
+
+    fn json(&self, rounds: u32) -> Value {
+        let schemes = self.0.iter().map(|(name, sums)| {
+            let [received, links, communication_s, images] =
+                sums.map(|sum| sum / f64::from(rounds));
+            json!({
+                "name": name,
+                "received_bytes": received,
+                "bytes_between_switches": links,
+                "communication_s": communication_s,
+                "images_a_second": images,
+            })
+        });
+        Value::Array(schemes.collect())
+    }
+}
+
+/// Four leaves of four workers each, the server on the last of them.
+fn network() -> Result<(Network, Job)> {
+    let holds = Switch {
+        programmable: true,
+        memory_bytes: Some(GRADIENT_BYTES / FRAGMENTS as u64 * SLOTS as u64),
+        ..Switch::default()
+    };
+    let network = LeafSpine {
+        leaves: 4,
+        spines: 2,
+        hosts_per_leaf: 5,
+        host_rate_bps: LINK_BPS,
+        uplinks: Uplinks::Rate(LINK_BPS),
+        parts: Parts {
+            switch: holds,
+            ..Parts::default()
+        },
+    };
+    let network = network.build()?;
+    let hosts: Vec<_> = network.hosts().collect();
+    let workers = hosts.chunks(5).flat_map(|of_leaf| &of_leaf[..4]).copied();
+    let job = Job {
+        name: "training".to_owned(),
+        workers: workers.collect(),
+        servers: vec![Server::on(*hosts.last().context("there are hosts")?)],
+    };
+    Ok((network, job))
+}

@@ -1,0 +1,149 @@
+//! What planners reach, for `cargo xtask bench planning`, which builds and runs this: `planning WHAT [ARGUMENTS]` measures one
+//! thing, and says it in a line of JSON. A process for each thing, so that what one holds is no other's.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an example reads its arguments and the clock; it is no part of the pure crate"
+)]
+
+mod asynchrony;
+mod gap;
+mod golden;
+mod growth;
+mod injection;
+mod measure;
+mod online;
+mod servers;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    println!("{}", run(&arguments)?);
+    Ok(())
+}
+
+fn run(arguments: &[String]) -> Result<Value> {
+    let Some((what, arguments)) = arguments.split_first() else {
+        bail!("what is to be measured?");
+    };
+    let text = |place: usize| {
+        let text = arguments.get(place).map(String::as_str);
+        text.with_context(|| format!("{what} wants an argument more"))
+    };
+    let number = |place: usize| -> Result<u32> { Ok(text(place)?.parse()?) };
+    match what.as_str() {
+        "golden" => golden::run(),
+        "gap" => gap::run(text(0)?, number(1)?),
+        "servers" => servers::run(number(0)?),
+        "asynchrony" => asynchrony::run(number(0)?),
+        "growth" => growth::run(text(0)?, text(1)?, number(2)?),
+        "injection" => injection::run(number(0)?),
+        "online" => online::run(number(0)?),
+        "fat-tree" => gap::fat_tree(number(0)?),
+        _ => bail!("nothing is called {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(arguments: &str) -> Value {
+        let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+        run(&arguments).expect("something is said")
+    }
+
+    fn of<'v>(value: &'v Value, path: &str) -> &'v Value {
+        value.pointer(path).expect(path)
+    }
+
+    #[test]
+    fn all_examples_are_as_printed() {
+        let figures = said("golden");
+        let figures = figures.as_array().expect("a list");
+        assert_eq!(figures.len(), 10);
+        for figure in figures {
+            assert_eq!(figure["same"], true, "{figure}");
+        }
+    }
+
+    #[test]
+    fn a_network_gives_rates_and_no_plan_is_over_a_capacity() {
+        let network = said("gap fat-tree-racks-400 1");
+        let seed = of(&network, "/seeds/0");
+        assert_eq!(seed["over_capacity"], false);
+        for other in ["atp", "esa", "switchml", "geryon", "lbmm", "raw"] {
+            let rate = of(seed, &format!("/rates_bps/{other}")).as_f64();
+            assert!(rate <= seed["rate_bps"].as_f64(), "{other}: {seed}");
+        }
+    }
+
+    #[test]
+    fn inart_is_not_behind_what_it_is_compared_with() {
+        let settings = said("servers 1");
+        for setting in settings.as_array().expect("a list") {
+            let rates = of(setting, "/seeds/0/rates_bps");
+            for other in ["equal-split", "lbmm"] {
+                assert!(rates[other].as_f64() <= rates["inart"].as_f64(), "{rates}");
+            }
+        }
+    }
+
+    #[test]
+    fn goat_is_ahead_out_of_step_and_behind_in_step() {
+        let settings = said("asynchrony 2");
+        let received = |setting: usize, scheme: usize| {
+            let path = format!("/{setting}/schemes/{scheme}/received_bytes");
+            of(&settings, &path).as_f64().expect("a number")
+        };
+        // Geryon, ATP, ESA, GOAT; in step, then with the most deviation.
+        let last = settings.as_array().expect("a list").len() - 1;
+        for other in 0..3 {
+            assert!(
+                received(last, other) > 1.5 * received(last, 3),
+                "{settings}"
+            );
+        }
+        // In step, all is summed at the nearest switches.
+        assert!(received(0, 1) < received(0, 3), "{settings}");
+    }
+
+    #[test]
+    fn growth_tells_time_and_memory() {
+        for planner in ["grid", "grid-proof", "inart", "inart-event", "injection"] {
+            let shape = if planner == "injection" {
+                "fat-tree 6"
+            } else {
+                "leaf-spine 3"
+            };
+            let point = said(&format!("growth {planner} {shape}"));
+            for number in ["/plan/cpu_s", "/plan/wall_s", "/peak_bytes", "/hosts"] {
+                let number = of(&point, number).as_f64().expect("a number");
+                assert!(number > 0.0, "{point}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_there_at_once_is_timed() {
+        assert!(of(&said("online 1"), "/arrival/cpu_s").as_f64() > Some(0.0));
+        assert!(of(&said("fat-tree 1"), "/7/plan/cpu_s").as_f64() > Some(0.0));
+        assert!(of(&said("injection 1"), "/0/plan/cpu_s").as_f64() > Some(0.0));
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        for wrong in [
+            "nothing",
+            "gap here 1",
+            "growth grid ring 3",
+            "growth",
+            "servers x",
+        ] {
+            let arguments: Vec<String> = wrong.split(' ').map(str::to_owned).collect();
+            assert!(run(&arguments).is_err(), "{wrong}");
+        }
+    }
+}

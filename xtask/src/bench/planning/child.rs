@@ -1,0 +1,103 @@
+//! The program that measures, and what it says.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// As it was built.
+pub struct Child(PathBuf);
+
+impl Child {
+    /// Builds it as what is shipped.
+    pub fn built() -> Result<Child> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--profile", "dist"]);
+        cargo.args(["--package", "planner", "--example", "planning"]);
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let status = cargo.status().context("cannot run cargo")?;
+        ensure!(status.success(), "the build with profile dist failed");
+        // Beside the folder that this program is in.
+        let program = std::env::current_exe()?;
+        let target = program.parent().and_then(|folder| folder.parent());
+        let target = target.context("no target folder")?;
+        Ok(Child(target.join("dist/examples/planning")))
+    }
+
+    /// What a process of it says.
+    pub fn says(&self, arguments: &[&str]) -> Result<Value> {
+        let said = self.says_within(arguments, Duration::MAX)?;
+        said.with_context(|| format!("{} comes to no end", arguments.join(" ")))
+    }
+
+    /// The same; `None` if it takes longer than this.
+    pub fn says_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
+        eprintln!("  {} …", arguments.join(" "));
+        let mut command = Command::new(&self.0);
+        command.args(arguments).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start what measures")?;
+        // It says one line, which fits into the pipe of a point; others are waited for to their end.
+        let start = Instant::now();
+        while most < Duration::MAX && child.try_wait()?.is_none() {
+            if start.elapsed() > most {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            bail!("{}: {}", arguments.join(" "), output.status);
+        }
+        let text = String::from_utf8(output.stdout)?;
+        let value = serde_json::from_str(&text).with_context(|| format!("it said {text:?}"))?;
+        Ok(Some(value))
+    }
+}
+
+/// A number that has to be there.
+pub fn number(value: &Value, path: &str) -> Result<f64> {
+    let found = value.pointer(path).and_then(Value::as_f64);
+    found.with_context(|| format!("{path} is no number of {value}"))
+}
+
+/// A text that has to be there.
+pub fn text<'v>(value: &'v Value, path: &str) -> Result<&'v str> {
+    let found = value.pointer(path).and_then(Value::as_str);
+    found.with_context(|| format!("{path} is no text of {value}"))
+}
+
+/// A list that has to be there.
+pub fn list<'v>(value: &'v Value, path: &str) -> Result<&'v [Value]> {
+    let found = value.pointer(path).and_then(Value::as_array);
+    let found = found.with_context(|| format!("{path} is no list of {value}"))?;
+    Ok(found)
+}
+
+/// Whether something holds that has to be said.
+pub fn holds(value: &Value, path: &str) -> Result<bool> {
+    let found = value.pointer(path).and_then(Value::as_bool);
+    found.with_context(|| format!("{path} is neither true nor false of {value}"))
+}
+
+/// The mean of a number of all.
+pub fn mean(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
+    ensure!(!values.is_empty(), "a mean of nothing");
+    let sum: Result<f64> = values.iter().map(of).sum();
+    Ok(sum? / values.len() as f64)
+}
+
+/// The greatest of a number of all.
+pub fn most(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
+    let all: Result<Vec<f64>> = values.iter().map(of).collect();
+    Ok(all?.into_iter().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// How many of them something holds of.
+pub fn count(values: &[Value], path: &str) -> Result<usize> {
+    let all: Result<Vec<bool>> = values.iter().map(|value| holds(value, path)).collect();
+    Ok(all?.into_iter().filter(|holds| *holds).count())
+}

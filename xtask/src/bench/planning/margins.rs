@@ -1,0 +1,231 @@
+//! GRID on the networks of its paper: gaps, and ratios to others.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use plotters::style::RGBColor;
+use serde_json::Value;
+
+use super::Bench;
+use super::child::{count, list, mean, most, number, text};
+use crate::bench::row::{Goal, Row};
+use crate::plots::{Axis, Curve, drawing};
+
+pub const NAMES: &[&str] = &[
+    "gap_mean",
+    "gap_worst",
+    "over_capacity",
+    "grid_over_atp",
+    "grid_over_esa",
+    "grid_over_switchml",
+    "grid_over_geryon",
+    "grid_over_lbmm",
+    "grid_over_ring",
+    "grid_over_halving",
+];
+
+/// Whom GRID is compared with, and the ratio that its paper has (16.9 Gbit/s over theirs).
+const OTHERS: [(&str, &str, Option<f64>); 7] = [
+    ("grid_over_atp", "atp", Some(16.9 / 12.0)),
+    ("grid_over_esa", "esa", None),
+    ("grid_over_switchml", "switchml", Some(16.9 / 11.4)),
+    ("grid_over_geryon", "geryon", Some(16.9 / 8.0)),
+    ("grid_over_lbmm", "lbmm", None),
+    ("grid_over_ring", "ring", None),
+    ("grid_over_halving", "halving-doubling", None),
+];
+
+/// As the program that measures calls them.
+const NETWORKS: [&str; 8] = [
+    "fat-tree-racks-100",
+    "fat-tree-racks-400",
+    "fat-tree-20%-100",
+    "fat-tree-20%-400",
+    "leaf-spine-racks-100",
+    "leaf-spine-racks-400",
+    "leaf-spine-20%-100",
+    "leaf-spine-20%-400",
+];
+
+/// Those of which ratios are drawn.
+const DRAWN: [(&str, &str, RGBColor); 4] = [
+    (
+        "fat-tree-racks-100",
+        "fat tree, racks",
+        RGBColor(0x1f, 0x77, 0xb4),
+    ),
+    (
+        "fat-tree-20%-100",
+        "fat tree, 20 %",
+        RGBColor(0x2c, 0xa0, 0x2c),
+    ),
+    (
+        "leaf-spine-racks-100",
+        "leaf-spine, racks",
+        RGBColor(0xd6, 0x27, 0x28),
+    ),
+    (
+        "leaf-spine-20%-100",
+        "leaf-spine, 20 %",
+        RGBColor(0x44, 0x44, 0x44),
+    ),
+];
+
+pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let seeds = bench.seeds.to_string();
+    let networks = NETWORKS.map(|network| bench.child.says(&["gap", network, &seeds]));
+    let networks = networks.into_iter().collect::<Result<Vec<Value>>>()?;
+    bench.draw("planning-margins.svg", || margins_drawing(&networks))?;
+    let mut rows = gaps(&networks)?;
+    rows.extend(margins(&networks)?);
+    Ok(rows)
+}
+
+fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
+    let mut table = String::from("\n\n| network, server's link | GRID, Gbit/s | mean gap |");
+    table.push_str(" worst gap (seed) | proven | plan, ms | proof, ms, mean and worst |\n");
+    table.push_str("|---|---|---|---|---|---|---|\n");
+    let mut all = Vec::new();
+    let gap = |seed: &Value| number(seed, "/gap");
+    for network in networks {
+        let seeds = list(network, "/seeds")?;
+        let worst = most(seeds, gap)?;
+        let of = seeds
+            .iter()
+            .find(|seed| gap(seed).is_ok_and(|gap| gap == worst));
+        let of = of.filter(|_| worst > 0.0).map(|seed| number(seed, "/seed"));
+        let of = of
+            .transpose()?
+            .map_or(String::new(), |seed| format!(" ({seed})"));
+        writeln!(
+            table,
+            "| {} | {:.1} | {:.4} | {worst:.3}{of} | {} of {} | {:.1} | {:.0}, {:.0} |",
+            text(network, "/network")?,
+            mean(seeds, |seed| number(seed, "/rate_bps"))? / 1e9,
+            mean(seeds, gap)?,
+            count(seeds, "/proven")?,
+            seeds.len(),
+            mean(seeds, |seed| number(seed, "/plan/cpu_s"))? * 1e3,
+            mean(seeds, |seed| number(seed, "/proof/cpu_s"))? * 1e3,
+            most(seeds, |seed| number(seed, "/proof/cpu_s"))? * 1e3,
+        )?;
+        all.extend_from_slice(seeds);
+    }
+    let row = |name, value, unit, most, note| Row {
+        name,
+        value: Some(value),
+        unit,
+        goal: Goal::AtMost(most),
+        floor: None,
+        note,
+    };
+    let plans = format!("{} plans on 8 networks", all.len());
+    Ok(vec![
+        row(
+            "gap_mean",
+            100.0 * mean(&all, gap)?,
+            "%",
+            2.0,
+            plans.clone() + &table,
+        ),
+        row(
+            "gap_worst",
+            100.0 * most(&all, gap)?,
+            "%",
+            8.0,
+            plans.clone(),
+        ),
+        row(
+            "over_capacity",
+            count(&all, "/over_capacity")? as f64,
+            "plans",
+            0.0,
+            plans,
+        ),
+    ])
+}
+
+/// What GRID's rate is of another's. A collective's has push and pull in it, so it is compared with both of GRID's.
+fn ratio(seed: &Value, other: &str) -> Result<f64> {
+    let of = match other {
+        "ring" | "halving-doubling" => "/rates_bps/grid+pull",
+        _ => "/rate_bps",
+    };
+    Ok(number(seed, of)? / number(seed, &format!("/rates_bps/{other}"))?)
+}
+
+fn margins(networks: &[Value]) -> Result<Vec<Row>> {
+    let mut table = String::from("\n\n| network, server's link |");
+    let mut papers = String::from("| the papers |");
+    for (_, other, paper) in OTHERS {
+        write!(table, " to {other} |")?;
+        match paper {
+            Some(paper) => write!(papers, " {paper:.2} |")?,
+            None => papers.push_str(" |"),
+        }
+    }
+    write!(table, "\n|---|{}\n", "---|".repeat(OTHERS.len()))?;
+    let mut means = [0.0; OTHERS.len()];
+    for network in networks {
+        write!(table, "| {} |", text(network, "/network")?)?;
+        let seeds = list(network, "/seeds")?;
+        for ((_, other, _), sum) in OTHERS.iter().zip(&mut means) {
+            let mean = mean(seeds, |seed| ratio(seed, other))?;
+            *sum += mean / networks.len() as f64;
+            write!(table, " {mean:.2} |")?;
+        }
+        table.push('\n');
+    }
+    table.push_str(&papers);
+    let rows = OTHERS.iter().zip(means).enumerate();
+    let rows = rows.map(|(place, ((name, _, paper), value))| {
+        let said = match paper {
+            Some(paper) => format!("; the paper's is {paper:.2}"),
+            None => String::new(),
+        };
+        Row {
+            name,
+            value: Some(value),
+            unit: "times",
+            goal: Goal::Nothing,
+            floor: None,
+            note: format!(
+                "mean over networks{said}{}",
+                if place == 0 { table.as_str() } else { "" }
+            ),
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// Of each seed's ratio to ATP: how many seeds have no more.
+fn margins_drawing(networks: &[Value]) -> Result<String> {
+    let mut curves = Vec::new();
+    for (network, name, color) in DRAWN {
+        let found = networks
+            .iter()
+            .find(|of| text(of, "/network").is_ok_and(|of| of == network));
+        let seeds = found.map_or(Ok([].as_slice()), |found| list(found, "/seeds"))?;
+        let ratios: Result<Vec<f64>> = seeds.iter().map(|seed| ratio(seed, "atp")).collect();
+        let mut ratios = ratios?;
+        ratios.sort_by(f64::total_cmp);
+        let count = ratios.len() as f64;
+        let points = ratios.iter().zip(1..).flat_map(|(ratio, place)| {
+            let before = f64::from(place - 1) / count;
+            [
+                (*ratio, 100.0 * before),
+                (*ratio, 100.0 * f64::from(place) / count),
+            ]
+        });
+        curves.push(Curve {
+            name,
+            color,
+            points: points.collect(),
+        });
+    }
+    drawing(
+        Axis::linear("GRID's rate over ATP's"),
+        Axis::linear("% of the seeds, up to"),
+        &curves,
+    )
+}

@@ -1,0 +1,52 @@
+//! What has to be there at once: GRID's plan on the fat tree of its paper, and InArt's for a job that comes or goes.
+
+use anyhow::Result;
+
+use super::Bench;
+use super::child::{list, mean, most, number};
+use crate::bench::row::{Goal, Row};
+
+pub const NAMES: &[&str] = &["fat_tree", "arrival", "departure"];
+
+/// Of each of the fat tree's settings.
+const SEEDS: u32 = 10;
+/// How often the job comes and goes.
+const TIMES: u32 = 10;
+
+pub fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let said = bench.child.says(&["fat-tree", &SEEDS.to_string()])?;
+    let plans = list(&said, "")?;
+    let on_processor = |plan: &_| number(plan, "/plan/cpu_s");
+    let online = bench.child.says(&["online", &TIMES.to_string()])?;
+    let at_once = |name, path: &str| -> Result<Row> {
+        let wall_s = number(&online, &format!("/{path}/wall_s"))?;
+        Ok(Row {
+            name,
+            value: Some(number(&online, &format!("/{path}/cpu_s"))? * 1e3),
+            unit: "ms",
+            goal: Goal::AtMost(100.0),
+            floor: None,
+            note: format!(
+                "1,000 workers and four servers on 26 leaves; best of {TIMES}, {:.1} ms by the clock",
+                wall_s * 1e3
+            ),
+        })
+    };
+    Ok(vec![
+        Row {
+            name: "fat_tree",
+            value: Some(most(plans, on_processor)?),
+            unit: "s",
+            goal: Goal::AtMost(0.3),
+            floor: None,
+            note: format!(
+                "GRID's plan, 80 switches, 192 hosts, 64 or 191 workers, {} settings and seeds, each the best of 3: worst; mean {:.3} s, worst by the clock {:.3} s",
+                plans.len(),
+                mean(plans, on_processor)?,
+                most(plans, |plan| number(plan, "/plan/wall_s"))?,
+            ),
+        },
+        at_once("arrival", "arrival")?,
+        at_once("departure", "departure")?,
+    ])
+}
