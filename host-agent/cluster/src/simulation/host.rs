@@ -72,15 +72,35 @@ enum Doing {
     Ended,
 }
 
-/// What has to be scheduled for a host.
+/// What has to be scheduled for a host, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
     /// It looks for frames and what is due.
     Look(u64),
+    /// It begins to compute.
+    Compute(u64),
     /// It has what it computed.
     Computed(u64),
     /// Something is due, if nothing happens before.
     Due(u64),
+}
+
+impl Next {
+    pub fn at_ns(self) -> u64 {
+        let (Self::Look(at_ns) | Self::Compute(at_ns) | Self::Computed(at_ns) | Self::Due(at_ns)) =
+            self;
+        at_ns
+    }
+
+    /// The same at another time.
+    pub fn later(self, at_ns: u64) -> Self {
+        match self {
+            Self::Look(_) => Self::Look(at_ns),
+            Self::Compute(_) => Self::Compute(at_ns),
+            Self::Computed(_) => Self::Computed(at_ns),
+            Self::Due(_) => Self::Due(at_ns),
+        }
+    }
 }
 
 /// See the module.
@@ -100,6 +120,8 @@ pub struct Host {
     evaluated: u64,
     buffer: Vec<u8>,
     report: Member,
+    /// What the last turn took of a processor: what it waited for its socket left out.
+    pub busy_ns: u64,
 }
 
 /// Who a host is, besides its machine.
@@ -131,6 +153,7 @@ impl Host {
             due_ns: None,
             evaluated: 0,
             buffer: Vec::new(),
+            busy_ns: 0,
             report: Member {
                 host: who.host,
                 role: who.role,
@@ -183,6 +206,7 @@ impl Host {
 
     /// It has its gradient, or closes the job.
     pub fn computed(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
+        self.busy_ns = 0;
         if self.doing != Doing::Computing {
             return None;
         }
@@ -213,6 +237,7 @@ impl Host {
 
     /// It looks for frames and what is due, and sends what that brought about.
     pub fn look(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
+        self.busy_ns = 0;
         if self.doing != Doing::Working {
             return None;
         }
@@ -228,6 +253,7 @@ impl Host {
             clock_ns += self.costs.receive_ns;
             clock_ns += self.take(clock_ns, &frame);
         }
+        self.busy_ns = clock_ns - now_ns;
         match &mut self.machine {
             Machine::Server(server) => server.handle_timeout(clock_ns),
             Machine::Worker(worker) => worker.handle_timeout(clock_ns),
@@ -266,6 +292,7 @@ impl Host {
                 clock_ns = self.cable.has_room_ns(clock_ns, most);
             }
             clock_ns += self.costs.send_ns;
+            self.busy_ns += self.costs.send_ns;
             let frame = Frame {
                 to,
                 from: self.address,
@@ -275,7 +302,9 @@ impl Host {
             sent.send(&mut self.cable, clock_ns, frame);
         }
         self.buffer = buffer;
-        clock_ns += self.evaluate();
+        let evaluated_ns = self.evaluate();
+        clock_ns += evaluated_ns;
+        self.busy_ns += evaluated_ns;
         match self.poll_event() {
             None => {}
             Some(Happened::Round) => {
@@ -307,7 +336,7 @@ impl Host {
             start_ns: now_ns,
             end_ns: 0,
         });
-        Next::Computed(now_ns + self.costs.compute_ns)
+        Next::Compute(now_ns)
     }
 
     /// What a server takes after a round.

@@ -48,6 +48,8 @@ struct Run<'a> {
     scheduled: u64,
     nodes: Vec<Node>,
     hosts: Vec<Host>,
+    /// Until when each that hosts share is busy; none if they share none.
+    processors: Vec<u64>,
     /// Of switches, by node and port.
     cables: Vec<Vec<Cable>>,
     arrivals: Vec<(u64, (usize, PortId), Frame)>,
@@ -70,6 +72,7 @@ impl<'a> Run<'a> {
             scheduled: 0,
             nodes: nodes.collect::<Result<_, SetupError>>()?,
             hosts: Vec::new(),
+            processors: vec![0; setup.costs.processors.unwrap_or(0)],
             cables: cables(setup)?,
             arrivals: Vec::new(),
             switched: Vec::new(),
@@ -199,12 +202,33 @@ impl<'a> Run<'a> {
 
     fn plan(&mut self, host: usize, next: Option<Next>) {
         if let Some(next) = next {
-            let (Next::Look(at_ns) | Next::Computed(at_ns) | Next::Due(at_ns)) = next;
-            self.schedule(at_ns, Event::Host(host, next));
+            self.schedule(next.at_ns(), Event::Host(host, next));
+        }
+    }
+
+    /// A processor that is free now, by its place; else when one is.
+    fn processor(&self) -> Result<Option<usize>, u64> {
+        let first = self.processors.iter().enumerate();
+        match first.min_by_key(|(_, free_ns)| **free_ns) {
+            Some((_, free_ns)) if *free_ns > self.now_ns => Err(*free_ns),
+            Some((place, _)) => Ok(Some(place)),
+            None => Ok(None),
         }
     }
 
     fn next(&mut self, host: usize, next: Next) {
+        let processor = match (next, self.processor()) {
+            // Nothing is done yet.
+            (Next::Due(_), _) => None,
+            (next, Err(free_ns)) => return self.plan(host, Some(next.later(free_ns))),
+            (_, Ok(processor)) => processor,
+        };
+        let now_ns = self.now_ns;
+        if let Next::Compute(at_ns) = next {
+            let done_ns = at_ns + self.setup.costs.compute_ns;
+            self.occupy(processor, done_ns);
+            return self.plan(host, Some(Next::Computed(done_ns)));
+        }
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let mut outbox = Outbox {
             rng: &mut self.rng,
@@ -215,10 +239,19 @@ impl<'a> Run<'a> {
             Next::Look(at_ns) => machine.look(at_ns, &mut outbox),
             Next::Computed(at_ns) => machine.computed(at_ns, &mut outbox),
             Next::Due(at_ns) => machine.woken(at_ns),
+            Next::Compute(_) => None,
         };
+        let busy_ns = machine.busy_ns;
+        self.occupy(processor, now_ns + busy_ns);
         self.deliver(&mut arrivals);
         self.arrivals = arrivals;
         self.plan(host, then);
+    }
+
+    fn occupy(&mut self, processor: Option<usize>, until_ns: u64) {
+        if let Some(free_ns) = processor.and_then(|place| self.processors.get_mut(place)) {
+            *free_ns = until_ns;
+        }
     }
 
     fn deliver(&mut self, arrivals: &mut Vec<(u64, (usize, PortId), Frame)>) {

@@ -168,7 +168,7 @@ pub struct RankAt {
     pub place: Place,
 }
 
-/// What processors take, in nanoseconds.
+/// What processors take, in nanoseconds, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
     /// A worker, for its gradient; a rank, between two operations.
@@ -185,6 +185,9 @@ pub struct Costs {
     pub switch_ns: u64,
     /// Whoever has slept, to be woken.
     pub wake_ns: u64,
+    /// Processors that all hosts share, as in a testbed on one machine; `None`: each has its own. Who comes first has one until it is
+    /// done. Switches go first everywhere, and take none from hosts.
+    pub processors: Option<usize>,
     /// A host's socket takes frames while what waits of them takes no more of the kernel's memory than this; its thread then waits.
     /// `None`: it takes all.
     pub socket_bytes: Option<u64>,

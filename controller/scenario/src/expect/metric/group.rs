@@ -162,6 +162,8 @@ group! {
         ServerLinkBytes = "server_link_bytes": Size,
         /// From the start signal to the last report.
         Wall = "wall": Duration,
+        /// From when a worker had its data to when the job was closed: the longest of all workers.
+        Took = "took": Duration,
     }
 }
 
