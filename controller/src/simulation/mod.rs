@@ -37,19 +37,32 @@ const LIMIT_NS: u64 = 3_600_000_000_000;
 /// up to that it can be written.
 const SOCKET_BYTES: u64 = 212_992 / 2;
 
-/// What the agents and the embedded switch take of a processor for a frame, gradients and evaluations aside: processor times of a
-/// training of four workers over links of 1 Gbit/s on a 2-core Xeon, development build, rounded (docs/planning.md).
+/// What the agents and the embedded switch take of a processor for a frame, gradients and evaluations aside. Measured by processor
+/// times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded (docs/planning.md); a
+/// switch's has what its captures take in it.
 pub const COSTS: Costs = Costs {
     compute_ns: 0,
     evaluate_ns: 0,
     apply_ns: 35_000,
     receive_ns: 5_000,
     send_ns: 10_000,
-    switch_ns: 13_000,
-    wake_ns: 50_000,
+    switch_ns: 18_000,
+    wake_ns: 5_000,
     processors: None,
     socket_bytes: None,
 };
+
+/// The same of ranks, which take and send frames in batches, through rings: so the switch has its frames in batches, too.
+pub const COSTS_OF_RANKS: Costs = Costs {
+    receive_ns: 1_000,
+    send_ns: 2_000,
+    switch_ns: 8_000,
+    ..COSTS
+};
+
+/// How much later than its link's latency a frame leaves the embedded switch that held it for that: what is due leaves every
+/// 50 µs.
+const HELD_NS: u64 = 50_000;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +248,10 @@ fn links(scenario: &Scenario, places: &Places<'_>) -> Vec<LinkSpec> {
             mark_bytes: None,
         },
         burst_bytes: BURST_BYTES.into(),
-        delay_ns: link.latency_ns,
+        delay_ns: match link.latency_ns {
+            0 => 0,
+            latency_ns => latency_ns + HELD_NS,
+        },
         loss: 0.0,
         mark_at: link.mark_at.map(|frames| frames as usize),
     });
@@ -376,6 +392,11 @@ fn of_job(
             ..share.job
         },
         retransmission: Retransmission::of_ranks(),
+        costs: Costs {
+            compute_ns: share.costs.compute_ns,
+            processors: share.costs.processors,
+            ..COSTS_OF_RANKS
+        },
         rounds: asked.operations,
         work: Work::AllReduce {
             ranks,

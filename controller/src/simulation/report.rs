@@ -191,13 +191,14 @@ impl fmt::Display for Report {
         }
         writeln!(f, "\nfullest links")?;
         for link in self.links.iter().take(LINKS) {
-            let percent = 100.0 * link.seconds() / self.ended_s.max(f64::MIN_POSITIVE);
+            let load_bps = link.bytes as f64 * 8.0 / self.ended_s.max(f64::MIN_POSITIVE);
             let ends = format!("{} → {}", link.from, link.to);
             write!(
                 f,
-                "  {percent:5.1} % of {:>10}  {ends:24}  {} bytes, queue of {}",
-                show_rate(link.rate_bps),
+                "  {ends:24}  {} bytes, {} of {} on average, {} waiting at most",
                 link.bytes,
+                show(load_bps),
+                show_rate(link.rate_bps),
                 link.longest_queue
             )?;
             match (link.overflowed, link.marked) {
@@ -210,4 +211,10 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// A rate to three digits.
+fn show(bps: f64) -> String {
+    let digits = 10_f64.powi(bps.max(1.0).log10() as i32 - 2).max(1.0);
+    show_rate(((bps / digits).round() * digits) as u64)
 }

@@ -45,7 +45,10 @@ fn a_plans_training_takes_what_its_fullest_link_takes() {
     let took_s = report["completed_s"].as_f64().unwrap();
     // At 3 Mbit/s, less a bucket of 256 KiB that leaves at once; and no more than a tenth of round trips.
     let least_s = (STREAM - (256 << 10)) as f64 * 8.0 / 3e6;
-    assert!((least_s..1.1 * least_s).contains(&took_s), "{took_s} s, {least_s} s");
+    assert!(
+        (least_s..1.1 * least_s).contains(&took_s),
+        "{took_s} s, {least_s} s"
+    );
     let again = simulated(&shipped("grid-training.yaml"), &[]);
     assert_eq!(again, report, "the same file, the same outcome");
 }
@@ -55,7 +58,11 @@ fn losses_by_chance_are_simulated_and_cost_time() {
     let lossy = shipped("training-faults.yaml");
     let refused = simulate(&lossy, &[]);
     refused.expect_code(ERROR);
-    assert!(refused.stderr.contains("the fault `burst-loss`"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("the fault `burst-loss`"),
+        "{}",
+        refused.stderr
+    );
     let faults = lossy.find("faults:\n").unwrap();
     let by_chance = format!(
         "{}faults:\n  - {{id: loss, flows: updates, where: edge, effect: drop, select: {{probability: 2%}}}}\n",
@@ -69,9 +76,15 @@ fn losses_by_chance_are_simulated_and_cost_time() {
     assert_eq!(plain["dropped"], 0);
     let took = |report: &Value| report["completed_s"].as_f64().unwrap();
     assert!(took(&report) > took(&plain));
-    let slower = simulated(&lossy[..lossy.find("flows:\n").unwrap()], &["--compute", "20ms"]);
+    let slower = simulated(
+        &lossy[..lossy.find("flows:\n").unwrap()],
+        &["--compute", "20ms"],
+    );
     let more = took(&slower) - took(&plain);
-    assert!((0.55..0.65).contains(&more), "30 gradients of 20 ms: {more} s");
+    assert!(
+        (0.55..0.65).contains(&more),
+        "30 gradients of 20 ms: {more} s"
+    );
 }
 
 #[test]
@@ -83,7 +96,10 @@ fn a_job_of_ranks_sums_as_often_as_it_is_told() {
     let all = 2 * (3907 * 1090 + 256 * 66);
     let least_s = (all - (256 << 10)) as f64 * 8.0 / 100e6;
     let took_s = report["completed_s"].as_f64().unwrap();
-    assert!((least_s..1.1 * least_s).contains(&took_s), "{took_s} s, {least_s} s");
+    assert!(
+        (least_s..1.1 * least_s).contains(&took_s),
+        "{took_s} s, {least_s} s"
+    );
 }
 
 #[test]
@@ -91,10 +107,18 @@ fn what_is_not_simulated_is_refused_by_name() {
     let star = "weir: 1\nname: x\ntopology: {star: {hosts: [a, b, c]}}\n";
     let training = "workload: {training: {server: c, workers: [a, b], iterations: 1}}\n";
     for (text, args, said) in [
-        (shipped("redis-get-loss.yaml"), &[][..], "a workload of `redis`"),
+        (
+            shipped("redis-get-loss.yaml"),
+            &[][..],
+            "a workload of `redis`",
+        ),
         (shipped("nginx-curl.yaml"), &[], "a workload of `commands`"),
         (star.to_owned(), &[], "only a `training` can be simulated"),
-        (star.to_owned(), &["--all-reduce", "8"], "--all-reduce wants a job"),
+        (
+            star.to_owned(),
+            &["--all-reduce", "8"],
+            "--all-reduce wants a job",
+        ),
         (
             format!("{star}{training}"),
             &["--all-reduce", "8"],
@@ -120,6 +144,10 @@ fn what_is_not_simulated_is_refused_by_name() {
     ] {
         let finished = simulate(&text, args);
         finished.expect_code(ERROR);
-        assert!(finished.stderr.contains(said), "{said}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains(said),
+            "{said}: {}",
+            finished.stderr
+        );
     }
 }

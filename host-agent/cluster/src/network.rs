@@ -181,16 +181,15 @@ impl Link {
 
     /// How long what waits will wait yet, seen from now.
     fn backlog_ns(&self, now_ns: u64) -> u64 {
-        self.free_ns.saturating_sub(now_ns.saturating_add(self.burst_ns))
+        self.free_ns
+            .saturating_sub(now_ns.saturating_add(self.burst_ns))
     }
 
     /// What a frame finds that enters the queue now.
     fn mark(&self, now_ns: u64) -> Mark {
         let marking = |rate: Rate| Some((rate, rate.mark_bytes?));
         match self.rate.and_then(marking) {
-            Some((rate, mark_bytes))
-                if self.backlog_ns(now_ns) > rate.takes_ns(mark_bytes) =>
-            {
+            Some((rate, mark_bytes)) if self.backlog_ns(now_ns) > rate.takes_ns(mark_bytes) => {
                 Mark::Congested
             }
             _ => Mark::None,

@@ -7,8 +7,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::outcome::Direction;
 use super::setup::LinkSpec;
-use crate::network::{HEADERS, Link, NetworkCounters};
 use crate::Faults;
+use crate::network::{HEADERS, Link, NetworkCounters};
 
 /// What the kernel keeps of a frame beside its bytes: the buffer's head and tail, `struct sk_buff` and `struct skb_shared_info`.
 const HEADROOM: u64 = 16;

@@ -31,6 +31,8 @@ enum Event {
     /// A frame comes to a node by a port.
     Arrives((usize, PortId), Frame),
     Host(usize, Next),
+    /// A switch looks for frames.
+    Switch(usize),
 }
 
 enum Node {
@@ -190,6 +192,7 @@ impl<'a> Run<'a> {
             match event {
                 Event::Arrives((node, port), frame) => self.arrives(node, port, frame),
                 Event::Host(host, next) => self.next(host, next),
+                Event::Switch(node) => self.switch(node),
             }
         }
         self.outcome()
@@ -270,31 +273,44 @@ impl<'a> Run<'a> {
                 self.plan(host, next);
             }
             Node::Switch(switch) => {
-                let costs = self.setup.costs;
-                // One that is not busy sleeps.
-                let begins_ns = match now_ns < switch.busy_ns {
-                    true => switch.busy_ns,
-                    false => now_ns + costs.wake_ns,
-                };
-                switch.busy_ns = begins_ns + costs.switch_ns;
-                let leaves_ns = switch.busy_ns;
-                let mut switched = std::mem::take(&mut self.switched);
-                switch.handle(port, frame, &mut self.rng, &mut switched);
-                let mut arrivals = std::mem::take(&mut self.arrivals);
-                for (PortId(port), frame) in switched.drain(..) {
-                    let ports = &mut self.cables[node];
-                    if let Some(cable) = port.checked_sub(1).and_then(|port| ports.get_mut(port)) {
-                        let mut outbox = Outbox {
-                            rng: &mut self.rng,
-                            arrivals: &mut arrivals,
-                        };
-                        outbox.send(cable, leaves_ns, frame);
-                    }
+                if switch.arrived(port, frame) {
+                    let wake_ns = self.setup.costs.wake_ns;
+                    self.schedule(now_ns + wake_ns, Event::Switch(node));
                 }
-                self.switched = switched;
-                self.deliver(&mut arrivals);
-                self.arrivals = arrivals;
             }
+        }
+    }
+
+    /// A switch takes what has come, and sends all that comes of it.
+    fn switch(&mut self, node: usize) {
+        let now_ns = self.now_ns;
+        let mut switched = std::mem::take(&mut self.switched);
+        let Node::Switch(switch) = &mut self.nodes[node] else {
+            return;
+        };
+        let frames = switch.turn(&mut self.rng, &mut switched);
+        let busy_ns = frames * self.setup.costs.switch_ns;
+        let leaves_ns = now_ns + busy_ns;
+        // It does not wait for a processor, but takes one from a host.
+        if let Some(free_ns) = self.processors.iter_mut().min() {
+            *free_ns = now_ns.max(*free_ns) + busy_ns;
+        }
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for (PortId(port), frame) in switched.drain(..) {
+            let ports = &mut self.cables[node];
+            if let Some(cable) = port.checked_sub(1).and_then(|port| ports.get_mut(port)) {
+                let mut outbox = Outbox {
+                    rng: &mut self.rng,
+                    arrivals: &mut arrivals,
+                };
+                outbox.send(cable, leaves_ns, frame);
+            }
+        }
+        self.switched = switched;
+        self.deliver(&mut arrivals);
+        self.arrivals = arrivals;
+        if frames > 0 {
+            self.schedule(leaves_ns, Event::Switch(node));
         }
     }
 

@@ -185,8 +185,8 @@ pub struct Costs {
     pub switch_ns: u64,
     /// Whoever has slept, to be woken.
     pub wake_ns: u64,
-    /// Processors that all hosts share, as in a testbed on one machine; `None`: each has its own. Who comes first has one until it is
-    /// done. Switches go first everywhere, and take none from hosts.
+    /// Processors that all share, as in a testbed on one machine; `None`: each has its own. Who comes first has one until it is done,
+    /// but a switch, which waits for none: it takes its time from a host.
     pub processors: Option<usize>,
     /// A host's socket takes frames while what waits of them takes no more of the kernel's memory than this; its thread then waits.
     /// `None`: it takes all.

@@ -1,4 +1,8 @@
 //! A switch: slots for what it sums, else a table of addresses.
+//!
+//! As the embedded switch, it takes a batch from each port and sends what comes of all of them then.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use aggregation::job::{Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::slot::SlotTable;
@@ -8,6 +12,9 @@ use wire::{Flags, Kind, Packet};
 use super::host::Frame;
 use super::setup::{Address, Half, Loss, PortId, SwitchSpec};
 use crate::network::chance;
+
+/// Frames that are taken from a port in a row.
+const BATCH: usize = 64;
 
 /// What a switch sums of a job, in the reference slots.
 struct Summed {
@@ -19,13 +26,15 @@ struct Summed {
 
 /// See the module.
 pub struct Switch {
-    forwarding: std::collections::BTreeMap<Address, Vec<PortId>>,
+    forwarding: BTreeMap<Address, Vec<PortId>>,
     sums: Vec<Summed>,
     losses: Vec<Loss>,
     /// Frames lost by chance.
     pub dropped: u64,
-    /// Until when it is busy.
-    pub busy_ns: u64,
+    /// Frames that have come, by port.
+    inbox: Vec<VecDeque<Frame>>,
+    /// When it looks again is scheduled.
+    is_working: bool,
 }
 
 impl Switch {
@@ -49,12 +58,37 @@ impl Switch {
             forwarding: spec.forwarding.clone(),
             losses: spec.losses.clone(),
             dropped: 0,
-            busy_ns: 0,
+            inbox: Vec::new(),
+            is_working: false,
         })
     }
 
-    /// Takes a frame in, and gives what it sends by which ports.
-    pub fn handle(
+    /// A frame has come; whether the switch is to be woken for it.
+    pub fn arrived(&mut self, PortId(by): PortId, frame: Frame) -> bool {
+        if self.inbox.len() <= by {
+            self.inbox.resize_with(by + 1, VecDeque::new);
+        }
+        self.inbox[by].push_back(frame);
+        !std::mem::replace(&mut self.is_working, true)
+    }
+
+    /// Takes a batch from each port, and gives what it sends by which ports; how many frames it took. Of none, it sleeps.
+    pub fn turn(&mut self, rng: &mut ChaCha8Rng, out: &mut Vec<(PortId, Frame)>) -> u64 {
+        let mut taken = 0;
+        for port in 0..self.inbox.len() {
+            for _ in 0..BATCH {
+                let Some(frame) = self.inbox[port].pop_front() else {
+                    break;
+                };
+                taken += 1;
+                self.handle(PortId(port), frame, rng, out);
+            }
+        }
+        self.is_working = taken > 0;
+        taken
+    }
+
+    fn handle(
         &mut self,
         by: PortId,
         frame: Frame,
@@ -67,6 +101,7 @@ impl Switch {
         if self.loses(Half::Ingress, &frame, rng) {
             return;
         }
+        let before = out.len();
         let number = JobId(packet.job());
         let mut sums = self.sums.iter_mut();
         let summed = sums.find(|summed| summed.number == number && packet.kind() == Kind::Update);
@@ -79,7 +114,13 @@ impl Switch {
             None => self.send(To::Address, by, frame, out),
         }
         if !self.losses.is_empty() {
-            out.retain(|(_, frame)| !self.loses(Half::Egress, frame, rng));
+            let mut at = before;
+            while at < out.len() {
+                match self.loses(Half::Egress, &out[at].1, rng) {
+                    true => drop(out.remove(at)),
+                    false => at += 1,
+                }
+            }
         }
     }
 

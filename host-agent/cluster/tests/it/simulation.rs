@@ -57,7 +57,9 @@ fn address(rank: u16) -> Address {
 /// Hosts around the last node; port n leads to the n-th.
 fn star(hosts: Vec<Address>, switch: SwitchSpec, job: JobConfig, work: Work) -> Setup {
     let count = hosts.len();
-    let own = (1..).zip(&hosts).map(|(port, host)| (*host, vec![PortId(port)]));
+    let own = (1..)
+        .zip(&hosts)
+        .map(|(port, host)| (*host, vec![PortId(port)]));
     let forwarding = switch.forwarding.into_iter().chain(own).collect();
     let hosts = hosts.into_iter().map(|address| NodeSpec::Host { address });
     let switch = NodeSpec::Switch(SwitchSpec {
@@ -180,7 +182,12 @@ fn what_a_switch_sums_takes_what_one_link_takes() {
     }
     assert_eq!(outcome.members[0].role, Role::Server);
     let again = outcome.members.iter();
-    assert_eq!(again.map(|member| member.sent.retransmitted_frames).sum::<u64>(), 0);
+    assert_eq!(
+        again
+            .map(|member| member.sent.retransmitted_frames)
+            .sum::<u64>(),
+        0
+    );
 }
 
 /// Without a switch that sums, the server's link carries all workers' values; and no chunk is answered before the last worker's is
@@ -213,7 +220,10 @@ fn an_all_reduce_takes_what_one_link_takes() {
     for [there, back] in &outcome.links {
         // Who waits for others asks the switch, by frames without values; it is answered each time.
         assert_eq!(there.bytes, back.bytes);
-        assert!((3 * operation..3 * operation + 300 * SHORT).contains(&there.bytes), "{there:?}");
+        assert!(
+            (3 * operation..3 * operation + 300 * SHORT).contains(&there.bytes),
+            "{there:?}"
+        );
     }
 }
 
@@ -230,7 +240,10 @@ fn a_burst_is_saved_once() {
     let bursting = completed_s(&simulate(&setup));
     let saved = plain - bursting;
     let expected = seconds(burst - BURST);
-    assert!((saved - expected).abs() < 0.05 * expected, "{saved} s, {expected} s");
+    assert!(
+        (saved - expected).abs() < 0.05 * expected,
+        "{saved} s, {expected} s"
+    );
     for link in &mut setup.links {
         link.burst_bytes = BURST;
     }
@@ -238,7 +251,10 @@ fn a_burst_is_saved_once() {
     setup.costs.compute_ns = pause_ns;
     let paused = completed_s(&simulate(&setup));
     let pauses = 3.0 * pause_ns as f64 / 1e9;
-    assert!((paused - plain - pauses).abs() < 0.1 * pauses, "{paused} s, {plain} s");
+    assert!(
+        (paused - plain - pauses).abs() < 0.1 * pauses,
+        "{paused} s, {plain} s"
+    );
 }
 
 /// A frame that is lost is sent again, and who has no other to find that out by waits for a timeout.
@@ -259,10 +275,15 @@ fn losses_are_mended_and_cost_time() {
     let lossy = simulate(&setup);
     let again = |outcome: &Outcome| {
         let members = outcome.members.iter();
-        members.map(|member| member.sent.retransmitted_frames).sum::<u64>()
+        members
+            .map(|member| member.sent.retransmitted_frames)
+            .sum::<u64>()
     };
     assert_eq!((plain.dropped, again(&plain)), (0, 0));
-    assert!(lossy.dropped > 0 && again(&lossy) >= lossy.dropped, "{lossy:?}");
+    assert!(
+        lossy.dropped > 0 && again(&lossy) >= lossy.dropped,
+        "{lossy:?}"
+    );
     assert!(lossy.completed_ns() > plain.completed_ns());
     assert_eq!(simulate(&setup), lossy, "the same seed");
     setup.seed += 1;

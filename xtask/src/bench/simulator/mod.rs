@@ -173,7 +173,10 @@ struct Bench {
 
 impl Bench {
     fn compare(&self, setting: &'static Setting) -> Result<Compared> {
-        let rank = format!("[{:?}, bench, simulator]", self.itself.display().to_string());
+        let rank = format!(
+            "[{:?}, bench, simulator]",
+            self.itself.display().to_string()
+        );
         let text = setting.scenario(&rank);
         let file = self.folder.path().join(format!("{}.yaml", setting.name));
         std::fs::write(&file, &text)?;
@@ -274,10 +277,11 @@ impl Bench {
 /// A program at the highest priority that we may have, among processes and, where Linux shares processors out by sessions
 /// (autogroups), among those: what else runs on the machine is not in the figures, as far as that helps.
 fn undisturbed(program: &Path) -> Command {
-    const RAISED: &str =
-        "echo -20 2>/dev/null >/proc/self/autogroup; exec nice -n -20 \"$@\"";
+    const RAISED: &str = "echo -20 2>/dev/null >/proc/self/autogroup; exec nice -n -20 \"$@\"";
     let mut command = Command::new("setsid");
-    command.args(["--wait", "sh", "-c", RAISED, "sh"]).arg(program);
+    command
+        .args(["--wait", "sh", "-c", RAISED, "sh"])
+        .arg(program);
     command
 }
 

@@ -50,7 +50,10 @@ pub fn run(values: usize, operations: u64) -> Result<()> {
         );
     }
     let ended_s = now_s()?;
-    println!("{}", serde_json::json!({ "begun_s": begun_s, "ended_s": ended_s }));
+    println!(
+        "{}",
+        serde_json::json!({ "begun_s": begun_s, "ended_s": ended_s })
+    );
     Ok(())
 }
 

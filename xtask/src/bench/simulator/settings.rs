@@ -121,7 +121,9 @@ impl Setting {
     pub const SERVER: &str = "ps";
 
     pub fn workers(&self) -> Vec<String> {
-        (1..=self.members).map(|worker| format!("w{worker}")).collect()
+        (1..=self.members)
+            .map(|worker| format!("w{worker}"))
+            .collect()
     }
 
     /// The scenario, which a run and the simulator read alike. `rank` is what ranks of an all-reduce run.
@@ -146,12 +148,7 @@ impl Setting {
             AllReduce(..) => self.write_ranks(&mut text, rank),
         }
         if self.loss > 0.0 {
-            let _ = write!(
-                text,
-                "lease: off\nflows:\n  updates: {{from: [{workers}], to: {server}, filter: agg.kind == 1}}\n\
-                 faults:\n  - {{id: loss, flows: updates, effect: drop, select: {{probability: {}}}}}\n",
-                self.loss
-            );
+            self.write_losses(&mut text);
         }
         text += "limits: {time: 300s}\n";
         text
@@ -222,6 +219,34 @@ impl Setting {
                 4 | 5 => "s2".to_owned(),
                 _ => "s3".to_owned(),
             },
+        }
+    }
+
+    /// A fault on the updates of each switch's workers, there: no fault can be proved at a switch that sums.
+    fn write_losses(&self, text: &mut String) {
+        let (workers, server, loss) = (self.workers(), Setting::SERVER, self.loss);
+        let mut switches: Vec<String> = (0..self.members).map(|n| self.switch_of(n)).collect();
+        switches.dedup();
+        let of = |switch: &str| {
+            let numbered = workers.iter().enumerate();
+            let there = numbered.filter(|(number, _)| self.switch_of(*number) == switch);
+            let names: Vec<&str> = there.map(|(_, name)| name.as_str()).collect();
+            names.join(", ")
+        };
+        *text += "lease: off\nflows:\n";
+        for switch in &switches {
+            let from = of(switch);
+            let _ = writeln!(
+                text,
+                "  of-{switch}: {{from: [{from}], to: {server}, filter: agg.kind == 1}}"
+            );
+        }
+        *text += "faults:\n";
+        for switch in &switches {
+            let _ = writeln!(
+                text,
+                "  - {{id: at-{switch}, flows: of-{switch}, where: {switch}, effect: drop, select: {{probability: {loss}}}}}"
+            );
         }
     }
 
