@@ -1,6 +1,6 @@
 //! A network of any shape in virtual time, frame by frame, with the very state machines of the agents: how long rounds take.
 //!
-//! [`Setup`] is the network and what runs on it; [`run`] gives its [`Outcome`]. The rest of this crate asks whether the protocol
+//! [`Setup`] is the network and what runs on it; [`run()`] gives its [`Outcome`]. The rest of this crate asks whether the protocol
 //! is right, over one switch whose links misbehave; this asks when it is done, over links with a rate, a delay and a queue.
 //!
 //! ```text
