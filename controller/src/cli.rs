@@ -3,6 +3,7 @@
 #[cfg(feature = "testbed")]
 pub mod job;
 pub mod route;
+pub mod simulate;
 
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
@@ -56,6 +57,8 @@ pub enum Command {
     Plan(Plan),
     /// Say which switches sum which workers' gradients in a network, and what every worker can send; touches no network
     Route(route::Route),
+    /// Say how long a scenario's training takes, or sums of its job, in virtual time; touches no network
+    Simulate(simulate::Simulate),
     #[cfg(feature = "testbed")]
     /// Start the embedded software switch alone
     Switch(softswitch::cli::Args),

@@ -8,6 +8,7 @@ pub mod experiment;
 pub mod jobs;
 pub mod program;
 pub mod route;
+pub mod simulation;
 pub mod target;
 
 #[cfg(feature = "testbed")]

@@ -20,6 +20,10 @@ pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
 pub const DEFAULT_LATENCY_NS: u64 = 0;
 /// The longest latency that a link may have, one way.
 pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
+/// What may leave at once at a link's rate in a testbed: enough that the kernel's timer does not limit it.
+pub const BURST_BYTES: u32 = 256 << 10;
+/// What may wait for a link in a testbed: the windows of a whole job.
+pub const QUEUE_BYTES: u32 = 4 << 20;
 /// Frames that wait for a link, from which on a switch's port may mark, at most: the embedded switch's rings see no more.
 pub const MOST_MARK_AT: u32 = 127;
 /// MTU of a link where the file says none.

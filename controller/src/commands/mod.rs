@@ -20,6 +20,7 @@ mod report_file;
 pub mod route;
 #[cfg(feature = "testbed")]
 pub mod run;
+pub mod simulate;
 mod topology;
 pub mod validate;
 

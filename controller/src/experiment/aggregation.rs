@@ -39,7 +39,8 @@ pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
     here.collect()
 }
 
-fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
+/// What a switch sums of a job, by its ports.
+pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
     let port_to = |node: &String| Some(scenario.topology.next_hop(&summing.switch, node)?.number);
     let up = match &summing.parent {
         Some((parent, number)) => Some((port_to(parent)?, *number)),

@@ -10,10 +10,11 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "schema",
     "replay",
     "route",
+    "simulate",
     "",
     "demo",
     "run",

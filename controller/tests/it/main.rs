@@ -7,5 +7,6 @@ mod headers;
 #[path = "../support/leftovers.rs"]
 mod leftovers;
 mod p4c;
+mod simulate;
 #[path = "../support/mod.rs"]
 mod support;

@@ -5,7 +5,8 @@
 //! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet. [`drawn`]
 //! makes configurations and inputs from a seed.
 //!
-//! For tests and figures alone: no program of weir depends on it.
+//! For tests and figures alone, but for [`simulation`]: a network of any shape and how long rounds take there, for which
+//! `weir simulate` asks.
 
 mod between;
 mod config;
@@ -17,6 +18,7 @@ pub mod ranks;
 mod recovery;
 mod report;
 mod run;
+pub mod simulation;
 mod switch;
 mod tree;
 

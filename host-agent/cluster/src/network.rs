@@ -119,8 +119,12 @@ pub struct Link {
     faults: Faults,
     delay_ns: u64,
     rate: Option<Rate>,
-    /// When all that was sent has left.
+    /// What may leave at once, as the time that it takes at the rate.
+    burst_ns: u64,
+    /// When all that was sent would have left without that.
     free_ns: u64,
+    /// When the last frame leaves.
+    left_ns: u64,
     /// The latest arrival so far.
     latest_ns: u64,
 }
@@ -131,13 +135,22 @@ impl Link {
             faults,
             delay_ns,
             rate: None,
+            burst_ns: 0,
             free_ns: 0,
+            left_ns: 0,
             latest_ns: 0,
         }
     }
 
     pub fn with_rate(self, rate: Option<Rate>) -> Self {
         Self { rate, ..self }
+    }
+
+    /// What is sent passes a bucket of so many bytes, full at first, as with a token bucket filter: after a pause so much leaves at
+    /// once. After [`with_rate`](Self::with_rate).
+    pub fn with_burst(self, bytes: u64) -> Self {
+        let burst_ns = self.rate.map_or(0, |rate| rate.takes_ns(bytes));
+        Self { burst_ns, ..self }
     }
 
     /// When the copies of a frame arrive, whose aggregation header and values are so long: none, one or two; and whether the link's
@@ -156,11 +169,9 @@ impl Link {
             counters.overflowed += 1;
             return ([None, None], mark);
         };
-        if chance(rng, self.faults.loss) {
-            counters.dropped += 1;
+        let Some(first) = self.arrives(now_ns, rng, counters) else {
             return ([None, None], mark);
-        }
-        let first = self.arrival(now_ns, rng, counters);
+        };
         let copy = chance(rng, self.faults.duplicate).then(|| {
             counters.duplicated += 1;
             self.arrival(now_ns, rng, counters)
@@ -168,13 +179,17 @@ impl Link {
         ([Some(first), copy], mark)
     }
 
+    /// How long what waits will wait yet, seen from now.
+    fn backlog_ns(&self, now_ns: u64) -> u64 {
+        self.free_ns
+            .saturating_sub(now_ns.saturating_add(self.burst_ns))
+    }
+
     /// What a frame finds that enters the queue now.
     fn mark(&self, now_ns: u64) -> Mark {
         let marking = |rate: Rate| Some((rate, rate.mark_bytes?));
         match self.rate.and_then(marking) {
-            Some((rate, mark_bytes))
-                if self.free_ns.saturating_sub(now_ns) > rate.takes_ns(mark_bytes) =>
-            {
+            Some((rate, mark_bytes)) if self.backlog_ns(now_ns) > rate.takes_ns(mark_bytes) => {
                 Mark::Congested
             }
             _ => Mark::None,
@@ -182,16 +197,33 @@ impl Link {
     }
 
     /// When a frame's last bit has left, if there was room for it.
-    fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
+    ///
+    /// A bucket is a rate that is ahead of time by what fits it (RFC 2698's buckets seen as ITU-T I.371's virtual schedule).
+    pub fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now_ns);
         };
-        let waiting_ns = self.free_ns.saturating_sub(now_ns);
-        if waiting_ns > rate.takes_ns(rate.queue_bytes) {
+        if self.backlog_ns(now_ns) > rate.takes_ns(rate.queue_bytes) {
             return None;
         }
-        self.free_ns = now_ns + waiting_ns + rate.takes_ns(bytes);
-        Some(self.free_ns)
+        self.free_ns = self.free_ns.max(now_ns) + rate.takes_ns(bytes);
+        let paid_ns = self.free_ns.saturating_sub(self.burst_ns);
+        self.left_ns = self.left_ns.max(now_ns).max(paid_ns);
+        Some(self.left_ns)
+    }
+
+    /// When what leaves then is there, or nothing if it is lost.
+    pub fn arrives(
+        &mut self,
+        left_ns: u64,
+        rng: &mut ChaCha8Rng,
+        counters: &mut NetworkCounters,
+    ) -> Option<u64> {
+        if chance(rng, self.faults.loss) {
+            counters.dropped += 1;
+            return None;
+        }
+        Some(self.arrival(left_ns, rng, counters))
     }
 
     fn arrival(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scenario::topology::{Link, Topology};
+use scenario::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 
 use super::{Attachment, BedError, Options, PortRecording};
 use crate::capture::Capture;
@@ -13,11 +13,6 @@ use crate::net::{Counters, Interface, Netlink, Rate};
 pub const HOST_INTERFACE: &str = "eth0";
 /// All hosts share one network.
 const PREFIX: u8 = 16;
-
-/// What may leave at once at a link's rate: enough that the kernel's timer does not limit it.
-const BURST_BYTES: u32 = 256 << 10;
-/// What may wait for a link: the windows of a whole job.
-const QUEUE_BYTES: u32 = 4 << 20;
 
 pub struct Links {
     hosts: BTreeMap<String, (Host, Netlink)>,

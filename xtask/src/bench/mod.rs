@@ -1,7 +1,7 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
 //! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
 //! `quantise`: values into frames, beside memcpy.
-//! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach.
+//! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach. `simulator`: `weir simulate` beside a testbed.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
@@ -23,6 +23,7 @@ mod qq;
 mod quantise;
 mod router;
 mod row;
+mod simulator;
 mod support;
 mod ternary;
 mod veth;
@@ -36,7 +37,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -48,7 +49,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
     /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
-    /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg
+    /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg;
+    /// of simulator: simulated over measured, as simulator.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Of planning: how many seeds each network has
@@ -109,6 +111,9 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "planning" {
         return planning(args);
     }
+    if args.subject == "simulator" {
+        return simulated(args);
+    }
     if cfg!(debug_assertions) {
         return as_shipped(args);
     }
@@ -145,6 +150,16 @@ fn faults(args: &Args) -> Result<bool> {
         );
     }
     let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// Runs of scenarios beside their simulation, by the `weir` that lies beside this program.
+fn simulated(args: &Args) -> Result<bool> {
+    let rows = simulator::run(&|name| name.contains(&args.row), args.plots.as_deref())?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -355,7 +355,9 @@ impl Load for Job {
             .ok_or_else(|| TrainingError::Agents(vec!["the server sent no report".to_owned()]))?;
         let senders = workers.iter().map(|worker| worker.sent).chain([server.sent]);
         let again: u64 = senders.map(|sent| sent.retransmitted_bytes).sum();
+        let walls = workers.iter().map(|worker| worker.wall_ms * 1e6);
         let metrics = [
+            (TrainingMetric::Took, walls.fold(0.0, f64::max)),
             (TrainingMetric::Accuracy, server.accuracy),
             (TrainingMetric::Iterations, f64::from(self.iterations)),
             (TrainingMetric::Chunks, chunks_per_iteration() as f64),

@@ -9,4 +9,5 @@ mod prototype_defects;
 mod ranks;
 mod recovery;
 mod shares;
+mod simulation;
 mod strangers;

@@ -166,6 +166,8 @@ group! {
         Repair = "repair": Duration,
         /// From the start signal to the last report.
         Wall = "wall": Duration,
+        /// From when a worker had its data to when the job was closed: the longest of all workers.
+        Took = "took": Duration,
     }
 }
 

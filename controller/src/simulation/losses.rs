@@ -1,0 +1,113 @@
+//! Faults that lose packets by chance: the only ones that are simulated.
+
+use std::net::Ipv4Addr;
+
+use cluster::simulation::{Address, Half, Loss};
+use parser_gen::Filter;
+use parser_gen::filter::FieldValues;
+use scenario::Plan;
+use scenario::effect::Effect;
+use scenario::model::{Direction, Fault, Scenario};
+use scenario::names::JOB;
+use scenario::selection::Selection;
+use scenario::topology::{Host, Mac};
+use wire::Kind;
+
+use super::{Refused, address};
+
+/// What a simulated frame has of what filters ask for.
+const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
+
+/// What each switch loses, by its name.
+pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refused> {
+    let mut losses = Vec::new();
+    for injection in &plan.injections {
+        let fault = scenario.faults.iter().find(|f| f.id == injection.fault);
+        let flow = scenario.flows.iter().find(|f| f.name == injection.flow);
+        let (Some(fault), Some(flow)) = (fault, flow) else {
+            continue;
+        };
+        let share = share(scenario, fault)?;
+        let at = match injection.direction {
+            Direction::Ingress => Half::Ingress,
+            Direction::Egress => Half::Egress,
+        };
+        for (kind, from, to) in matching(scenario, &flow.filter, &fault.id)? {
+            let loss = Loss {
+                kind: Some(kind),
+                from: Some(from),
+                to,
+                share,
+                at,
+            };
+            losses.push((injection.switch.clone(), loss));
+        }
+    }
+    Ok(losses)
+}
+
+/// The share of packets that a fault drops.
+fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, Refused> {
+    let refused = |why: &str| Refused::Unknown(format!("the fault `{}`, {why},", fault.id));
+    let always = scenario.epochs.len() == 1 && fault.when.is_none();
+    match (&fault.effect, &fault.selection) {
+        (Effect::Drop(_), _) if !always => Err(refused("which does not act all the time")),
+        (Effect::Drop(_), _) if fault.keys.is_some() => Err(refused("which has keys")),
+        (Effect::Drop(_), Selection::Probability { limit }) => {
+            Ok((f64::from(*limit) + 1.0) / 2f64.powi(32))
+        }
+        (Effect::Drop(_), Selection::Never) => Ok(0.0),
+        (Effect::Drop(_), Selection::Always) => Ok(1.0),
+        (Effect::Drop(_), _) => Err(refused("which does not select by `probability`")),
+        _ => Err(refused("which is no `drop`")),
+    }
+}
+
+/// Which frames are of a flow: their kind, sender and, of answers to one, addressee.
+fn matching(
+    scenario: &Scenario,
+    filter: &Filter,
+    fault: &str,
+) -> Result<Vec<(Kind, Address, Option<Address>)>, Refused> {
+    let fields = filter.fields();
+    if let Some(field) = fields.iter().find(|field| !FIELDS.contains(field)) {
+        let what = format!("the fault `{fault}`, whose flow asks for `{field}`,");
+        return Err(Refused::Unknown(what));
+    }
+    let Some(scenario::workload::Workload::Training(training)) = &scenario.workload else {
+        let what = format!("the fault `{fault}` on an all-reduce");
+        return Err(Refused::Unknown(what));
+    };
+    let hosts = &scenario.topology.hosts;
+    let Some(server) = hosts.iter().find(|host| host.name == training.server) else {
+        return Ok(Vec::new());
+    };
+    let workers = hosts.iter();
+    let workers = workers.filter(|host| training.workers.contains(&host.name));
+    let workers: Vec<&Host> = workers.collect();
+    let is_of = |kind: Kind, from: Ipv4Addr, to: Ipv4Addr| {
+        let mut frame = FieldValues::new();
+        frame.set_number("agg.kind", kind as u128);
+        frame.set_number("ip.src", u128::from(u32::from(from)));
+        frame.set_number("ip.dst", u128::from(u32::from(to)));
+        filter.matches(&frame)
+    };
+    let mut found = Vec::new();
+    for worker in &workers {
+        // By whatever Ethernet address: the IPv4 address is the server's.
+        for kind in [Kind::Update, Kind::Sum] {
+            if is_of(kind, worker.ip, server.ip) {
+                found.push((kind, address(worker.mac), None));
+            }
+        }
+        if is_of(Kind::Result, server.ip, worker.ip) {
+            found.push((Kind::Result, address(server.mac), Some(address(worker.mac))));
+        }
+    }
+    let everybody = Ipv4Addr::new(239, 87, 69, JOB as u8);
+    if is_of(Kind::Result, server.ip, everybody) {
+        let to = address(Mac::of_job(JOB));
+        found.push((Kind::Result, address(server.mac), Some(to)));
+    }
+    Ok(found)
+}

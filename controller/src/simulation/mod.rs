@@ -1,0 +1,408 @@
+//! `weir simulate`: a scenario's training, or an all-reduce of its job, in virtual time; no network is touched.
+//!
+//! The network, the ways through it and what each switch sums are those of the scenario's plan, links are as a testbed makes
+//! them, and members run the agents' state machines ([`cluster::simulation`]). What cannot be simulated is refused by name.
+
+mod losses;
+mod report;
+
+use std::collections::BTreeMap;
+
+use aggregation::job::{ChunkId, JobConfig, JobId, Place, WorkerId};
+use aggregation::rto::Retransmission;
+use aggregation::server::{self, Mode};
+use cluster::Rate;
+use cluster::simulation::{
+    Address, Costs, LinkSpec, NodeSpec, PortId, RankAt, Setup, SetupError, Summing, SwitchSpec,
+    Work, WorkerAt, run,
+};
+use host_agent::train::PARAMETERS;
+use p4lang::runtime::{MulticastGroup, TableEntry};
+use scenario::job::Job;
+use scenario::model::Scenario;
+use scenario::names::{JOB, forward};
+use scenario::plan::SwitchPlan;
+use scenario::topology::{BURST_BYTES, Mac, QUEUE_BYTES};
+use scenario::workload::{Training, Workload};
+use scenario::{Diagnostics, TargetModel};
+
+use crate::experiment::aggregation::summed;
+use crate::jobs::entries::{key_of, param_of};
+
+pub use report::{Carried, Report, Took};
+
+/// An hour of virtual time: what is not over by then stands.
+const LIMIT_NS: u64 = 3_600_000_000_000;
+/// Half of what a Linux socket may take of the kernel's memory to send, unless it is told otherwise (net.core.wmem_default, 212,992):
+/// up to that it can be written.
+const SOCKET_BYTES: u64 = 212_992 / 2;
+
+/// What the agents and the embedded switch take of a processor for a frame, gradients and evaluations aside. Measured by processor
+/// times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded (docs/planning.md); a
+/// switch's has what its captures take in it.
+pub const COSTS: Costs = Costs {
+    compute_ns: 0,
+    evaluate_ns: 0,
+    apply_ns: 35_000,
+    receive_ns: 5_000,
+    send_ns: 10_000,
+    switch_ns: 18_000,
+    wake_ns: 5_000,
+    processors: None,
+    socket_bytes: None,
+};
+
+/// The same of ranks, which take and send frames in batches, through rings: so the switch has its frames in batches, too.
+pub const COSTS_OF_RANKS: Costs = Costs {
+    receive_ns: 1_000,
+    send_ns: 2_000,
+    switch_ns: 8_000,
+    ..COSTS
+};
+
+/// How much later than its link's latency a frame leaves the embedded switch that held it for that: what is due leaves every
+/// 50 µs.
+const HELD_NS: u64 = 50_000;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Processors that all members share; `None`: each has its own.
+    pub processors: Option<usize>,
+    /// What a worker takes for its gradient; a rank, between two operations.
+    pub compute_ns: u64,
+    /// What a server takes, after each round, to see how good the weights are.
+    pub evaluate_ns: u64,
+    /// Of a scenario's job: what is summed. `None`: a training is wanted.
+    pub all_reduce: Option<AllReduce>,
+}
+
+/// Sums of all ranks, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllReduce {
+    /// Values of each.
+    pub values: usize,
+    /// How many.
+    pub operations: u64,
+}
+
+/// Why nothing is simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The file has no plan.
+    #[error("{} has no plan", .0.0.first().map_or("the file", |first| first.file.as_str()))]
+    Plan(Diagnostics),
+    /// Something that is not simulated.
+    #[error("{0} cannot be simulated")]
+    Unknown(String),
+    /// There is nothing to be simulated.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// The network or the job.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+/// Simulates what a scenario says.
+///
+/// # Errors
+///
+/// [`Refused`]: it has what is not simulated, or nothing that is.
+pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Refused> {
+    let setup = setup(scenario, options)?;
+    let outcome = run(&setup)?;
+    Ok(Report::of(scenario, &setup, &outcome))
+}
+
+/// What is simulated of a scenario.
+///
+/// # Errors
+///
+/// As [`simulate`].
+pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
+    refuse(scenario, options)?;
+    let plan = scenario::plan(scenario, &TargetModel::EMBEDDED).map_err(Refused::Plan)?;
+    let places = Places::of(scenario);
+    let losses = losses::of(scenario, &plan)?;
+    let switches = plan.switches.iter().map(|switch| {
+        let mut spec = switch_spec(scenario, switch);
+        let here = losses.iter().filter(|(at, _)| *at == switch.name);
+        spec.losses = here.map(|(_, loss)| *loss).collect();
+        NodeSpec::Switch(spec)
+    });
+    let hosts = scenario.topology.hosts.iter().map(|host| NodeSpec::Host {
+        address: address(host.mac),
+    });
+    let nodes = switches.chain(hosts).collect();
+    let costs = Costs {
+        processors: options.processors,
+        compute_ns: options.compute_ns,
+        evaluate_ns: options.evaluate_ns,
+        ..COSTS
+    };
+    let share = Setup {
+        seed: scenario.seed,
+        nodes,
+        links: links(scenario, &places),
+        job: JobConfig {
+            job: JobId(JOB),
+            workers: 0,
+            window: 0,
+            values_per_packet: 0,
+            values_per_round: 0,
+            first_chunk: ChunkId(0),
+        },
+        retransmission: Retransmission::default(),
+        rounds: 0,
+        work: Work::Training {
+            server: 0,
+            workers: Vec::new(),
+            mode: Mode::Direct,
+            parts: Vec::new(),
+            everybody: Address(0),
+        },
+        costs,
+        limit_ns: LIMIT_NS,
+    };
+    match (&scenario.workload, &options.all_reduce) {
+        (Some(Workload::Training(training)), None) => {
+            Ok(of_training(scenario, training, &places, share))
+        }
+        (_, Some(asked)) => {
+            let job = scenario.jobs.first().ok_or(NO_JOB)?;
+            of_job(job, asked, &places, share)
+        }
+        _ => Err(Refused::Nothing(
+            "only a `training` can be simulated, or, with --all-reduce, a job",
+        )),
+    }
+}
+
+const NO_JOB: Refused = Refused::Nothing("--all-reduce wants a job (`jobs:`) in the file");
+
+/// Refuses by name what is not simulated.
+fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refused> {
+    let unknown = |what: String| Err(Refused::Unknown(what));
+    if scenario.topology.wire {
+        return unknown("a `wire`".to_owned());
+    }
+    match &scenario.workload {
+        // With an all-reduce the job's programs are what is simulated.
+        Some(Workload::Commands(_)) if options.all_reduce.is_none() => {
+            return unknown("a workload of `commands`".to_owned());
+        }
+        Some(Workload::Redis(_)) => return unknown("a workload of `redis`".to_owned()),
+        Some(Workload::Idle { .. }) => return unknown("an `idle` workload".to_owned()),
+        Some(Workload::Training(_)) if options.all_reduce.is_some() => {
+            return Err(Refused::Nothing(
+                "--all-reduce is for a job without a `training`",
+            ));
+        }
+        _ => {}
+    }
+    if let Some(disruption) = scenario.disruptions.first() {
+        return unknown(format!("the fault `{}`", disruption.id));
+    }
+    if let Some(probe) = scenario.probes.first() {
+        return unknown(format!("the probe `{}`", probe.name));
+    }
+    if options.all_reduce.is_some()
+        && let Some(other) = scenario.jobs.get(1)
+    {
+        return unknown(format!("the job `{}` beside another", other.name));
+    }
+    for job in &scenario.jobs {
+        let what = match job {
+            job if job.deadline.is_some() => "deadline",
+            job if job.rate.is_some() => "rate",
+            _ => continue,
+        };
+        return unknown(format!("the {what} of job `{}`", job.name));
+    }
+    Ok(())
+}
+
+/// Where nodes are: switches first, then hosts, each in declared order.
+struct Places<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Places<'a> {
+    fn of(scenario: &'a Scenario) -> Self {
+        let hosts = scenario.topology.hosts.iter();
+        let hosts = hosts.map(|host| host.name.as_str());
+        let switches = scenario.topology.switches.iter().map(String::as_str);
+        Self(switches.chain(hosts).zip(0..).collect())
+    }
+
+    /// A scenario that was read names no node that it does not have.
+    fn place(&self, node: &str) -> usize {
+        self.0.get(node).copied().unwrap_or(usize::MAX)
+    }
+}
+
+fn links(scenario: &Scenario, places: &Places<'_>) -> Vec<LinkSpec> {
+    let links = scenario.topology.links.iter().map(|link| LinkSpec {
+        ends: link.ends.each_ref().map(|end| places.place(end)),
+        rate: Rate {
+            bits_per_s: link.rate_bps,
+            queue_bytes: QUEUE_BYTES.into(),
+            mark_bytes: None,
+        },
+        burst_bytes: BURST_BYTES.into(),
+        delay_ns: match link.latency_ns {
+            0 => 0,
+            latency_ns => latency_ns + HELD_NS,
+        },
+        loss: 0.0,
+        mark_at: link.mark_at.map(|frames| frames as usize),
+    });
+    links.collect()
+}
+
+fn address(mac: Mac) -> Address {
+    Address(mac.value() as u64)
+}
+
+/// What a switch's tables say, as it is told them in a run.
+fn switch_spec(scenario: &Scenario, switch: &SwitchPlan) -> SwitchSpec {
+    let forwards = |entry: &&TableEntry| entry.table == forward::TABLE;
+    let entries = switch.entries.iter().filter(forwards);
+    let forwarding = entries.filter_map(|entry| {
+        let to = Address(key_of(entry, forward::KEY)? as u64);
+        Some((to, ports_of(entry, &switch.groups)?))
+    });
+    let sums = scenario.jobs.iter().filter_map(|job| {
+        let summed = summed(scenario, job, job.on(&switch.name)?)?;
+        let up = summed.up;
+        Some(Summing {
+            number: JobId(summed.number),
+            children: summed.ports.into_iter().map(port).collect(),
+            up: up.map(|(up, number)| (port(up), WorkerId(number))),
+        })
+    });
+    SwitchSpec {
+        forwarding: forwarding.collect(),
+        sums: sums.collect(),
+        losses: Vec::new(),
+    }
+}
+
+fn port(number: u32) -> PortId {
+    PortId(number as usize)
+}
+
+fn ports_of(entry: &TableEntry, groups: &[MulticastGroup]) -> Option<Vec<PortId>> {
+    if let Some(to) = param_of(entry, forward::PORT) {
+        return Some(vec![port(to)]);
+    }
+    let number: u32 = param_of(entry, forward::GROUP)?;
+    let group = groups.iter().find(|group| group.id == number)?;
+    let ports = group.replicas.iter().map(|replica| port(replica.port));
+    Some(ports.collect())
+}
+
+fn of_training(
+    scenario: &Scenario,
+    training: &Training,
+    places: &Places<'_>,
+    share: Setup,
+) -> Setup {
+    let server = scenario.topology.host(&training.server);
+    let to_server = server.map_or(Address(0), |host| address(host.mac));
+    let gradients = scenario.gradients.as_ref();
+    let workers = training.workers.iter().map(|name| {
+        let planned = gradients.and_then(|gradients| gradients.part_of(name));
+        let part = planned.and_then(|(part, member)| {
+            let mut members = part.members.iter();
+            let child = members.position(|other| other == member)?;
+            part.on.as_ref()?;
+            Some((JobId(part.number), WorkerId(child as u16)))
+        });
+        WorkerAt {
+            host: places.place(name),
+            to: planned.map_or(to_server, |(part, member)| address(part.address(member))),
+            part,
+        }
+    });
+    let parts = gradients.iter().flat_map(|gradients| &gradients.parts);
+    let parts = parts.filter(|part| part.on.is_some());
+    let parts = parts.map(|part| server::Part {
+        number: JobId(part.number),
+        workers: (part.members.iter())
+            .map(|member| WorkerId(member.rank as u16))
+            .collect(),
+    });
+    let work = Work::Training {
+        server: places.place(&training.server),
+        workers: workers.collect(),
+        mode: match training.aggregate_on {
+            Some(_) => Mode::Switch,
+            None => Mode::Direct,
+        },
+        parts: parts.collect(),
+        everybody: address(Mac::of_job(JOB)),
+    };
+    Setup {
+        job: JobConfig {
+            workers: training.workers.len() as u16,
+            window: training.window,
+            values_per_packet: wire::VALUES_PER_PACKET as u16,
+            values_per_round: PARAMETERS,
+            ..share.job
+        },
+        rounds: training.iterations.into(),
+        work,
+        costs: Costs {
+            socket_bytes: Some(SOCKET_BYTES),
+            ..share.costs
+        },
+        ..share
+    }
+}
+
+fn of_job(
+    job: &Job,
+    asked: &AllReduce,
+    places: &Places<'_>,
+    share: Setup,
+) -> Result<Setup, Refused> {
+    let top = job.tree.first().map_or(0, |top| top.children.len());
+    let ranks = job.ranks.iter().map(|rank| {
+        let place = job.tree.iter().find_map(|summing| {
+            let child = summing.children.iter().position(|child| child == rank)?;
+            Some(Place {
+                child: WorkerId(child as u16),
+                siblings: summing.children.len() as u8,
+                top: top as u8,
+            })
+        });
+        Some(RankAt {
+            host: places.place(rank),
+            place: place?,
+        })
+    });
+    let ranks: Option<Vec<RankAt>> = ranks.collect();
+    let ranks = ranks.ok_or(Refused::Nothing("a rank is summed by no switch"))?;
+    Ok(Setup {
+        job: JobConfig {
+            job: JobId(job.number),
+            workers: ranks.len() as u16,
+            window: job.window,
+            values_per_packet: job.values.count(),
+            values_per_round: asked.values,
+            ..share.job
+        },
+        retransmission: Retransmission::of_ranks(),
+        costs: Costs {
+            compute_ns: share.costs.compute_ns,
+            processors: share.costs.processors,
+            ..COSTS_OF_RANKS
+        },
+        rounds: asked.operations,
+        work: Work::AllReduce {
+            ranks,
+            sum: address(Mac::of_sum(job.number)),
+            question: address(Mac::of_question(job.number)),
+        },
+        ..share
+    })
+}

@@ -1,0 +1,220 @@
+//! What a simulation came to, for people and programs.
+
+use std::fmt;
+
+use cluster::simulation::{Direction, End, Member, Outcome, Role, Setup};
+use scenario::model::Scenario;
+use scenario::units::show_rate;
+use serde::Serialize;
+
+/// Links that are listed, the fullest first.
+const LINKS: usize = 10;
+/// Of a frame, in front of the aggregation header.
+const HEADERS: u64 = 14 + 20 + 8;
+
+/// What a simulation came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// Whether all members came to their end.
+    pub is_whole: bool,
+    /// From the beginning until the last worker, or rank, had the last of its answers, in seconds. `None`: one never had.
+    pub completed_s: Option<f64>,
+    /// Until all members had ended: a training is closed after its last round.
+    pub ended_s: f64,
+    /// What each round took, from the first member's beginning to the last one's end, in seconds.
+    pub rounds_s: Vec<f64>,
+    /// A training's server first, then by rank.
+    pub members: Vec<Took>,
+    /// Each direction of each link that something passed, the fullest first.
+    pub links: Vec<Carried>,
+    /// Frames that switches have lost by the scenario's faults.
+    pub dropped: u64,
+}
+
+/// A member's part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Took {
+    /// Its host.
+    pub host: String,
+    /// Its rank; `None`: it is the server.
+    pub rank: Option<u16>,
+    /// Why it gave up, or that it was still waiting.
+    pub failed: Option<String>,
+    /// When it ended, in seconds.
+    pub ended_s: f64,
+    /// Frames that it sent.
+    pub frames: u64,
+    /// Their bytes: whole Ethernet frames without FCS.
+    pub bytes: u64,
+    /// Of those frames, the ones whose chunk had been sent before.
+    pub retransmitted_frames: u64,
+    /// Chunks that timed out.
+    pub timeouts: u64,
+    /// Answers that a queue has marked.
+    pub marks: u64,
+}
+
+/// What one direction of a link carried.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Carried {
+    /// Where it starts.
+    pub from: String,
+    /// Where it ends.
+    pub to: String,
+    /// Its rate.
+    pub rate_bps: u64,
+    /// Whole Ethernet frames without FCS.
+    pub bytes: u64,
+    /// How many.
+    pub frames: u64,
+    /// Frames for which its queue had no room.
+    pub overflowed: u64,
+    /// Frames that its queue has marked.
+    pub marked: u64,
+    /// The most frames that waited at once.
+    pub longest_queue: u64,
+}
+
+impl Report {
+    pub(super) fn of(scenario: &Scenario, setup: &Setup, outcome: &Outcome) -> Report {
+        let topology = &scenario.topology;
+        let hosts = topology.hosts.iter().map(|host| &host.name);
+        let names: Vec<&String> = topology.switches.iter().chain(hosts).collect();
+        let members = outcome.members.iter();
+        let directions = setup.links.iter().zip(&outcome.links);
+        let directions = directions.flat_map(|(link, passed)| {
+            let [a, b] = link.ends.map(|end| names[end].clone());
+            let there = carried((a.clone(), b.clone()), link.rate.bits_per_s, &passed[0]);
+            [there, carried((b, a), link.rate.bits_per_s, &passed[1])]
+        });
+        let mut links: Vec<Carried> = directions.filter(|link| link.frames > 0).collect();
+        links.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
+        Report {
+            scenario: scenario.name.clone(),
+            seed: setup.seed,
+            is_whole: outcome.is_whole(),
+            completed_s: outcome.completed_ns().map(|ns| ns as f64 / 1e9),
+            ended_s: outcome.ended_ns as f64 / 1e9,
+            rounds_s: rounds(outcome),
+            members: members
+                .map(|member| took(member, names[member.host]))
+                .collect(),
+            links,
+            dropped: outcome.dropped,
+        }
+    }
+}
+
+fn rounds(outcome: &Outcome) -> Vec<f64> {
+    let working = || {
+        let members = outcome.members.iter();
+        members.filter(|member| member.role != Role::Server)
+    };
+    let count = working().map(|member| member.rounds.len()).min();
+    let round = |number: usize| {
+        let spans = || working().map(|member| member.rounds[number]);
+        let start_ns = spans().map(|span| span.start_ns).min().unwrap_or(0);
+        let end_ns = spans().map(|span| span.end_ns).max().unwrap_or(0);
+        (end_ns - start_ns) as f64 / 1e9
+    };
+    (0..count.unwrap_or(0)).map(round).collect()
+}
+
+fn took(member: &Member, host: &str) -> Took {
+    Took {
+        host: host.to_owned(),
+        rank: match member.role {
+            Role::Server => None,
+            Role::Rank(rank) => Some(rank),
+        },
+        failed: match &member.end {
+            End::Finished => None,
+            End::Failed(why) => Some(why.clone()),
+            End::Waiting => Some("it was still waiting after an hour".to_owned()),
+        },
+        ended_s: member.ended_ns as f64 / 1e9,
+        frames: member.sent.frames,
+        bytes: member.sent.bytes + member.sent.frames * HEADERS,
+        retransmitted_frames: member.sent.retransmitted_frames,
+        timeouts: member.timeouts,
+        marks: member.marks,
+    }
+}
+
+fn carried((from, to): (String, String), rate_bps: u64, passed: &Direction) -> Carried {
+    Carried {
+        from,
+        to,
+        rate_bps,
+        bytes: passed.bytes,
+        frames: passed.frames,
+        overflowed: passed.overflowed,
+        marked: passed.marked,
+        longest_queue: passed.longest,
+    }
+}
+
+impl Carried {
+    /// How long it takes to carry that at its rate.
+    fn seconds(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.rate_bps as f64
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.members.iter().filter(|member| member.rank.is_some());
+        writeln!(f, "{}, {} members, simulated", self.scenario, count.count())?;
+        match self.completed_s {
+            Some(seconds) => writeln!(f, "  done after {seconds:.3} s")?,
+            None => writeln!(f, "  never done")?,
+        }
+        let rounds: Vec<String> = self.rounds_s.iter().map(|s| format!("{s:.3}")).collect();
+        writeln!(f, "  rounds, s: {}", rounds.join(" "))?;
+        let sum = |of: fn(&Took) -> u64| self.members.iter().map(of).sum::<u64>();
+        writeln!(
+            f,
+            "  {} frames sent, {} of them again; {} chunks timed out; {} frames dropped by faults",
+            sum(|member| member.frames),
+            sum(|member| member.retransmitted_frames),
+            sum(|member| member.timeouts),
+            self.dropped
+        )?;
+        for member in &self.members {
+            if let Some(why) = &member.failed {
+                writeln!(f, "  {}: {why}", member.host)?;
+            }
+        }
+        writeln!(f, "\nfullest links")?;
+        for link in self.links.iter().take(LINKS) {
+            let load_bps = link.bytes as f64 * 8.0 / self.ended_s.max(f64::MIN_POSITIVE);
+            let ends = format!("{} → {}", link.from, link.to);
+            write!(
+                f,
+                "  {ends:24}  {} bytes, {} of {} on average, {} waiting at most",
+                link.bytes,
+                show(load_bps),
+                show_rate(link.rate_bps),
+                link.longest_queue
+            )?;
+            match (link.overflowed, link.marked) {
+                (0, 0) => writeln!(f)?,
+                (lost, marked) => writeln!(f, ", {lost} frames lost in it, {marked} marked")?,
+            }
+        }
+        if self.links.len() > LINKS {
+            writeln!(f, "           and {} less full", self.links.len() - LINKS)?;
+        }
+        Ok(())
+    }
+}
+
+/// A rate to three digits.
+fn show(bps: f64) -> String {
+    let digits = 10_f64.powi(bps.max(1.0).log10() as i32 - 2).max(1.0);
+    show_rate(((bps / digits).round() * digits) as u64)
+}

@@ -1,0 +1,483 @@
+//! A host: a member's state machine, driven by one thread as an agent drives it.
+//!
+//! A turn takes up to 64 frames that have come, sends what they brought about, and looks again. While its socket is full, or while
+//! it computes, it takes nothing.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use aggregation::job::{Job, WorkerId};
+use aggregation::rank::{self, Rank, Values};
+use aggregation::server::{self, Apply, Completed, Server};
+use aggregation::worker::{self, Worker};
+use aggregation::{Destination, Mark};
+use rand_chacha::ChaCha8Rng;
+
+use super::cable::Cable;
+use super::outcome::{End, Member, Role, Span};
+use super::setup::{Address, Costs};
+
+/// Frames that are taken before what they brought about is sent.
+const BURST: usize = 64;
+
+/// A frame, from the aggregation header on, and what its other headers say.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Frame {
+    pub to: Address,
+    pub from: Address,
+    pub mark: Mark,
+    pub payload: Rc<[u8]>,
+}
+
+/// The addresses that a member sends to.
+#[derive(Debug, Clone)]
+pub struct Book {
+    /// To the server, or to be summed.
+    pub up: Address,
+    /// To all of a job.
+    pub everybody: Address,
+    /// To one of the job, by rank.
+    pub ranks: Rc<[Address]>,
+    /// Of a rank: questions that the switch answers.
+    pub question: Address,
+}
+
+/// Answers each chunk with its sums.
+pub struct Answering;
+
+impl Apply for Answering {
+    fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]) {
+        for (word, sum) in answer.iter_mut().zip(chunk.sums) {
+            *word = *sum as u32;
+        }
+    }
+}
+
+/// A state machine.
+pub enum Machine {
+    Server(Box<Server<Answering>>),
+    Worker(Box<Worker>),
+    Rank(Box<Rank>),
+}
+
+/// What a host does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// It sleeps until a frame comes, or something is due.
+    Sleeping,
+    /// It works; when it looks again is scheduled.
+    Working,
+    /// It computes; when it has done so is scheduled.
+    Computing,
+    Ended,
+}
+
+/// What has to be scheduled for a host, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Next {
+    /// It looks for frames and what is due.
+    Look(u64),
+    /// It begins to compute.
+    Compute(u64),
+    /// It has what it computed.
+    Computed(u64),
+    /// Something is due, if nothing happens before.
+    Due(u64),
+}
+
+impl Next {
+    pub fn at_ns(self) -> u64 {
+        let (Self::Look(at_ns) | Self::Compute(at_ns) | Self::Computed(at_ns) | Self::Due(at_ns)) =
+            self;
+        at_ns
+    }
+
+    /// The same at another time.
+    pub fn later(self, at_ns: u64) -> Self {
+        match self {
+            Self::Look(_) => Self::Look(at_ns),
+            Self::Compute(_) => Self::Compute(at_ns),
+            Self::Computed(_) => Self::Computed(at_ns),
+            Self::Due(_) => Self::Due(at_ns),
+        }
+    }
+}
+
+/// See the module.
+pub struct Host {
+    machine: Machine,
+    job: Job,
+    address: Address,
+    book: Book,
+    cable: Cable,
+    costs: Costs,
+    rounds: u64,
+    doing: Doing,
+    inbox: VecDeque<Frame>,
+    /// When it is woken, as far as that is scheduled.
+    due_ns: Option<u64>,
+    /// Chunks of values that a server has applied, and rounds that it has looked at.
+    evaluated: u64,
+    buffer: Vec<u8>,
+    report: Member,
+    /// What the last turn took of a processor: what it waited for its socket left out.
+    pub busy_ns: u64,
+}
+
+/// Who a host is, besides its machine.
+pub struct Identity {
+    pub host: usize,
+    pub role: Role,
+    pub address: Address,
+    pub book: Book,
+}
+
+impl Host {
+    pub fn new(
+        machine: Machine,
+        (job, rounds): (Job, u64),
+        who: Identity,
+        cable: Cable,
+        costs: Costs,
+    ) -> Self {
+        Self {
+            machine,
+            job,
+            address: who.address,
+            book: who.book,
+            cable,
+            costs,
+            rounds,
+            doing: Doing::Sleeping,
+            inbox: VecDeque::new(),
+            due_ns: None,
+            evaluated: 0,
+            buffer: Vec::new(),
+            busy_ns: 0,
+            report: Member {
+                host: who.host,
+                role: who.role,
+                end: End::Waiting,
+                ended_ns: 0,
+                rounds: Vec::new(),
+                sent: aggregation::Sent::default(),
+                timeouts: 0,
+                early: 0,
+                marks: 0,
+                window: 0,
+            },
+        }
+    }
+
+    /// It begins.
+    pub fn start(&mut self) -> Next {
+        match self.machine {
+            Machine::Server(_) => self.sleep(0).unwrap_or(Next::Look(0)),
+            Machine::Worker(_) | Machine::Rank(_) => self.compute(0),
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.doing == Doing::Ended
+    }
+
+    /// A frame has come.
+    pub fn arrived(&mut self, now_ns: u64, frame: Frame) -> Option<Next> {
+        if self.doing == Doing::Ended {
+            return None;
+        }
+        self.inbox.push_back(frame);
+        (self.doing == Doing::Sleeping).then(|| {
+            self.doing = Doing::Working;
+            Next::Look(now_ns + self.costs.wake_ns)
+        })
+    }
+
+    /// Something may be due.
+    pub fn woken(&mut self, now_ns: u64) -> Option<Next> {
+        if self.due_ns == Some(now_ns) {
+            self.due_ns = None;
+        }
+        (self.doing == Doing::Sleeping).then(|| {
+            self.doing = Doing::Working;
+            Next::Look(now_ns + self.costs.wake_ns)
+        })
+    }
+
+    /// It has its gradient, or closes the job.
+    pub fn computed(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
+        self.busy_ns = 0;
+        if self.doing != Doing::Computing {
+            return None;
+        }
+        let round = self.report.rounds.iter().filter(|span| span.end_ns > 0);
+        let round = round.count() as u64;
+        let started = match &mut self.machine {
+            Machine::Worker(worker) if round < self.rounds => worker
+                .start_round(&values(&self.job, worker.rank()))
+                .map_err(|error| error.to_string()),
+            Machine::Worker(worker) => worker.close().map_err(|error| error.to_string()),
+            Machine::Rank(rank) => {
+                let Role::Rank(number) = self.report.role else {
+                    return None;
+                };
+                let values = Values::Floats(values(&self.job, WorkerId(number)));
+                let given = rank.submit(values).map_err(|error| error.to_string());
+                given.map(|_| ())
+            }
+            Machine::Server(_) => Ok(()),
+        };
+        if let Err(error) = started {
+            self.end(now_ns, End::Failed(error));
+            return None;
+        }
+        self.doing = Doing::Working;
+        self.go_on(now_ns, sent)
+    }
+
+    /// It looks for frames and what is due, and sends what that brought about.
+    pub fn look(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
+        self.busy_ns = 0;
+        if self.doing != Doing::Working {
+            return None;
+        }
+        let is_due = self.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns);
+        if self.inbox.is_empty() && !is_due {
+            return self.sleep(now_ns);
+        }
+        let mut clock_ns = now_ns;
+        for _ in 0..BURST {
+            let Some(frame) = self.inbox.pop_front() else {
+                break;
+            };
+            clock_ns += self.costs.receive_ns;
+            clock_ns += self.take(clock_ns, &frame);
+        }
+        self.busy_ns = clock_ns - now_ns;
+        match &mut self.machine {
+            Machine::Server(server) => server.handle_timeout(clock_ns),
+            Machine::Worker(worker) => worker.handle_timeout(clock_ns),
+            Machine::Rank(rank) => rank.handle_timeout(clock_ns),
+        }
+        self.go_on(clock_ns, sent)
+    }
+
+    /// Takes a frame in; for how long that keeps it beside taking it.
+    fn take(&mut self, now_ns: u64, frame: &Frame) -> u64 {
+        match &mut self.machine {
+            Machine::Server(server) => {
+                let received = server.handle_packet(now_ns, frame.mark, &frame.payload);
+                match received {
+                    server::Received::Applied => self.costs.apply_ns,
+                    _ => 0,
+                }
+            }
+            Machine::Worker(worker) => {
+                worker.handle_packet(now_ns, frame.mark, &frame.payload);
+                0
+            }
+            Machine::Rank(rank) => {
+                rank.handle_packet(now_ns, frame.mark, &frame.payload);
+                0
+            }
+        }
+    }
+
+    /// Sends what there is, then sees what has happened.
+    fn go_on(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
+        let mut clock_ns = now_ns;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some((to, mark)) = self.poll_transmit(clock_ns, &mut buffer) {
+            if let Some(most) = self.costs.socket_bytes {
+                clock_ns = self.cable.has_room_ns(clock_ns, most);
+            }
+            clock_ns += self.costs.send_ns;
+            self.busy_ns += self.costs.send_ns;
+            let frame = Frame {
+                to,
+                from: self.address,
+                mark,
+                payload: buffer.as_slice().into(),
+            };
+            sent.send(&mut self.cable, clock_ns, frame);
+        }
+        self.buffer = buffer;
+        let evaluated_ns = self.evaluate();
+        clock_ns += evaluated_ns;
+        self.busy_ns += evaluated_ns;
+        match self.poll_event() {
+            None => {}
+            Some(Happened::Round) => {
+                if let Some(round) = self.report.rounds.last_mut() {
+                    round.end_ns = clock_ns;
+                }
+                let is_rank = matches!(self.machine, Machine::Rank(_));
+                if is_rank && self.report.rounds.len() as u64 >= self.rounds {
+                    self.end(clock_ns, End::Finished);
+                    return None;
+                }
+                return Some(self.compute(clock_ns));
+            }
+            Some(Happened::End(end)) => {
+                self.end(clock_ns, end);
+                return None;
+            }
+        }
+        Some(Next::Look(clock_ns))
+    }
+
+    /// A worker begins its next gradient; after the last there is none, and it closes the job.
+    fn compute(&mut self, now_ns: u64) -> Next {
+        self.doing = Doing::Computing;
+        if self.report.rounds.len() as u64 >= self.rounds {
+            return Next::Computed(now_ns);
+        }
+        self.report.rounds.push(Span {
+            start_ns: now_ns,
+            end_ns: 0,
+        });
+        Next::Compute(now_ns)
+    }
+
+    /// What a server takes after a round.
+    fn evaluate(&mut self) -> u64 {
+        let Machine::Server(server) = &self.machine else {
+            return 0;
+        };
+        let numbers = self.job.numbers_per_round().max(1);
+        let done = (server.counters().completed / numbers).min(self.rounds);
+        let rounds = done - self.evaluated;
+        self.evaluated = done;
+        rounds * self.costs.evaluate_ns
+    }
+
+    fn sleep(&mut self, now_ns: u64) -> Option<Next> {
+        self.doing = Doing::Sleeping;
+        let due_ns = self.poll_timeout()?.max(now_ns);
+        if self.due_ns.is_some_and(|planned_ns| planned_ns <= due_ns) {
+            return None;
+        }
+        self.due_ns = Some(due_ns);
+        Some(Next::Due(due_ns))
+    }
+
+    fn end(&mut self, now_ns: u64, end: End) {
+        self.doing = Doing::Ended;
+        self.inbox.clear();
+        self.report.end = end;
+        self.report.ended_ns = now_ns;
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        match &self.machine {
+            Machine::Server(server) => server.poll_timeout(),
+            Machine::Worker(worker) => worker.poll_timeout(),
+            Machine::Rank(rank) => rank.poll_timeout(),
+        }
+    }
+
+    fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<(Address, Mark)> {
+        loop {
+            let (to, mark) = match &mut self.machine {
+                Machine::Server(server) => (server.poll_transmit(now_ns, buffer)?, server.mark()),
+                Machine::Worker(worker) => (worker.poll_transmit(now_ns, buffer)?, Mark::None),
+                Machine::Rank(rank) => (rank.poll_transmit(now_ns, buffer)?, Mark::None),
+            };
+            let is_rank = matches!(self.machine, Machine::Rank(_));
+            let own = match self.report.role {
+                Role::Rank(own) if is_rank => Some(WorkerId(own)),
+                _ => None,
+            };
+            let address = match to {
+                Destination::Server => Some(self.book.up),
+                Destination::All if is_rank => Some(self.book.up),
+                Destination::All => Some(self.book.everybody),
+                Destination::Worker(to) if own == Some(to) => Some(self.book.question),
+                Destination::Worker(to) => self.book.ranks.get(usize::from(to.0)).copied(),
+            };
+            if let Some(address) = address {
+                return Some((address, mark));
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Happened> {
+        match &mut self.machine {
+            Machine::Server(server) => Some(Happened::End(match server.poll_event()? {
+                server::Event::Finished => End::Finished,
+                server::Event::Failed(error) => End::Failed(error.to_string()),
+            })),
+            Machine::Worker(worker) => Some(match worker.poll_event()? {
+                worker::Event::RoundDone { .. } => Happened::Round,
+                worker::Event::Closed => Happened::End(End::Finished),
+                worker::Event::Failed(error) => Happened::End(End::Failed(error.to_string())),
+            }),
+            Machine::Rank(rank) => Some(match rank.poll_event()? {
+                rank::Event::Done { outcome: Ok(_), .. } => Happened::Round,
+                rank::Event::Done {
+                    outcome: Err(error),
+                    ..
+                } => Happened::End(End::Failed(error.to_string())),
+                rank::Event::Failed(error) => Happened::End(End::Failed(error.to_string())),
+            }),
+        }
+    }
+
+    /// What came of it, and what it sent over its link.
+    pub fn report(mut self, now_ns: u64) -> (Member, Cable) {
+        if self.doing != Doing::Ended {
+            self.report.ended_ns = now_ns;
+        }
+        self.report.rounds.retain(|round| round.end_ns > 0);
+        match &self.machine {
+            Machine::Server(server) => self.report.sent = server.counters().sent,
+            Machine::Worker(worker) => {
+                let counters = worker.counters();
+                self.report.sent = counters.sent;
+                self.report.timeouts = counters.timeouts;
+                self.report.early = counters.fast_retransmits;
+                self.report.marks = counters.congestion.marks;
+                self.report.window = counters.congestion.window;
+            }
+            Machine::Rank(rank) => {
+                let counters = rank.counters();
+                self.report.sent = counters.sent;
+                self.report.timeouts = counters.timeouts;
+                self.report.early = counters.early_probes;
+                self.report.marks = counters.congestion.marks;
+                self.report.window = counters.congestion.window;
+            }
+        }
+        (self.report, self.cable)
+    }
+}
+
+enum Happened {
+    /// All of a round is there.
+    Round,
+    End(End),
+}
+
+/// Where a host's frames go: what arrives is to be scheduled.
+pub struct Outbox<'a> {
+    pub rng: &'a mut ChaCha8Rng,
+    /// Node, port, frame, when.
+    pub arrivals: &'a mut Vec<(u64, (usize, super::PortId), Frame)>,
+}
+
+impl Outbox<'_> {
+    pub fn send(&mut self, cable: &mut Cable, now_ns: u64, frame: Frame) {
+        let sent = cable.send(now_ns, frame.payload.len(), self.rng);
+        if let Some(at_ns) = sent.arrives_ns {
+            let mark = frame.mark.max(sent.mark);
+            self.arrivals
+                .push((at_ns, cable.to, Frame { mark, ..frame }));
+        }
+    }
+}
+
+/// What a member gives: no chunk is all zero, and none has a value that is not finite.
+fn values(job: &Job, rank: WorkerId) -> Vec<f32> {
+    let value = |index: usize| ((index % 251) as f32 - 125.0) * f32::from(rank.0 + 1) / 1024.0;
+    (0..job.values_per_round()).map(value).collect()
+}

@@ -1,0 +1,205 @@
+//! A switch: slots for what it sums, else a table of addresses.
+//!
+//! As the embedded switch, it takes a batch from each port and sends what comes of all of them then.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use aggregation::job::{Job, JobConfig, JobError, JobId, WorkerId};
+use aggregation::slot::SlotTable;
+use rand_chacha::ChaCha8Rng;
+use wire::{Flags, Kind, Packet};
+
+use super::host::Frame;
+use super::setup::{Address, Half, Loss, PortId, SwitchSpec};
+use crate::network::chance;
+
+/// Frames that are taken from a port in a row.
+const BATCH: usize = 64;
+
+/// What a switch sums of a job, in the reference slots.
+struct Summed {
+    number: JobId,
+    children: Vec<PortId>,
+    up: Option<(PortId, WorkerId)>,
+    slots: SlotTable,
+}
+
+/// See the module.
+pub struct Switch {
+    forwarding: BTreeMap<Address, Vec<PortId>>,
+    sums: Vec<Summed>,
+    losses: Vec<Loss>,
+    /// Frames lost by chance.
+    pub dropped: u64,
+    /// Frames that have come, by port.
+    inbox: Vec<VecDeque<Frame>>,
+    /// When it looks again is scheduled.
+    is_working: bool,
+}
+
+impl Switch {
+    pub fn new(spec: &SwitchSpec, job: JobConfig) -> Result<Self, JobError> {
+        let sums = spec.sums.iter().map(|summing| {
+            let children = summing.children.len() as u16;
+            let config = JobConfig {
+                job: summing.number,
+                workers: children,
+                ..job
+            };
+            Ok(Summed {
+                number: summing.number,
+                children: summing.children.clone(),
+                up: summing.up,
+                slots: SlotTable::of(Job::new(config)?, children as u8),
+            })
+        });
+        Ok(Self {
+            sums: sums.collect::<Result<_, JobError>>()?,
+            forwarding: spec.forwarding.clone(),
+            losses: spec.losses.clone(),
+            dropped: 0,
+            inbox: Vec::new(),
+            is_working: false,
+        })
+    }
+
+    /// A frame has come; whether the switch is to be woken for it.
+    pub fn arrived(&mut self, PortId(by): PortId, frame: Frame) -> bool {
+        if self.inbox.len() <= by {
+            self.inbox.resize_with(by + 1, VecDeque::new);
+        }
+        self.inbox[by].push_back(frame);
+        !std::mem::replace(&mut self.is_working, true)
+    }
+
+    /// Takes a batch from each port, and gives what it sends by which ports; how many frames it took. Of none, it sleeps.
+    pub fn turn(&mut self, rng: &mut ChaCha8Rng, out: &mut Vec<(PortId, Frame)>) -> u64 {
+        let mut taken = 0;
+        for port in 0..self.inbox.len() {
+            for _ in 0..BATCH {
+                let Some(frame) = self.inbox[port].pop_front() else {
+                    break;
+                };
+                taken += 1;
+                self.handle(PortId(port), frame, rng, out);
+            }
+        }
+        self.is_working = taken > 0;
+        taken
+    }
+
+    fn handle(
+        &mut self,
+        by: PortId,
+        frame: Frame,
+        rng: &mut ChaCha8Rng,
+        out: &mut Vec<(PortId, Frame)>,
+    ) {
+        let Ok(packet) = Packet::new_checked(&frame.payload[..]) else {
+            return;
+        };
+        if self.loses(Half::Ingress, &frame, rng) {
+            return;
+        }
+        let before = out.len();
+        let number = JobId(packet.job());
+        let mut sums = self.sums.iter_mut();
+        let summed = sums.find(|summed| summed.number == number && packet.kind() == Kind::Update);
+        match summed {
+            Some(summed) => {
+                if let Some((to, frame)) = summed.take(by, frame) {
+                    self.send(to, by, frame, out);
+                }
+            }
+            None => self.send(To::Address, by, frame, out),
+        }
+        if !self.losses.is_empty() {
+            let mut at = before;
+            while at < out.len() {
+                match self.loses(Half::Egress, &out[at].1, rng) {
+                    true => drop(out.remove(at)),
+                    false => at += 1,
+                }
+            }
+        }
+    }
+
+    /// Whether a frame ends here by chance.
+    fn loses(&mut self, at: Half, frame: &Frame, rng: &mut ChaCha8Rng) -> bool {
+        let kind = Packet::new_checked(&frame.payload[..]).map(|packet| packet.kind());
+        let mut losses = self.losses.iter();
+        let is_lost = losses.any(|loss| {
+            loss.at == at
+                && loss.kind.is_none_or(|of| kind == Ok(of))
+                && loss.from.is_none_or(|from| from == frame.from)
+                && loss.to.is_none_or(|to| to == frame.to)
+                && chance(rng, loss.share)
+        });
+        self.dropped += u64::from(is_lost);
+        is_lost
+    }
+
+    fn send(&self, to: To, by: PortId, frame: Frame, out: &mut Vec<(PortId, Frame)>) {
+        match to {
+            To::Port(port) => out.push((port, frame)),
+            To::Back => {
+                let to = frame.from;
+                out.push((by, Frame { to, ..frame }));
+            }
+            To::Address => match self.forwarding.get(&frame.to) {
+                // Nobody is there.
+                None => {}
+                Some(ports) => out.extend(ports.iter().map(|port| (*port, frame.clone()))),
+            },
+            To::Sums(sums) => {
+                let ports = self.forwarding.get(&frame.to);
+                let ports = ports.map_or(&[][..], Vec::as_slice);
+                let frame = Frame { to: sums, ..frame };
+                out.extend(ports.iter().map(|port| (*port, frame.clone())));
+            }
+        }
+    }
+}
+
+/// Where a frame goes that was summed.
+enum To {
+    /// As all others.
+    Address,
+    /// By the ports of the address that it has, under this one.
+    Sums(Address),
+    /// By this port.
+    Port(PortId),
+    /// By which it came.
+    Back,
+}
+
+/// The bit by which addresses of what is to be summed are told from a host's.
+const TO_SUM: u64 = 0x02_00_5E_57_45_00;
+/// All but the way, which is the second byte, and the job's number, which is the last.
+const TO_SUM_MASK: u64 = 0xFF_00_FF_FF_FF_00;
+
+impl Summed {
+    fn take(&mut self, by: PortId, frame: Frame) -> Option<(To, Frame)> {
+        let packet = Packet::new_checked(&frame.payload[..]).ok()?;
+        // Nobody speaks for another port's child.
+        if self.children.get(usize::from(packet.worker())) != Some(&by) {
+            return None;
+        }
+        let asks = packet.flags().contains(Flags::PROBE);
+        let outcome = self.slots.update(&packet);
+        let mut payload = frame.payload.to_vec();
+        let mut packet = Packet::new_unchecked(&mut payload[..]);
+        let to = match self.up {
+            Some((up, number)) if self.slots.make_update(outcome, number, &mut packet) => {
+                To::Port(up)
+            }
+            _ if !self.slots.make_sum(outcome, &mut packet) => return None,
+            // Who asks is answered.
+            _ if asks || outcome.is_for_sender() => To::Back,
+            _ if frame.to.0 & TO_SUM_MASK == TO_SUM => To::Sums(frame.to.of_sums()),
+            _ => To::Address,
+        };
+        let payload = payload.into();
+        Some((to, Frame { payload, ..frame }))
+    }
+}

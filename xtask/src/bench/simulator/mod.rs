@@ -1,0 +1,338 @@
+//! `cargo xtask bench simulator`: how long `weir simulate` says that trainings and all-reduces take, beside how long they take in a
+//! testbed, and what a model by flows says. Figures are kept in docs/planning.md.
+//!
+//! Each of the [settings](settings::SETTINGS) is a scenario; `weir run` carries it out three times, of which the median counts, and
+//! `weir simulate` reads the same file. What gradients and evaluations take of a processor is measured once before, without any
+//! network, and given to both models. Nothing is fitted to a setting.
+
+mod flow;
+mod rank;
+mod settings;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::qq;
+use super::row::{Goal, Row};
+use settings::{SETTINGS, Setting, Work};
+
+/// Each setting is run so often.
+const RUNS: usize = 3;
+/// One with losses is simulated under so many seeds, of which the median counts: which frames are lost decides how often somebody
+/// waits for a timeout, and a run's draws are its switches' own.
+const SEEDS: u64 = 9;
+/// How far the simulator may be off, as a share of what was measured.
+const MOST_OFF: f64 = 0.10;
+/// Rounds by which processors are measured.
+const CALIBRATION: u32 = 40;
+
+/// What processors take, beside frames.
+#[derive(Debug, Clone, Copy)]
+struct Processors {
+    /// One worker's gradient, alone.
+    gradient_s: f64,
+    /// The server's look at its weights.
+    evaluate_s: f64,
+    count: usize,
+}
+
+impl Processors {
+    /// What all workers take that compute at once.
+    fn compute_s(&self, members: usize) -> f64 {
+        self.gradient_s * (members as f64 / self.count as f64).max(1.0)
+    }
+}
+
+/// What came of a setting.
+struct Compared {
+    setting: &'static Setting,
+    /// Of each run, in seconds, ascending.
+    measured: Vec<f64>,
+    simulated: f64,
+    /// By flows.
+    flow: f64,
+    /// Bytes of the server's link, in both directions, and of a simulation; of a training.
+    bytes: Option<(f64, f64)>,
+}
+
+impl Compared {
+    fn median(&self) -> f64 {
+        self.measured[self.measured.len() / 2]
+    }
+
+    fn off(&self) -> f64 {
+        self.simulated / self.median() - 1.0
+    }
+
+    fn flow_off(&self) -> f64 {
+        self.flow / self.median() - 1.0
+    }
+}
+
+/// Measures all settings of which the names are wanted.
+pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Row>> {
+    if let Some((values, operations)) = rank::asked() {
+        rank::run(values, operations)?;
+        std::process::exit(0);
+    }
+    let itself = std::env::current_exe()?;
+    let weir = itself.with_file_name("weir");
+    ensure!(
+        weir.is_file(),
+        "{} is missing: cargo build --bin weir",
+        weir.display()
+    );
+    let bench = Bench {
+        processors: processors(&weir)?,
+        folder: tempfile::tempdir()?,
+        weir,
+        itself,
+    };
+    eprintln!("  {:?}", bench.processors);
+    let chosen = SETTINGS.iter().filter(|setting| wanted(setting.name));
+    let compared: Vec<Compared> = chosen
+        .map(|setting| bench.compare(setting).context(setting.name))
+        .collect::<Result<_>>()?;
+    ensure!(!compared.is_empty(), "no setting is called so");
+    print!("{}", table(&compared));
+    if let Some(folder) = plots {
+        let points: Vec<(f64, f64)> = compared
+            .iter()
+            .map(|one| (one.median(), one.simulated))
+            .collect();
+        let title = "How long a run takes: simulated over measured";
+        let svg = qq::svg(title, "measured, s", "simulated, s", &points);
+        std::fs::write(folder.join("simulator.svg"), svg)?;
+    }
+    Ok(rows(&compared))
+}
+
+fn rows(compared: &[Compared]) -> Vec<Row> {
+    let worst = |off: fn(&Compared) -> f64| {
+        let offs = compared.iter().map(|one| (off(one), one.setting.name));
+        offs.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))
+    };
+    let median = |off: fn(&Compared) -> f64| {
+        let mut offs: Vec<f64> = compared.iter().map(|one| off(one).abs()).collect();
+        offs.sort_by(f64::total_cmp);
+        offs.get(offs.len() / 2).copied().unwrap_or(0.0)
+    };
+    let row = |name, off: fn(&Compared) -> f64, goal| Row {
+        name,
+        value: worst(off).map(|(off, _)| off.abs()),
+        unit: "share",
+        goal,
+        floor: None,
+        note: format!(
+            "completion time against a testbed's, worst of {} settings ({}); median {:.3}",
+            compared.len(),
+            worst(off).map_or("", |(_, name)| name),
+            median(off)
+        ),
+    };
+    vec![
+        row("simulator/packets", Compared::off, Goal::AtMost(MOST_OFF)),
+        row("simulator/flows", Compared::flow_off, Goal::Nothing),
+    ]
+}
+
+/// For docs/planning.md.
+fn table(compared: &[Compared]) -> String {
+    let mut text = String::from(
+        "| setting | measured, s (range) | simulated, s | off | by flows, s | off | server's link, bytes off |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for one in compared {
+        let percent = |off: f64| format!("{:+.1} %", off * 100.0);
+        let (least, most) = (one.measured[0], one.measured[one.measured.len() - 1]);
+        let bytes = one.bytes.map_or("–".to_owned(), |(measured, simulated)| {
+            percent(simulated / measured - 1.0)
+        });
+        let _ = writeln!(
+            text,
+            "| {} | {:.2} ({least:.2}–{most:.2}) | {:.2} | {} | {:.2} | {} | {bytes} |",
+            one.setting.name,
+            one.median(),
+            one.simulated,
+            percent(one.off()),
+            one.flow,
+            percent(one.flow_off())
+        );
+    }
+    text
+}
+
+struct Bench {
+    weir: PathBuf,
+    itself: PathBuf,
+    folder: tempfile::TempDir,
+    processors: Processors,
+}
+
+impl Bench {
+    fn compare(&self, setting: &'static Setting) -> Result<Compared> {
+        let rank = format!(
+            "[{:?}, bench, simulator]",
+            self.itself.display().to_string()
+        );
+        let text = setting.scenario(&rank);
+        let file = self.folder.path().join(format!("{}.yaml", setting.name));
+        std::fs::write(&file, &text)?;
+        let loaded = scenario::load("bench.yaml", &text);
+        let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
+        let compute_s = match setting.work {
+            Work::AllReduce(..) => 0.0,
+            _ => self.processors.compute_s(setting.members),
+        };
+        let simulated = self.simulated(setting, &file, &text)?;
+        let flow = flow::seconds(setting, &scenario, compute_s)?;
+        let (mut measured, mut link) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            let (took_s, bytes) = self.run(setting, &file)?;
+            measured.push(took_s);
+            link.push(bytes);
+        }
+        eprintln!(
+            "  {}: measured {measured:.3?} s, simulated {:.3} s, by flows {flow:.3} s",
+            setting.name, simulated.0
+        );
+        measured.sort_by(f64::total_cmp);
+        let bytes = match (link[0], simulated.1) {
+            (Some(_), Some(simulated)) => {
+                let mut link: Vec<f64> = link.into_iter().flatten().collect();
+                link.sort_by(f64::total_cmp);
+                Some((link[link.len() / 2], simulated))
+            }
+            _ => None,
+        };
+        Ok(Compared {
+            setting,
+            measured,
+            simulated: simulated.0,
+            flow,
+            bytes,
+        })
+    }
+
+    /// The median over seeds, where they matter.
+    fn simulated(&self, setting: &Setting, file: &Path, text: &str) -> Result<(f64, Option<f64>)> {
+        if setting.loss == 0.0 {
+            return self.simulate(setting, file);
+        }
+        let other = self.folder.path().join("seed.yaml");
+        let seeds = (1..=SEEDS).map(|seed| {
+            let seeded = text.replacen("seed: 16", &format!("seed: {seed}"), 1);
+            std::fs::write(&other, seeded)?;
+            self.simulate(setting, &other)
+        });
+        let mut all: Vec<(f64, Option<f64>)> = seeds.collect::<Result<_>>()?;
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(all[all.len() / 2])
+    }
+
+    /// How long the longest of all workers took; bytes of the server's link.
+    fn run(&self, setting: &Setting, file: &Path) -> Result<(f64, Option<f64>)> {
+        let mut command = undisturbed(&self.weir);
+        command.args(["run", "--json", "--report"]);
+        command.arg(self.folder.path().join("page.html")).arg(file);
+        if let Work::AllReduce(values, operations) = setting.work {
+            command.env(rank::ASKED, format!("{values} {operations}"));
+        }
+        let report = json(&mut command)?;
+        let metrics = &report["metrics"];
+        let metric = |name: &str| {
+            let value = metrics[name].as_f64();
+            value.with_context(|| format!("no {name} in {report:#}"))
+        };
+        match setting.work {
+            Work::AllReduce(..) => {
+                let (mut begun, mut ended) = (0.0_f64, 0.0_f64);
+                for rank in setting.workers() {
+                    begun = begun.max(metric(&format!("command.{rank}.begun"))?);
+                    ended = ended.max(metric(&format!("command.{rank}.ended"))?);
+                }
+                Ok((ended - begun, None))
+            }
+            _ => Ok((
+                metric("training.took_ns")? / 1e9,
+                Some(metric("training.server_link_bytes")?),
+            )),
+        }
+    }
+
+    fn simulate(&self, setting: &Setting, file: &Path) -> Result<(f64, Option<f64>)> {
+        let mut command = Command::new(&self.weir);
+        command.args(["simulate", "--json"]).arg(file);
+        command.args(["--processors", &self.processors.count.to_string()]);
+        if let Work::AllReduce(values, operations) = setting.work {
+            command.args(["--all-reduce", &values.to_string()]);
+            command.args(["--operations", &operations.to_string()]);
+            let report = json(&mut command)?;
+            let took = report["completed_s"].as_f64();
+            return Ok((took.context("never done")?, None));
+        }
+        let ns = |seconds: f64| format!("{}ns", Duration::from_secs_f64(seconds).as_nanos());
+        command.args(["--compute", &ns(self.processors.gradient_s)]);
+        command.args(["--evaluate", &ns(self.processors.evaluate_s)]);
+        let report = json(&mut command)?;
+        ensure!(report["is_whole"] == true, "{report:#}");
+        let members = report["members"].as_array().context("members")?;
+        let workers = members.iter().filter(|member| !member["rank"].is_null());
+        let ended = workers.filter_map(|worker| worker["ended_s"].as_f64());
+        let links = report["links"].as_array().context("links")?;
+        let of_server = links
+            .iter()
+            .filter(|link| link["from"] == Setting::SERVER || link["to"] == Setting::SERVER);
+        let bytes = of_server.filter_map(|link| link["bytes"].as_f64()).sum();
+        Ok((ended.fold(0.0, f64::max), Some(bytes)))
+    }
+}
+
+/// A program at the highest priority that we may have, among processes and, where Linux shares processors out by sessions
+/// (autogroups), among those: what else runs on the machine is not in the figures, as far as that helps.
+fn undisturbed(program: &Path) -> Command {
+    const RAISED: &str = "echo -20 2>/dev/null >/proc/self/autogroup; exec nice -n -20 \"$@\"";
+    let mut command = Command::new("setsid");
+    command
+        .args(["--wait", "sh", "-c", RAISED, "sh"])
+        .arg(program);
+    command
+}
+
+/// What a command prints. A run whose expectations fail, or whose faults are not proved, as on a machine that was late, has figures
+/// all the same.
+fn json(command: &mut Command) -> Result<Value> {
+    let output = command.output().context("cannot run weir")?;
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The same training without any network, with one worker and with nine: what is more is eight gradients a round.
+fn processors(weir: &Path) -> Result<Processors> {
+    let wall_s = |workers: u32| -> Result<f64> {
+        let mut best = f64::INFINITY;
+        for _ in 0..RUNS {
+            let mut command = undisturbed(weir);
+            command.args(["agent", "reference", "--workers", &workers.to_string()]);
+            command.args(["--rounds", &CALIBRATION.to_string()]);
+            let report = json(&mut command)?;
+            let wall_ms = report["wall_ms"].as_f64().context("wall_ms")?;
+            best = best.min(wall_ms / 1e3);
+        }
+        Ok(best / f64::from(CALIBRATION))
+    };
+    let (one, nine) = (wall_s(1)?, wall_s(9)?);
+    let gradient_s = (nine - one).max(0.0) / 8.0;
+    Ok(Processors {
+        gradient_s,
+        evaluate_s: (one - gradient_s).max(0.0),
+        count: std::thread::available_parallelism()?.get(),
+    })
+}
