@@ -1,0 +1,3 @@
+//! Where workers run, and where what they need stands.
+
+mod workers;
