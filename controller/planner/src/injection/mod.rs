@@ -21,6 +21,7 @@ mod problem;
 mod refusal;
 mod sample;
 mod search;
+mod spread;
 
 use blocks::{Blocks, Held};
 use bound::{Levels, Measure, Prices};
@@ -37,6 +38,7 @@ pub use problem::{
 };
 pub use refusal::{Conflict, Refusal};
 pub use sample::sample;
+pub use spread::{Spread, spread};
 
 /// What an exact search may look at, in options: about half a second.
 const WORK: usize = 6_000_000;
