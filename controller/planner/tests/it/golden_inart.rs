@@ -139,6 +139,22 @@ fn with_free_shares_the_best_is_eight_thirds() {
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
 }
 
+/// By the program itself, in the example's own numbers: 2.5 for shares of 3 to 2, 8/3 for equal ones, and with all shares at
+/// one server, which takes in 4 and has two streams, 2.
+#[test]
+fn the_program_itself_says_the_same() {
+    let (network, job) = example();
+    for (shares, best) in [
+        ([0.6, 0.4], 2.5),
+        ([0.5, 0.5], 8.0 / 3.0),
+        ([1.0, 0.0], 2.0),
+    ] {
+        let exact = inart::exact(&network, &job, &shares, 2_000).unwrap();
+        assert_near(exact.plan.rate_bps, best);
+        assert_near(exact.best_bps, best);
+    }
+}
+
 #[test]
 fn shares_have_to_be_one_together() {
     let (network, job) = example();

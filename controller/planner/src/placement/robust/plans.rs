@@ -63,17 +63,22 @@ pub fn spread(
         false => Some(plans.swap_remove(chosen.next().unwrap_or(0))),
     });
     let plans: Vec<Option<Plan>> = taken.collect();
-    let of_jobs = || jobs.iter().zip(&plans);
-    let touched = of_jobs().filter_map(|(job, plan)| Some(touched(network, job, plan.as_ref()?)));
-    let planned = of_jobs().filter(|(_, plan)| plan.is_some());
+    let planned = jobs.iter().zip(&plans).filter(|(_, plan)| plan.is_some());
     let planned: Vec<&Job> = planned.map(|(job, _)| job).collect();
     Spread {
-        worst: most(touched),
+        worst: worst(network, jobs, &plans),
         least: most(planned.iter().map(|job| needed(network, job))),
         plans,
         looked_at,
         proven,
     }
+}
+
+/// Trainings that the loss of the worst switch touches.
+#[must_use]
+pub fn worst(network: &Network, jobs: &[Job], plans: &[Option<Plan>]) -> usize {
+    let of_jobs = jobs.iter().zip(plans);
+    most(of_jobs.filter_map(|(job, plan)| Some(touched(network, job, plan.as_ref()?))))
 }
 
 /// How many of some sets the switch is in that is in most.
