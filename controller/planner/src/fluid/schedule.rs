@@ -85,7 +85,7 @@ impl Simulation {
             let after = message.after.iter().map(|place| {
                 let known = ids.get(*place).copied();
                 // What comes later has no number yet: it gets one that is as much later.
-                known.ok_or(FluidError::Order(own, own.plus(place - ids.len())))
+                known.ok_or_else(|| FluidError::Order(own, own.plus(place - ids.len())))
             });
             let after = after.collect::<Result<Vec<TransferId>, FluidError>>()?;
             let route = match routes.entry(pair) {

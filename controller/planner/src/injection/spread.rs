@@ -2,7 +2,7 @@
 //! [`crate::placement::robust`].
 
 use super::blocks::{Blocks, Held};
-use super::problem::{ChargeId, Problem, SwitchId};
+use super::problem::{ChargeId, Problem, ProblemError, SwitchId};
 use super::refusal::Refusal;
 use super::{Placement, loads};
 use crate::placement::robust::{self, Charge, Choice, Decision, Limit};
@@ -25,12 +25,16 @@ pub struct Spread {
 ///
 /// # Errors
 ///
-/// Those of [`solve`](super::solve()); [`Refusal::NotFound`] too where a choice has no tenant.
+/// Those of [`solve`](super::solve()); [`Refusal::Malformed`] too where there is not one tenant for each choice.
 pub fn spread(problem: &Problem, tenant: &[usize], seed: u64) -> Result<Spread, Refusal> {
-    let first = super::solve(problem, seed)?;
     if tenant.len() != problem.choices.len() {
-        return Err(Refusal::NotFound);
+        return Err(Refusal::Malformed(ProblemError::Unknown {
+            what: "choice",
+            number: tenant.len().min(problem.choices.len()),
+            whose: "the list of tenants".to_owned(),
+        }));
     }
+    let first = super::solve(problem, seed)?;
     let candidates = problem.candidates();
     let blocks = Blocks::new(problem, &candidates, &Held::all(problem));
     let robust = told(&blocks, tenant);
@@ -41,6 +45,7 @@ pub fn spread(problem: &Problem, tenant: &[usize], seed: u64) -> Result<Spread, 
             options.position(|option| option.switches == *at)
         })
         .collect();
+    // There is a placement: what is not found is not found within limits.
     let placed = robust::solve(&robust, begun.as_deref(), seed).map_err(|_| Refusal::NotFound)?;
     let loads = loads(&blocks, &placed.chosen);
     let resources = problem.resources.len().max(1);

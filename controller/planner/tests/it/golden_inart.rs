@@ -151,7 +151,11 @@ fn the_program_itself_says_the_same() {
     ] {
         let exact = inart::exact(&network, &job, &shares, 2_000).unwrap();
         assert_near(exact.plan.rate_bps, best);
-        assert_near(exact.best_bps, best);
+        // The search ends when its bound is within a millionth.
+        assert!(
+            (exact.best_bps / 1e9 - best).abs() < 3e-6 * best,
+            "{exact:?}"
+        );
     }
 }
 
