@@ -6,7 +6,7 @@
 //! of all that it sums for s. With the streams known, u_s = f · x_s is a linear program with a row for each link, switch and
 //! server (`share`); with the shares known, `search` moves streams away from what is full first. It starts from the paper's
 //! relaxation, rounded, where that is small (`relax`), and from some placements besides. There is always a plan: the server
-//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds. [`exact`] is the second phase's program
+//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds. [`exact()`] is the second phase's program
 //! itself, for small networks.
 //!
 //! As in the paper there are two phases: [`shares`] are changed slowly, since parameters move with them, and [`plan`] keeps

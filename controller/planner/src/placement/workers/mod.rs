@@ -7,7 +7,7 @@
 //! something already, then hosts are chosen anew among all these, each time the one that makes room for most workers. While
 //! workers are alike, as before a parameter server, the workers that a set of hosts has room for are a monotone submodular
 //! function of the set, and k greedy hosts have room for 1 − 1/e of what any k have; where a pattern tells workers apart they
-//! are not, and nothing is promised. [`exact`] is the program itself.
+//! are not, and nothing is promised. `exact` is the program itself.
 
 mod conflict;
 mod crossing;
