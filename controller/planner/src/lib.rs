@@ -12,6 +12,7 @@ pub mod gradient;
 pub mod import;
 pub mod injection;
 pub mod network;
+pub mod placement;
 pub mod routing;
 pub mod solve;
 

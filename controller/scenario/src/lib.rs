@@ -39,5 +39,8 @@ pub use model::Scenario;
 pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove, plan_together};
 pub use protocols::{Given, Protocols, named_files, named_topology, named_workload};
 pub use resolve::{load, load_with};
-pub use schema::{json_schema, load_topology, load_trainings, reference, workload_json_schema};
+pub use schema::{
+    PlacedWorkers, TrainingInNetwork, json_schema, load_topology, load_trainings, reference,
+    workload_json_schema,
+};
 pub use topology::topology_network;

@@ -12,7 +12,7 @@ use planner::gradient::Method;
 pub struct Route {
     /// The network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
-    /// The trainings, in YAML: for each its `server` and its `workers`
+    /// The trainings, in YAML: for each its `server` and its `workers`, by name or how many
     pub trainings: PathBuf,
     /// The planner
     #[arg(
@@ -22,6 +22,9 @@ pub struct Route {
         value_parser = PossibleValuesParser::new(Method::NAMES).map(|name| by_name(&name))
     )]
     pub by: Method,
+    /// Prefer plans with which the loss of one switch touches few trainings; none is slower for it
+    #[arg(long)]
+    pub robust: bool,
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use controller::route;
 use planner::Network;
-use planner::gradient::Job;
+use scenario::TrainingInNetwork;
 
 use super::{ERROR, fail, print, print_json, protocols, read, show};
 use crate::cli::route::Route;
@@ -22,8 +22,8 @@ pub fn main(args: &Route) -> ExitCode {
 /// Whether all trainings are planned.
 fn run(args: &Route) -> Result<bool, ExitCode> {
     let mut network = network(&args.topology)?;
-    let jobs = trainings(&args.trainings, &network)?;
-    let routes = route::plan(&mut network, &jobs, args.by);
+    let trainings = trainings(&args.trainings, &network)?;
+    let routes = route::plan(&mut network, &trainings, args.by, args.robust);
     if let Some(path) = &args.svg {
         let svg = route::svg(
             &network,
@@ -49,10 +49,10 @@ fn network(path: &Path) -> Result<Network, ExitCode> {
     scenario::topology_network(&topology).map_err(fail)
 }
 
-fn trainings(path: &Path, network: &Network) -> Result<Vec<Job>, ExitCode> {
+fn trainings(path: &Path, network: &Network) -> Result<Vec<TrainingInNetwork>, ExitCode> {
     let text = read(path)?;
     let file = path.display().to_string();
-    let jobs = scenario::load_trainings(&file, &text, network)
+    let trainings = scenario::load_trainings(&file, &text, network)
         .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
-    Ok(jobs.into_iter().map(|job| job.value).collect())
+    Ok(trainings.into_iter().map(|read| read.value).collect())
 }

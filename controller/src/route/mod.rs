@@ -6,7 +6,9 @@ mod text;
 
 use planner::gradient::{Job, JobError, Loads, Method, Plan, occupy};
 use planner::network::Arc;
+use planner::placement::robust::plans::{self, Spread};
 use planner::{Network, NodeId};
+use scenario::TrainingInNetwork;
 use serde::Serialize;
 
 pub use drawing::svg;
@@ -18,10 +20,30 @@ pub struct Routes {
     pub by: &'static str,
     /// In the order of the file.
     pub trainings: Vec<Training>,
+    /// What the loss of a switch touches, if plans were chosen by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robust: Option<Robust>,
     /// Links that something passes, the fullest direction first.
     pub links: Vec<Direction>,
     /// Switches that sum, in the network's order.
     pub switches: Vec<Sums>,
+}
+
+/// What the loss of one switch touches.
+#[derive(Debug, Clone, Serialize)]
+pub struct Robust {
+    /// Trainings that the loss of the worst switch touches.
+    pub worst: usize,
+    /// The same of the plans that were made first.
+    pub before: usize,
+    /// Trainings that the loss of some switch touches whatever is planned, their hosts having no other.
+    pub least: usize,
+    /// Trainings that are planned.
+    pub planned: usize,
+    /// Plans that were chosen from.
+    pub looked_at: usize,
+    /// Whether no choice from these touches fewer, nor as few with less traffic.
+    pub proven: bool,
 }
 
 /// A training, planned or refused.
@@ -31,9 +53,23 @@ pub struct Training {
     pub name: String,
     /// How many workers it has.
     pub workers: usize,
+    /// Where they were placed, if the file does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed: Option<Placed>,
     /// What is planned; what it is not planned for.
     #[serde(flatten)]
     pub outcome: Outcome,
+}
+
+/// Where workers were placed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Placed {
+    /// Hosts, with how many workers each.
+    pub hosts: Vec<(String, usize)>,
+    /// Hosts of these that ran nothing before.
+    pub idle: usize,
+    /// Whether no placement takes fewer idle hosts, nor as few and fewer hosts.
+    pub proven: bool,
 }
 
 /// What a planner said.
@@ -120,32 +156,108 @@ pub struct Sums {
     pub load_bps: u64,
 }
 
-/// Plans trainings in a network, and leaves in it what they take.
+/// Plans trainings in a network, and leaves in it what they take. `robust`: of plans that are as fast, those with which the
+/// loss of one switch touches few trainings.
 #[must_use]
-pub fn plan(network: &mut Network, jobs: &[Job], by: Method) -> Routes {
-    let trainings = jobs.iter().map(|job| {
-        let planned = by.plan(network, job).and_then(|mut plan| {
+pub fn plan(
+    network: &mut Network,
+    trainings: &[TrainingInNetwork],
+    by: Method,
+    robust: bool,
+) -> Routes {
+    let jobs: Vec<Job> = trainings.iter().map(|read| read.job.clone()).collect();
+    let empty = network.clone();
+    let mut planned: Vec<Result<Plan, JobError>> = Vec::new();
+    for job in &jobs {
+        let plan = by.plan(network, job).and_then(|mut plan| {
             by.prove(network, job, &mut plan)?;
             Ok(plan)
         });
+        if let Ok(plan) = &plan {
+            occupy(network, &Loads::of(network, job, plan).at(plan.rate_bps));
+        }
+        planned.push(plan);
+    }
+    let robust = robust.then(|| spread(&empty, &jobs, &mut planned, by));
+    *network = empty;
+    let told = trainings.iter().zip(&planned).map(|(read, planned)| {
+        let job = &read.job;
         let outcome = outcome(network, job, planned.as_ref());
         if let Ok(plan) = &planned {
-            let used = Loads::of(network, job, plan).at(plan.rate_bps);
-            occupy(network, &used);
+            occupy(network, &Loads::of(network, job, plan).at(plan.rate_bps));
         }
+        let placed = placed(network, read);
         Training {
             name: job.name.clone(),
-            workers: job.workers.len(),
+            workers: (placed.as_ref()).map_or(job.workers.len(), |placed| {
+                placed.hosts.iter().map(|(_, count)| count).sum()
+            }),
+            placed,
             outcome,
         }
     });
-    let trainings = trainings.collect();
+    let trainings = told.collect();
     Routes {
         by: by.name(),
         trainings,
+        robust,
         links: links(network),
         switches: switches(network),
     }
+}
+
+/// Chooses other plans where that leaves fewer trainings to the loss of one switch.
+fn spread(
+    network: &Network,
+    jobs: &[Job],
+    planned: &mut [Result<Plan, JobError>],
+    by: Method,
+) -> Robust {
+    let known: Vec<Option<Plan>> = planned.iter().map(|plan| plan.clone().ok()).collect();
+    let Spread {
+        plans,
+        worst,
+        least,
+        looked_at,
+        proven,
+    } = plans::spread(
+        network,
+        jobs,
+        &known,
+        |network, job| by.plan(network, job),
+        1,
+    );
+    let before = plans::worst(network, jobs, &known);
+    let mut has_moved = false;
+    for (plan, (new, known)) in planned.iter_mut().zip(plans.into_iter().zip(known)) {
+        let Some(mut new) = new else { continue };
+        if has_moved {
+            // What those before leave is not what the bound was found in.
+            (new.bound_bps, new.is_optimal) = (f64::INFINITY, false);
+        }
+        has_moved |= known.is_none_or(|known| known.parts != new.parts);
+        *plan = Ok(new);
+    }
+    Robust {
+        worst,
+        before,
+        least,
+        planned: planned.iter().filter(|plan| plan.is_ok()).count(),
+        looked_at,
+        proven,
+    }
+}
+
+fn placed(network: &Network, read: &TrainingInNetwork) -> Option<Placed> {
+    let placed = read.placed.as_ref()?;
+    let hosts = read.job.workers.iter().zip(&placed.on_host);
+    Some(Placed {
+        hosts: hosts
+            .map(|(host, count)| (network.name(*host).to_owned(), *count))
+            .collect(),
+        idle: placed.idle,
+        proven: placed.proven,
+    })
 }
 
 fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> Outcome {

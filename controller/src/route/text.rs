@@ -4,7 +4,7 @@ use std::fmt;
 
 use scenario::units::show_rate;
 
-use super::{Member, Outcome, Part, Planned, Routes};
+use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes};
 
 /// Links that are listed, the fullest first.
 const LINKS: usize = 10;
@@ -22,7 +22,13 @@ impl fmt::Display for Routes {
                 }
                 Outcome::Refused(why) => writeln!(f, "{name}: no plan. {why}")?,
             }
+            if let Some(placed) = &training.placed {
+                writeln!(f, "  {}", hosts(placed))?;
+            }
             writeln!(f)?;
+        }
+        if let Some(robust) = &self.robust {
+            writeln!(f, "{}\n", lost(robust))?;
         }
         writeln!(f, "fullest links")?;
         for link in self.links.iter().take(LINKS) {
@@ -58,6 +64,54 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
         writeln!(f, "  {}", sums(part))?;
     }
     Ok(())
+}
+
+/// Where workers were placed.
+fn hosts(placed: &Placed) -> String {
+    let on = placed
+        .hosts
+        .iter()
+        .take(MEMBERS)
+        .map(|(host, count)| match count {
+            1 => host.clone(),
+            count => format!("{host} ({count})"),
+        });
+    let on: Vec<String> = on.collect();
+    let more = match placed.hosts.len().checked_sub(MEMBERS) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    let idle = match placed.idle {
+        0 => "none of which was idle".to_owned(),
+        idle => format!("of which {idle} ran nothing"),
+    };
+    let best = match placed.proven {
+        true => "; no placement takes fewer",
+        false => "",
+    };
+    format!("runs on {}{more}, {idle}{best}", on.join(", "))
+}
+
+/// What the loss of one switch touches.
+fn lost(robust: &Robust) -> String {
+    let Robust {
+        worst,
+        before,
+        least,
+        planned,
+        looked_at,
+        proven,
+    } = robust;
+    let was = match before > worst {
+        true => format!(" instead of {before}"),
+        false => String::new(),
+    };
+    let best = match (worst <= least, proven) {
+        (true, _) => ": no plans touch fewer".to_owned(),
+        (false, true) => format!(": no choice from {looked_at} plans touches fewer"),
+        (false, false) => String::new(),
+    };
+    format!("the loss of one switch touches at most {worst} of {planned} trainings{was}{best}")
 }
 
 fn sums(part: &Part) -> String {

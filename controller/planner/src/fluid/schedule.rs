@@ -61,7 +61,7 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// As [`Simulation::add`], and [`FluidError::NoWay`].
+    /// As [`Simulation::add`], [`FluidError::NoWay`], and [`FluidError::NoRank`] of a message from or to nobody.
     pub fn add_schedule(
         &mut self,
         network: &Network,
@@ -75,6 +75,19 @@ impl Simulation {
         let mut ids = Vec::with_capacity(schedule.messages.len());
         for message in &schedule.messages {
             let pair = (message.from, message.to);
+            if let Some(rank) = [pair.0, pair.1]
+                .into_iter()
+                .find(|rank| *rank >= workers.len())
+            {
+                return Err(FluidError::NoRank(rank, workers.len()));
+            }
+            let own = self.next_id();
+            let after = message.after.iter().map(|place| {
+                let known = ids.get(*place).copied();
+                // What comes later has no number yet: it gets one that is as much later.
+                known.ok_or_else(|| FluidError::Order(own, own.plus(place - ids.len())))
+            });
+            let after = after.collect::<Result<Vec<TransferId>, FluidError>>()?;
             let route = match routes.entry(pair) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(route(&routing, workers, pair)?),
@@ -82,7 +95,7 @@ impl Simulation {
             let uses = route.iter().map(|arc| link(network, *arc));
             let transfer = Transfer {
                 start_s,
-                after: message.after.iter().map(|place| ids[*place]).collect(),
+                after,
                 ..Transfer::new(message.share * gradient_bytes as f64 * 8.0, uses.collect())
             };
             ids.push(self.add(transfer)?);

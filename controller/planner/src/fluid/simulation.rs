@@ -13,6 +13,13 @@ const ROUNDING: f64 = 1e-12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferId(usize);
 
+impl TransferId {
+    /// One that is so much later.
+    pub(super) fn plus(self, later: usize) -> TransferId {
+        TransferId(self.0.saturating_add(later))
+    }
+}
+
 impl fmt::Display for TransferId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "transfer {}", self.0)
@@ -71,6 +78,9 @@ pub enum FluidError {
     /// What it waits for was not added before it.
     #[error("{0} waits for {1}, which comes later")]
     Order(TransferId, TransferId),
+    /// A message of a collective is from or to a rank that it does not have.
+    #[error("a message of rank {0}, of {1} workers")]
+    NoRank(usize, usize),
     /// Nothing leads from a server to a worker.
     #[error("no way leads from `{0}` to `{1}` that has room left")]
     NoWay(String, String),
@@ -186,6 +196,11 @@ impl Simulation {
         Ok(id)
     }
 
+    /// The number that the next transfer gets.
+    pub(super) fn next_id(&self) -> TransferId {
+        TransferId(self.transfers.len())
+    }
+
     /// Runs all transfers to their ends.
     ///
     /// # Errors
@@ -256,11 +271,21 @@ impl<'s> Run<'s> {
 
     /// Starts what is due, and works out the rates.
     fn start(&mut self) {
-        if self.running.is_empty()
+        // What has no bits ends as it starts: then time goes on to what is due next.
+        while self.running.is_empty()
             && let Some((bits, _)) = self.due.first()
         {
             self.now_s = f64::from_bits(*bits);
+            self.start_due();
         }
+        self.start_due();
+        // The order of sums is that of numbers, whatever came first.
+        self.running.sort_unstable();
+        let demands: Vec<Demand<'_>> = self.running.iter().map(|n| self.demand(*n)).collect();
+        self.rates = max_min(&self.simulation.capacities, &demands);
+    }
+
+    fn start_due(&mut self) {
         while let Some((bits, number)) = self.due.first().copied() {
             if f64::from_bits(bits) > self.now_s {
                 break;
@@ -273,10 +298,6 @@ impl<'s> Run<'s> {
                 self.end(number);
             }
         }
-        // The order of sums is that of numbers, whatever came first.
-        self.running.sort_unstable();
-        let demands: Vec<Demand<'_>> = self.running.iter().map(|n| self.demand(*n)).collect();
-        self.rates = max_min(&self.simulation.capacities, &demands);
     }
 
     fn demand(&self, number: usize) -> Demand<'s> {

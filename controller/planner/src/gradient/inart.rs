@@ -6,13 +6,15 @@
 //! of all that it sums for s. With the streams known, u_s = f · x_s is a linear program with a row for each link, switch and
 //! server (`share`); with the shares known, `search` moves streams away from what is full first. It starts from the paper's
 //! relaxation, rounded, where that is small (`relax`), and from some placements besides. There is always a plan: the server
-//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds.
+//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds. [`exact()`] is the second phase's program
+//! itself, for small networks.
 //!
 //! As in the paper there are two phases: [`shares`] are changed slowly, since parameters move with them, and [`plan`] keeps
 //! them, for each event. [`Online`] does so for jobs that come and go.
 
 mod bound;
 mod cover;
+mod exact;
 mod online;
 mod relax;
 mod search;
@@ -123,22 +125,67 @@ fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'
 
 /// The second phase: the greatest rate that is found for given shares, which are 1 together.
 pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobError> {
+    let ways = ways(network, job, shares)?;
+    let (search, most) = searched(&ways, shares)?;
+    Ok(finished(network, job, &ways, &search, shares, most))
+}
+
+/// The second phase by its whole program, of networks so small that it is solved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exact {
+    /// The best plan that was found: at least as fast as that of [`plan`].
+    pub plan: Plan,
+    /// No choice of the nodes and ways that are looked at gives all workers more, in bits a second; infinite where the program
+    /// is too large.
+    pub best_bps: f64,
+    /// Nodes of the search for it.
+    pub nodes: usize,
+}
+
+/// The best of all choices of nodes and ways that [`plan`] looks at, as far as a search of so many nodes finds and proves it.
+///
+/// # Errors
+///
+/// Those of [`plan`].
+pub fn exact(
+    network: &Network,
+    job: &Job,
+    shares: &[f64],
+    nodes: usize,
+) -> Result<Exact, JobError> {
+    let ways = ways(network, job, shares)?;
+    let (search, most) = searched(&ways, shares)?;
+    let proved = exact::prove(&ways, &search, shares, nodes);
+    let (search, best_bps, nodes) = match proved {
+        Some(proved) => (proved.search, proved.bound, proved.nodes),
+        None => (search, f64::INFINITY, 0),
+    };
+    let plan = finished(network, job, &ways, &search, shares, most);
+    Ok(Exact {
+        best_bps: best_bps.max(plan.rate_bps),
+        plan,
+        nodes,
+    })
+}
+
+fn ways<'n>(network: &'n Network, job: &'n Job, shares: &[f64]) -> Result<Ways<'n>, JobError> {
     job.check(network)?;
     let sum: f64 = shares.iter().sum();
     let makes_sense = shares.iter().all(|share| *share >= 0.0) && (sum - 1.0).abs() < 1e-6;
     if shares.len() != job.servers.len() || !makes_sense {
         return Err(JobError::Shares(job.name.clone(), job.servers.len()));
     }
-    let ways = Ways::of(network, job)?;
+    Ways::of(network, job)
+}
+
+/// The best that the search finds, and what no plan exceeds.
+fn searched<'w>(ways: &'w Ways<'w>, shares: &[f64]) -> Result<(Search<'w>, f64), JobError> {
     let mut best: Option<(f64, Search<'_>)> = None;
-    let relaxed = relax::relax(&ways, Some(shares));
+    let relaxed = relax::relax(ways, Some(shares));
     let rounded = relaxed
         .as_ref()
-        .map(|relaxed| Search::rounded(&ways, relaxed));
-    for mut search in Search::best_starts(&ways, shares)
-        .into_iter()
-        .chain(rounded)
-    {
+        .map(|relaxed| Search::rounded(ways, relaxed));
+    for mut search in Search::best_starts(ways, shares).into_iter().chain(rounded) {
         search.improve(shares);
         let rate = search.rate(shares);
         if rate > best.as_ref().map_or(0.0, |(rate, _)| *rate) {
@@ -148,8 +195,7 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
     let (_, search) = best.ok_or_else(|| ways.no_room())?;
     let search = climbed(search, shares, MORE_IN_AN_EVENT);
     let relaxed = relaxed.map_or(f64::INFINITY, |relaxed| relaxed.bound);
-    let most = bound::with_shares(&ways, shares).min(relaxed);
-    Ok(finished(network, job, &ways, &search, shares, most))
+    Ok((search, bound::with_shares(ways, shares).min(relaxed)))
 }
 
 fn finished(

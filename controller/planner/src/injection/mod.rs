@@ -22,6 +22,7 @@ mod problem;
 mod refusal;
 mod sample;
 mod search;
+mod spread;
 
 use blocks::{Blocks, Held};
 use bound::{Levels, Measure, Prices};
@@ -38,6 +39,7 @@ pub use problem::{
 };
 pub use refusal::{Conflict, Refusal};
 pub use sample::{Scale, sample, sample_of};
+pub use spread::{Spread, spread};
 
 /// What an exact search may look at, in options: about half a second.
 const WORK: usize = 6_000_000;

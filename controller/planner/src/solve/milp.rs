@@ -17,13 +17,17 @@ use std::collections::BinaryHeap;
 /// Integer variables, of models that are solved.
 pub const MAX_INTEGERS: usize = 20_000;
 
+/// Bounds that nodes hold which are still to be looked at, at most: 256 MiB of them.
+const MAX_HELD: usize = 32 << 20;
+
 /// What is nearer to a whole number counts as one.
 pub(super) const WHOLE: f64 = 1e-6;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Nodes of the search, at most. The same limit gives the same answer on every machine, which a limit of time does not.
+    /// Nodes of the search, at most: fewer where so many would hold too much memory. The same limit gives the same answer on
+    /// every machine, which a limit of time does not.
     pub nodes: usize,
     /// The share of the objective that may lie between it and its bound for the answer to count as proven.
     pub gap: f64,
@@ -140,7 +144,8 @@ impl<'a> Search<'a> {
                     self.drop_node(node.bound);
                     continue;
                 }
-                if self.nodes >= self.limits.nodes.max(1) {
+                let held = self.open.len().saturating_mul(2 * self.integers.len());
+                if self.nodes >= self.limits.nodes.max(1) || held > MAX_HELD {
                     self.open.push(node);
                     return Ok(());
                 }

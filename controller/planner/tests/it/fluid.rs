@@ -1,11 +1,11 @@
 //! Fair shares are fair, nothing is lost, and times are what a hand works out.
 
-use planner::LinkId;
 use planner::fluid::{
     Demand, FluidError, Pull, Round, Simulation, Transfer, TransferId, Use, max_min,
 };
 use planner::gradient::{Resource, grid};
 use planner::network::Arc;
+use planner::{Host, LinkId, Network};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -278,4 +278,36 @@ fn a_round_takes_what_its_plan_says() {
     near(run(Pull::Tree, true).round_s, 8.0);
     // W1 to W4 share S3–S1, which carries 3: 24 Gbit · 4 / 3 Gbit/s.
     near(run(Pull::Unicast, false).pull_s, 32.0);
+}
+
+/// The first has nothing to send and ends at once; the other starts five seconds later all the same.
+#[test]
+fn a_transfer_without_bits_ends_nothing_else() {
+    let mut simulation = Simulation::new();
+    let limited = |bits: f64, start_s: f64| Transfer {
+        start_s,
+        cap_bps: 1.0,
+        ..Transfer::new(bits, Vec::new())
+    };
+    let nothing = simulation.add(limited(0.0, 0.0)).unwrap();
+    let later = simulation.add(limited(2.0, 5.0)).unwrap();
+    let outcome = simulation.run().unwrap();
+    assert_eq!(outcome.span(nothing).end_s, 0.0);
+    let span = outcome.span(later);
+    assert_eq!((span.start_s, span.end_s, outcome.end_s), (5.0, 7.0, 7.0));
+}
+
+#[test]
+fn a_schedule_that_names_nobody_is_refused() {
+    let mut network = Network::new();
+    let host = network.add_host("h", Host::default()).unwrap();
+    let mut schedule = planner::fluid::Schedule::default();
+    schedule.send(0, 1, 1.0, Vec::new());
+    let add = |schedule: &planner::fluid::Schedule| {
+        Simulation::new().add_schedule(&network, &[host], schedule, 8, 0.0)
+    };
+    assert_eq!(add(&schedule), Err(FluidError::NoRank(1, 1)));
+    schedule.messages[0].to = 0;
+    schedule.messages[0].after = vec![0];
+    assert!(matches!(add(&schedule), Err(FluidError::Order(..))));
 }

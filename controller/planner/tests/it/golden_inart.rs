@@ -107,6 +107,26 @@ fn with_free_shares_the_best_is_eight_thirds() {
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
 }
 
+/// By the program itself, in the example's own numbers: 2.5 for shares of 3 to 2, 8/3 for equal ones, and with all shares at
+/// one server, which takes in 4 and has two streams, 2.
+#[test]
+fn the_program_itself_says_the_same() {
+    let (network, job) = example();
+    for (shares, best) in [
+        ([0.6, 0.4], 2.5),
+        ([0.5, 0.5], 8.0 / 3.0),
+        ([1.0, 0.0], 2.0),
+    ] {
+        let exact = inart::exact(&network, &job, &shares, 2_000).unwrap();
+        assert_near(exact.plan.rate_bps, best);
+        // The search ends when its bound is within a millionth.
+        assert!(
+            (exact.best_bps / 1e9 - best).abs() < 3e-6 * best,
+            "{exact:?}"
+        );
+    }
+}
+
 #[test]
 fn shares_have_to_be_one_together() {
     let (network, job) = example();

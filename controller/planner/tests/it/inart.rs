@@ -217,6 +217,26 @@ proptest! {
         prop_assert!(plan.bound_bps >= best * (1.0 - 1e-9));
     }
 
+    /// The whole program finds what trying all choices finds where there is one way between any two nodes, and nothing
+    /// that is better than its bound; it never falls behind the search.
+    #[test]
+    fn the_program_finds_the_best_choice(case in cases(3, 3, 2)) {
+        let Case { network, job, shares } = &case;
+        let plan = inart::plan(network, job, shares).unwrap();
+        let exact = inart::exact(network, job, shares, 2_000).unwrap();
+        check(network, job, &exact.plan)?;
+        prop_assert!(exact.plan.rate_bps >= plan.rate_bps * (1.0 - 1e-9));
+        prop_assert!(exact.best_bps <= exact.plan.rate_bps * (1.0 + 1e-5), "proven: {exact:?}");
+        prop_assert!(exact.best_bps <= plan.bound_bps * (1.0 + 1e-5));
+        let best = by_trying_all(network, job, shares);
+        prop_assert!(exact.plan.rate_bps >= best * (1.0 - 1e-9), "{} {best}", exact.plan.rate_bps);
+        let switches = network.switches().count();
+        let is_tree = network.links().len() == switches - 1 + network.hosts().count();
+        if is_tree {
+            prop_assert!(exact.plan.rate_bps <= best * (1.0 + 1e-9), "{} {best}", exact.plan.rate_bps);
+        }
+    }
+
     /// What comes and goes leaves nothing behind, and together they exceed nothing.
     #[test]
     fn jobs_come_and_go(case in cases(7, 6, 2), wanted in 1_u64..GBIT) {

@@ -2,7 +2,7 @@
 
 use planner::injection::{
     Charge, Choice, Conflict, Cost, Placement, Problem, ProblemError, Refusal, Resource, Switch,
-    Utilisation, sample, solve,
+    Utilisation, sample, solve, spread,
 };
 use proptest::prelude::*;
 
@@ -169,6 +169,11 @@ fn judge(problem: &Problem, at: &[Vec<usize>]) -> Option<Cost> {
 
 /// The cheapest of all placements there are.
 fn cheapest(problem: &Problem) -> Option<Cost> {
+    least_by(problem, &|_, cost| cost)
+}
+
+/// The least of all placements there are, by some measure.
+fn least_by<K: Ord + Copy>(problem: &Problem, by: &dyn Fn(&[Vec<usize>], Cost) -> K) -> Option<K> {
     let sets = 1_usize << problem.switches.len();
     let of = |set: usize| -> Vec<usize> {
         let switches = 0..problem.switches.len();
@@ -191,25 +196,27 @@ fn cheapest(problem: &Problem) -> Option<Cost> {
         .collect();
     let mut at: Vec<Vec<usize>> = Vec::new();
     let mut best = None;
-    fn descend(
+    fn descend<K: Ord + Copy>(
         problem: &Problem,
         alone: &[Vec<Vec<usize>>],
         at: &mut Vec<Vec<usize>>,
-        best: &mut Option<Cost>,
+        by: &dyn Fn(&[Vec<usize>], Cost) -> K,
+        best: &mut Option<K>,
     ) {
         let Some(sets) = alone.get(at.len()) else {
             if let Some(cost) = judge(problem, at) {
+                let cost = by(at, cost);
                 *best = Some(best.map_or(cost, |best| best.min(cost)));
             }
             return;
         };
         for set in sets {
             at.push(set.clone());
-            descend(problem, alone, at, best);
+            descend(problem, alone, at, by, best);
             at.pop();
         }
     }
-    descend(problem, &alone, &mut at, &mut best);
+    descend(problem, &alone, &mut at, by, &mut best);
     best
 }
 
@@ -310,6 +317,62 @@ proptest! {
             prop_assert!(cheapest(&part(&problem, &others)).is_some());
         }
     }
+}
+
+/// How many tenants the loss of the worst switch touches, of two tenants with every other choice or of three.
+fn worst(problem: &Problem, tenant: &[usize], at: &[Vec<usize>]) -> usize {
+    let touched = (0..problem.switches.len()).map(|switch| {
+        let here = tenant.iter().zip(at).filter(|(_, at)| at.contains(&switch));
+        here.map(|(tenant, _)| tenant)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    });
+    touched.max().unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The loss of one switch touches as few tenants as in any placement, at as few hops.
+    #[test]
+    fn one_lost_switch_touches_few_tenants(problem in small(), tenants in 1_usize..=4) {
+        let tenant: Vec<usize> = (0..problem.choices.len()).map(|choice| choice % tenants).collect();
+        let least = least_by(&problem, &|at, cost| (worst(&problem, &tenant, at), cost.hops));
+        match spread(&problem, &tenant, 3) {
+            Ok(spread) => {
+                let at = &spread.placement.at;
+                prop_assert_eq!(judge(&problem, at), Some(spread.placement.cost));
+                prop_assert_eq!(worst(&problem, &tenant, at), spread.worst);
+                prop_assert!(spread.proven);
+                prop_assert_eq!(Some((spread.worst, spread.placement.cost.hops)), least);
+                prop_assert_eq!(spread.bound, spread.worst);
+            }
+            Err(_) => prop_assert_eq!(least, None),
+        }
+    }
+}
+
+/// Two tenants' flows cross the same two switches, and both faults fit the first, which is nearer: by utilisation one goes
+/// behind; by hops both would stand at the first. Three tenants cannot all be alone on two switches.
+#[test]
+fn tenants_are_kept_apart() {
+    let mut problem = problem(&[[9, 9], [9, 9]]);
+    for _ in 0..2 {
+        choose(&mut problem, &[&[0, 1]]);
+    }
+    let apart = spread(&problem, &[0, 1], 1).unwrap();
+    assert_eq!(
+        (apart.worst, apart.placement.cost.hops, apart.proven),
+        (1, 1, true)
+    );
+    let alone = spread(&problem, &[0, 0], 1).unwrap();
+    assert_eq!((alone.worst, alone.placement.cost.hops), (1, 0));
+    choose(&mut problem, &[&[0, 1]]);
+    let three = spread(&problem, &[0, 1, 2], 1).unwrap();
+    assert_eq!(
+        (three.worst, three.bound, three.placement.cost.hops),
+        (2, 2, 1)
+    );
 }
 
 /// A problem with some of its choices.

@@ -11,5 +11,6 @@ mod golden_inart;
 mod grid;
 mod inart;
 mod injection;
+mod placement;
 mod solve;
 mod solve_oracle;

@@ -46,7 +46,7 @@ pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub use topology::load_topology;
-pub use trainings::load_trainings;
+pub use trainings::{PlacedWorkers, TrainingInNetwork, load_trainings};
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
 

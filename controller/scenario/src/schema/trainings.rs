@@ -1,17 +1,21 @@
 //! A file of trainings, for `weir route`: who sends gradients to whom.
 
+use std::collections::BTreeMap;
+
 use planner::gradient::{Job, Server};
+use planner::placement::workers::{self, Problem};
 use planner::{Network, NodeId};
 
 use super::reader;
 use super::shape::{Object, RATE, Shape, may, needed};
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, nearest};
 use crate::units::Dimension;
-use crate::yaml::{self, Entry, Node};
+use crate::yaml::{self, Entry, Kind, Node};
 
 /// The version that this program reads.
 const VERSION: u64 = 1;
 const MAX_TRAININGS: usize = 1024;
+const MAX_WORKERS: u64 = 10_000;
 
 static FILE: Object = Object {
     what: "a file of trainings",
@@ -39,8 +43,8 @@ static TRAINING: Object = Object {
         ),
         needed(
             "workers",
-            Shape::Names,
-            "hosts, by rank; `*` stands for any letters, `h*` for all hosts that begin with h",
+            Shape::Either(&[Shape::Names, Shape::Object(&COUNTED)]),
+            "hosts, by rank; `*` stands for any letters, `h*` for all hosts that begin with h; or how many",
         ),
         may(
             "ingress",
@@ -50,12 +54,46 @@ static TRAINING: Object = Object {
     ],
 };
 
+/// Workers without hosts.
+static COUNTED: Object = Object {
+    what: "workers that are placed",
+    keys: &[
+        needed("count", Shape::Integer(1, MAX_WORKERS), "how many"),
+        may(
+            "on",
+            Shape::Names,
+            "hosts that they may run on, with `*` as above; all but the servers",
+        ),
+    ],
+};
+
+/// A training of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainingInNetwork {
+    /// Who sends to whom.
+    pub job: Job,
+    /// Where its workers were placed, if the file did not say.
+    pub placed: Option<PlacedWorkers>,
+}
+
+/// Where workers were placed: the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). Those on one
+/// host are one sender of the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedWorkers {
+    /// By worker of the job: how many run on its host.
+    pub on_host: Vec<usize>,
+    /// Hosts that ran nothing before.
+    pub idle: usize,
+    /// Whether it is shown that no placement takes fewer idle hosts, nor as few and fewer hosts.
+    pub proven: bool,
+}
+
 /// Reads a file of trainings in a network. Everything that is wrong with it comes back at once.
 pub fn load_trainings(
     file: &str,
     text: &str,
     network: &Network,
-) -> Result<Vec<Spanned<Job>>, Diagnostics> {
+) -> Result<Vec<Spanned<TrainingInNetwork>>, Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
     let read = read(&mut sink, network);
     match read {
@@ -64,7 +102,7 @@ pub fn load_trainings(
     }
 }
 
-fn read(sink: &mut Sink<'_>, network: &Network) -> Option<Vec<Spanned<Job>>> {
+fn read(sink: &mut Sink<'_>, network: &Network) -> Option<Vec<Spanned<TrainingInNetwork>>> {
     let root = yaml::parse(sink)?;
     let fields = reader::fields(sink, &root, &FILE)?;
     if let Some(version) = fields.get("weir-trainings") {
@@ -79,35 +117,54 @@ fn read(sink: &mut Sink<'_>, network: &Network) -> Option<Vec<Spanned<Job>>> {
         sink.error(Code::Capacity, beyond.key_span, message);
         return None;
     }
-    let jobs = entries
-        .iter()
-        .filter_map(|entry| training(sink, entry, network));
-    Some(jobs.collect())
+    // Workers of the trainings so far, by host.
+    let mut taken: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let trainings = entries.iter().filter_map(|entry| {
+        let read = training(sink, entry, network, &taken)?;
+        for (place, host) in read.value.job.workers.iter().enumerate() {
+            let placed = read.value.placed.as_ref();
+            *taken.entry(*host).or_default() += placed.map_or(1, |placed| placed.on_host[place]);
+        }
+        Some(read)
+    });
+    Some(trainings.collect())
 }
 
-fn training(sink: &mut Sink<'_>, entry: &Entry, network: &Network) -> Option<Spanned<Job>> {
+fn training(
+    sink: &mut Sink<'_>,
+    entry: &Entry,
+    network: &Network,
+    taken: &BTreeMap<NodeId, usize>,
+) -> Option<Spanned<TrainingInNetwork>> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a training");
     let fields = reader::fields(sink, &entry.value, &TRAINING)?;
     let servers = fields
         .get("server")
         .and_then(|node| hosts(sink, node, network));
-    let workers = fields
-        .get("workers")
-        .and_then(|node| hosts(sink, node, network));
     let ingress = match fields.get("ingress") {
         Some(node) => Some(reader::quantity(sink, node, "`ingress`", Dimension::Rate)?.value),
         None => None,
     };
-    let (servers, mut workers) = (servers?, workers?);
-    // `*` means all others.
-    workers.retain(|worker| {
-        worker.is_named || !servers.iter().any(|server| server.node == worker.node)
-    });
+    let node = fields.get("workers")?;
+    let (workers, placed) = match (&node.kind, servers.as_deref()) {
+        (Kind::Map(_), servers) => {
+            let (workers, placed) =
+                counted(sink, node, network, servers.unwrap_or_default(), taken)?;
+            (workers, Some(placed))
+        }
+        (_, servers) => {
+            let servers = servers.unwrap_or_default();
+            let is_server = |host: &Meant| servers.iter().any(|server| server.node == host.node);
+            // `*` means all others.
+            let workers = hosts(sink, node, network)?.into_iter();
+            let workers = workers.filter(|host| host.is_named || !is_server(host));
+            (workers.map(|host| host.node).collect(), None)
+        }
+    };
     let job = Job {
         name: entry.key.clone(),
-        workers: workers.into_iter().map(|worker| worker.node).collect(),
-        servers: servers
-            .into_iter()
+        workers,
+        servers: (servers?.into_iter())
             .map(|server| Server {
                 ingress_bps: ingress,
                 ..Server::on(server.node)
@@ -118,7 +175,57 @@ fn training(sink: &mut Sink<'_>, entry: &Entry, network: &Network) -> Option<Spa
         sink.error(Code::Contradiction, entry.key_span, error.to_string());
         return None;
     }
-    is_good.then(|| Spanned::new(job, entry.key_span))
+    let training = TrainingInNetwork { job, placed };
+    is_good.then(|| Spanned::new(training, entry.key_span))
+}
+
+/// Places workers of which the file says how many there are.
+fn counted(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    network: &Network,
+    servers: &[Meant],
+    taken: &BTreeMap<NodeId, usize>,
+) -> Option<(Vec<NodeId>, PlacedWorkers)> {
+    let fields = reader::fields(sink, node, &COUNTED)?;
+    let count = fields.get("count")?;
+    let wanted = reader::integer(sink, count, "`count`", 1..=MAX_WORKERS)?;
+    let on = match fields.get("on") {
+        Some(node) => hosts(sink, node, network)?
+            .into_iter()
+            .map(|host| host.node)
+            .collect(),
+        None => network.hosts().collect::<Vec<_>>(),
+    };
+    let mut may_run: Vec<NodeId> = Vec::new();
+    for host in on {
+        if !may_run.contains(&host) && !servers.iter().any(|server| server.node == host) {
+            may_run.push(host);
+        }
+    }
+    let problem = Problem::of(network, wanted as usize, &may_run, taken);
+    let placed = match workers::place(&problem) {
+        Ok(placed) => placed,
+        Err(refusal) => {
+            let diagnostic = sink.error(Code::Capacity, count.span, refusal.describe(&problem));
+            if taken.is_empty() {
+                diagnostic.hint("`slots` of a host says how many workers it has room for; 1");
+            } else {
+                diagnostic
+                    .hint("hosts have what the trainings before leave of their `slots`; of 1");
+            }
+            return None;
+        }
+    };
+    let hosts = placed.hosts();
+    let nodes = hosts.iter().map(|(host, _)| may_run[*host]);
+    let on_host = hosts.iter().map(|(_, count)| *count);
+    let told = PlacedWorkers {
+        on_host: on_host.collect(),
+        idle: placed.idle,
+        proven: placed.proven,
+    };
+    Some((nodes.collect(), told))
 }
 
 /// A host that a file means.

@@ -174,6 +174,42 @@ impl<'w> Search<'w> {
         search
     }
 
+    /// Where each stream of each server and worker goes, and by which way each sum.
+    pub fn placed(
+        ways: &'w Ways<'w>,
+        at: &[Vec<(usize, usize)>],
+        ups: &[Vec<Option<usize>>],
+        shares: &[f64],
+    ) -> Search<'w> {
+        let mut search = Search::raw(ways);
+        search.weigh(shares);
+        for (server, ups) in ups.iter().enumerate() {
+            search.restore(server, &at[server]);
+            for (site, up) in ups.iter().enumerate() {
+                let (count, was) = search.sums[server][site];
+                let Some(way) = up.filter(|_| count > 0) else {
+                    continue;
+                };
+                search.take(server, &ways.ups[server][site][was].takes, false);
+                search.take(server, &ways.ups[server][site][way].takes, true);
+                search.sums[server][site] = (count, way);
+            }
+        }
+        search.weigh(shares);
+        search
+    }
+
+    /// Where a worker's stream goes: which target, by which way.
+    pub fn at(&self, server: usize, worker: usize) -> (usize, usize) {
+        self.at[server][worker]
+    }
+
+    /// By which way a switch's sum goes, if it sums.
+    pub fn up(&self, server: usize, site: usize) -> Option<usize> {
+        let (count, way) = self.sums[server][site];
+        (count > 0).then_some(way)
+    }
+
     /// Those that are best to begin with, for given shares.
     pub fn best_starts(ways: &'w Ways<'w>, shares: &[f64]) -> Vec<Search<'w>> {
         let mut starts = Search::starts(ways);

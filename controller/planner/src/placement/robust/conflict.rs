@@ -1,0 +1,125 @@
+//! Which constraints of a problem without an answer are at odds: the deletion filter, by halves, as elsewhere.
+
+use super::Refusal;
+use super::exact;
+use super::problem::{DecisionId, LimitId, Problem};
+
+/// Constraints that cannot all hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conflict {
+    /// Decisions that are part of it.
+    pub decisions: Vec<DecisionId>,
+    /// Limits that are.
+    pub limits: Vec<LimitId>,
+    /// Pairs of options that do not go together: places in [`Problem::excluded`].
+    pub excluded: Vec<usize>,
+    /// Whether the points that users may have are part of it.
+    pub most_points: bool,
+    /// Whether the users that points may have are.
+    pub most_users: bool,
+    /// Whether an answer is known as soon as any one of these is left out; else there may be a smaller conflict.
+    pub least: bool,
+}
+
+impl Conflict {
+    /// For people, with the names of the problem that was refused.
+    #[must_use]
+    pub fn describe(&self, problem: &Problem) -> String {
+        let names = |names: Vec<&str>| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            names.join(", ")
+        };
+        let decisions = self
+            .decisions
+            .iter()
+            .map(|decision| &problem.decisions[*decision]);
+        let decisions = names(decisions.map(|decision| decision.name.as_str()).collect());
+        let mut reasons = Vec::new();
+        if !self.limits.is_empty() {
+            let limits = self
+                .limits
+                .iter()
+                .map(|limit| problem.limits[*limit].name.as_str());
+            reasons.push(format!("what there is of {}", names(limits.collect())));
+        }
+        if !self.excluded.is_empty() {
+            reasons.push("what does not go together".to_owned());
+        }
+        if let Some(most) = problem.most_points.filter(|_| self.most_points) {
+            reasons.push(format!("{most} points for each user"));
+        }
+        if let Some(most) = problem.most_users.filter(|_| self.most_users) {
+            reasons.push(format!("{most} users for each point"));
+        }
+        format!("{decisions} cannot all be placed: {}", reasons.join(", "))
+    }
+}
+
+/// Finds what binds in a problem that is known to have no answer.
+pub(super) fn explain(problem: &Problem) -> Refusal {
+    let mut held = Conflict {
+        decisions: (0..problem.decisions.len()).collect(),
+        limits: (0..problem.limits.len()).collect(),
+        excluded: (0..problem.excluded.len()).collect(),
+        most_points: problem.most_points.is_some(),
+        most_users: problem.most_users.is_some(),
+        least: true,
+    };
+    // A problem without most of its decisions is quick to ask about.
+    thin(problem, &mut held, |held| &mut held.decisions);
+    for flag in [
+        (|held| &mut held.most_points) as fn(&mut Conflict) -> &mut bool,
+        |held| &mut held.most_users,
+    ] {
+        let mut without = held.clone();
+        if std::mem::take(flag(&mut without)) {
+            keep(problem, &mut held, without, true);
+        }
+    }
+    thin(problem, &mut held, |held| &mut held.excluded);
+    thin(problem, &mut held, |held| &mut held.limits);
+    Refusal::Conflict(Box::new(held))
+}
+
+/// Takes away constraints of one kind, the last first, in ever smaller groups, as long as there is no answer without them.
+fn thin(problem: &Problem, held: &mut Conflict, of: impl Fn(&mut Conflict) -> &mut Vec<usize>) {
+    let mut group = of(held).len().next_power_of_two();
+    while group > 0 {
+        let all = of(held).clone();
+        for some in all.rchunks(group) {
+            let mut without = held.clone();
+            of(&mut without).retain(|one| !some.contains(one));
+            keep(problem, held, without, group == 1);
+        }
+        group /= 2;
+    }
+}
+
+/// Takes what is left if it is still a conflict.
+fn keep(problem: &Problem, held: &mut Conflict, without: Conflict, is_single: bool) {
+    match exact::is_open(&part(problem, &without)) {
+        Ok(false) => *held = without,
+        Ok(true) => {}
+        Err(_) => held.least &= !is_single,
+    }
+}
+
+/// A problem with no constraints but those that are held. Decisions that are not are left to be made in any way.
+fn part(problem: &Problem, held: &Conflict) -> Problem {
+    let mut part = problem.clone();
+    for (number, decision) in part.decisions.iter_mut().enumerate() {
+        if !held.decisions.contains(&number) {
+            decision.options.push(Default::default());
+        }
+    }
+    for (number, limit) in part.limits.iter_mut().enumerate() {
+        if !held.limits.contains(&number) {
+            limit.most = 1e19;
+        }
+    }
+    let excluded = held.excluded.iter();
+    part.excluded = excluded.map(|pair| problem.excluded[*pair]).collect();
+    part.most_points = problem.most_points.filter(|_| held.most_points);
+    part.most_users = problem.most_users.filter(|_| held.most_users);
+    part
+}

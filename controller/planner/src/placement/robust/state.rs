@@ -1,0 +1,175 @@
+//! What some choices come to.
+
+use std::collections::BTreeMap;
+
+use super::problem::{Choice, DecisionId, Problem, UserId};
+
+/// Loads may be so much above a limit, as a share: they are sums of rounded numbers.
+const SLACK: f64 = 1e-9;
+
+#[derive(Clone)]
+pub(super) struct State<'p> {
+    problem: &'p Problem,
+    chosen: Vec<Option<usize>>,
+    /// By limit.
+    loads: Vec<f64>,
+    /// By charge: how many need it.
+    holders: Vec<usize>,
+    /// By point and user: how many decisions.
+    touches: Vec<BTreeMap<UserId, usize>>,
+    /// By user: how many points.
+    points: Vec<usize>,
+    /// By decision: options that it does not go with, by its own.
+    excluded: Vec<BTreeMap<usize, Vec<(DecisionId, usize)>>>,
+}
+
+impl<'p> State<'p> {
+    /// Nothing is chosen.
+    pub fn new(problem: &'p Problem) -> State<'p> {
+        let mut excluded = vec![BTreeMap::new(); problem.decisions.len()];
+        for [a, b] in &problem.excluded {
+            for (own, other) in [(a, b), (b, a)] {
+                let of: &mut Vec<_> = excluded[own.0].entry(own.1).or_default();
+                of.push(*other);
+            }
+        }
+        State {
+            problem,
+            chosen: vec![None; problem.decisions.len()],
+            loads: vec![0.0; problem.limits.len()],
+            holders: vec![0; problem.charges.len()],
+            touches: vec![BTreeMap::new(); problem.points.len()],
+            points: vec![0; problem.users.len()],
+            excluded,
+        }
+    }
+
+    /// All is chosen.
+    pub fn of(problem: &'p Problem, chosen: &[usize]) -> State<'p> {
+        let mut state = State::new(problem);
+        for (decision, option) in chosen.iter().enumerate() {
+            state.put(decision, *option);
+        }
+        state
+    }
+
+    fn option(&self, decision: DecisionId, option: usize) -> &'p Choice {
+        &self.problem.decisions[decision].options[option]
+    }
+
+    /// Chooses.
+    pub fn put(&mut self, decision: DecisionId, option: usize) {
+        let of = self.option(decision, option);
+        self.chosen[decision] = Some(option);
+        for (limit, amount) in &of.takes {
+            self.loads[*limit] += amount;
+        }
+        for charge in &of.charges {
+            self.holders[*charge] += 1;
+            if self.holders[*charge] == 1 {
+                for (limit, amount) in &self.problem.charges[*charge].takes {
+                    self.loads[*limit] += amount;
+                }
+            }
+        }
+        for point in &of.points {
+            for user in &self.problem.decisions[decision].users {
+                let count = self.touches[*point].entry(*user).or_default();
+                *count += 1;
+                self.points[*user] += usize::from(*count == 1);
+            }
+        }
+    }
+
+    /// Takes a choice back.
+    pub fn lift(&mut self, decision: DecisionId) -> Option<usize> {
+        let option = self.chosen[decision].take()?;
+        let of = self.option(decision, option);
+        for (limit, amount) in &of.takes {
+            self.loads[*limit] -= amount;
+        }
+        for charge in &of.charges {
+            self.holders[*charge] -= 1;
+            if self.holders[*charge] == 0 {
+                for (limit, amount) in &self.problem.charges[*charge].takes {
+                    self.loads[*limit] -= amount;
+                }
+            }
+        }
+        for point in &of.points {
+            for user in &self.problem.decisions[decision].users {
+                if let Some(count) = self.touches[*point].get_mut(user) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.touches[*point].remove(user);
+                        self.points[*user] -= 1;
+                    }
+                }
+            }
+        }
+        Some(option)
+    }
+
+    /// Whether all constraints hold, as far as something is chosen.
+    pub fn is_valid(&self) -> bool {
+        let limits = self.problem.limits.iter().zip(&self.loads);
+        let within = |most: Option<usize>, count: usize| most.is_none_or(|most| count <= most);
+        let mut places = self.touches.iter();
+        limits
+            .clone()
+            .all(|(limit, load)| *load <= limit.most + SLACK * limit.most.abs().max(1.0))
+            && places.all(|users| within(self.problem.most_users, users.len()))
+            && self
+                .points
+                .iter()
+                .all(|count| within(self.problem.most_points, *count))
+            && (0..self.chosen.len()).all(|decision| self.goes_with_others(decision))
+    }
+
+    fn goes_with_others(&self, decision: DecisionId) -> bool {
+        let Some(option) = self.chosen[decision] else {
+            return true;
+        };
+        let excluded = self.excluded[decision].get(&option);
+        let mut excluded = excluded.into_iter().flatten();
+        excluded.all(|(other, option)| self.chosen[*other] != Some(*option))
+    }
+
+    /// The users that the loss of the worst point touches.
+    pub fn worst(&self) -> usize {
+        self.touches.iter().map(BTreeMap::len).max().unwrap_or(0)
+    }
+
+    /// What is chosen costs.
+    pub fn cost(&self) -> f64 {
+        let chosen = self.chosen.iter().enumerate();
+        let options = chosen.filter_map(|(decision, option)| {
+            let option = self.option(decision, (*option)?);
+            Some(option.cost)
+        });
+        options.sum()
+    }
+
+    /// What is lessened: the users of the worst point, how many points are as bad, the cost.
+    pub fn merit(&self) -> (usize, usize, f64) {
+        let worst = self.worst();
+        let as_bad = self.touches.iter().filter(|users| users.len() == worst);
+        (worst, as_bad.count(), self.cost())
+    }
+
+    /// By point: its users.
+    pub fn touched(&self) -> Vec<Vec<UserId>> {
+        let of_point = |users: &BTreeMap<UserId, usize>| users.keys().copied().collect();
+        self.touches.iter().map(of_point).collect()
+    }
+
+    /// What is chosen, if all is.
+    pub fn chosen(&self) -> Option<Vec<usize>> {
+        self.chosen.iter().copied().collect()
+    }
+}
+
+/// Whether one is better than another, by more than rounding.
+pub(super) fn is_less(a: (usize, usize, f64), b: (usize, usize, f64)) -> bool {
+    (a.0, a.1) < (b.0, b.1) || (a.0, a.1) == (b.0, b.1) && a.2 < b.2 - 1e-9 * b.2.abs()
+}

@@ -1,0 +1,82 @@
+//! Pairs that talk between racks, counted as workers are placed one after another.
+
+use std::collections::BTreeMap;
+
+use super::problem::{End, HostId, Problem, RackId};
+
+pub(super) struct Crossing<'p> {
+    problem: &'p Problem,
+    /// By worker: the step of each of its pairs, and the other end.
+    pairs: Vec<Vec<(usize, End)>>,
+    /// Limits by their racks, the lower first.
+    limits: BTreeMap<(RackId, RackId), Vec<usize>>,
+    /// By limit and step.
+    counts: Vec<Vec<usize>>,
+    /// By worker.
+    at: Vec<Option<HostId>>,
+}
+
+impl<'p> Crossing<'p> {
+    /// Nobody is placed.
+    pub fn of(problem: &'p Problem) -> Crossing<'p> {
+        let mut pairs = vec![Vec::new(); problem.workers];
+        let steps = problem.pattern.steps.len();
+        for (step, of_step) in problem.pattern.steps.iter().enumerate() {
+            for (from, to) in of_step {
+                for (end, other) in [(*from, *to), (*to, *from)] {
+                    if let End::Worker(worker) = end {
+                        pairs[worker].push((step, other));
+                    }
+                }
+            }
+        }
+        let mut limits: BTreeMap<(RackId, RackId), Vec<usize>> = BTreeMap::new();
+        for (number, limit) in problem.limits.iter().enumerate() {
+            let (a, b) = limit.racks;
+            // Pairs within a rack pass nothing.
+            if a != b {
+                limits.entry((a.min(b), a.max(b))).or_default().push(number);
+            }
+        }
+        Crossing {
+            problem,
+            pairs,
+            limits,
+            counts: vec![vec![0; steps]; problem.limits.len()],
+            at: vec![None; problem.workers],
+        }
+    }
+
+    /// Places a worker, unless a limit is exceeded by it.
+    pub fn place(&mut self, worker: usize, host: HostId) -> bool {
+        self.at[worker] = Some(host);
+        let rack = self.problem.machines[host].rack;
+        let mut added = Vec::new();
+        for (step, other) in &self.pairs[worker] {
+            // A pair counts once both its ends are placed; one of a worker with itself passes nothing.
+            let Some(other) = self.problem.rack_of(*other, &self.at) else {
+                continue;
+            };
+            let limits = self.limits.get(&(rack.min(other), rack.max(other)));
+            for limit in limits.into_iter().flatten() {
+                self.counts[*limit][*step] += 1;
+                added.push((*limit, *step));
+            }
+        }
+        let is_within = added
+            .iter()
+            .all(|(limit, step)| self.counts[*limit][*step] <= self.problem.limits[*limit].pairs);
+        if !is_within {
+            for (limit, step) in added {
+                self.counts[limit][step] -= 1;
+            }
+            self.at[worker] = None;
+        }
+        is_within
+    }
+
+    /// Where workers are.
+    pub fn into_places(self) -> Vec<Option<HostId>> {
+        self.at
+    }
+}

@@ -1,0 +1,119 @@
+//! Why workers cannot be placed.
+
+use super::problem::{HostId, Problem};
+
+/// Why there is no placement. Numbers are places in the problem's lists; [`Refusal::describe`] has their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A number points at nothing: of a `rack`, a `worker`, a `host`.
+    Unknown(&'static str, usize),
+    /// There are more workers than hosts have slots altogether.
+    Slots {
+        /// How many workers there are.
+        workers: usize,
+        /// How many slots.
+        slots: usize,
+    },
+    /// A worker is pinned to two hosts.
+    PinnedTwice(usize, HostId, HostId),
+    /// More workers are pinned to a host than it has slots: so many as contradict it.
+    PinsBeyondSlots(HostId, Vec<usize>),
+    /// Constraints that cannot all hold.
+    Conflict(Box<Conflict>),
+    /// None was found, and it was not shown that there is none.
+    NotFound,
+}
+
+/// Constraints that leave no place for the workers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conflict {
+    /// Hosts whose slots are part of it.
+    pub slots: Vec<HostId>,
+    /// Limits between racks that are.
+    pub limits: Vec<usize>,
+    /// Workers whose host is given, where that is.
+    pub pins: Vec<usize>,
+    /// Whether a placement is known as soon as any one of these is left out; else there may be a smaller conflict.
+    pub least: bool,
+}
+
+/// Names that are listed.
+const NAMES: usize = 8;
+
+impl Refusal {
+    /// For people, with the names of the problem that was refused.
+    #[must_use]
+    pub fn describe(&self, problem: &Problem) -> String {
+        let host = |host: HostId| format!("`{}`", problem.machines[host].name);
+        match self {
+            Refusal::Unknown(what, number) => format!("{what} {number} is not declared"),
+            Refusal::Slots { workers, slots } => {
+                let free = problem.machines.iter().filter(|machine| machine.slots > 0);
+                format!(
+                    "{workers} workers, and the {} hosts with a free slot have {slots}",
+                    free.count()
+                )
+            }
+            Refusal::PinnedTwice(worker, a, b) => format!(
+                "worker {worker} is to run on {} and on {}",
+                host(*a),
+                host(*b)
+            ),
+            Refusal::PinsBeyondSlots(at, workers) => format!(
+                "{} workers are to run on {}, which has {} free slots",
+                workers.len(),
+                host(*at),
+                problem.machines[*at].slots
+            ),
+            Refusal::Conflict(conflict) => conflict.describe(problem),
+            Refusal::NotFound => {
+                "no place for the workers was found, nor shown that there is none".to_owned()
+            }
+        }
+    }
+}
+
+impl Conflict {
+    fn describe(&self, problem: &Problem) -> String {
+        let list = |names: Vec<String>| {
+            let more = names.len().saturating_sub(NAMES);
+            let text = names[..names.len() - more].join(", ");
+            match more {
+                0 => text,
+                more => format!("{text} and {more} more"),
+            }
+        };
+        let hosts = |hosts: &[HostId]| {
+            let names = hosts
+                .iter()
+                .map(|host| format!("`{}`", problem.machines[*host].name));
+            list(names.collect())
+        };
+        let mut reasons = Vec::new();
+        if !self.limits.is_empty() {
+            let limits = self.limits.iter().map(|limit| {
+                let limit = &problem.limits[*limit];
+                let (a, b) = limit.racks;
+                let (a, b) = (&problem.racks[a], &problem.racks[b]);
+                format!("{} between `{a}` and `{b}`", limit.pairs)
+            });
+            reasons.push(format!(
+                "the pairs that may talk ({})",
+                list(limits.collect())
+            ));
+        }
+        if !self.slots.is_empty() {
+            reasons.push(format!("the slots of {}", hosts(&self.slots)));
+        }
+        if !self.pins.is_empty() {
+            let pinned = problem.pins.iter();
+            let pinned = pinned.filter(|(worker, _)| self.pins.contains(worker));
+            let at: Vec<String> = pinned
+                .map(|(worker, host)| format!("{worker} on `{}`", problem.machines[*host].name))
+                .collect();
+            reasons.push(format!("workers whose host is given ({})", list(at)));
+        }
+        let workers = problem.workers;
+        format!("no place for {workers} workers: {}", reasons.join(", "))
+    }
+}
