@@ -111,7 +111,7 @@ impl Change {
         // Packets are forwarded all the time; entries of other tables mean nothing while no fault is armed.
         let stays = |entry: &TableEntry| {
             self.new_program.is_empty()
-                || [forward::TABLE, forward::WIRE].contains(&entry.table.as_str())
+                || forward::TABLES.contains(&entry.table.as_str())
         };
         let item = |entry: &TableEntry| Item::TableEntry(entry.clone());
         let (mut before, mut after) = (Vec::new(), Vec::new());

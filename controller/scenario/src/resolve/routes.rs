@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::Path;
 use crate::overlap;
 use crate::protocols::Protocols;
+use crate::routing::Ways;
+use crate::routing::hash::FiveTuple;
 use crate::topology::{Host, Topology};
 
 /// The protocol whose frames go by a plan.
@@ -12,12 +14,17 @@ const AGGREGATION: &str = "agg";
 /// What they are on the way from a worker to a switch that sums, and from there: updates and sums (docs/protocol.md).
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
 
+/// Protocols with ports, by number.
+const PORTS: [(u8, &str, &str); 2] = [(6, "tcp.sport", "tcp.dport"), (17, "udp.sport", "udp.dport")];
+
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
     /// Ways of gradients, which their plan says.
     planned: Vec<Path>,
+    /// Where there are several between two hosts.
+    several: Option<&'t Ways>,
     /// By position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
@@ -27,11 +34,13 @@ impl<'t> AllRoutes<'t> {
         topology: &'t Topology,
         protocols: &'t Protocols,
         planned: Vec<Path>,
+        several: Option<&'t Ways>,
     ) -> AllRoutes<'t> {
         AllRoutes {
             topology,
             protocols,
             planned,
+            several,
             ways: BTreeMap::new(),
         }
     }
@@ -76,7 +85,10 @@ impl<'t> AllRoutes<'t> {
                         continue;
                     }
                 }
-                if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
+                if let Some(several) = self.several {
+                    let hash = known_hash(&allowed, (sender, receiver));
+                    paths.extend(all(several, (sender, receiver), hash));
+                } else if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
                     paths.push(Path {
                         from: sender.name.clone(),
                         to: receiver.name.clone(),
@@ -100,4 +112,52 @@ impl<'t> AllRoutes<'t> {
         }
         self.ways.get(&(to.0, from.0)).cloned().flatten()
     }
+}
+
+/// What the packets of a flow between two hosts are shared out by, where all of them have the same: those of one connection, of
+/// ICMP, or of the aggregation protocol. They have no VLAN tag.
+fn known_hash(
+    allowed: &overlap::Allowed<'_>,
+    (sender, receiver): (&Host, &Host),
+) -> Option<u32> {
+    let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
+    let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];
+    if !allowed.allows(&fixed, &[AGGREGATION]) {
+        return Some(0);
+    }
+    let flow = |protocol, src_port, dst_port| FiveTuple {
+        src,
+        dst,
+        protocol,
+        src_port,
+        dst_port,
+    };
+    if allowed.all_have(&fixed, "icmp") {
+        return Some(flow(1, 0, 0).hash());
+    }
+    let of_ports = |(protocol, sport, dport): &(u8, &str, &str)| {
+        let port = |field| u16::try_from(allowed.only(&fixed, field)?).ok();
+        Some(flow(*protocol, port(sport)?, port(dport)?).hash())
+    };
+    PORTS.iter().find_map(of_ports)
+}
+
+fn all(several: &Ways, (from, to): (&Host, &Host), hash: Option<u32>) -> Vec<Path> {
+    let ways = match hash {
+        Some(hash) => several.taken(&from.name, &to.name, hash).into_iter().collect(),
+        None => several.between(&from.name, &to.name),
+    };
+    let mut paths: Vec<Path> = Vec::new();
+    for way in ways {
+        let path = Path {
+            from: from.name.clone(),
+            to: to.name.clone(),
+            switches: way.switches,
+        };
+        // Parallel links lead past the same switches.
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parser_gen::{Filter, Library};
-use scenario::model::Scenario;
+use scenario::model::{Path, Scenario};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{self, Direction, Frame, Seen};
 
@@ -89,8 +89,13 @@ pub fn count(
         .collect();
     for flow in &scenario.flows {
         let mut own = carried.iter_mut().find(|(declared, _)| *declared == flow.declared);
-        let on_path = flow.paths.iter().map(|path| {
-            if path.switches.iter().any(|switch| scenario.sums(switch)) {
+        // Several ways lead from one host to another, past the same two ports.
+        let mut ends = BTreeSet::new();
+        let summed = |path: &Path| path.switches.iter().any(|switch| scenario.sums(switch));
+        let paths = flow.paths.iter();
+        let paths = paths.filter(|path| summed(path) || ends.insert((&path.from, &path.to)));
+        let on_path = paths.map(|path| {
+            if summed(path) {
                 return None;
             }
             let (first, last) = path.switches.first().zip(path.switches.last())?;
