@@ -146,7 +146,8 @@ fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
             let crosses = match &scenario.ways {
                 Some(ways) => {
                     let ways = ways.between(&from.name, &to.name);
-                    ways.iter().any(|way| way.switches.iter().any(|on| on == switch))
+                    ways.iter()
+                        .any(|way| way.switches.iter().any(|on| on == switch))
                 }
                 None => {
                     let path = routes.path_from(&from.name);

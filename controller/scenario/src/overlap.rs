@@ -117,7 +117,9 @@ impl Allowed<'_> {
         };
         let left = self.with(fields)?;
         let first = of(left.first()?)?;
-        left.iter().all(|other| of(other) == Some(first)).then_some(first)
+        left.iter()
+            .all(|other| of(other) == Some(first))
+            .then_some(first)
     }
 
     /// Whether every packet with these numbers in these fields has a protocol.

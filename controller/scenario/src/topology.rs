@@ -345,7 +345,11 @@ impl Topology {
         let rates = nodes.windows(2).map(|ends| {
             let between = self.links.iter();
             let between = between.filter(|link| link.peer(ends[0]) == Some(ends[1]));
-            let taken = if self.routing.is_single() { 1 } else { usize::MAX };
+            let taken = if self.routing.is_single() {
+                1
+            } else {
+                usize::MAX
+            };
             between.take(taken).map(|link| link.rate_bps).max()
         });
         rates.collect::<Option<Vec<u64>>>()?.into_iter().min()

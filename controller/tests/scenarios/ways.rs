@@ -43,7 +43,11 @@ fn half_of_the_connections_are_slow() {
     assert!(spines.len() >= 32, "{} connections", spines.len());
     for (flow, crossed) in &spines {
         let taken = ways.taken("h0-0", "h1-0", flow.hash()).unwrap();
-        assert_eq!(*crossed, BTreeSet::from([taken.switches[1].clone()]), "{flow:?}");
+        assert_eq!(
+            *crossed,
+            BTreeSet::from([taken.switches[1].clone()]),
+            "{flow:?}"
+        );
     }
     let both: BTreeSet<&String> = spines.values().flatten().collect();
     assert_eq!(both.len(), 2);

@@ -67,9 +67,7 @@ pub(super) fn measure(
             .filter(|point| point.switch == switch.name)
             .count(),
         select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
-        forward_entries: entries_in(&|table| {
-            names::forward::TABLES.contains(&table)
-        }),
+        forward_entries: entries_in(&|table| names::forward::TABLES.contains(&table)),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
         recirculation_bps: target.looping_bps(held_bits).min(target.loop_rate_bps),

@@ -54,8 +54,9 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
                 "fault `{}` cuts packets to {} bytes: the switches behind it would not find the ports by which they choose ways",
                 fault.id, cut.to_bytes
             );
-            sink.error(Code::Effect, fault.span, message)
-                .hint(format!("leave {WITH_PORTS} bytes or more: Ethernet, IPv4 and TCP"));
+            sink.error(Code::Effect, fault.span, message).hint(format!(
+                "leave {WITH_PORTS} bytes or more: Ethernet, IPv4 and TCP"
+            ));
         }
         let Action::Rewrite(rewrite) = fault.effect.action() else {
             continue;

@@ -97,6 +97,7 @@ impl Engine {
             (forward::KEY_WAY, u128::from(way)),
         ];
         let next = entry(forward::NEXT_HOPS, &key);
-        next.and_then(|next| param(next, forward::PORT)).or(shortest)
+        next.and_then(|next| param(next, forward::PORT))
+            .or(shortest)
     }
 }

@@ -15,7 +15,10 @@ const AGGREGATION: &str = "agg";
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
 
 /// Protocols with ports, by number.
-const PORTS: [(u8, &str, &str); 2] = [(6, "tcp.sport", "tcp.dport"), (17, "udp.sport", "udp.dport")];
+const PORTS: [(u8, &str, &str); 2] = [
+    (6, "tcp.sport", "tcp.dport"),
+    (17, "udp.sport", "udp.dport"),
+];
 
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
@@ -116,10 +119,7 @@ impl<'t> AllRoutes<'t> {
 
 /// What the packets of a flow between two hosts are shared out by, where all of them have the same: those of one connection, of
 /// ICMP, or of the aggregation protocol. They have no VLAN tag.
-fn known_hash(
-    allowed: &overlap::Allowed<'_>,
-    (sender, receiver): (&Host, &Host),
-) -> Option<u32> {
+fn known_hash(allowed: &overlap::Allowed<'_>, (sender, receiver): (&Host, &Host)) -> Option<u32> {
     let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
     let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];
     if !allowed.allows(&fixed, &[AGGREGATION]) {
@@ -144,7 +144,10 @@ fn known_hash(
 
 fn all(several: &Ways, (from, to): (&Host, &Host), hash: Option<u32>) -> Vec<Path> {
     let ways = match hash {
-        Some(hash) => several.taken(&from.name, &to.name, hash).into_iter().collect(),
+        Some(hash) => several
+            .taken(&from.name, &to.name, hash)
+            .into_iter()
+            .collect(),
         None => several.between(&from.name, &to.name),
     };
     let mut paths: Vec<Path> = Vec::new();

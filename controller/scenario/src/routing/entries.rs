@@ -122,10 +122,8 @@ impl Ways {
                 continue;
             }
             let list = lists.number(ports.clone());
-            told.pairs.insert(
-                (numbered(*from), numbered(*to)),
-                (list, ways.len() as u16),
-            );
+            told.pairs
+                .insert((numbered(*from), numbered(*to)), (list, ways.len() as u16));
             let known = (0..).zip(ports);
             let known = known.filter_map(|(way, port)| Some(((list, way), port?)));
             told.next_hops.extend(known);
@@ -142,7 +140,11 @@ impl Ways {
             });
         }
         if told.is_multipath() {
-            told.origins = self.homes.iter().map(|home| numbered(home.switch)).collect();
+            told.origins = self
+                .homes
+                .iter()
+                .map(|home| numbered(home.switch))
+                .collect();
         }
         told
     }

@@ -134,7 +134,13 @@ mod tests {
         // 1 is multiplied to 0x9E3779B1, 0.618 of 2^32; 2 to 0.236, 3 to 0.854.
         assert_eq!([0, 1, 2, 3].map(|hash| way(hash, 0, 4)), [0, 2, 0, 3]);
         assert_eq!(way(3 << 7, 7, 4), 3);
-        assert!((0..32).map(turn).collect::<std::collections::BTreeSet<_>>().len() == 32);
+        assert!(
+            (0..32)
+                .map(turn)
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
+                == 32
+        );
     }
 
     /// As a client's connections have them.
@@ -149,8 +155,13 @@ mod tests {
                     src_port: 40_000 + number,
                     dst_port: 80,
                 };
-                let second = (0..16).filter(|n| way(flow(*n).hash(), turn(hops), 2) == 1).count();
-                assert!((1..16).contains(&second), "{dst} {hops}: all of 16 on one way");
+                let second = (0..16)
+                    .filter(|n| way(flow(*n).hash(), turn(hops), 2) == 1)
+                    .count();
+                assert!(
+                    (1..16).contains(&second),
+                    "{dst} {hops}: all of 16 on one way"
+                );
             }
         }
     }
@@ -167,10 +178,22 @@ mod tests {
         assert!(flow.is_aggregation() && flow.hash() == 0);
         frame[37] = 0x44;
         assert_ne!(of_frame(&frame), 0);
-        assert_eq!(FiveTuple::of_frame(&frame[..41]).unwrap().src_port, 0, "half a header");
+        assert_eq!(
+            FiveTuple::of_frame(&frame[..41]).unwrap().src_port,
+            0,
+            "half a header"
+        );
         frame[20] = 0x20;
-        assert_eq!(FiveTuple::of_frame(&frame).unwrap().src_port, 0x0102, "a first fragment");
+        assert_eq!(
+            FiveTuple::of_frame(&frame).unwrap().src_port,
+            0x0102,
+            "a first fragment"
+        );
         frame[21] = 1;
-        assert_eq!(FiveTuple::of_frame(&frame).unwrap().src_port, 0, "a later one");
+        assert_eq!(
+            FiveTuple::of_frame(&frame).unwrap().src_port,
+            0,
+            "a later one"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planner::network::{Arc, NetworkError, NodeId};
+use planner::network::{Arc, Network, NetworkError, NodeId};
 use planner::routing::{self, Costs};
 
 use super::{Routing, hash};
@@ -20,7 +20,9 @@ pub enum WaysError {
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// More equal ways than are told one by one.
-    #[error("{count} shortest ways lead from `{from}` to `{to}`, and at most {MOST_EQUAL} can be shared out")]
+    #[error(
+        "{count} shortest ways lead from `{from}` to `{to}`, and at most {MOST_EQUAL} can be shared out"
+    )]
     Equal {
         /// A switch.
         from: String,
@@ -103,73 +105,18 @@ impl Ways {
             return Ok(None);
         }
         let network = topology_network(topology)?;
-        let routing = routing::Routing::new(&network, Costs::hops(&network));
-        let node = |switch: usize| NodeId(switch as u32);
-        let switches = topology.switches.len();
-        let port = |arc: Arc| {
-            let (from, _) = network.ends(arc);
-            let mut links = network.adjacent(from).iter().zip(1..);
-            let port = links.find(|((link, _), _)| *link == arc.link);
-            (from.index(), port.map_or(0, |(_, port)| port))
+        let search = Search {
+            routing: routing::Routing::new(&network, Costs::hops(&network)),
+            network: &network,
+            switches: topology.switches.len(),
         };
-        let peers = (0..switches).map(|switch| {
-            let links = network.adjacent(node(switch)).iter();
-            let peers = links.map(|(_, peer)| Some(peer.index()).filter(|peer| *peer < switches));
-            peers.collect()
-        });
-        let homes = (switches..network.nodes().len()).map(|host| {
-            let link = network.adjacent(node(host)).first();
-            let (link, switch) = link.ok_or_else(|| {
-                NetworkError::Unknown(network.name(node(host)).to_owned())
-            })?;
-            let (switch, port) = port(network.arc(*link, *switch));
-            Ok(Home { switch, port })
-        });
+        let hosts = search.switches..network.nodes().len();
+        let homes = hosts.map(|host| search.home(node(host)));
         let homes = homes.collect::<Result<Vec<Home>, NetworkError>>()?;
         let ends: BTreeSet<usize> = homes.iter().map(|home| home.switch).collect();
-        let pairs = |from: &dyn Fn(usize) -> bool| -> Vec<(usize, usize)> {
-            let all = (0..switches).filter(|switch| from(*switch));
-            let pairs = all.flat_map(|from| ends.iter().map(move |to| (from, *to)));
-            pairs.filter(|(from, to)| from != to).collect()
-        };
-        let name = |switch: usize| topology.switches[switch].clone();
         let kind = match topology.routing {
-            Routing::KShortest(k) => {
-                if ends.len() > MOST_ENDS {
-                    return Err(WaysError::Ends(ends.len()));
-                }
-                let mut ways = BTreeMap::new();
-                for (from, to) in pairs(&|switch| ends.contains(&switch)) {
-                    let found = routing.k_shortest(node(from), node(to), k as usize)?;
-                    let hops = found.iter().map(|path| path.iter().map(|arc| port(*arc)).collect());
-                    ways.insert((from, to), hops.collect());
-                }
-                let first = pairs(&|_| true).into_iter().filter_map(|(from, to)| {
-                    let onward = routing.next_hops(node(from), node(to));
-                    let ports = onward.iter().map(|arc| port(*arc).1);
-                    Some(((from, to), ports.min()?))
-                });
-                Kind::Whole(Whole {
-                    ways,
-                    shortest: first.collect(),
-                })
-            }
-            Routing::Shortest | Routing::Ecmp => {
-                let mut next = BTreeMap::new();
-                for (from, to) in pairs(&|_| true) {
-                    let count = routing.count_paths(node(from), node(to))?;
-                    if count > MOST_EQUAL {
-                        let [from, to] = [from, to].map(name);
-                        return Err(WaysError::Equal { from, to, count });
-                    }
-                    let onward = routing.next_hops(node(from), node(to));
-                    let mut ports: Vec<u32> = onward.iter().map(|arc| port(*arc).1).collect();
-                    ports.sort_unstable();
-                    let hops = routing.distance(node(from), node(to))?.hops;
-                    next.insert((from, to), NextHops { ports, turn: hash::turn(hops) });
-                }
-                Kind::Equal(next)
-            }
+            Routing::KShortest(k) => Kind::Whole(search.whole(&ends, k as usize)?),
+            Routing::Shortest | Routing::Ecmp => Kind::Equal(search.equal(&ends)?),
         };
         let numbered = topology.switches.iter().cloned().zip(0..);
         let hosts = topology.hosts.iter().map(|host| host.name.clone()).zip(0..);
@@ -178,7 +125,7 @@ impl Ways {
             homes,
             numbers: numbered.collect(),
             by_host: hosts.collect(),
-            peers: peers.collect(),
+            peers: (0..search.switches).map(|at| search.peers(at)).collect(),
             kind,
         }))
     }
@@ -252,7 +199,10 @@ impl Ways {
     fn way(&self, mut hops: Hops, to: Home) -> Way {
         hops.push((to.switch, to.port));
         Way {
-            switches: hops.iter().map(|(switch, _)| self.names[*switch].clone()).collect(),
+            switches: hops
+                .iter()
+                .map(|(switch, _)| self.names[*switch].clone())
+                .collect(),
             ports: hops.iter().map(|(_, port)| *port).collect(),
         }
     }
@@ -268,5 +218,108 @@ impl Ways {
 
     pub(super) fn number(&self, switch: &str) -> Option<usize> {
         self.numbers.get(switch).copied()
+    }
+}
+
+/// A switch's or host's number in a topology's network: switches first.
+fn node(number: usize) -> NodeId {
+    NodeId(number as u32)
+}
+
+/// What is looked for in a network.
+struct Search<'n> {
+    network: &'n Network,
+    routing: routing::Routing<'n>,
+    switches: usize,
+}
+
+impl Search<'_> {
+    /// The next hops of all switches to those with hosts.
+    fn equal(
+        &self,
+        ends: &BTreeSet<usize>,
+    ) -> Result<BTreeMap<(usize, usize), NextHops>, WaysError> {
+        let mut next = BTreeMap::new();
+        for to in ends {
+            let distance = |from| self.routing.distance(node(from), node(*to));
+            let mut nearest = Vec::new();
+            for from in (0..self.switches).filter(|from| from != to) {
+                nearest.push((distance(from)?.hops, from));
+            }
+            // The ways of a switch are those of the next ones together, which are nearer.
+            nearest.sort_unstable();
+            let mut ways = vec![0_u64; self.switches];
+            ways[*to] = 1;
+            for (hops, from) in nearest {
+                let onward = self.routing.next_hops(node(from), node(*to));
+                let of_next = onward
+                    .iter()
+                    .map(|arc| ways[self.network.ends(*arc).1.index()]);
+                ways[from] = of_next.fold(0, u64::saturating_add);
+                if ways[from] > MOST_EQUAL && ends.contains(&from) {
+                    return Err(WaysError::Equal {
+                        from: self.network.name(node(from)).to_owned(),
+                        to: self.network.name(node(*to)).to_owned(),
+                        count: ways[from],
+                    });
+                }
+                let mut ports: Vec<u32> = onward.iter().map(|arc| self.port(*arc)).collect();
+                ports.sort_unstable();
+                let turn = hash::turn(hops);
+                next.insert((from, *to), NextHops { ports, turn });
+            }
+        }
+        Ok(next)
+    }
+
+    /// The ways between all switches with hosts, and the shortest from others.
+    fn whole(&self, ends: &BTreeSet<usize>, k: usize) -> Result<Whole, WaysError> {
+        if ends.len() > MOST_ENDS {
+            return Err(WaysError::Ends(ends.len()));
+        }
+        let mut whole = Whole {
+            ways: BTreeMap::new(),
+            shortest: BTreeMap::new(),
+        };
+        let hop = |arc: &Arc| (self.network.ends(*arc).0.index(), self.port(*arc));
+        for to in ends {
+            for from in (0..self.switches).filter(|from| from != to) {
+                let onward = self.routing.next_hops(node(from), node(*to));
+                if let Some(port) = onward.iter().map(|arc| self.port(*arc)).min() {
+                    whole.shortest.insert((from, *to), port);
+                }
+                if ends.contains(&from) {
+                    let found = self.routing.k_shortest(node(from), node(*to), k)?;
+                    let ways = found.iter().map(|path| path.iter().map(hop).collect());
+                    whole.ways.insert((from, *to), ways.collect());
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The switch of a host: scenarios' hosts have one link.
+    fn home(&self, host: NodeId) -> Result<Home, NetworkError> {
+        let unknown = || NetworkError::Unknown(self.network.name(host).to_owned());
+        let (link, switch) = self.network.adjacent(host).first().ok_or_else(unknown)?;
+        Ok(Home {
+            switch: switch.index(),
+            port: self.port(self.network.arc(*link, *switch)),
+        })
+    }
+
+    /// What is behind each port of a switch, if it is a switch.
+    fn peers(&self, switch: usize) -> Vec<Option<usize>> {
+        let links = self.network.adjacent(node(switch)).iter();
+        let peers = links.map(|(_, peer)| Some(peer.index()).filter(|peer| *peer < self.switches));
+        peers.collect()
+    }
+
+    /// The port by which a switch sends into a link: they are numbered from 1 in the order of its links.
+    fn port(&self, arc: Arc) -> u32 {
+        let (from, _) = self.network.ends(arc);
+        let mut links = self.network.adjacent(from).iter().zip(1..);
+        let port = links.find(|((link, _), _)| *link == arc.link);
+        port.map_or(0, |(_, port)| port)
     }
 }

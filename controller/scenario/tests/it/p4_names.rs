@@ -125,7 +125,13 @@ routing: ecmp
     let scenario = load("ways.yaml", text).unwrap_or_else(|error| panic!("{error}"));
     let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
     let leaf = plan.switch("leaf0").unwrap();
-    assert!(!leaf.generate().unwrap().engine(Arch::Tna).contains("MULTIPATH"));
+    assert!(
+        !leaf
+            .generate()
+            .unwrap()
+            .engine(Arch::Tna)
+            .contains("MULTIPATH")
+    );
     for arch in [Arch::Psa, Arch::V1model] {
         let info = p4info_of(leaf, arch);
         let tables = tables(&info);
@@ -137,8 +143,16 @@ routing: ecmp
             forward::SPREAD,
             forward::BETWEEN,
         ];
-        assert!(by_mac.iter().all(|action| actions.contains(action)), "{arch:?}");
-        let spread = [forward::PORT, forward::LIST, forward::NUM_WAYS, forward::TURN];
+        assert!(
+            by_mac.iter().all(|action| actions.contains(action)),
+            "{arch:?}"
+        );
+        let spread = [
+            forward::PORT,
+            forward::LIST,
+            forward::NUM_WAYS,
+            forward::TURN,
+        ];
         assert_eq!(parameters(&info, forward::SPREAD), spread.into());
         assert_eq!(
             parameters(&info, forward::BETWEEN),

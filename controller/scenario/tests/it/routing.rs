@@ -25,28 +25,49 @@ fn switches(scenario: &Scenario, from: &str, to: &str) -> BTreeSet<Vec<String>> 
 }
 
 /// What switches do that were told this: P4's tables, by hand.
-fn walk(topology: &Topology, told: &BTreeMap<&str, Told>, (from, to): (&str, &str), hash: u32) -> Vec<(String, u32)> {
+fn walk(
+    topology: &Topology,
+    told: &BTreeMap<&str, Told>,
+    (from, to): (&str, &str),
+    hash: u32,
+) -> Vec<(String, u32)> {
     let index = |host: &str| topology.hosts.iter().position(|h| h.name == host).unwrap();
     let (sender, receiver) = (index(from), index(to));
-    let mut at = topology.links.iter().find_map(|link| link.peer(from)).unwrap();
+    let mut at = topology
+        .links
+        .iter()
+        .find_map(|link| link.peer(from))
+        .unwrap();
     let mut walked = Vec::new();
     while at != to {
         assert!(walked.len() < topology.switches.len(), "{walked:?}");
         let told = &told[at];
         let by_list = |list: u16, ways: u16, turn: u8| {
-            told.next_hops.get(&(list, hash::way(hash, turn, ways))).copied()
+            told.next_hops
+                .get(&(list, hash::way(hash, turn, ways)))
+                .copied()
         };
         let number = match told.hosts[receiver] {
             ToHost::Port(port) => port,
             ToHost::Nowhere => panic!("{at}"),
-            ToHost::Spread { port, list, ways, turn } => by_list(list, ways, turn).unwrap_or(port),
+            ToHost::Spread {
+                port,
+                list,
+                ways,
+                turn,
+            } => by_list(list, ways, turn).unwrap_or(port),
             ToHost::Between { port, target } => {
                 let pair = told.pairs.get(&(told.origins[sender], target));
-                pair.and_then(|(list, ways)| by_list(*list, *ways, 0)).unwrap_or(port)
+                pair.and_then(|(list, ways)| by_list(*list, *ways, 0))
+                    .unwrap_or(port)
             }
         };
         walked.push((at.to_owned(), number));
-        at = topology.ports(at).find(|port| port.number == number).unwrap().peer;
+        at = topology
+            .ports(at)
+            .find(|port| port.number == number)
+            .unwrap()
+            .peer;
     }
     walked
 }
@@ -66,7 +87,11 @@ fn hold(scenario: &Scenario, hashes: &[u32]) {
             for hash in hashes {
                 let taken = ways.taken(ends.0, ends.1, *hash).unwrap();
                 assert!(all.contains(&taken), "{ends:?} {taken:?}");
-                let said = taken.switches.iter().cloned().zip(taken.ports.iter().copied());
+                let said = taken
+                    .switches
+                    .iter()
+                    .cloned()
+                    .zip(taken.ports.iter().copied());
                 assert_eq!(walk(topology, &told, ends, *hash), said.collect::<Vec<_>>());
             }
         }
@@ -126,8 +151,11 @@ fn every_shape_and_parallel_links() {
         }
     }
     let parallel = loaded(ring, "ecmp", "");
-    let ports: BTreeSet<u32> =
-        ways(&parallel).between("x", "y").iter().map(|way| way.ports[0]).collect();
+    let ports: BTreeSet<u32> = ways(&parallel)
+        .between("x", "y")
+        .iter()
+        .map(|way| way.ports[0])
+        .collect();
     assert_eq!(ports.len(), 2, "by each of the two links");
     assert_eq!(switches(&parallel, "x", "y").len(), 1);
 }
@@ -159,8 +187,15 @@ fn what_is_known_of_a_flow_says_its_way() {
         vec![way.switches]
     };
     let paths = |name: &str| -> Vec<Vec<String>> {
-        let flow = scenario.flows.iter().find(|flow| flow.name == name).unwrap();
-        flow.paths.iter().map(|path| path.switches.clone()).collect()
+        let flow = scenario
+            .flows
+            .iter()
+            .find(|flow| flow.name == name)
+            .unwrap();
+        flow.paths
+            .iter()
+            .map(|path| path.switches.clone())
+            .collect()
     };
     assert_eq!(paths("one"), way(flow(17, 7000, 7001)));
     assert_eq!(paths("pings"), way(flow(1, 0, 0)));
@@ -184,10 +219,20 @@ fn faults_stand_where_all_ways_meet() {
     let planned = fault("udp", "").unwrap();
     assert_eq!(planned.injections[0].switch, "leaf0");
     let links = &planned.blast_radius[0].links;
-    let all = ["h0-0-leaf0", "h1-0-leaf1", "leaf0-spine0", "leaf0-spine1", "leaf1-spine0", "leaf1-spine1"];
+    let all = [
+        "h0-0-leaf0",
+        "h1-0-leaf1",
+        "leaf0-spine0",
+        "leaf0-spine1",
+        "leaf1-spine0",
+        "leaf1-spine1",
+    ];
     assert_eq!(*links, all);
     let refused = fault("udp", ", where: spine0").unwrap_err();
-    assert!(refused.contains("not all packets of flow `f` cross switch `spine0`"), "{refused}");
+    assert!(
+        refused.contains("not all packets of flow `f` cross switch `spine0`"),
+        "{refused}"
+    );
 
     let known = fault("udp.sport == 7000 && udp.dport == 7001", "").unwrap();
     assert_eq!(known.blast_radius[0].links.len(), 4, "the links of one way");
@@ -214,6 +259,8 @@ fn spines_stay_as_they_are() {
     assert_eq!(multipath, ["leaf0", "leaf1"]);
     let single = loaded(TWO_SPINES, "shortest", "");
     assert!(single.ways.is_none());
-    let refused = plan(&scenario, &TargetModel::TOFINO2).unwrap_err().to_string();
+    let refused = plan(&scenario, &TargetModel::TOFINO2)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("knows one way to each host"), "{refused}");
 }

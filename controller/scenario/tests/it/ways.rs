@@ -7,10 +7,10 @@ use parser_gen::Arch;
 use pipeline::{Config, Switch};
 use proptest::prelude::*;
 use proptest::sample::Index;
+use scenario::TargetModel;
 use scenario::model::Scenario;
 use scenario::replay::Engine;
 use scenario::routing::hash;
-use scenario::TargetModel;
 
 /// Whose programs know several ways.
 const ARCHS: [Arch; 2] = [Arch::Psa, Arch::V1model];
@@ -76,7 +76,9 @@ impl Net {
             });
             let mut switch = Switch::new(Arc::clone(program), Config::default()).unwrap();
             for entry in &planned.all_entries(arch, &generated) {
-                switch.insert_entry(entry).unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+                switch
+                    .insert_entry(entry)
+                    .unwrap_or_else(|error| panic!("{entry:?}: {error}"));
             }
             switches.insert(planned.name.clone(), switch);
         }
@@ -93,12 +95,23 @@ impl Net {
     /// The switches that a frame passes and the ports by which it leaves them, until a host has it.
     fn walk(&mut self, from: &str, frame: &[u8]) -> (Vec<(String, u32)>, String) {
         let topology = &self.scenario.topology;
-        let link = topology.links.iter().find(|link| link.peer(from).is_some()).unwrap();
+        let link = topology
+            .links
+            .iter()
+            .find(|link| link.peer(from).is_some())
+            .unwrap();
         let (mut by, mut at) = (link, link.peer(from).unwrap());
         let mut walked = Vec::new();
         loop {
-            assert!(walked.len() <= topology.switches.len(), "it goes round: {walked:?}");
-            let came = topology.ports(at).find(|port| std::ptr::eq(port.link, by)).unwrap().number;
+            assert!(
+                walked.len() <= topology.switches.len(),
+                "it goes round: {walked:?}"
+            );
+            let came = topology
+                .ports(at)
+                .find(|port| std::ptr::eq(port.link, by))
+                .unwrap()
+                .number;
             let said = self.engines[at].classify(frame, came).exits;
             let said: Vec<u32> = said.iter().map(|(port, _)| *port).collect();
             self.now_ns += 1_000_000;
@@ -109,7 +122,10 @@ impl Net {
             assert_eq!(ports, said, "{at}: {frame:02x?}");
             assert_eq!(left.len(), 1, "{at}");
             assert_eq!(&left[0].bytes[..], frame, "as it came");
-            let port = topology.ports(at).find(|port| port.number == ports[0]).unwrap();
+            let port = topology
+                .ports(at)
+                .find(|port| port.number == ports[0])
+                .unwrap();
             walked.push((at.to_owned(), port.number));
             if !topology.has_switch(port.peer) {
                 return (walked, port.peer.to_owned());
@@ -137,7 +153,7 @@ impl Net {
         ip.extend([0x50; 40]);
         ip.truncate(kind.length);
         let mut frame = self.frame(from, to, &[]);
-        frame.extend(kind.tag);
+        frame.extend(&kind.tag);
         frame.extend(ip);
         frame
     }
@@ -161,22 +177,34 @@ fn kind() -> impl Strategy<Value = Kind> {
     let fragment = prop_oneof![6 => Just(0x4000_u16), 1 => Just(0x2000), 1 => Just(0x2005)];
     let length = prop_oneof![6 => Just(200_usize), 1 => 22..70_usize];
     let tag = prop_oneof![8 => Just(vec![]), 1 => Just(vec![0x81, 0, 0, 5])];
-    (protocol, [port.clone(), port], options, fragment, length, tag).prop_map(
-        |(protocol, ports, options, fragment, length, tag)| Kind {
+    (
+        protocol,
+        [port.clone(), port],
+        options,
+        fragment,
+        length,
+        tag,
+    )
+        .prop_map(|(protocol, ports, options, fragment, length, tag)| Kind {
             protocol,
             ports,
             options,
             fragment,
             length,
             tag,
-        },
-    )
+        })
 }
 
 /// Sends frames between all hosts, and holds each way against the one that the controller reckons.
 fn hold_against(arch: Arch, text: &str, frames: &[(Index, Index, Kind)]) {
     let mut net = Net::new(arch, text);
-    let hosts: Vec<String> = net.scenario.topology.hosts.iter().map(|h| h.name.clone()).collect();
+    let hosts: Vec<String> = net
+        .scenario
+        .topology
+        .hosts
+        .iter()
+        .map(|h| h.name.clone())
+        .collect();
     for (from, to, kind) in frames {
         let (from, to) = (from.get(&hosts), to.get(&hosts));
         if from == to {
@@ -187,7 +215,12 @@ fn hold_against(arch: Arch, text: &str, frames: &[(Index, Index, Kind)]) {
         assert_eq!(receiver, *to);
         let ways = net.scenario.ways.as_ref().unwrap();
         let taken = ways.taken(from, to, hash::of_frame(&frame)).unwrap();
-        let said: Vec<_> = taken.switches.iter().cloned().zip(taken.ports.iter().copied()).collect();
+        let said: Vec<_> = taken
+            .switches
+            .iter()
+            .cloned()
+            .zip(taken.ports.iter().copied())
+            .collect();
         assert_eq!(walked, said, "{from} → {to} {kind:?}");
         assert!(ways.between(from, to).contains(&taken));
     }
@@ -235,7 +268,10 @@ fn flows_share_the_spines_and_none_is_torn_apart() {
         }
         assert_eq!(by_spine.len(), 4, "{by_spine:?}");
         let most = by_spine.values().max().unwrap();
-        assert!(*most <= 300, "a fifth more than a quarter at most: {by_spine:?}");
+        assert!(
+            *most <= 300,
+            "a fifth more than a quarter at most: {by_spine:?}"
+        );
     }
 }
 
