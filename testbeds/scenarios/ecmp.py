@@ -1,15 +1,16 @@
-"""Connections of known ports, for ecmp-slow-spine.yaml: how many of them are slow, and whether one is both."""
+"""Connections of known ports, for ecmp-black-hole.yaml: how many of them come about, and live."""
 
+import concurrent.futures
 import socket
 import sys
 import threading
-import time
 
 PORT = 7000
 FIRST = 40000
-CONNECTIONS = 32
-MESSAGES = 5
-SLOW = 0.02
+CONNECTIONS = 16
+MESSAGES = 3
+# Seconds.
+PATIENCE = 4
 
 
 def echo(connection):
@@ -25,22 +26,27 @@ def serve(address):
             threading.Thread(target=echo, args=[connection], daemon=True).start()
 
 
-def ask(own, address):
-    slow = fast = mixed = 0
-    for number in range(CONNECTIONS):
-        source = (own, FIRST + number)
-        with socket.create_connection((address, PORT), source_address=source) as connection:
-            times = []
+def outcome(own, address):
+    try:
+        connection = socket.create_connection((address, PORT), PATIENCE, own)
+    except TimeoutError:
+        return "lost"
+    with connection:
+        try:
             for _ in range(MESSAGES):
-                sent = time.monotonic()
                 connection.sendall(b"ping")
                 if connection.recv(16) != b"ping":
-                    sys.exit("the answer is another one")
-                times.append(time.monotonic() - sent >= SLOW)
-        slow += all(times)
-        fast += not any(times)
-        mixed += any(times) and not all(times)
-    print(f"{slow} slow, {fast} fast, {mixed} mixed")
+                    return "torn"
+        except TimeoutError:
+            return "torn"
+    return "alive"
+
+
+def ask(own, address):
+    with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as pool:
+        ports = range(FIRST, FIRST + CONNECTIONS)
+        all_of_them = list(pool.map(lambda port: outcome((own, port), address), ports))
+    print(", ".join(f"{all_of_them.count(word)} {word}" for word in ["alive", "lost", "torn"]))
 
 
 if sys.argv[1] == "serve":

@@ -29,7 +29,7 @@ use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
 const TESTED: [&str; 8] = [
-    "ecmp-slow-spine.yaml",
+    "ecmp-black-hole.yaml",
     "grid-training.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",

@@ -9,12 +9,12 @@ use crate::leftovers::Watched;
 use crate::shipped;
 use crate::support::*;
 
-const FILE: &str = "ecmp-slow-spine.yaml";
+const FILE: &str = "ecmp-black-hole.yaml";
 const PORT: u16 = 7000;
 
 /// Each connection crosses one spine, the one that its ports say, and both are crossed: as the spines' own captures have it.
 #[test]
-fn half_of_the_connections_are_slow() {
+fn connections_over_one_spine_are_lost() {
     if !has_namespaces(FILE) || !has_program(FILE, "python3") {
         return;
     }
@@ -40,7 +40,7 @@ fn half_of_the_connections_are_slow() {
             }
         }
     }
-    assert!(spines.len() >= 32, "{} connections", spines.len());
+    assert!(spines.len() >= 16, "{} connections", spines.len());
     for (flow, crossed) in &spines {
         let taken = ways.taken("h0-0", "h1-0", flow.hash()).unwrap();
         assert_eq!(
