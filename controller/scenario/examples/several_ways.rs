@@ -1,4 +1,4 @@
-//! What a packet costs a leaf under four spines, by one way and by several: `cargo run --release -p scenario --example
+//! What a packet costs a leaf under four spines, by one way and by several: `cargo run -p scenario --example
 //! several_ways [PACKETS]`. Nanoseconds a packet in the embedded switch's fast executor, the best of nine turns each, taken in
 //! turns; 64 flows.
 
