@@ -105,7 +105,7 @@ pub fn turn(hops: u32) -> u8 {
 #[must_use]
 pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
     let mixed = hash.rotate_right(u32::from(turn)).wrapping_mul(FACTOR);
-    ((mixed >> 16) * u32::from(ways) >> 16) as u16
+    (((mixed >> 16) * u32::from(ways)) >> 16) as u16
 }
 
 /// CRC-32 of IEEE 802.3, bit by bit: 13 bytes are few.
@@ -148,7 +148,7 @@ mod tests {
     fn ports_in_a_row_are_shared_out() {
         for dst in 2..60 {
             for hops in 1..6 {
-                let flow = |number| FiveTuple {
+                let flow = |number: u16| FiveTuple {
                     src: 0x0A00_0001,
                     dst: 0x0A00_0000 + dst,
                     protocol: TCP,
