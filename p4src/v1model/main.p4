@@ -38,6 +38,9 @@ typedef bit<64> workers_t;
 #include "guard.p4"
 #include "../common/job_guard.p4"
 #endif
+#ifdef MULTIPATH
+#include "flow_hash.p4"
+#endif
 #include "../common/forward.p4"
 
 // simple_switch's instance_type of a packet that came back (BMv2, simple_switch.h).

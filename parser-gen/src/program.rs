@@ -55,12 +55,14 @@ const PSA: &[(&str, &str)] = p4src![
     "psa/externs.p4",
     "psa/slots.p4",
     "psa/guard.p4",
+    "psa/flow_hash.p4",
     "psa/main.p4"
 ];
 const V1MODEL: &[(&str, &str)] = p4src![
     "v1model/externs.p4",
     "v1model/slots.p4",
     "v1model/guard.p4",
+    "v1model/flow_hash.p4",
     "v1model/main.p4"
 ];
 const TNA: &[(&str, &str)] = p4src!["tna/externs.p4", "tna/slots.p4", "tna/main.p4"];

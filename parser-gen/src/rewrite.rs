@@ -96,6 +96,12 @@ impl Rewrite {
         Ok(Rewrite { changes, mends })
     }
 
+    /// What changes, as P4 has it: `hdr.ipv4`, `ecn`.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let changes = self.changes.iter();
+        changes.map(|change| (change.header.as_str(), change.field.as_str()))
+    }
+
     /// The protocols that a program must parse for it.
     pub(crate) fn protocols(&self) -> impl Iterator<Item = ProtocolId> {
         let changes = self.changes.iter();

@@ -46,6 +46,20 @@ impl Slice {
         }
     }
 
+    /// Adds TCP and UDP straight behind Ethernet and IPv4, options skipped: what tells a flow's packets from others'.
+    pub fn add_ports(&mut self, library: &Library) {
+        let named = |chain: &[ProtocolId], last: &str| {
+            let names = chain.iter().map(|id| library.protocols[*id].name.as_str());
+            names.eq(["ethernet", "ipv4", last])
+        };
+        for chain in chains(library) {
+            if ["tcp", "udp"].iter().any(|last| named(&chain, last)) {
+                self.add(&chain);
+                self.filter_edges.insert((chain[1], chain[2]));
+            }
+        }
+    }
+
     pub fn follows(&self, from: ProtocolId, to: ProtocolId) -> bool {
         self.edges.contains(&(from, to))
     }

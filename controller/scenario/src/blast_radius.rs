@@ -143,8 +143,18 @@ fn of_disruption(scenario: &Scenario, disruption: &Disruption) -> Reach {
     for to in &topology.hosts {
         let routes = topology.routes_to(&to.name);
         for from in topology.hosts.iter().filter(|from| from.name != to.name) {
-            let path = routes.path_from(&from.name);
-            if path.is_some_and(|path| path.contains(&switch)) {
+            let crosses = match &scenario.ways {
+                Some(ways) => {
+                    let ways = ways.between(&from.name, &to.name);
+                    ways.iter()
+                        .any(|way| way.switches.iter().any(|on| on == switch))
+                }
+                None => {
+                    let path = routes.path_from(&from.name);
+                    path.is_some_and(|path| path.contains(&switch))
+                }
+            };
+            if crosses {
                 hosts.extend([from.name.clone(), to.name.clone()]);
             }
         }
@@ -174,15 +184,10 @@ fn add(
     let paths = flow.paths.iter();
     for path in paths.filter(|path| path.switches.iter().any(|on| on == switch)) {
         hosts.extend([path.from.clone(), path.to.clone()]);
-        let ends = [&path.from, &path.to];
-        let nodes: Vec<&String> = [ends[0]]
-            .into_iter()
-            .chain(&path.switches)
-            .chain([ends[1]])
-            .collect();
+        let nodes: Vec<&str> = path.nodes().collect();
         for link in nodes.windows(2) {
             // Either direction is the same link.
-            let mut ends = [link[0].as_str(), link[1].as_str()];
+            let mut ends = [link[0], link[1]];
             ends.sort_unstable();
             links.insert(ends.join("-"));
         }

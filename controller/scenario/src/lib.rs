@@ -25,6 +25,7 @@ pub mod probe;
 pub mod protocols;
 pub mod replay;
 mod resolve;
+pub mod routing;
 mod schema;
 pub mod selection;
 pub mod topology;

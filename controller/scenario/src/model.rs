@@ -20,6 +20,7 @@ use crate::job::Job;
 use crate::lease::Asked;
 use crate::probe::Probe;
 use crate::protocols::Protocols;
+use crate::routing::Ways;
 use crate::selection::Selection;
 use crate::topology::{Topology, TopologySource};
 use crate::trigger::Trigger;
@@ -61,6 +62,8 @@ pub struct Scenario {
     pub jobs: Vec<Job>,
     /// Where a plan has gradients summed, if the file asks for one; what its switches sum is among the jobs.
     pub gradients: Option<Gradients>,
+    /// The ways between hosts, if `routing` asks for several.
+    pub ways: Option<Ways>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
     /// Which sets of the flows a packet can be in.
@@ -217,6 +220,15 @@ pub struct Path {
     pub to: String,
     /// In order.
     pub switches: Vec<String>,
+}
+
+impl Path {
+    /// Sender, switches, receiver.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        let switches = self.switches.iter();
+        let ends = [&self.from].into_iter().chain(switches).chain([&self.to]);
+        ends.map(String::as_str)
+    }
 }
 
 /// Which half of a switch.

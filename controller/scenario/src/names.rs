@@ -253,6 +253,44 @@ pub mod forward {
     pub const PORT: &str = "port";
     /// To where it came from, once Aggregate has answered it.
     pub const BACK: &str = "SwitchIngress.forward.back";
+    /// To one of several ports: [`PORT`] is that of frames without a flow.
+    pub const SPREAD: &str = "SwitchIngress.forward.spread";
+    /// Parameter of [`SPREAD`] and [`AMONG`]: which list of ports.
+    pub const LIST: &str = "list_";
+    /// Parameter of [`SPREAD`] and [`AMONG`]: how many ways there are.
+    pub const NUM_WAYS: &str = "num_ways_";
+    /// Parameter of [`SPREAD`]: by how many bits the hash is turned.
+    pub const TURN: &str = "turn_";
+    /// By one of several ways from the sender's switch: [`PORT`] is that of the shortest.
+    pub const BETWEEN: &str = "SwitchIngress.forward.between";
+    /// Parameter of [`BETWEEN`]: the number of the receiver's switch.
+    pub const TARGET: &str = "target_";
+    /// By source MAC address: the sender's switch.
+    pub const ORIGINS: &str = "SwitchIngress.forward.origins";
+    /// The key of [`ORIGINS`].
+    pub const KEY_SOURCE: &str = "hdr.ethernet.src";
+    /// The action of [`ORIGINS`].
+    pub const FROM: &str = "SwitchIngress.forward.from";
+    /// Parameter of [`FROM`]: its number.
+    pub const ORIGIN: &str = "origin_";
+    /// By the switches of sender and receiver: the list.
+    pub const PAIRS: &str = "SwitchIngress.forward.pairs";
+    /// Key of [`PAIRS`].
+    pub const KEY_ORIGIN: &str = "origin";
+    /// Key of [`PAIRS`].
+    pub const KEY_TARGET: &str = "target";
+    /// The action of [`PAIRS`].
+    pub const AMONG: &str = "SwitchIngress.forward.among";
+    /// By list and way: the port, with [`UNICAST`].
+    pub const NEXT_HOPS: &str = "SwitchIngress.forward.next_hops";
+    /// Key of [`NEXT_HOPS`].
+    pub const KEY_LIST: &str = "list";
+    /// Key of [`NEXT_HOPS`].
+    pub const KEY_WAY: &str = "way";
+    /// What [`NEXT_HOPS`] holds.
+    pub const MAX_NEXT_HOPS: usize = 16_384;
+    /// All of its tables: what leads packets on while a plan is exchanged.
+    pub const TABLES: [&str; 5] = [TABLE, WIRE, ORIGINS, PAIRS, NEXT_HOPS];
     /// To a multicast group.
     pub const MULTICAST: &str = "SwitchIngress.forward.multicast";
     /// The parameter of [`MULTICAST`].

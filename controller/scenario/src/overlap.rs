@@ -107,6 +107,45 @@ impl<'p> Allowed<'p> {
     }
 }
 
+impl Allowed<'_> {
+    /// The one number that a field has in every packet with these numbers in others; `None` if it may have several.
+    #[must_use]
+    pub fn only(&self, fields: &[(&str, u128)], field: &str) -> Option<u128> {
+        let of = |conjunction: &Conjunction| {
+            let constraint = conjunction.fields.get(field)?;
+            constraint.values.only().filter(|_| constraint.present)
+        };
+        let left = self.with(fields)?;
+        let first = of(left.first()?)?;
+        left.iter()
+            .all(|other| of(other) == Some(first))
+            .then_some(first)
+    }
+
+    /// Whether every packet with these numbers in these fields has a protocol.
+    #[must_use]
+    pub fn all_have(&self, fields: &[(&str, u128)], protocol: &str) -> bool {
+        let left = self.with(fields);
+        left.is_some_and(|left| left.iter().all(|one| one.present.contains(protocol)))
+    }
+
+    /// What is left of the filter with these numbers in these fields; `None` if that is not known.
+    fn with(&self, fields: &[(&str, u128)]) -> Option<Vec<Conjunction>> {
+        let fixed = |conjunction: &Conjunction| {
+            let mut fields = fields.iter();
+            fields.try_fold(conjunction.clone(), |conjunction, (field, value)| {
+                let test = Constraint {
+                    present: true,
+                    values: Values::Numbers(vec![*value..=*value]),
+                };
+                conjunction.with_field(self.carriage, field, test)
+            })
+        };
+        let conjunctions = self.conjunctions.as_ref()?;
+        Some(conjunctions.iter().filter_map(fixed).collect())
+    }
+}
+
 /// What must hold at once.
 #[derive(Debug, Clone, Default)]
 struct Conjunction {

@@ -15,6 +15,7 @@ use crate::disruption::{self, Disruption};
 use crate::expect;
 use crate::model::{Epoch, Fault, MAX_FLOWS_PER_FAULT, Place, Scenario};
 use crate::protocols::Given;
+use crate::routing::Ways;
 use crate::schema::{self, Raw, RawFault};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
@@ -60,7 +61,8 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         ),
         _ => (jobs, PlannedWays::default()),
     };
-    let flows = flows::resolve(sink, &raw, planned);
+    let ways = ways(sink, &raw.topology);
+    let flows = flows::resolve(sink, &raw, planned, ways.as_ref());
     let classes = flows::classes(sink, &raw, &flows);
     let by_name = flows::by_name(&flows);
     let epochs = epochs::all(sink, &raw.steps);
@@ -118,6 +120,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         probes: probes.into_iter().map(|raw| raw.probe).collect(),
         jobs,
         gradients,
+        ways,
         flows,
         classes,
         faults,
@@ -152,6 +155,20 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         vacuous::check(sink, &scenario);
     }
     Some(scenario)
+}
+
+/// All ways where there are several; of a network that was refused no more is said.
+fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
+    if sink.has_errors() {
+        return None;
+    }
+    match Ways::of(topology) {
+        Ok(ways) => ways,
+        Err(error) => {
+            sink.error(Code::Capacity, topology.routing_span, error.to_string());
+            None
+        }
+    }
 }
 
 /// Reports a name that is not declared, with the nearest one that is.

@@ -13,6 +13,8 @@ pub use mac::Mac;
 pub use network::{Capacity, Machine, topology_network};
 
 use crate::diagnostic::Span;
+use crate::model::Path;
+use crate::routing::Routing;
 
 /// Speed of a link where the file says none.
 pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
@@ -44,6 +46,12 @@ pub struct Topology {
     /// Switches that have died: their links are there, and lead nowhere.
     #[serde(skip)]
     pub gone: BTreeSet<String>,
+    /// Which ways packets take where there are several.
+    #[serde(skip_serializing_if = "Routing::is_single")]
+    pub routing: Routing,
+    /// Where that is written, if it is.
+    #[serde(skip)]
+    pub routing_span: Span,
     /// A wire: one switch between two sides that exist. They have no addresses that we know, and what comes in by one port
     /// leaves by the other.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -337,20 +345,21 @@ impl Topology {
         (at == top).then_some(way)
     }
 
-    /// The slowest link between two hosts.
+    /// The slowest link of a way between two hosts; of parallel ones the fastest that its packets may take.
     #[must_use]
-    pub fn path_rate_bps(&self, from: &str, to: &str) -> Option<u64> {
-        let path = self.path(from, to)?;
-        let first = self
-            .links
-            .iter()
-            .find(|link| link.peer(from).is_some())?
-            .rate_bps;
-        let hops = path.iter().map(|switch| {
-            self.next_hop(switch, to)
-                .map_or(u64::MAX, |port| port.link.rate_bps)
+    pub fn path_rate_bps(&self, path: &Path) -> Option<u64> {
+        let nodes: Vec<&str> = path.nodes().collect();
+        let rates = nodes.windows(2).map(|ends| {
+            let between = self.links.iter();
+            let between = between.filter(|link| link.peer(ends[0]) == Some(ends[1]));
+            let taken = if self.routing.is_single() {
+                1
+            } else {
+                usize::MAX
+            };
+            between.take(taken).map(|link| link.rate_bps).max()
         });
-        Some(hops.fold(first, u64::min))
+        rates.collect::<Option<Vec<u64>>>()?.into_iter().min()
     }
 
     fn nodes(&self) -> impl Iterator<Item = &str> {

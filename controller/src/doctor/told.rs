@@ -173,7 +173,10 @@ fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
 
 fn way(entry: &TableEntry) -> Option<(u64, Way)> {
     let way = match &entry.action.name[..] {
-        forward::UNICAST => Way::Port(param(entry, forward::PORT)?),
+        // Of several ways the aggregation protocol takes the first.
+        forward::UNICAST | forward::SPREAD | forward::BETWEEN => {
+            Way::Port(param(entry, forward::PORT)?)
+        }
         forward::MULTICAST => Way::Group(param(entry, forward::GROUP)?),
         forward::BACK => Way::Back,
         _ => return None,

@@ -110,8 +110,7 @@ impl Change {
         let wanted: BTreeSet<EntryKey<'_>> = new.entries.iter().map(key_of).collect();
         // Packets are forwarded all the time; entries of other tables mean nothing while no fault is armed.
         let stays = |entry: &TableEntry| {
-            self.new_program.is_empty()
-                || [forward::TABLE, forward::WIRE].contains(&entry.table.as_str())
+            self.new_program.is_empty() || forward::TABLES.contains(&entry.table.as_str())
         };
         let item = |entry: &TableEntry| Item::TableEntry(entry.clone());
         let (mut before, mut after) = (Vec::new(), Vec::new());

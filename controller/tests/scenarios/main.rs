@@ -14,6 +14,7 @@ mod replay;
 #[path = "../support/mod.rs"]
 mod support;
 mod torch;
+mod ways;
 mod workload_file;
 
 use std::path::Path;
@@ -27,7 +28,8 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 8] = [
+const TESTED: [&str; 9] = [
+    "ecmp-black-hole.yaml",
     "grid-training.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",

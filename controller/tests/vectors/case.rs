@@ -118,7 +118,10 @@ impl Case {
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
         // Vectors may be aggregation frames whatever the scenario's workload is.
-        let options = parser_gen::Options::aggregating(true);
+        let options = parser_gen::Options {
+            multipath: planned.multipath,
+            ..parser_gen::Options::aggregating(true)
+        };
         let (flows, engine) = (planned.classifier(), &planned.engine);
         let generated = parser_gen::generate_with(&library, &flows, &options, engine).unwrap();
         let sources: BTreeMap<_, _> = parser_gen::program(kind.arch(), &generated)
@@ -140,6 +143,10 @@ impl Case {
         }
         let topology = &scenario.topology;
         let port = |host: &str| topology.next_hop("sw", host).unwrap().number;
+        // Behind one port there may be several: the one that is declared first stands for it.
+        let mut seen = std::collections::BTreeSet::new();
+        let hosts = topology.hosts.iter();
+        let hosts: Vec<_> = hosts.filter(|host| seen.insert(port(&host.name))).collect();
         Plannable::Yes(Box::new(Loaded {
             p4info: compiled.p4info,
             sources,
@@ -148,13 +155,11 @@ impl Case {
             entries,
             groups: planned.groups.clone(),
             defaults: planned.set_epoch(1),
-            ports: topology
-                .hosts
+            ports: hosts
                 .iter()
                 .map(|host| (host.name.clone(), port(&host.name)))
                 .collect(),
-            macs: topology
-                .hosts
+            macs: hosts
                 .iter()
                 .map(|host| (host.name.clone(), host.mac.0))
                 .collect(),

@@ -215,6 +215,11 @@ pub(crate) fn text(
         w.line("// A wire: what comes in by one port leaves by the other.");
         w.line("#define WIRE");
     }
+    if options.multipath && arch != Arch::Tna {
+        w.blank();
+        w.line("// Several ways lead to some hosts.");
+        w.line("#define MULTIPATH");
+    }
     if let (Some(early), Some((key, rows)), [unit], Arch::Tna) =
         (spec.early, classes, spec.ingress.as_slice(), arch)
     {

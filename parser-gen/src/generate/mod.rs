@@ -52,6 +52,9 @@ pub struct Options {
     pub waits: bool,
     /// Before frames are summed it is asked who may speak for their job, until when, and how much. Tofino has no text of it.
     pub guards_jobs: bool,
+    /// Several ways lead to some hosts, and a packet's flow says which it takes: addresses and ports are parsed, whatever the
+    /// filters name. Tofino has no text of it.
+    pub multipath: bool,
 }
 
 impl Options {
@@ -63,6 +66,7 @@ impl Options {
             wire: false,
             waits: false,
             guards_jobs: false,
+            multipath: false,
         }
     }
 }
@@ -266,6 +270,9 @@ pub fn generate_with(
     for key in engine.triggers.iter().filter_map(|t| t.key.as_ref()) {
         key.protocols()
             .for_each(|id| slice.add_protocol(library, id));
+    }
+    if options.multipath {
+        slice.add_ports(library);
     }
     let diagram = classes::diagram(library, flows, &terms)?;
     let classes = Classes::of(&diagram, flows.len());

@@ -61,6 +61,17 @@ impl Values {
         }
     }
 
+    /// The number, if it is one.
+    pub(super) fn only(&self) -> Option<u128> {
+        match self {
+            Self::Numbers(ranges) => match ranges.as_slice() {
+                [one] if one.start() == one.end() => Some(*one.start()),
+                _ => None,
+            },
+            Self::Texts { .. } => None,
+        }
+    }
+
     /// Whether this number is one of them; texts are not numbers.
     pub(super) fn may_be(&self, number: u128) -> bool {
         match self {

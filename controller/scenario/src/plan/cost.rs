@@ -67,9 +67,7 @@ pub(super) fn measure(
             .filter(|point| point.switch == switch.name)
             .count(),
         select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
-        forward_entries: entries_in(&|table| {
-            [names::forward::TABLE, names::forward::WIRE].contains(&table)
-        }),
+        forward_entries: entries_in(&|table| names::forward::TABLES.contains(&table)),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
         recirculation_bps: target.looping_bps(held_bits).min(target.loop_rate_bps),
@@ -148,7 +146,7 @@ pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     }
     let rates = scenario.flows[flow].paths.iter();
     let rate = rates
-        .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
+        .filter_map(|path| scenario.topology.path_rate_bps(path))
         .max()
         .unwrap_or(0);
     u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)

@@ -8,7 +8,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::place::{Placement, Point};
-use super::{PlannedFlow, TargetModel, Unit, engine};
+use super::{PlannedFlow, TargetModel, Unit, engine, multipath};
 use crate::decision::{self, Draws, Words};
 use crate::effect::Duplicate;
 use crate::gradient;
@@ -355,10 +355,14 @@ pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         back
     };
     let mut entries = Vec::new();
-    let towards = scenario.topology.ports_towards(switch);
-    for host in &scenario.topology.hosts {
-        if let Some(port) = towards.get(host.name.as_str()) {
-            entries.push(entry(host.mac, forward::UNICAST, forward::PORT, *port));
+    if let Some(ways) = &scenario.ways {
+        entries.extend(multipath::entries(scenario, ways, switch));
+    } else {
+        let towards = scenario.topology.ports_towards(switch);
+        for host in &scenario.topology.hosts {
+            if let Some(port) = towards.get(host.name.as_str()) {
+                entries.push(entry(host.mac, forward::UNICAST, forward::PORT, *port));
+            }
         }
     }
     entries.push(to_group(Mac::BROADCAST, group::FLOOD));

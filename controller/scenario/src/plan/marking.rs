@@ -32,8 +32,11 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
     for flow in &scenario.flows {
         let hops = flow.paths.iter().flat_map(|path| {
-            let switches = path.switches.iter();
-            switches.filter_map(|switch| scenario.topology.next_hop(switch, &path.to))
+            let onward = path.nodes().skip(2);
+            path.switches.iter().zip(onward).flat_map(|(switch, next)| {
+                let ports = scenario.topology.ports(switch);
+                ports.filter(move |port| port.peer == next)
+            })
         });
         for port in hops.filter(|port| port.link.mark_at.is_some()) {
             let message = format!(

@@ -11,6 +11,7 @@ mod key;
 mod latency;
 mod lease;
 mod marking;
+mod multipath;
 mod over;
 mod place;
 mod points;
@@ -172,6 +173,7 @@ fn plan_placed(
     let disruptions = disruption::plan(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
     marking::check(&mut sink, scenario, target);
+    multipath::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
     if sink.has_errors() {
         return Err(sink.into_diagnostics());
@@ -315,6 +317,9 @@ fn switch_plan(
         engine,
         aggregates,
         guards_jobs: summing::rated(scenario, name).next().is_some(),
+        multipath: entries
+            .iter()
+            .any(|entry| entry.table == names::forward::NEXT_HOPS),
         wire: scenario.topology.wire,
         before_sum,
         entries,

@@ -82,8 +82,8 @@ pub(super) struct Wanted<'s> {
     pub ties: Vec<Tie<'s>>,
 }
 
-/// What makes two flows of a fault alike: their ends, and where they can be met.
-type Alike<'s> = (Vec<(&'s str, &'s str)>, Vec<&'s str>);
+/// What makes two flows of a fault alike: their ends and, where several ways lead there, those; and where they can be met.
+type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
 
 impl<'s> Wanted<'s> {
     /// Of a scenario; refuses what can be placed nowhere, whatever else there is.
@@ -98,7 +98,13 @@ impl<'s> Wanted<'s> {
                     continue;
                 };
                 let ends = found.paths.iter();
-                let ends = ends.map(|path| (path.from.as_str(), path.to.as_str()));
+                let ends = ends.map(|path| {
+                    let switches = match scenario.ways {
+                        Some(_) => path.switches.as_slice(),
+                        None => &[],
+                    };
+                    (path.from.as_str(), path.to.as_str(), switches)
+                });
                 let choice = *alike
                     .entry((ends.collect(), found.switches.clone()))
                     .or_insert(choices.len());

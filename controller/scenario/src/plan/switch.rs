@@ -40,6 +40,9 @@ pub struct SwitchPlan {
     /// Jobs have rates here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guards_jobs: bool,
+    /// Several ways lead from here to some hosts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub multipath: bool,
     /// It forwards by the port that a packet came in by.
     #[serde(skip)]
     pub wire: bool,
@@ -126,6 +129,7 @@ impl SwitchPlan {
             wire: self.wire,
             waits: self.engine.waits(),
             guards_jobs: self.guards_jobs,
+            multipath: self.multipath,
         }
     }
 

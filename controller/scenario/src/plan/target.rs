@@ -21,6 +21,8 @@ pub struct TargetModel {
     pub multicast_recirculates: bool,
     /// Whether its ports hold frames for as long as their links take.
     pub delays_links: bool,
+    /// Whether its program can share flows out over several ways: Tofino's knows one.
+    pub has_several_ways: bool,
     /// Whether its ports mark (ECN) frames that find a long queue, as a scenario asks.
     pub marks_queues: bool,
     /// How many faults have room in a direction.
@@ -103,6 +105,7 @@ impl TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: true,
+        has_several_ways: true,
         marks_queues: true,
         units: 64,
         fault_takes: &[],
@@ -134,6 +137,7 @@ impl TargetModel {
         recirculation_port: names::port::V1MODEL_HOLD,
         multicast_recirculates: true,
         delays_links: false,
+        has_several_ways: true,
         marks_queues: false,
         units: 64,
         fault_takes: &[],
@@ -179,6 +183,7 @@ impl TargetModel {
         recirculation_port: names::port::TOFINO_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: false,
+        has_several_ways: false,
         marks_queues: false,
         units: 1,
         fault_takes: &[],

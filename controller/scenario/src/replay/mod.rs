@@ -5,6 +5,7 @@
 //! hold; [`Engine::pass`] takes one frame through both pipelines. Units stand side by side: each looks at every frame of its
 //! flows and counts it, whatever the others do; what becomes of the frame is composed behind them.
 
+mod exits;
 mod frame;
 mod judge;
 mod progress;
@@ -16,14 +17,12 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use p4lang::runtime::Match;
 use parser_gen::key::KeyHash;
 use parser_gen::{FieldValues, Value};
 
 use crate::decision::Draws;
 use crate::effect::Effect;
 use crate::model::{Direction, Scenario};
-use crate::names::forward;
 use crate::plan::{Plan, SwitchPlan};
 use crate::protocols::Protocols;
 pub use frame::{Classified, Recorded, Rewritten};
@@ -382,47 +381,5 @@ impl Engine {
         let holding = holding.filter(|unit| unit.effect.longest_hold_ns() > 0);
         let holding = holding.map(|unit| unit.effect.hold_ns(MEDIAN));
         holding.filter(|hold_ns| *hold_ns > 0).min()
-    }
-
-    /// The ports that the forwarding entries name for a frame that came in by a port.
-    fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
-        let mut wire = self
-            .plan
-            .entries
-            .iter()
-            .filter(|entry| entry.table == forward::WIRE);
-        let came_by = Match::exact(u128::from(port));
-        if let Some(entry) = wire.find(|entry| entry.key.iter().any(|key| key.value == came_by)) {
-            let leads_to = entry
-                .action
-                .params
-                .first()
-                .and_then(|(_, value)| value.to());
-            return leads_to.into_iter().collect();
-        }
-        let Some(destination) = frame.get(..6) else {
-            return Vec::new();
-        };
-        let destination = destination
-            .iter()
-            .fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
-        let is_for = |entry: &&p4lang::runtime::TableEntry| {
-            let mut key = entry.key.iter();
-            entry.table == forward::TABLE && key.any(|key| key.value == Match::exact(destination))
-        };
-        let Some(action) = self.plan.entries.iter().find(is_for).map(|e| &e.action) else {
-            return Vec::new();
-        };
-        let Some((_, value)) = action.params.first() else {
-            return Vec::new();
-        };
-        if action.name != forward::MULTICAST {
-            return value.to().into_iter().collect();
-        }
-        let mut groups = self.plan.groups.iter();
-        let group = groups.find(|group| *value == u128::from(group.id));
-        group
-            .map(|group| group.replicas.iter().map(|replica| replica.port).collect())
-            .unwrap_or_default()
     }
 }

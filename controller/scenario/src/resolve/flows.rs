@@ -9,11 +9,17 @@ use super::{host, switch, unknown};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::{Flow, MAX_FLOWS};
 use crate::protocols::Protocols;
+use crate::routing::Ways;
 use crate::schema::{Raw, RawFlow};
 use crate::topology::Host;
 use crate::{decision, filter, overlap};
 
-pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw, planned: PlannedWays) -> Vec<Flow> {
+pub(super) fn resolve(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    planned: PlannedWays,
+    ways: Option<&Ways>,
+) -> Vec<Flow> {
     let protocols = sink.protocols();
     let declared: BTreeSet<&str> = raw.declared.flows.iter().map(String::as_str).collect();
     for name in &raw.protect {
@@ -27,7 +33,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw, planned: PlannedWays) -> V
         }
     }
     let protected: BTreeSet<&str> = raw.protect.iter().map(|name| name.value.as_str()).collect();
-    let mut routes = AllRoutes::new(&raw.topology, &protocols, planned);
+    let mut routes = AllRoutes::new(&raw.topology, &protocols, planned, ways);
     let flows: Vec<Flow> = raw
         .flows
         .iter()

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::Path;
 use crate::overlap;
 use crate::protocols::Protocols;
+use crate::routing::Ways;
+use crate::routing::hash::FiveTuple;
 use crate::topology::{Host, Topology};
 
 /// The protocol whose frames go by a plan.
@@ -23,11 +25,19 @@ pub(super) struct PlannedWays {
     pub answers: Vec<Path>,
 }
 
+/// Protocols with ports, by number.
+const PORTS: [(u8, &str, &str); 2] = [
+    (6, "tcp.sport", "tcp.dport"),
+    (17, "udp.sport", "udp.dport"),
+];
+
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
     planned: PlannedWays,
+    /// Where there are several between two hosts.
+    several: Option<&'t Ways>,
     /// By position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
@@ -37,11 +47,13 @@ impl<'t> AllRoutes<'t> {
         topology: &'t Topology,
         protocols: &'t Protocols,
         planned: PlannedWays,
+        several: Option<&'t Ways>,
     ) -> AllRoutes<'t> {
         AllRoutes {
             topology,
             protocols,
             planned,
+            several,
             ways: BTreeMap::new(),
         }
     }
@@ -93,16 +105,23 @@ impl<'t> AllRoutes<'t> {
                 let answers = answers.filter(|_| to.is_none() && is_some_of(&ANSWERS));
                 let answers = answers.cloned();
                 paths.extend(answers.clone());
-                if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
-                    let way = Path {
-                        from: sender.name.clone(),
-                        to: receiver.name.clone(),
-                        switches,
-                    };
-                    if answers.as_ref() != Some(&way) {
-                        paths.push(way);
+                let others = match self.several {
+                    Some(several) => {
+                        let hash = known_hash(&allowed, (sender, receiver));
+                        all(several, (sender, receiver), hash)
                     }
-                }
+                    None => {
+                        let switches = self.way((to_at, receiver), (from_at, sender));
+                        let way = switches.map(|switches| Path {
+                            from: sender.name.clone(),
+                            to: receiver.name.clone(),
+                            switches,
+                        });
+                        way.into_iter().collect()
+                    }
+                };
+                let others = others.into_iter();
+                paths.extend(others.filter(|way| answers.as_ref() != Some(way)));
             }
         }
         paths
@@ -120,4 +139,52 @@ impl<'t> AllRoutes<'t> {
         }
         self.ways.get(&(to.0, from.0)).cloned().flatten()
     }
+}
+
+/// What the packets of a flow between two hosts are shared out by, where all of them have the same: those of one connection, of
+/// ICMP, or of the aggregation protocol. They have no VLAN tag.
+fn known_hash(allowed: &overlap::Allowed<'_>, (sender, receiver): (&Host, &Host)) -> Option<u32> {
+    let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
+    let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];
+    if !allowed.allows(&fixed, &[AGGREGATION]) {
+        return Some(0);
+    }
+    let flow = |protocol, src_port, dst_port| FiveTuple {
+        src,
+        dst,
+        protocol,
+        src_port,
+        dst_port,
+    };
+    if allowed.all_have(&fixed, "icmp") {
+        return Some(flow(1, 0, 0).hash());
+    }
+    let of_ports = |(protocol, sport, dport): &(u8, &str, &str)| {
+        let port = |field| u16::try_from(allowed.only(&fixed, field)?).ok();
+        Some(flow(*protocol, port(sport)?, port(dport)?).hash())
+    };
+    PORTS.iter().find_map(of_ports)
+}
+
+fn all(several: &Ways, (from, to): (&Host, &Host), hash: Option<u32>) -> Vec<Path> {
+    let ways = match hash {
+        Some(hash) => several
+            .taken(&from.name, &to.name, hash)
+            .into_iter()
+            .collect(),
+        None => several.between(&from.name, &to.name),
+    };
+    let mut paths: Vec<Path> = Vec::new();
+    for way in ways {
+        let path = Path {
+            from: from.name.clone(),
+            to: to.name.clone(),
+            switches: way.switches,
+        };
+        // Parallel links lead past the same switches.
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
 }

@@ -13,6 +13,7 @@ mod plan;
 mod probes;
 pub(crate) mod reader;
 mod reference;
+mod routing;
 mod selection;
 pub(crate) mod shape;
 mod sides;
@@ -171,6 +172,11 @@ pub(crate) static SCENARIO: Object = Object {
         ),
         needed("name", Shape::Name, "short"),
         needed("topology", Shape::At(&topology::TOPOLOGY), "the network"),
+        may(
+            "routing",
+            routing::ROUTING,
+            "which ways packets take where there are several; shortest",
+        ),
         may("description", Shape::Text, "for people"),
         may(
             "seed",
@@ -398,7 +404,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let blast_radius = sections
         .get("blast_radius")
         .and_then(|node| blast_radius::read(sink, node));
-    let (topology, topology_file) = topology?;
+    let (mut topology, topology_file) = topology?;
+    if let Some(node) = sections.get("routing") {
+        routing::read(sink, node, &mut topology);
+    }
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),

@@ -114,6 +114,71 @@ faults:
     }
 }
 
+/// Of a leaf under two spines, and of a switch that several whole ways lead past; Tofino's program has one way.
+#[test]
+fn several_ways_have_these_names() {
+    let text = "weir: 1
+name: ways
+topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}}
+routing: ecmp
+";
+    let scenario = load("ways.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+    let leaf = plan.switch("leaf0").unwrap();
+    assert!(
+        !leaf
+            .generate()
+            .unwrap()
+            .engine(Arch::Tna)
+            .contains("MULTIPATH")
+    );
+    for arch in [Arch::Psa, Arch::V1model] {
+        let info = p4info_of(leaf, arch);
+        let tables = tables(&info);
+        let (_, actions) = &tables[forward::TABLE];
+        let by_mac = [
+            forward::UNICAST,
+            forward::MULTICAST,
+            forward::BACK,
+            forward::SPREAD,
+            forward::BETWEEN,
+        ];
+        assert!(
+            by_mac.iter().all(|action| actions.contains(action)),
+            "{arch:?}"
+        );
+        let spread = [
+            forward::PORT,
+            forward::LIST,
+            forward::NUM_WAYS,
+            forward::TURN,
+        ];
+        assert_eq!(parameters(&info, forward::SPREAD), spread.into());
+        assert_eq!(
+            parameters(&info, forward::BETWEEN),
+            [forward::PORT, forward::TARGET].into()
+        );
+        assert_eq!(parameters(&info, forward::FROM), [forward::ORIGIN].into());
+        assert_eq!(
+            parameters(&info, forward::AMONG),
+            [forward::LIST, forward::NUM_WAYS].into()
+        );
+        let keys = |table: &str| tables[table].0.clone();
+        assert_eq!(keys(forward::ORIGINS), [forward::KEY_SOURCE].into());
+        assert_eq!(
+            keys(forward::PAIRS),
+            [forward::KEY_ORIGIN, forward::KEY_TARGET].into()
+        );
+        assert_eq!(
+            keys(forward::NEXT_HOPS),
+            [forward::KEY_LIST, forward::KEY_WAY].into()
+        );
+        let mut sizes = info.tables.iter();
+        let next_hops = sizes.find(|table| table.preamble.name == forward::NEXT_HOPS);
+        assert_eq!(next_hops.unwrap().size, forward::MAX_NEXT_HOPS as i64);
+    }
+}
+
 #[test]
 fn tables_actions_and_cells_have_these_names_in_every_architecture() {
     for arch in ARCHS {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parser_gen::{Filter, Library};
-use scenario::model::Scenario;
+use scenario::model::{Path, Scenario};
+use scenario::routing::hash;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{self, Direction, Frame, Seen};
 
@@ -89,8 +90,13 @@ pub fn count(
         .collect();
     for flow in &scenario.flows {
         let mut own = carried.iter_mut().find(|(declared, _)| *declared == flow.declared);
-        let on_path = flow.paths.iter().map(|path| {
-            if path.switches.iter().any(|switch| scenario.sums(switch)) {
+        // Several ways lead from one host to another, past the same two ports.
+        let mut ends = BTreeSet::new();
+        let summed = |path: &Path| path.switches.iter().any(|switch| scenario.sums(switch));
+        let paths = flow.paths.iter();
+        let paths = paths.filter(|path| summed(path) || ends.insert((&path.from, &path.to)));
+        let on_path = paths.map(|path| {
+            if summed(path) {
                 return None;
             }
             let (first, last) = path.switches.first().zip(path.switches.last())?;
@@ -109,11 +115,19 @@ pub fn count(
             let ends = (entry, exit);
             let throughput = own.as_mut().map(|(_, of)| of.get_or_insert_with(|| bins.empty()));
             let over_time = throughput.map(|throughput| (&bins, throughput));
+            // What takes another way is no part of a flow that one switch knows.
+            let crosses = |frame: &Frame| match (&scenario.ways, &flow.on) {
+                (Some(ways), Some(on)) => {
+                    let way = ways.taken(&path.from, &path.to, hash::of_frame(&frame.bytes));
+                    way.is_some_and(|way| way.switches.contains(on))
+                }
+                _ => true,
+            };
             Some(between(
                 &scenario.protocols,
                 ends,
                 &receiver,
-                &flow.filter,
+                (&flow.filter, &crosses),
                 changed,
                 over_time,
             ))
@@ -141,7 +155,7 @@ fn between(
     library: &Library,
     (entry, exit): (&PortRecording, &PortRecording),
     receiver: &[u8],
-    filter: &Filter,
+    (filter, crosses): (&Filter, &dyn Fn(&Frame) -> bool),
     changed: &Changed,
     over_time: Option<(&Bins, &mut Throughput)>,
 ) -> FlowCount {
@@ -153,6 +167,7 @@ fn between(
     let came = entry.recording.going(Direction::In);
     let before: Vec<_> = came
         .filter(is_for_receiver)
+        .filter(|frame| crosses(frame))
         .filter(|frame| filter.matches(&library.dissect(&frame.bytes, entry.port)))
         .map(|frame| Seen {
             key: arrives_as(frame, changed),

@@ -1,0 +1,103 @@
+//! Where a switch sends a frame, by its own entries.
+
+use p4lang::runtime::{ActionCall, Match, TableEntry};
+
+use super::Engine;
+use crate::names::forward;
+use crate::routing::hash;
+
+impl Engine {
+    /// The ports that the forwarding entries name for a frame that came in by a port.
+    pub(super) fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
+        let mut wire = self
+            .plan
+            .entries
+            .iter()
+            .filter(|entry| entry.table == forward::WIRE);
+        let came_by = Match::exact(u128::from(port));
+        if let Some(entry) = wire.find(|entry| entry.key.iter().any(|key| key.value == came_by)) {
+            let leads_to = entry
+                .action
+                .params
+                .first()
+                .and_then(|(_, value)| value.to());
+            return leads_to.into_iter().collect();
+        }
+        let Some(destination) = frame.get(..6) else {
+            return Vec::new();
+        };
+        let destination = destination
+            .iter()
+            .fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
+        let is_for = |entry: &&TableEntry| {
+            let mut key = entry.key.iter();
+            entry.table == forward::TABLE && key.any(|key| key.value == Match::exact(destination))
+        };
+        let Some(action) = self.plan.entries.iter().find(is_for).map(|e| &e.action) else {
+            return Vec::new();
+        };
+        let Some((_, value)) = action.params.first() else {
+            return Vec::new();
+        };
+        if [forward::SPREAD, forward::BETWEEN].contains(&action.name.as_str()) {
+            return self.one_of_several(action, frame).into_iter().collect();
+        }
+        if action.name != forward::MULTICAST {
+            return value.to().into_iter().collect();
+        }
+        let mut groups = self.plan.groups.iter();
+        let group = groups.find(|group| *value == u128::from(group.id));
+        group
+            .map(|group| group.replicas.iter().map(|replica| replica.port).collect())
+            .unwrap_or_default()
+    }
+
+    /// The port of one of several ways to a host, by the frame's flow.
+    fn one_of_several(&self, action: &ActionCall, frame: &[u8]) -> Option<u32> {
+        let param = |action: &ActionCall, name: &str| -> Option<u32> {
+            let mut params = action.params.iter();
+            params.find(|(other, _)| other == name)?.1.to()
+        };
+        let entry = |table: &str, key: &[(&str, u128)]| {
+            let mut entries = self.plan.entries.iter();
+            let has = |entry: &TableEntry| {
+                let mut key = key.iter();
+                key.all(|(field, value)| {
+                    let mut fields = entry.key.iter();
+                    fields.any(|of| of.field == *field && of.value == Match::exact(*value))
+                })
+            };
+            let found = entries.find(|entry| entry.table == table && has(entry));
+            found.map(|entry| &entry.action)
+        };
+        let shortest = param(action, forward::PORT);
+        let list = match action.name.as_str() {
+            forward::BETWEEN => {
+                let source = frame.get(6..12)?.iter();
+                let source = source.fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
+                let origin = entry(forward::ORIGINS, &[(forward::KEY_SOURCE, source)]);
+                let origin = origin.and_then(|from| param(from, forward::ORIGIN));
+                let target = param(action, forward::TARGET)?;
+                let pair = [
+                    (forward::KEY_ORIGIN, u128::from(origin.unwrap_or(0))),
+                    (forward::KEY_TARGET, u128::from(target)),
+                ];
+                entry(forward::PAIRS, &pair)
+            }
+            _ => Some(action),
+        };
+        let Some(list) = list else {
+            return shortest;
+        };
+        let turn = param(list, forward::TURN).unwrap_or(0) as u8;
+        let ways = param(list, forward::NUM_WAYS)? as u16;
+        let way = hash::way(hash::of_frame(frame), turn, ways);
+        let key = [
+            (forward::KEY_LIST, u128::from(param(list, forward::LIST)?)),
+            (forward::KEY_WAY, u128::from(way)),
+        ];
+        let next = entry(forward::NEXT_HOPS, &key);
+        next.and_then(|next| param(next, forward::PORT))
+            .or(shortest)
+    }
+}

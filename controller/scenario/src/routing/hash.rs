@@ -1,0 +1,199 @@
+//! What tells flows apart in switches that share them out: CRC-32 of addresses, protocol and ports.
+//!
+//! `FlowHash` of p4src/psa and p4src/v1model is the same. A CRC is linear: a bit of it may say nothing of the few bits in which
+//! ports in a row differ, and a seed for each switch would only add a constant. So it is turned, by how far the switch is from the
+//! receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits of a product depend on all others.
+
+/// The UDP port of the aggregation protocol, whose frames take the first way: the switches that sum them are on it.
+const AGGREGATION_PORT: u16 = 22_341;
+const ETHERNET: usize = 14;
+const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// How far the bits of two switches in a row lie apart: coprime to 32, so that all rotations come before one comes again.
+const STEP: u32 = 7;
+/// 2^32 over the golden ratio, made odd; `FLOW_FACTOR` in p4src/common/forward.p4.
+const FACTOR: u32 = 0x9E37_79B1;
+
+/// What the packets of a flow have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FiveTuple {
+    /// IPv4 address of the sender.
+    pub src: u32,
+    /// Of the receiver.
+    pub dst: u32,
+    /// 6 is TCP, 17 is UDP.
+    pub protocol: u8,
+    /// 0 without TCP or UDP, and in fragments behind the first.
+    pub src_port: u16,
+    /// As `src_port`.
+    pub dst_port: u16,
+}
+
+impl FiveTuple {
+    /// Of a frame; `None` if it is no IPv4, or has a VLAN tag.
+    #[must_use]
+    pub fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
+        let ip = frame.get(ETHERNET..ETHERNET + 20)?;
+        if frame[12..ETHERNET] != ETHERTYPE_IPV4 {
+            return None;
+        }
+        let word = |at: usize| u32::from_be_bytes([ip[at], ip[at + 1], ip[at + 2], ip[at + 3]]);
+        let [src_port, dst_port] = ports(frame, ip).unwrap_or_default();
+        Some(FiveTuple {
+            src: word(12),
+            dst: word(16),
+            protocol: ip[9],
+            src_port,
+            dst_port,
+        })
+    }
+
+    /// Whether it is one of the aggregation protocol's.
+    #[must_use]
+    pub fn is_aggregation(&self) -> bool {
+        self.protocol == UDP && self.dst_port == AGGREGATION_PORT
+    }
+
+    /// What its way is drawn by; 0, which is the first way, for aggregation.
+    #[must_use]
+    pub fn hash(&self) -> u32 {
+        if self.is_aggregation() {
+            return 0;
+        }
+        let mut bytes = [0; 13];
+        bytes[0..4].copy_from_slice(&self.src.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.dst.to_be_bytes());
+        bytes[8] = self.protocol;
+        bytes[9..11].copy_from_slice(&self.src_port.to_be_bytes());
+        bytes[11..13].copy_from_slice(&self.dst_port.to_be_bytes());
+        crc32(&bytes)
+    }
+}
+
+/// The same of a frame: 0 for what is no IPv4.
+#[must_use]
+pub fn of_frame(frame: &[u8]) -> u32 {
+    FiveTuple::of_frame(frame).map_or(0, |flow| flow.hash())
+}
+
+/// The ports of TCP or UDP, if the header is there whole.
+fn ports(frame: &[u8], ip: &[u8]) -> Option<[u16; 2]> {
+    let words = usize::from(ip[0] & 15);
+    let is_first = ip[6] & 0x1F == 0 && ip[7] == 0;
+    let header = match ip[9] {
+        TCP => 20,
+        UDP => 8,
+        _ => return None,
+    };
+    if words < 5 || !is_first {
+        return None;
+    }
+    let start = ETHERNET + 4 * words;
+    let transport = frame.get(start..start + header)?;
+    let port = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+    Some([port(0), port(2)])
+}
+
+/// By how many bits the hash is turned where so many links are left to the receiver's switch.
+#[must_use]
+pub fn turn(hops: u32) -> u8 {
+    (hops * STEP % 32) as u8
+}
+
+/// Which of so many ways: the upper half of the product as a fraction of 1, times their number.
+#[must_use]
+pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
+    let mixed = hash.rotate_right(u32::from(turn)).wrapping_mul(FACTOR);
+    (((mixed >> 16) * u32::from(ways)) >> 16) as u16
+}
+
+/// CRC-32 of IEEE 802.3, bit by bit: 13 bytes are few.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_check_value_of_the_catalogue() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn the_first_ways_are_those_of_low_hashes() {
+        // 1 is multiplied to 0x9E3779B1, 0.618 of 2^32; 2 to 0.236, 3 to 0.854.
+        assert_eq!([0, 1, 2, 3].map(|hash| way(hash, 0, 4)), [0, 2, 0, 3]);
+        assert_eq!(way(3 << 7, 7, 4), 3);
+        assert!(
+            (0..32)
+                .map(turn)
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
+                == 32
+        );
+    }
+
+    /// As a client's connections have them.
+    #[test]
+    fn ports_in_a_row_are_shared_out() {
+        for dst in 2..60 {
+            for hops in 1..6 {
+                let flow = |number: u16| FiveTuple {
+                    src: 0x0A00_0001,
+                    dst: 0x0A00_0000 + dst,
+                    protocol: TCP,
+                    src_port: 40_000 + number,
+                    dst_port: 80,
+                };
+                let second = (0..16)
+                    .filter(|n| way(flow(*n).hash(), turn(hops), 2) == 1)
+                    .count();
+                assert!(
+                    (1..16).contains(&second),
+                    "{dst} {hops}: all of 16 on one way"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_flow_goes_the_first_way() {
+        let mut frame = [0_u8; 60];
+        assert_eq!(of_frame(&frame), 0, "no IPv4");
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[23] = UDP;
+        frame[34..38].copy_from_slice(&[1, 2, 0x57, 0x45]);
+        let flow = FiveTuple::of_frame(&frame).unwrap();
+        assert!(flow.is_aggregation() && flow.hash() == 0);
+        frame[37] = 0x44;
+        assert_ne!(of_frame(&frame), 0);
+        assert_eq!(
+            FiveTuple::of_frame(&frame[..41]).unwrap().src_port,
+            0,
+            "half a header"
+        );
+        frame[20] = 0x20;
+        assert_eq!(
+            FiveTuple::of_frame(&frame).unwrap().src_port,
+            0x0102,
+            "a first fragment"
+        );
+        frame[21] = 1;
+        assert_eq!(
+            FiveTuple::of_frame(&frame).unwrap().src_port,
+            0,
+            "a later one"
+        );
+    }
+}
