@@ -160,14 +160,16 @@ impl Repairer {
     }
 }
 
-/// Tables of which all entries are those of a plan for gradients, or of forwarding.
-const TABLES: [&str; 5] = [
-    forward::TABLE,
-    aggregate::JOBS,
-    aggregate::MEMBERS,
-    guard::LEASES,
-    guard::SENDERS,
-];
+/// Whether all entries of a table are those of a plan for gradients, or of forwarding.
+fn is_replaced(table: &str) -> bool {
+    let of_jobs = [
+        aggregate::JOBS,
+        aggregate::MEMBERS,
+        guard::LEASES,
+        guard::SENDERS,
+    ];
+    forward::TABLES.contains(&table) || of_jobs.contains(&table)
+}
 
 impl Fleet {
     /// Switches that a fault has ended, or whose session has ended.
@@ -199,7 +201,7 @@ impl Device {
         let mut planned = self.planned.clone();
         planned.groups = plan::groups(scenario, &name, target);
         let kept = self.entries.iter();
-        let kept = kept.filter(|entry| !TABLES.contains(&entry.table.as_str()));
+        let kept = kept.filter(|entry| !is_replaced(&entry.table));
         let mut entries: Vec<_> = kept.cloned().collect();
         entries.extend(plan::forwarding(scenario, &name));
         for job in &scenario.jobs {

@@ -22,7 +22,8 @@ impl Scenario {
     /// The scenario with its gradients planned again, as if some switches were not there. Of the others those that sum in it, or
     /// can (`summing`), are told of parts, whose numbers begin with `first`: frames of former parts may be under way.
     ///
-    /// All else is as it was: hosts, links, ports and addresses, flows and faults.
+    /// All else is as it was: hosts, links, ports and addresses, flows and faults. Other packets take one shortest way each,
+    /// whatever `routing` says.
     pub fn replanned(
         &self,
         gone: &BTreeSet<String>,
@@ -57,6 +58,8 @@ impl Scenario {
             jobs: gradients.jobs(training, by.span),
             gradients: Some(gradients),
             topology,
+            // Programs of switches from which one way led have no tables for several.
+            ways: None,
             ..self.clone()
         })
     }
