@@ -96,6 +96,7 @@ fn summed(network: &Network, job: &Job, at: NodeId) -> Result<Plan> {
         anyhow::Ok(Member { worker, route })
     });
     Ok(Plan {
+        answers: Vec::new(),
         job: job.name.clone(),
         parts: vec![Part {
             piece: 0,
