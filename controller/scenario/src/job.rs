@@ -163,6 +163,7 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
                 );
                 sink.error(Code::Capacity, workload.span, message);
             }
+            passes_by(sink, &raw.topology, training, workload.span);
             return jobs;
         };
         let message = "`training` is a job of its own, beside which there is no other";
@@ -267,6 +268,25 @@ fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
         pairs.collect::<Vec<&'t Link>>()
     });
     links.min_by_key(|link| link.mtu)
+}
+
+/// Refuses a switch that is to sum what never comes to it.
+fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span: Span) {
+    let Some(on) = &training.aggregate_on else {
+        return;
+    };
+    let misses = |worker: &&String| {
+        let path = topology.path(worker, &training.server);
+        path.is_some_and(|path| !path.contains(&on.as_str()))
+    };
+    if let Some(worker) = training.workers.iter().find(misses) {
+        let message = format!(
+            "switch `{on}` is to sum, and the way from `{worker}` to `{}` does not pass it",
+            training.server
+        );
+        sink.error(Code::Placement, span, message)
+            .hint("`aggregate_on` a switch that all ways pass, or `plan: {by: grid}`");
+    }
 }
 
 /// That of a training whose values a switch sums for its server.

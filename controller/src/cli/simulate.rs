@@ -10,7 +10,11 @@ use super::Protocols;
 
 /// A training, or sums of a job, in virtual time.
 #[derive(Debug, Args)]
-#[command(after_help = "What is modelled, and how near it is to a testbed: docs/planning.md.")]
+#[command(
+    after_help = "A simulation ends after an hour of its own time. What the file expects, and its limits, are not held against it. \
+                  The exit code is 1 if not all members came to their end.\n\nWhat is modelled, and how near it is to a testbed: \
+                  docs/planning.md."
+)]
 pub struct Simulate {
     /// The scenario; `-` is the standard input
     pub file: PathBuf,
@@ -38,7 +42,14 @@ pub struct Simulate {
     pub protocols: Protocols,
 }
 
+/// No simulation goes on for longer.
+const LONGEST: Duration = Duration::from_secs(3600);
+
 fn time(text: &str) -> Result<Duration, String> {
     let ns = parse(text, Dimension::Duration).map_err(|error| error.to_string())?;
-    Ok(Duration::from_nanos(ns))
+    let time = Duration::from_nanos(ns);
+    match time <= LONGEST {
+        true => Ok(time),
+        false => Err("a simulation ends after an hour of its own time".to_owned()),
+    }
 }

@@ -4,7 +4,7 @@ mod drawing;
 mod layout;
 mod text;
 
-use planner::gradient::{Job, JobError, Loads, Method, Plan, occupy};
+use planner::gradient::{Job, JobError, Loads, Method, Plan, Resource, occupy};
 use planner::network::Arc;
 use planner::placement::robust::plans::{self, Spread};
 use planner::{Network, NodeId};
@@ -87,10 +87,12 @@ pub enum Outcome {
 pub struct Planned {
     /// What every worker can send, in bits a second; where there are answers, as it is answered at the same rate.
     pub rate_bps: f64,
-    /// No plan of this kind lets every worker send more.
-    pub bound_bps: f64,
+    /// No plan of this kind lets every worker send more, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_bps: Option<f64>,
     /// By which share of that the rate may be below the best.
-    pub gap: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
     /// What is full when all workers send so much.
     pub full: Option<String>,
     /// Who is summed where.
@@ -165,31 +167,38 @@ pub fn plan(
     by: Method,
     robust: bool,
 ) -> Routes {
-    let jobs: Vec<Job> = trainings.iter().map(|read| read.job.clone()).collect();
+    let mut jobs: Vec<Job> = trainings.iter().map(|read| read.job.clone()).collect();
     let empty = network.clone();
     let mut planned: Vec<Result<Plan, JobError>> = Vec::new();
-    for job in &jobs {
+    for place in 0..jobs.len() {
+        let job = &jobs[place];
         let plan = by.plan(network, job).and_then(|mut plan| {
             by.prove(network, job, &mut plan)?;
             Ok(plan)
         });
         if let Ok(plan) = &plan {
-            occupy(network, &Loads::of(network, job, plan).at(plan.rate_bps));
+            take(network, &mut jobs, place, plan);
         }
         planned.push(plan);
     }
+    for (job, read) in jobs.iter_mut().zip(trainings) {
+        job.servers.clone_from(&read.job.servers);
+    }
     let robust = robust.then(|| spread(&empty, &jobs, &mut planned, by));
     *network = empty;
-    let told = trainings.iter().zip(&planned).map(|(read, planned)| {
-        let job = &read.job;
+    let told = trainings.iter().zip(&planned).enumerate();
+    let told = told.map(|(place, (read, planned))| {
+        let job = &jobs[place];
         let outcome = outcome(network, job, planned.as_ref());
+        let name = job.name.clone();
+        let senders = job.workers.len();
         if let Ok(plan) = &planned {
-            occupy(network, &Loads::of(network, job, plan).at(plan.rate_bps));
+            take(network, &mut jobs, place, plan);
         }
         let placed = placed(network, read);
         Training {
-            name: job.name.clone(),
-            workers: (placed.as_ref()).map_or(job.workers.len(), |placed| {
+            name,
+            workers: (placed.as_ref()).map_or(senders, |placed| {
                 placed.hosts.iter().map(|(_, count)| count).sum()
             }),
             placed,
@@ -204,6 +213,23 @@ pub fn plan(
         links: links(network),
         switches: switches(network),
     }
+}
+
+/// Takes from a network, and from the servers of later trainings on the same hosts, what the plan of one uses.
+fn take(network: &mut Network, jobs: &mut [Job], place: usize, plan: &Plan) {
+    let used = Loads::of(network, &jobs[place], plan).at(plan.rate_bps);
+    for (resource, bps) in &used {
+        let Resource::Ingress(host) = resource else {
+            continue;
+        };
+        let later = jobs[place + 1..]
+            .iter_mut()
+            .flat_map(|job| &mut job.servers);
+        for server in later.filter(|server| server.host == *host) {
+            server.load_bps = server.load_bps.saturating_add(*bps);
+        }
+    }
+    occupy(network, &used);
 }
 
 /// Chooses other plans where that leaves fewer trainings to the loss of one switch.
@@ -235,7 +261,8 @@ fn spread(
             // What those before leave is not what the bound was found in.
             (new.bound_bps, new.is_optimal) = (f64::INFINITY, false);
         }
-        has_moved |= known.is_none_or(|known| known.parts != new.parts);
+        has_moved |=
+            known.is_none_or(|known| known.parts != new.parts || known.answers != new.answers);
         *plan = Ok(new);
     }
     Robust {
@@ -263,6 +290,9 @@ fn placed(network: &Network, read: &TrainingInNetwork) -> Option<Placed> {
 fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> Outcome {
     let plan = match planned {
         Ok(plan) => plan,
+        Err(error @ JobError::OneServer(..)) => {
+            return Outcome::Refused(format!("{error}; `--by inart` plans for several"));
+        }
         Err(error) => return Outcome::Refused(error.to_string()),
     };
     let name = |node: NodeId| network.name(node).to_owned();
@@ -295,10 +325,11 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
             .collect(),
     });
     let binding = Loads::of(network, job, plan).binding(network, job);
+    let is_bounded = plan.bound_bps.is_finite();
     Outcome::Plan(Planned {
         rate_bps: plan.rate_bps,
-        bound_bps: plan.bound_bps,
-        gap: plan.gap(),
+        bound_bps: is_bounded.then_some(plan.bound_bps),
+        gap: is_bounded.then(|| plan.gap()),
         full: binding.map(|binding| binding.resource.describe(network)),
         parts: parts.collect(),
         answers: answers.collect(),

@@ -38,7 +38,7 @@ impl fmt::Display for Routes {
             writeln!(f, "  {percent:5.1} %  {ends:24}  {load} of {rate}")?;
         }
         if self.links.len() > LINKS {
-            writeln!(f, "           and {} less full", self.links.len() - LINKS)?;
+            writeln!(f, "           and {} more", self.links.len() - LINKS)?;
         }
         Ok(())
     }
@@ -46,10 +46,9 @@ impl fmt::Display for Routes {
 
 fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
     let best = match plan.gap {
-        gap if gap <= 0.0 => ": no plan of this kind lets them send more".to_owned(),
-        // Nothing is known of the best.
-        gap if gap >= 1.0 => String::new(),
-        gap => format!(": at most {:.2} % below the best of this kind", gap * 100.0),
+        Some(gap) if gap <= 0.0 => ": no plan of this kind lets them send more".to_owned(),
+        None => String::new(),
+        Some(gap) => format!(": at most {:.2} % below the best of this kind", gap * 100.0),
     };
     let answered = match plan.answers.is_empty() {
         true => "",

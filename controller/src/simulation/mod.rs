@@ -121,6 +121,9 @@ pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Refuse
 /// As [`simulate`].
 pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
     refuse(scenario, options)?;
+    if options.all_reduce.is_some() && scenario.jobs.is_empty() {
+        return Err(NO_JOB);
+    }
     let plan = scenario::plan(scenario, &TargetModel::EMBEDDED).map_err(Refused::Plan)?;
     let places = Places::of(scenario);
     let losses = losses::of(scenario, &plan)?;

@@ -23,6 +23,8 @@ pub struct Report {
     pub is_whole: bool,
     /// From the beginning until the last worker, or rank, had the last of its answers, in seconds. `None`: one never had.
     pub completed_s: Option<f64>,
+    /// When the last of them had closed the job; compare it with a run's `training.took`.
+    pub closed_s: Option<f64>,
     /// Until all members had ended: a training is closed after its last round.
     pub ended_s: f64,
     /// What each round took, from the first member's beginning to the last one's end, in seconds.
@@ -98,6 +100,7 @@ impl Report {
             seed: setup.seed,
             is_whole: outcome.is_whole(),
             completed_s: outcome.completed_ns().map(|ns| ns as f64 / 1e9),
+            closed_s: outcome.closed_ns().map(|ns| ns as f64 / 1e9),
             ended_s: outcome.ended_ns as f64 / 1e9,
             rounds_s: rounds(outcome),
             members: members
@@ -170,7 +173,10 @@ impl fmt::Display for Report {
         let count = self.members.iter().filter(|member| member.rank.is_some());
         writeln!(f, "{}, {} members, simulated", self.scenario, count.count())?;
         match self.completed_s {
-            Some(seconds) => writeln!(f, "  done after {seconds:.3} s")?,
+            Some(seconds) => {
+                let closed = self.closed_s.unwrap_or(seconds);
+                writeln!(f, "  done after {seconds:.3} s, closed after {closed:.3} s")?;
+            }
             None => writeln!(f, "  never done")?,
         }
         let rounds: Vec<String> = self.rounds_s.iter().map(|s| format!("{s:.3}")).collect();

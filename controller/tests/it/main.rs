@@ -7,6 +7,7 @@ mod headers;
 #[path = "../support/leftovers.rs"]
 mod leftovers;
 mod p4c;
+mod route;
 mod simulate;
 #[path = "../support/mod.rs"]
 mod support;

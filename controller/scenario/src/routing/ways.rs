@@ -120,14 +120,17 @@ impl Ways {
         };
         let numbered = topology.switches.iter().cloned().zip(0..);
         let hosts = topology.hosts.iter().map(|host| host.name.clone()).zip(0..);
-        Ok(Some(Ways {
+        let ways = Ways {
             names: topology.switches.clone(),
             homes,
             numbers: numbered.collect(),
             by_host: hosts.collect(),
             peers: (0..search.switches).map(|at| search.peers(at)).collect(),
             kind,
-        }))
+        };
+        let mut switches = topology.switches.iter();
+        let are_several = switches.any(|switch| ways.told(switch).is_multipath());
+        Ok(are_several.then_some(ways))
     }
 
     /// All ways from one host to another; none where nothing leads there.
@@ -244,7 +247,12 @@ impl Search<'_> {
             let distance = |from| self.routing.distance(node(from), node(*to));
             let mut nearest = Vec::new();
             for from in (0..self.switches).filter(|from| from != to) {
-                nearest.push((distance(from)?.hops, from));
+                match distance(from) {
+                    Ok(distance) => nearest.push((distance.hops, from)),
+                    // Told as a warning when the network is read.
+                    Err(NetworkError::Disconnected(..)) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             // The ways of a switch are those of the next ones together, which are nearer.
             nearest.sort_unstable();
@@ -289,7 +297,11 @@ impl Search<'_> {
                     whole.shortest.insert((from, *to), port);
                 }
                 if ends.contains(&from) {
-                    let found = self.routing.k_shortest(node(from), node(*to), k)?;
+                    let found = match self.routing.k_shortest(node(from), node(*to), k) {
+                        Ok(found) => found,
+                        Err(NetworkError::Disconnected(..)) => continue,
+                        Err(error) => return Err(error.into()),
+                    };
                     let ways = found.iter().map(|path| path.iter().map(hop).collect());
                     whole.ways.insert((from, *to), ways.collect());
                 }

@@ -146,6 +146,16 @@ fn training(
         None => None,
     };
     let node = fields.get("workers")?;
+    if let Kind::Number {
+        integer: Some(count),
+        ..
+    } = node.kind
+    {
+        let message = "`workers` are hosts, or how many";
+        sink.error(Code::WrongType, node.span, message)
+            .hint(format!("`workers: {{count: {count}}}`"));
+        return None;
+    }
     let (workers, placed) = match (&node.kind, servers.as_deref()) {
         (Kind::Map(_), servers) => {
             let (workers, placed) =
@@ -209,10 +219,11 @@ fn counted(
         Err(refusal) => {
             let diagnostic = sink.error(Code::Capacity, count.span, refusal.describe(&problem));
             if taken.is_empty() {
-                diagnostic.hint("`slots` of a host says how many workers it has room for; 1");
+                diagnostic.hint("a host has room for one worker unless its `slots` says more");
             } else {
-                diagnostic
-                    .hint("hosts have what the trainings before leave of their `slots`; of 1");
+                diagnostic.hint(
+                    "a host has room for one worker unless its `slots` says more, less those of the trainings before",
+                );
             }
             return None;
         }
@@ -245,9 +256,13 @@ fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Option<Vec<Mean
             is_known = false;
             let all = network.hosts().map(|host| network.name(host));
             let near = nearest(&name.value, all);
-            let message = format!("no host is called `{}`", name.value);
+            let is_switch = network.node(&name.value).is_ok();
+            let message = match is_switch {
+                true => format!("`{}` is a switch, and no host", name.value),
+                false => format!("no host is called `{}`", name.value),
+            };
             let diagnostic = sink.error(Code::UnknownName, name.span, message);
-            if let Some(near) = near {
+            if let Some(near) = near.filter(|_| !is_switch) {
                 diagnostic.hint(format!("did you mean `{near}`?"));
             }
         }

@@ -169,6 +169,7 @@ fn what_is_known_of_a_flow_says_its_way() {
   one: {from: h0-0, to: h1-0, filter: udp.sport == 7000 && udp.dport == 7001}
   pings: {from: h0-0, to: h1-0, filter: icmp}
   sums: {from: h0-0, to: h1-0, filter: agg}
+  tagged: {from: h0-0, to: h1-0, filter: vlan.id == 5 && udp.sport == 7001 && udp.dport == 7000}
   half: {from: h0-0, to: h1-0, filter: udp.dport == 7001}
   either: {from: h0-0, to: h1-0, filter: \"udp.sport in {7000, 7002} && udp.dport == 7001\"}
   back: {from: h1-0, to: h0-0}
@@ -199,7 +200,9 @@ fn what_is_known_of_a_flow_says_its_way() {
     };
     assert_eq!(paths("one"), way(flow(17, 7000, 7001)));
     assert_eq!(paths("pings"), way(flow(1, 0, 0)));
-    assert_eq!(paths("sums"), [["leaf0", "spine0", "leaf1"]]);
+    for first in ["sums", "tagged"] {
+        assert_eq!(paths(first), [["leaf0", "spine0", "leaf1"]], "{first}");
+    }
     for both in ["half", "either"] {
         assert_eq!(paths(both).len(), 2, "{both}");
     }

@@ -23,12 +23,24 @@ impl Outcome {
             .all(|member| member.end == End::Finished)
     }
 
-    /// When the last of the workers or ranks had done the last round, if all have.
+    /// When the last of the workers or ranks had done the last round, if all came to their end.
     pub fn completed_ns(&self) -> Option<u64> {
-        let working = self.members.iter();
-        let working = working.filter(|member| member.role != Role::Server);
-        let ends = working.map(|member| member.rounds.last().map(|round| round.end_ns));
+        let ends = self.working().map(|member| {
+            let last = member.rounds.last()?;
+            (member.end == End::Finished).then_some(last.end_ns)
+        });
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    /// When the last of them had closed the job, if all did: a run's `training.took`, but for how it begins.
+    pub fn closed_ns(&self) -> Option<u64> {
+        self.completed_ns()?;
+        self.working().map(|member| member.ended_ns).max()
+    }
+
+    fn working(&self) -> impl Iterator<Item = &Member> {
+        let members = self.members.iter();
+        members.filter(|member| member.role != Role::Server)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Plans of trainings, chosen so that one lost switch touches few of them.
 //!
-//! A switch touches a training if it sums its gradients or if their frames pass it. Each training is planned several times
+//! A switch touches a training if it sums its gradients, or if their frames or answers pass it. Each training is planned several times
 //! more, by the same planner, in the network without some switches that it need not pass; which of its plans it takes is a
 //! [`Decision`]. Every training keeps the rate that it had: plans that are slower are none.
 
@@ -101,6 +101,10 @@ pub fn touched(network: &Network, job: &Job, plan: &Plan) -> BTreeSet<NodeId> {
             let (from, to) = network.ends(*arc);
             nodes.extend([from, to]);
         }
+    }
+    for arc in plan.answers.iter().flat_map(|answers| &answers.tree) {
+        let (from, to) = network.ends(*arc);
+        nodes.extend([from, to]);
     }
     nodes.extend(needed(network, job));
     nodes.retain(|node| network.switch(*node).is_some());
@@ -224,20 +228,19 @@ fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<P
                 if let Resource::Link(_) = resource {
                     choice.cost += bps;
                 }
-                // What a server takes in is its own job's alone.
-                let Some(spare) = spare_bps(network, job, resource)
-                    .filter(|_| !matches!(resource, Resource::Ingress(_)))
-                else {
+                let Some(spare) = spare_bps(network, job, resource) else {
                     continue;
                 };
+                // What fills something whole is rounded.
+                let most = spare * (1.0 + 1e-9);
                 let limit = *limits.entry(resource).or_insert_with(|| {
-                    problem.limits.push(Limit {
-                        name: resource.describe(network),
-                        // What fills something whole is rounded.
-                        most: spare * (1.0 + 1e-9),
-                    });
+                    let name = resource.describe(network);
+                    problem.limits.push(Limit { name, most });
                     problem.limits.len() - 1
                 });
+                // Trainings may say of one server's host that it takes in different amounts.
+                let known = &mut problem.limits[limit].most;
+                *known = known.min(most);
                 choice.takes.push((limit, bps));
             }
             decision.options.push(choice);
