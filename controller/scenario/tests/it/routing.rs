@@ -140,7 +140,6 @@ fn every_shape_and_parallel_links() {
     let hashes: Vec<u32> = (0..40_u32).map(|n| n.wrapping_mul(0x9E37_79B9)).collect();
     let ring = "{switches: [a, b, c], hosts: [x, y, z], links: [[x, a], [y, b], [z, c], [a, b], [b, c], [a, b], [c, a]]}";
     for topology in [
-        "{star: {hosts: [x, y, z]}}",
         "{leaf_spine: {leaves: 2, spines: 3, hosts_per_leaf: 2}}",
         "{fat_tree: {k: 4, hosts_per_edge: 1}}",
         "{rail_pods: {pods: 2, hosts_per_pod: 2, rails: 1, spines: 3}}",
@@ -158,6 +157,19 @@ fn every_shape_and_parallel_links() {
         .collect();
     assert_eq!(ports.len(), 2, "by each of the two links");
     assert_eq!(switches(&parallel, "x", "y").len(), 1);
+}
+
+/// Where one way leads anywhere nothing is chosen; where none leads, the rest has its ways.
+#[test]
+fn one_way_is_no_choice_and_islands_have_their_own() {
+    let islands = "{switches: [a, b, c, d], hosts: [x, y, z], links: [[x, a], [y, b], [a, c], [c, b], [a, b], [z, d]]}";
+    for routing in ["ecmp", "{k_shortest: 3}"] {
+        let star = loaded("{star: {hosts: [x, y, z]}}", routing, "");
+        assert!(star.ways.is_none(), "{routing}");
+    }
+    let scenario = loaded(islands, "{k_shortest: 3}", "");
+    assert_eq!(switches(&scenario, "x", "y").len(), 2);
+    assert!(switches(&scenario, "x", "z").is_empty());
 }
 
 const TWO_SPINES: &str = "{leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}}";
