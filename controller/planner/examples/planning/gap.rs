@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use planner::Network;
-use planner::baseline::{atp, esa, geryon, halving_doubling, lbmm, raw, ring, switchml};
+use planner::baseline::{atp, esa, geryon, halving_doubling, lbmm, raw, rgria, ring, switchml};
 use planner::evaluation::{Instance, Shape};
 use planner::fluid::{Pull, Round, Schedule, Simulation};
 use planner::gradient::{Job, Loads, Method, Plan};
@@ -19,94 +19,98 @@ const WORKERS: usize = 64;
 /// A load may be this share over a capacity: sums of fractions are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// GRID's networks, by name: the shape, which switches sum, and the server's link in Gbit/s.
-const NETWORKS: [(&str, Shape, Programmable, u64); 8] = [
-    (
-        "fat-tree-racks-100",
-        Shape::FatTree,
-        Programmable::TopsOfRacks,
-        100,
-    ),
-    (
-        "fat-tree-racks-400",
-        Shape::FatTree,
-        Programmable::TopsOfRacks,
-        400,
-    ),
-    (
-        "fat-tree-20%-100",
-        Shape::FatTree,
-        Programmable::Share(0.2),
-        100,
-    ),
-    (
-        "fat-tree-20%-400",
-        Shape::FatTree,
-        Programmable::Share(0.2),
-        400,
-    ),
-    (
-        "leaf-spine-racks-100",
-        Shape::LeafSpine,
-        Programmable::TopsOfRacks,
-        100,
-    ),
-    (
-        "leaf-spine-racks-400",
-        Shape::LeafSpine,
-        Programmable::TopsOfRacks,
-        400,
-    ),
-    (
-        "leaf-spine-20%-100",
-        Shape::LeafSpine,
-        Programmable::Share(0.2),
-        100,
-    ),
-    (
-        "leaf-spine-20%-400",
-        Shape::LeafSpine,
-        Programmable::Share(0.2),
-        400,
-    ),
-];
-
-/// GRID as its paper has it: what workers send alone.
-fn grid() -> Method {
-    Method::of("grid-push").unwrap_or(Method::Grid)
+/// A network of GRID's.
+struct Setting {
+    name: &'static str,
+    shape: Shape,
+    /// Which switches sum.
+    programmable: Programmable,
+    /// The server's link, in Gbit/s.
+    server: u64,
 }
 
-/// One network, over so many seeds.
-pub fn run(name: &str, seeds: u32) -> Result<Value> {
-    let found = NETWORKS.iter().find(|(other, ..)| *other == name);
-    let (_, shape, programmable, server) = *found.context("there is no such network")?;
-    let instance = Instance {
+const RACKS: Programmable = Programmable::TopsOfRacks;
+const FIFTH: Programmable = Programmable::Share(0.2);
+
+const NETWORKS: [Setting; 8] = [
+    setting("fat-tree-racks-100", Shape::FatTree, RACKS, 100),
+    setting("fat-tree-racks-400", Shape::FatTree, RACKS, 400),
+    setting("fat-tree-20%-100", Shape::FatTree, FIFTH, 100),
+    setting("fat-tree-20%-400", Shape::FatTree, FIFTH, 400),
+    setting("leaf-spine-racks-100", Shape::LeafSpine, RACKS, 100),
+    setting("leaf-spine-racks-400", Shape::LeafSpine, RACKS, 400),
+    setting("leaf-spine-20%-100", Shape::LeafSpine, FIFTH, 100),
+    setting("leaf-spine-20%-400", Shape::LeafSpine, FIFTH, 400),
+];
+
+const fn setting(
+    name: &'static str,
+    shape: Shape,
+    programmable: Programmable,
+    server: u64,
+) -> Setting {
+    Setting {
+        name,
         shape,
         programmable,
-        workers: WORKERS,
-        servers: 1,
-        host_rate_bps: 100 * GBIT,
-        server_rate_bps: server * GBIT,
-    };
+        server,
+    }
+}
+
+impl Setting {
+    fn instance(&self, workers: usize) -> Instance {
+        Instance {
+            shape: self.shape,
+            programmable: self.programmable,
+            workers,
+            servers: 1,
+            host_rate_bps: 100 * GBIT,
+            server_rate_bps: self.server * GBIT,
+        }
+    }
+}
+
+/// One network, over so many seeds. `push` is GRID as its paper has it, of what workers send alone; `round` that with answers.
+pub fn run(name: &str, seeds: u32) -> Result<Value> {
+    let found = NETWORKS.iter().find(|network| network.name == name);
+    let instance = found.context("there is no such network")?.instance(WORKERS);
     let mut by_seed = Vec::new();
     for seed in 0..u64::from(seeds) {
         let (network, job) = instance.draw(seed)?;
-        let (plan, took) = timed(|| grid().plan(&network, &job))?;
-        let mut plan = plan?;
-        let (proved, proof) = timed(|| grid().prove(&network, &job, &mut plan))?;
-        proved?;
+        let (push, of_push) = planned(&network, &job, Method::GridPush)?;
+        let (round, of_round) = planned(&network, &job, Method::Grid)?;
+        let relaxation = rgria::relax(&network, &job)?;
+        let rounded = rgria::round(&network, &job, &relaxation, seed);
+        let others = others(&network, &job, rounded.plan(&network, &job)?)?;
         by_seed.push(json!({
             "seed": seed,
-            "rate_bps": plan.rate_bps,
-            "gap": plan.gap(),
-            "proven": plan.is_optimal,
-            "over_capacity": over_capacity(&network, &job, &plan),
-            "plan": took.json(),
-            "proof": proof.json(),
-            "rates_bps": rates(&network, &job, &plan)?,
+            "push": of_push,
+            "round": of_round,
+            "sent_bps": sent(&network, &job, &push, &others)?,
+            "round_bps": answered(&network, &job, (push, &round), &others)?,
+            "relaxed_bps": relaxation.rate_bps,
+            "exceeded": rounded.exceeded,
         }));
     }
     Ok(json!({"network": name, "workers": WORKERS, "seeds": by_seed}))
+}
+
+/// A plan, and what there is to say of it.
+fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
+    let (plan, took) = timed(|| by.plan(network, job))?;
+    let mut plan = plan?;
+    let (proved, proof) = timed(|| by.prove(network, job, &mut plan))?;
+    proved?;
+    let said = json!({
+        "rate_bps": plan.rate_bps,
+        "gap": plan.gap(),
+        "proven": plan.is_optimal,
+        "hops": plan.hops(),
+        "over_capacity": over_capacity(network, job, &plan),
+        "plan": took.json(),
+        "proof": proof.json(),
+    });
+    Ok((plan, said))
 }
 
 /// Whether a plan takes more of anything than there is.
@@ -115,27 +119,54 @@ fn over_capacity(network: &Network, job: &Job, plan: &Plan) -> bool {
     binding.is_some_and(|binding| plan.rate_bps > binding.rate_bps * (1.0 + ROUNDING))
 }
 
-/// What each worker has by each planner, in bits a second. Of collectives, the gradient over the time of push and pull; what
-/// compares with them is a plan's push with a pull by a tree beside it.
-fn rates(network: &Network, job: &Job, grid: &Plan) -> Result<BTreeMap<&'static str, f64>> {
+/// Plans of others, by name.
+type Others = [(&'static str, Plan); 7];
+
+fn others(network: &Network, job: &Job, rgria: Plan) -> Result<Others> {
     let jobs = std::slice::from_ref(job);
     let first = |plans: Vec<Plan>| plans.into_iter().next().context("a job has a plan");
-    let atp = first(atp::plan(network, jobs)?)?;
-    let pushed = [
-        ("grid", grid.clone()),
+    Ok([
+        ("atp", first(atp::plan(network, jobs)?)?),
         ("esa", first(esa::plan(network, jobs)?)?),
         ("switchml", first(switchml::plan(network, jobs)?)?),
         ("geryon", geryon::plan(network, job)?),
         ("lbmm", lbmm::plan(network, job)?),
         ("raw", first(raw::plan(network, jobs)?)?),
-        ("atp", atp.clone()),
-    ];
+        ("rgria", rgria),
+    ])
+}
+
+/// What each worker can send, in bits a second.
+fn sent(
+    network: &Network,
+    job: &Job,
+    grid: &Plan,
+    others: &Others,
+) -> Result<BTreeMap<&'static str, f64>> {
+    let others = others.iter().map(|(name, plan)| (*name, plan));
+    let all = std::iter::once(("grid", grid)).chain(others);
+    all.map(|(name, plan)| Ok((name, simulated(network, job, plan, Pull::None)?)))
+        .collect()
+}
+
+/// The same while sums come back: of GRID by the tree that it planned, of all others, and of the paper's GRID (`push`), by one of
+/// shortest ways. Collectives have both in one.
+fn answered(
+    network: &Network,
+    job: &Job,
+    (push, grid): (Plan, &Plan),
+    others: &Others,
+) -> Result<BTreeMap<&'static str, f64>> {
+    let push = Plan {
+        answers: Vec::new(),
+        ..push
+    };
+    let others = others.iter().map(|(name, plan)| (*name, plan));
+    let all = [("grid", grid), ("push", &push)].into_iter().chain(others);
     let mut rates = BTreeMap::new();
-    for (name, plan) in &pushed {
-        rates.insert(*name, simulated(network, job, plan, Pull::None)?);
+    for (name, plan) in all {
+        rates.insert(name, simulated(network, job, plan, Pull::Tree)?);
     }
-    rates.insert("grid+pull", simulated(network, job, grid, Pull::Tree)?);
-    rates.insert("atp+pull", simulated(network, job, &atp, Pull::Tree)?);
     let workers = job.workers.len();
     rates.insert("ring", collective(network, job, &ring::schedule(workers))?);
     let halving = halving_doubling::schedule(workers);
@@ -165,33 +196,28 @@ fn collective(network: &Network, job: &Job, schedule: &Schedule) -> Result<f64> 
     Ok(GRADIENT_BYTES as f64 * 8.0 / simulation.run()?.end_s)
 }
 
-/// How long a plan takes on GRID's fat tree, on each of its four settings and so many seeds; the best of three times each.
+/// How long a plan takes on GRID's fat tree, on each of its four settings and so many seeds, by both of GRID; the best of three
+/// times each.
 pub fn fat_tree(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
-    let fat_trees = NETWORKS
-        .iter()
-        .filter(|(_, shape, ..)| *shape == Shape::FatTree);
-    for (name, shape, programmable, server) in fat_trees {
-        for workers in [WORKERS, 191] {
-            let instance = Instance {
-                shape: *shape,
-                programmable: *programmable,
-                workers,
-                servers: 1,
-                host_rate_bps: 100 * GBIT,
-                server_rate_bps: server * GBIT,
-            };
+    let fat_trees = NETWORKS.iter();
+    for network in fat_trees.filter(|network| network.shape == Shape::FatTree) {
+        for (workers, by) in [WORKERS, 191]
+            .into_iter()
+            .flat_map(|workers| [Method::Grid, Method::GridPush].map(|by| (workers, by)))
+        {
             for seed in 0..u64::from(seeds) {
-                let (network, job) = instance.draw(seed)?;
+                let (drawn, job) = network.instance(workers).draw(seed)?;
                 let mut took = Took::NEVER;
                 for _ in 0..3 {
-                    let (plan, again) = timed(|| grid().plan(&network, &job))?;
+                    let (plan, again) = timed(|| by.plan(&drawn, &job))?;
                     plan?;
                     took = took.min(again);
                 }
                 found.push(json!({
-                    "network": name,
+                    "network": network.name,
                     "workers": workers,
+                    "by": by.name(),
                     "seed": seed,
                     "plan": took.json(),
                 }));

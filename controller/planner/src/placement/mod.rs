@@ -10,5 +10,6 @@
 //! has the program, solved by [`crate::solve`] where it is small, and the papers' greedy or rounding where it is not. The
 //! papers' texts are not before us: what is said of them here is our reading of their formulations.
 
+mod deletion;
 pub mod robust;
 pub mod workers;

@@ -81,35 +81,45 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Of both of GRID: how it is called in a table, and in what the program says.
+const BY: [(&str, &str); 2] = [("grid-push", "push"), ("grid", "round")];
+
 fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
-    let mut table = String::from("\n\n| network, server's link | GRID, Gbit/s | mean gap |");
-    table.push_str(" worst gap (seed) | proven | plan, ms | proof, ms, mean and worst |\n");
-    table.push_str("|---|---|---|---|---|---|---|\n");
+    let mut tables = String::new();
     let mut all = Vec::new();
-    let gap = |seed: &Value| number(seed, "/gap");
-    for network in networks {
-        let seeds = list(network, "/seeds")?;
-        let worst = most(seeds, gap)?;
-        let of = seeds
-            .iter()
-            .find(|seed| gap(seed).is_ok_and(|gap| gap == worst));
-        let of = of.filter(|_| worst > 0.0).map(|seed| number(seed, "/seed"));
-        let of = of
-            .transpose()?
-            .map_or(String::new(), |seed| format!(" ({seed})"));
-        writeln!(
-            table,
-            "| {} | {:.1} | {:.4} | {worst:.3}{of} | {} of {} | {:.1} | {:.0}, {:.0} |",
-            text(network, "/network")?,
-            mean(seeds, |seed| number(seed, "/rate_bps"))? / 1e9,
-            mean(seeds, gap)?,
-            count(seeds, "/proven")?,
-            seeds.len(),
-            mean(seeds, |seed| number(seed, "/plan/cpu_s"))? * 1e3,
-            mean(seeds, |seed| number(seed, "/proof/cpu_s"))? * 1e3,
-            most(seeds, |seed| number(seed, "/proof/cpu_s"))? * 1e3,
+    for (name, by) in BY {
+        write!(
+            tables,
+            "\n\n| {name}: network, server's link | Gbit/s | mean gap | worst gap (seed) | proven | plan, ms \
+             | proof, ms, mean and worst | links passed |\n|---|---|---|---|---|---|---|---|\n"
         )?;
-        all.extend_from_slice(seeds);
+        for network in networks {
+            let seeds = list(network, "/seeds")?;
+            let of = |what: &str| format!("/{by}/{what}");
+            let gap = |seed: &Value| number(seed, &of("gap"));
+            let worst = most(seeds, gap)?;
+            let at = seeds
+                .iter()
+                .find(|seed| worst > 0.0 && gap(seed).is_ok_and(|gap| gap == worst));
+            let at = at.map(|seed| number(seed, "/seed")).transpose()?;
+            writeln!(
+                tables,
+                "| {} | {:.1} | {:.4} | {worst:.3}{} | {} of {} | {:.1} | {:.0}, {:.0} | {:.1} |",
+                text(network, "/network")?,
+                mean(seeds, |seed| number(seed, &of("rate_bps")))? / 1e9,
+                mean(seeds, gap)?,
+                at.map_or(String::new(), |seed| format!(" ({seed})")),
+                count(seeds, &of("proven"))?,
+                seeds.len(),
+                mean(seeds, |seed| number(seed, &of("plan/cpu_s")))? * 1e3,
+                mean(seeds, |seed| number(seed, &of("proof/cpu_s")))? * 1e3,
+                most(seeds, |seed| number(seed, &of("proof/cpu_s")))? * 1e3,
+                mean(seeds, |seed| number(seed, &of("hops")))?,
+            )?;
+            for seed in seeds {
+                all.extend(seed.get(by).cloned());
+            }
+        }
     }
     let row = |name, value, unit, most, note| Row {
         name,
@@ -119,15 +129,12 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
         floor: None,
         note,
     };
-    let plans = format!("{} plans on 8 networks", all.len());
+    let plans = format!("{} plans on 8 networks, of both kinds", all.len());
+    let gap = |plan: &Value| number(plan, "/gap");
+    let mean_gap = 100.0 * mean(&all, gap)?;
+    let over = count(&all, "/over_capacity")? as f64;
     Ok(vec![
-        row(
-            "gap_mean",
-            100.0 * mean(&all, gap)?,
-            "%",
-            2.0,
-            plans.clone() + &table,
-        ),
+        row("gap_mean", mean_gap, "%", 2.0, plans.clone() + &tables),
         row(
             "gap_worst",
             100.0 * most(&all, gap)?,
@@ -135,23 +142,21 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
             8.0,
             plans.clone(),
         ),
-        row(
-            "over_capacity",
-            count(&all, "/over_capacity")? as f64,
-            "plans",
-            0.0,
-            plans,
-        ),
+        row("over_capacity", over, "plans", 0.0, plans),
     ])
 }
 
-/// What GRID's rate is of another's. A collective's has push and pull in it, so it is compared with both of GRID's.
+/// What GRID's rate is of another's: of what is sent, or, where the other has answers in it, of a round.
 fn ratio(seed: &Value, other: &str) -> Result<f64> {
     let of = match other {
-        "ring" | "halving-doubling" => "/rates_bps/grid+pull",
-        _ => "/rate_bps",
+        "ring" | "halving-doubling" => "round_bps",
+        _ => "sent_bps",
     };
-    Ok(number(seed, of)? / number(seed, &format!("/rates_bps/{other}"))?)
+    over(seed, of, other)
+}
+
+fn over(seed: &Value, of: &str, other: &str) -> Result<f64> {
+    Ok(number(seed, &format!("/{of}/grid"))? / number(seed, &format!("/{of}/{other}"))?)
 }
 
 fn margins(networks: &[Value]) -> Result<Vec<Row>> {
@@ -176,7 +181,9 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
         }
         table.push('\n');
     }
-    table.push_str(&papers);
+    writeln!(table, "{papers}")?;
+    table += &rounds(networks)?;
+    table += &rounding(networks)?;
     let rows = OTHERS.iter().zip(means).enumerate();
     let rows = rows.map(|(place, ((name, _, paper), value))| {
         let said = match paper {
@@ -196,6 +203,60 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
         }
     });
     Ok(rows.collect())
+}
+
+/// GRID with answers beside all others with theirs.
+fn rounds(networks: &[Value]) -> Result<String> {
+    let others = [
+        "push",
+        "atp",
+        "switchml",
+        "geryon",
+        "raw",
+        "rgria",
+        "ring",
+        "halving-doubling",
+    ];
+    let heads = others.map(|other| format!(" to {other} |")).concat();
+    let mut table = format!(
+        "\n| a round: network, server's link | GRID, Gbit/s |{heads}\n|---|---|{}\n",
+        "---|".repeat(others.len())
+    );
+    for network in networks {
+        let seeds = list(network, "/seeds")?;
+        let rate = mean(seeds, |seed| number(seed, "/round_bps/grid"))? / 1e9;
+        write!(table, "| {} | {rate:.1} |", text(network, "/network")?)?;
+        for other in others {
+            let ratio = mean(seeds, |seed| over(seed, "round_bps", other))?;
+            write!(table, " {ratio:.2} |")?;
+        }
+        table.push('\n');
+    }
+    Ok(table)
+}
+
+/// R-GRIA, the paper's rounding: by how much it exceeds what there is, and what is left once it does not.
+fn rounding(networks: &[Value]) -> Result<String> {
+    let mut table = String::from(
+        "\n| R-GRIA: network, server's link | relaxed λ, Gbit/s | exceeded: mean, most | repaired, sent | repaired, in a round |\n\
+         |---|---|---|---|---|\n",
+    );
+    for network in networks {
+        let seeds = list(network, "/seeds")?;
+        let gbit = |what| Ok::<_, anyhow::Error>(mean(seeds, |seed| number(seed, what))? / 1e9);
+        let exceeded = |seed: &Value| number(seed, "/exceeded");
+        writeln!(
+            table,
+            "| {} | {:.1} | {:.2}, {:.2} | {:.1} | {:.1} |",
+            text(network, "/network")?,
+            gbit("/relaxed_bps")?,
+            mean(seeds, exceeded)?,
+            most(seeds, exceeded)?,
+            gbit("/sent_bps/rgria")?,
+            gbit("/round_bps/rgria")?,
+        )?;
+    }
+    Ok(table)
 }
 
 /// Of each seed's ratio to ATP: how many seeds have no more.

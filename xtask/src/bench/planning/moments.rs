@@ -40,7 +40,7 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
             goal: Goal::AtMost(0.3),
             floor: None,
             note: format!(
-                "GRID's plan, 80 switches, 192 hosts, 64 or 191 workers, {} settings and seeds, each the best of 3: worst; mean {:.3} s, worst by the clock {:.3} s",
+                "GRID's plan of both kinds, 80 switches, 192 hosts, 64 or 191 workers, {} settings and seeds, each the best of 3: worst; mean {:.3} s, worst by the clock {:.3} s",
                 plans.len(),
                 mean(plans, on_processor)?,
                 most(plans, |plan| number(plan, "/plan/wall_s"))?,

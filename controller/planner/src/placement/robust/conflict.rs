@@ -1,5 +1,6 @@
-//! Which constraints of a problem without an answer are at odds: the deletion filter, by halves, as elsewhere.
+//! Which constraints of a problem without an answer are at odds.
 
+use super::super::deletion::thin;
 use super::Refusal;
 use super::exact;
 use super::problem::{DecisionId, LimitId, Problem};
@@ -65,43 +66,26 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
         most_users: problem.most_users.is_some(),
         least: true,
     };
+    let is_open = |held: &Conflict| exact::is_open(&part(problem, held)).ok();
     // A problem without most of its decisions is quick to ask about.
-    thin(problem, &mut held, |held| &mut held.decisions);
+    let mut is_known = thin(&mut held, |held| &mut held.decisions, is_open);
     for flag in [
         (|held| &mut held.most_points) as fn(&mut Conflict) -> &mut bool,
         |held| &mut held.most_users,
     ] {
         let mut without = held.clone();
         if std::mem::take(flag(&mut without)) {
-            keep(problem, &mut held, without, true);
+            match is_open(&without) {
+                Some(false) => held = without,
+                Some(true) => {}
+                None => is_known = false,
+            }
         }
     }
-    thin(problem, &mut held, |held| &mut held.excluded);
-    thin(problem, &mut held, |held| &mut held.limits);
+    is_known &= thin(&mut held, |held| &mut held.excluded, is_open);
+    is_known &= thin(&mut held, |held| &mut held.limits, is_open);
+    held.least = is_known;
     Refusal::Conflict(Box::new(held))
-}
-
-/// Takes away constraints of one kind, the last first, in ever smaller groups, as long as there is no answer without them.
-fn thin(problem: &Problem, held: &mut Conflict, of: impl Fn(&mut Conflict) -> &mut Vec<usize>) {
-    let mut group = of(held).len().next_power_of_two();
-    while group > 0 {
-        let all = of(held).clone();
-        for some in all.rchunks(group) {
-            let mut without = held.clone();
-            of(&mut without).retain(|one| !some.contains(one));
-            keep(problem, held, without, group == 1);
-        }
-        group /= 2;
-    }
-}
-
-/// Takes what is left if it is still a conflict.
-fn keep(problem: &Problem, held: &mut Conflict, without: Conflict, is_single: bool) {
-    match exact::is_open(&part(problem, &without)) {
-        Ok(false) => *held = without,
-        Ok(true) => {}
-        Err(_) => held.least &= !is_single,
-    }
 }
 
 /// A problem with no constraints but those that are held. Decisions that are not are left to be made in any way.

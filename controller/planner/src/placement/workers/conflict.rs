@@ -1,6 +1,6 @@
-//! Which constraints of a problem without a placement are at odds: the deletion filter, by halves, as of faults
-//! ([`crate::injection`]) and of rows ([`crate::solve::conflict()`]).
+//! Which constraints of a problem without a placement are at odds.
 
+use super::super::deletion::thin;
 use super::exact;
 use super::problem::Problem;
 use super::refusal::{Conflict, Refusal};
@@ -16,29 +16,17 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
         pins: problem.pinned().into_keys().collect(),
         least: true,
     };
+    let is_open = |held: &Conflict| match exact::place(&part(problem, held), None) {
+        Ok(_) => Some(true),
+        Err(SolveError::Infeasible) => Some(false),
+        Err(_) => None,
+    };
     // What contradicts without the pins of a file does so whatever its author pins.
-    thin(problem, &mut held, |held| &mut held.pins);
-    thin(problem, &mut held, |held| &mut held.limits);
-    thin(problem, &mut held, |held| &mut held.slots);
+    let pins = thin(&mut held, |held| &mut held.pins, is_open);
+    let limits = thin(&mut held, |held| &mut held.limits, is_open);
+    let slots = thin(&mut held, |held| &mut held.slots, is_open);
+    held.least = pins && limits && slots;
     Refusal::Conflict(Box::new(held))
-}
-
-/// Takes away constraints of one kind, the last first, in ever smaller groups, as long as there is no placement without them.
-fn thin(problem: &Problem, held: &mut Conflict, of: impl Fn(&mut Conflict) -> &mut Vec<usize>) {
-    let mut group = of(held).len().next_power_of_two();
-    while group > 0 {
-        let all = of(held).clone();
-        for some in all.rchunks(group) {
-            let mut without = held.clone();
-            of(&mut without).retain(|one| !some.contains(one));
-            match exact::place(&part(problem, &without), None) {
-                Err(SolveError::Infeasible) => *held = without,
-                Ok(_) => {}
-                Err(_) => held.least &= group > 1,
-            }
-        }
-        group /= 2;
-    }
 }
 
 /// A problem with no constraints but those that are held.
