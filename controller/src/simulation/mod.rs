@@ -43,11 +43,11 @@ const SOCKET_BYTES: u64 = 212_992 / 2;
 pub const COSTS: Costs = Costs {
     compute_ns: 0,
     evaluate_ns: 0,
-    apply_ns: 35_000,
-    receive_ns: 5_000,
-    send_ns: 10_000,
-    switch_ns: 18_000,
-    wake_ns: 5_000,
+    apply_ns: 3_000,
+    receive_ns: 6_000,
+    send_ns: 12_000,
+    switch_ns: 12_000,
+    wake_ns: 15_000,
     processors: None,
     socket_bytes: None,
 };
@@ -57,6 +57,7 @@ pub const COSTS_OF_RANKS: Costs = Costs {
     receive_ns: 1_000,
     send_ns: 2_000,
     switch_ns: 8_000,
+    wake_ns: 5_000,
     ..COSTS
 };
 

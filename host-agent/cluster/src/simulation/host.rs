@@ -113,6 +113,8 @@ pub struct Host {
     costs: Costs,
     rounds: u64,
     doing: Doing,
+    /// It has been woken, which takes its time of the next turn.
+    has_slept: bool,
     inbox: VecDeque<Frame>,
     /// When it is woken, as far as that is scheduled.
     due_ns: Option<u64>,
@@ -149,6 +151,7 @@ impl Host {
             costs,
             rounds,
             doing: Doing::Sleeping,
+            has_slept: false,
             inbox: VecDeque::new(),
             due_ns: None,
             evaluated: 0,
@@ -189,7 +192,8 @@ impl Host {
         self.inbox.push_back(frame);
         (self.doing == Doing::Sleeping).then(|| {
             self.doing = Doing::Working;
-            Next::Look(now_ns + self.costs.wake_ns)
+            self.has_slept = true;
+            Next::Look(now_ns)
         })
     }
 
@@ -200,7 +204,8 @@ impl Host {
         }
         (self.doing == Doing::Sleeping).then(|| {
             self.doing = Doing::Working;
-            Next::Look(now_ns + self.costs.wake_ns)
+            self.has_slept = true;
+            Next::Look(now_ns)
         })
     }
 
@@ -246,6 +251,9 @@ impl Host {
             return self.sleep(now_ns);
         }
         let mut clock_ns = now_ns;
+        if std::mem::take(&mut self.has_slept) {
+            clock_ns += self.costs.wake_ns;
+        }
         for _ in 0..BURST {
             let Some(frame) = self.inbox.pop_front() else {
                 break;

@@ -2,10 +2,11 @@
 //! testbed, and what a model by flows says. Figures are kept in docs/planning.md.
 //!
 //! Each of the [settings](settings::SETTINGS) is a scenario; `weir run` carries it out three times, of which the median counts, and
-//! `weir simulate` reads the same file. What gradients and evaluations take of a processor is measured once before, without any
-//! network, and given to both models. Nothing is fitted to a setting.
+//! `weir simulate` reads the same file. What gradients and evaluations take of a [processor](processors) is measured once before,
+//! without any network, and given to both models. Nothing is fitted to a setting.
 
 mod flow;
+mod processors;
 mod rank;
 mod settings;
 
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use super::qq;
 use super::row::{Goal, Row};
+use processors::Processors;
 use settings::{SETTINGS, Setting, Work};
 
 /// Each setting is run so often.
@@ -28,26 +30,6 @@ const RUNS: usize = 3;
 const SEEDS: u64 = 9;
 /// How far the simulator may be off, as a share of what was measured.
 const MOST_OFF: f64 = 0.10;
-/// Rounds by which processors are measured.
-const CALIBRATION: u32 = 40;
-
-/// What processors take, beside frames.
-#[derive(Debug, Clone, Copy)]
-struct Processors {
-    /// One worker's gradient, alone.
-    gradient_s: f64,
-    /// The server's look at its weights.
-    evaluate_s: f64,
-    count: usize,
-}
-
-impl Processors {
-    /// What all workers take that compute at once.
-    fn compute_s(&self, members: usize) -> f64 {
-        self.gradient_s * (members as f64 / self.count as f64).max(1.0)
-    }
-}
-
 /// What came of a setting.
 struct Compared {
     setting: &'static Setting,
@@ -80,6 +62,10 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
         rank::run(values, operations)?;
         std::process::exit(0);
     }
+    if let Some(worker) = processors::asked() {
+        processors::run(worker)?;
+        std::process::exit(0);
+    }
     let itself = std::env::current_exe()?;
     let weir = itself.with_file_name("weir");
     ensure!(
@@ -88,7 +74,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
         weir.display()
     );
     let bench = Bench {
-        processors: processors(&weir)?,
+        processors: Processors::measure(&itself)?,
         folder: tempfile::tempdir()?,
         weir,
         itself,
@@ -312,27 +298,4 @@ fn json(command: &mut Command) -> Result<Value> {
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-/// The same training without any network, with one worker and with nine: what is more is eight gradients a round.
-fn processors(weir: &Path) -> Result<Processors> {
-    let wall_s = |workers: u32| -> Result<f64> {
-        let mut best = f64::INFINITY;
-        for _ in 0..RUNS {
-            let mut command = undisturbed(weir);
-            command.args(["agent", "reference", "--workers", &workers.to_string()]);
-            command.args(["--rounds", &CALIBRATION.to_string()]);
-            let report = json(&mut command)?;
-            let wall_ms = report["wall_ms"].as_f64().context("wall_ms")?;
-            best = best.min(wall_ms / 1e3);
-        }
-        Ok(best / f64::from(CALIBRATION))
-    };
-    let (one, nine) = (wall_s(1)?, wall_s(9)?);
-    let gradient_s = (nine - one).max(0.0) / 8.0;
-    Ok(Processors {
-        gradient_s,
-        evaluate_s: (one - gradient_s).max(0.0),
-        count: std::thread::available_parallelism()?.get(),
-    })
 }
