@@ -143,7 +143,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     host_is_wrong(&[], &expected);
     drop(other);
     // A rank has it as well, and that is right.
-    let (rank, _) = InterfaceFrames::open("eth0", Io::Auto).unwrap();
+    let (rank, _) = InterfaceFrames::open("eth0", host_agent::frames::UDP_PORT, Io::Auto).unwrap();
     let finished = doctor(&["--json", "--interface", "eth0"]);
     let fine = said(finished.expect_code(PASSED), "fine");
     let at_work = format!(
@@ -338,7 +338,12 @@ impl Bed {
             me: self.endpoint(rank.into()),
             peers: Vec::new(),
         };
-        let (frames, _) = InterfaceFrames::open(&format!("rank{rank}"), Io::Auto).unwrap();
+        let (frames, _) = InterfaceFrames::open(
+            &format!("rank{rank}"),
+            host_agent::frames::UDP_PORT,
+            Io::Auto,
+        )
+        .unwrap();
         let member = Member::start(config, frames).unwrap();
         let observer = member.observer();
         let any = "127.0.0.1:0".parse().unwrap();

@@ -101,7 +101,7 @@ impl Of {
     }
 
     fn frames(&self) -> Result<InterfaceFrames> {
-        let opened = InterfaceFrames::open(&self.iface, Io::Rings);
+        let opened = InterfaceFrames::open(&self.iface, host_agent::frames::UDP_PORT, Io::Rings);
         let (frames, _) = opened.with_context(|| format!("no rings of {}", self.iface))?;
         Ok(frames)
     }

@@ -18,7 +18,8 @@ fn endpoint(last: u8) -> Endpoint {
 }
 
 fn opened(interface: &str, io: Io) -> InterfaceFrames {
-    let (frames, refused) = InterfaceFrames::open(interface, io).unwrap();
+    let (frames, refused) =
+        InterfaceFrames::open(interface, host_agent::frames::UDP_PORT, io).unwrap();
     assert!(refused.is_none(), "{refused:?}");
     frames
 }
@@ -145,7 +146,10 @@ fn an_interface_that_is_missing_is_named_by_its_reason() {
         return;
     }
     for io in [Io::Auto, Io::Rings, Io::Pnet] {
-        assert!(InterfaceFrames::open("nowhere", io).is_err(), "{io}");
+        assert!(
+            InterfaceFrames::open("nowhere", host_agent::frames::UDP_PORT, io).is_err(),
+            "{io}"
+        );
     }
     for io in [Io::Auto, Io::Rings, Io::Pnet] {
         assert_eq!(io.to_string().parse::<Io>(), Ok(io));

@@ -41,7 +41,7 @@ fn switch() -> Switch {
         veth(&format!("l{rank}"), &format!("r{rank}"));
     }
     let open_port = |rank| {
-        InterfaceFrames::open(&format!("r{rank}"), Io::Rings)
+        InterfaceFrames::open(&format!("r{rank}"), host_agent::frames::UDP_PORT, Io::Rings)
             .unwrap()
             .0
     };
@@ -60,13 +60,14 @@ fn member(rank: u16, io: Io, first_chunk: ChunkId) -> Member {
         me: endpoint(rank),
         peers: (0..RANKS).map(endpoint).collect(),
     };
-    let (frames, _) = InterfaceFrames::open(&format!("l{rank}"), io).unwrap();
+    let (frames, _) =
+        InterfaceFrames::open(&format!("l{rank}"), host_agent::frames::UDP_PORT, io).unwrap();
     Member::start(config, frames).unwrap()
 }
 
 fn members(io: Io) -> Vec<Member> {
     let setup = Setup::under_one_switch(job(ChunkId(0)), WorkerId(0), Retransmission::of_ranks());
-    let (mut frames, _) = InterfaceFrames::open("l0", io).unwrap();
+    let (mut frames, _) = InterfaceFrames::open("l0", host_agent::frames::UDP_PORT, io).unwrap();
     let first = open_job(&setup, endpoint(0), &mut frames).unwrap();
     (0..RANKS).map(|rank| member(rank, io, first)).collect()
 }

@@ -83,7 +83,7 @@ fn status_of(client: &Client, blank: &Status) -> Status {
 
 /// An interface for raw frames, which not everybody may have.
 fn opened(interface: &str, io: Io) -> PyResult<(InterfaceFrames, Option<io::Error>)> {
-    InterfaceFrames::open(interface, io).map_err(|error| {
+    InterfaceFrames::open(interface, host_agent::frames::UDP_PORT, io).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 ": it takes root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"

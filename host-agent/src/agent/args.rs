@@ -117,11 +117,10 @@ impl LinkArgs {
 
     pub(super) fn open(&self) -> anyhow::Result<Box<dyn Frames>> {
         match (&self.iface, self.link_fd) {
-            (Some(name), _) => {
-                Ok(Box::new(EthernetFrames::open(name).with_context(|| {
-                    format!("cannot open the interface {name}")
-                })?))
-            }
+            (Some(name), _) => Ok(Box::new(
+                EthernetFrames::open(name, crate::frames::UDP_PORT)
+                    .with_context(|| format!("cannot open the interface {name}"))?,
+            )),
             (None, Some(number)) => Ok(Box::new(
                 CableFrames::inherited(number)
                     .with_context(|| format!("descriptor {number} is no cable"))?,

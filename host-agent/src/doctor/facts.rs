@@ -91,7 +91,7 @@ pub fn facts(interface: &str) -> Facts {
     let capabilities = capabilities(&status);
     let all = datalink::interfaces();
     let found = all.iter().find(|found| found.name == interface);
-    let open = |io| match InterfaceFrames::open(interface, io) {
+    let open = |io| match InterfaceFrames::open(interface, crate::frames::UDP_PORT, io) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
     };

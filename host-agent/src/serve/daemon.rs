@@ -116,9 +116,11 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
     for interface in &args.interfaces {
         // What is missing is said now, and not to whoever joins first.
-        InterfaceFrames::open(interface, args.io).map_err(|source| DaemonError::Interface {
-            interface: interface.clone(),
-            source,
+        InterfaceFrames::open(interface, crate::frames::UDP_PORT, args.io).map_err(|source| {
+            DaemonError::Interface {
+                interface: interface.clone(),
+                source,
+            }
         })?;
     }
     let owner = args.owner.as_deref().map(owner).transpose()?;

@@ -168,7 +168,7 @@ fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
     let setup = rank.setup(0).map_err(refused)?;
     let _place = taken(interface, rank.job)?;
     let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
-    let frames = InterfaceFrames::open(interface, grounds.io);
+    let frames = InterfaceFrames::open(interface, crate::frames::UDP_PORT, grounds.io);
     let (mut frames, _) = frames.map_err(|error| broken(&error))?;
     let first = open_job(&setup, me, &mut frames).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
@@ -218,7 +218,7 @@ fn join(
         me: Endpoint::of(interface).map_err(|error| broken(&error))?,
         peers: peers.map_err(|error| refused(error.to_string()))?,
     };
-    let frames = InterfaceFrames::open(interface, grounds.io);
+    let frames = InterfaceFrames::open(interface, crate::frames::UDP_PORT, grounds.io);
     let (frames, why_not) = frames.map_err(|error| broken(&error))?;
     let io = frames.io().to_string();
     let member = Member::start_at(config, frames, Some(place));

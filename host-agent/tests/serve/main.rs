@@ -62,7 +62,12 @@ fn switch() -> Switch {
         let Endpoint { mac, ip: address } = endpoint(number);
         ip(&format!("link set rank{number} address {mac}"));
         ip(&format!("addr add {address}/24 dev rank{number}"));
-        let (frames, _) = InterfaceFrames::open(&format!("port{number}"), Io::Pnet).unwrap();
+        let (frames, _) = InterfaceFrames::open(
+            &format!("port{number}"),
+            host_agent::frames::UDP_PORT,
+            Io::Pnet,
+        )
+        .unwrap();
         ports.push(frames);
     }
     Switch::start(ports, SlotSwitch::new(job()), None)
@@ -87,7 +92,7 @@ fn a_client() {
     let (number, socket) = told.split_once(' ').unwrap();
     let number: u16 = number.parse().unwrap();
     let own = format!("rank{number}");
-    let refused = InterfaceFrames::open(&own, Io::Auto)
+    let refused = InterfaceFrames::open(&own, host_agent::frames::UDP_PORT, Io::Auto)
         .err()
         .expect("it may not");
     assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{refused}");

@@ -153,7 +153,7 @@ fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
         ))?;
         hosts.push(host);
     }
-    let open = |port: &String| EthernetFrames::open(port);
+    let open = |port: &String| EthernetFrames::open(port, host_agent::frames::UDP_PORT);
     let out = ports
         .iter()
         .map(|port| open(port).map(Mutex::new))

@@ -25,8 +25,8 @@ pub fn asked() -> Option<(usize, u64)> {
 /// Sums, and prints when it began and ended by the machine's clock.
 pub fn run(values: usize, operations: u64) -> Result<()> {
     let setup = setup(values)?;
-    let (frames, _) =
-        InterfaceFrames::open(INTERFACE, Io::Rings).context("no rings of the interface")?;
+    let (frames, _) = InterfaceFrames::open(INTERFACE, host_agent::frames::UDP_PORT, Io::Rings)
+        .context("no rings of the interface")?;
     let me = Endpoint::of(INTERFACE)?;
     let peers = Vec::new();
     let member = Member::start(Config { setup, me, peers }, frames)?;

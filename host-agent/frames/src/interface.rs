@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{EthernetFrames, Frames, LinkFault, RingFrames};
+use crate::{EthernetFrames, Frames, LinkFault, RingFrames};
 
 /// How frames are exchanged with an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,10 +54,15 @@ enum Way {
 }
 
 impl InterfaceFrames {
-    /// Opens an interface of the current network namespace. Says why, if the rings were wanted and refused.
-    pub fn open(interface: &str, io: Io) -> io::Result<(InterfaceFrames, Option<io::Error>)> {
-        let rings = || RingFrames::open(interface).map(|rings| Way::Rings(Box::new(rings)));
-        let pnet = || EthernetFrames::open(interface).map(Way::Pnet);
+    /// Opens an interface of the current network namespace, for UDP to this port. Says why, if the rings were wanted and refused.
+    pub fn open(
+        interface: &str,
+        udp_port: u16,
+        io: Io,
+    ) -> io::Result<(InterfaceFrames, Option<io::Error>)> {
+        let rings =
+            || RingFrames::open(interface, udp_port).map(|rings| Way::Rings(Box::new(rings)));
+        let pnet = || EthernetFrames::open(interface, udp_port).map(Way::Pnet);
         let (way, refused) = match io {
             Io::Pnet => (pnet()?, None),
             Io::Rings => (rings()?, None),

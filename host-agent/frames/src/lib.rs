@@ -1,8 +1,7 @@
-//! Raw frames: how they come and go, and the headers around an aggregation frame.
+//! Ethernet frames of one UDP port: how they come and go.
 
 mod cable;
 mod ethernet;
-mod headers;
 mod interface;
 mod link;
 mod ring;
@@ -13,9 +12,6 @@ use std::time::Duration;
 
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
-pub use headers::{
-    Endpoint, EndpointError, Mac, asking, build, group, mark, open, pass_mark, refused, source, sum,
-};
 pub use interface::{InterfaceFrames, Io};
 pub use link::{Link, LinkFault};
 pub use ring::RingFrames;

@@ -17,6 +17,12 @@ use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
 use pnet::packet::util;
 use pnet::util::MacAddr;
 
+pub use ::frames::{
+    CableFrames, EthernetFrames, FRAME_LIMIT, Frames, InterfaceFrames, Io, Link, LinkFault,
+    RingFrames,
+};
+pub use wire::UDP_PORT;
+
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
 const UDP_LEN: usize = 8;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 
-use super::{FRAME_LIMIT, Frames, wait_readable};
+use crate::{FRAME_LIMIT, Frames, wait_readable};
 
 /// One end of a cable.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
-use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
+use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
 /// Asked for as the receive buffer; without privilege net.core.rmem_max limits it.
 const RECEIVE_BUFFER: usize = 16 << 20;
@@ -31,8 +31,8 @@ pub struct EthernetFrames {
 }
 
 impl EthernetFrames {
-    /// Opens an interface of the current network namespace.
-    pub fn open(interface: &str) -> io::Result<EthernetFrames> {
+    /// Opens an interface of the current network namespace, for UDP to this port.
+    pub fn open(interface: &str, udp_port: u16) -> io::Result<EthernetFrames> {
         let interface = datalink::interfaces()
             .into_iter()
             .find(|found| found.name == interface)
@@ -44,7 +44,7 @@ impl EthernetFrames {
             })?;
         let link = Link::of(&interface.name)?;
         let socket = packet_socket()?;
-        rings::hear_udp(&socket, wire::UDP_PORT)?;
+        rings::hear_udp(&socket, udp_port)?;
         let waiting = socket.try_clone()?;
         let owned = socket.into_raw_fd();
         let config = datalink::Config {
@@ -66,7 +66,7 @@ impl EthernetFrames {
             owned,
             link,
             unsent: 0,
-            quiet: quiet(),
+            quiet: quiet(udp_port),
         })
     }
 
@@ -151,26 +151,26 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
 }
 
 /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
-pub(super) struct Quiet {
+pub(crate) struct Quiet {
     port: Option<OwnedFd>,
 }
 
 impl Quiet {
     /// The socket's.
-    pub(super) fn descriptor(&self) -> Option<RawFd> {
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.port.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
 /// Makes the kernel quiet in the current network namespace.
-pub(super) fn quiet() -> Quiet {
+pub(crate) fn quiet(udp_port: u16) -> Quiet {
     // Refused where somebody else has the port alone; then the kernel answers nothing either.
-    let port = shared_port().ok();
+    let port = shared_port(udp_port).ok();
     Quiet { port }
 }
 
 /// A socket at our port beside those of others on this host: whoever goes last leaves it, not whoever came first.
-fn shared_port() -> nix::Result<OwnedFd> {
+fn shared_port(udp_port: u16) -> nix::Result<OwnedFd> {
     let port = socket(
         AddressFamily::Inet,
         SockType::Datagram,
@@ -179,7 +179,7 @@ fn shared_port() -> nix::Result<OwnedFd> {
     )?;
     setsockopt(&port, sockopt::ReuseAddr, &true)?;
     setsockopt(&port, sockopt::RcvBuf, &0)?;
-    let anywhere = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, wire::UDP_PORT));
+    let anywhere = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, udp_port));
     bind(port.as_raw_fd(), &anywhere)?;
     Ok(port)
 }

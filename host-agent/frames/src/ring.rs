@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rings::{Hears, PortIo, Ring, RingOptions};
 
-use super::ethernet::{Quiet, quiet};
-use super::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
+use crate::ethernet::{Quiet, quiet};
+use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
 /// An Ethernet interface.
 pub struct RingFrames {
@@ -20,10 +20,10 @@ pub struct RingFrames {
 }
 
 impl RingFrames {
-    /// Opens an interface of the current network namespace.
-    pub fn open(interface: &str) -> io::Result<RingFrames> {
+    /// Opens an interface of the current network namespace, for UDP to this port.
+    pub fn open(interface: &str, udp_port: u16) -> io::Result<RingFrames> {
         let options = RingOptions {
-            hears: Hears::Udp(wire::UDP_PORT),
+            hears: Hears::Udp(udp_port),
             ..RingOptions::default()
         };
         Ok(RingFrames {
@@ -31,7 +31,7 @@ impl RingFrames {
             buffer: Vec::new(),
             link: Link::of(interface)?,
             unsent: 0,
-            quiet: quiet(),
+            quiet: quiet(udp_port),
         })
     }
 }
