@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(psn(0xFF_FFFF).after(psn(1)), -2);
         assert_eq!(psn(0x7F_FFFF).after(psn(0)), 0x7F_FFFF);
         assert_eq!(psn(0x80_0000).after(psn(0)), -0x80_0000);
-        assert_eq!(psn(0x1_00_0007).bits(), 7);
+        assert_eq!(psn(0x0100_0007).bits(), 7);
     }
 
     proptest! {
