@@ -75,13 +75,10 @@ fn route() -> Route {
 
 fn emitted(header: &Header, payload: &[u8]) -> Vec<u8> {
     let mut buffer = [0xAA; MAX_FRAME_LEN];
-    let len = emit(&mut buffer, &route(), header, payload.len(), |space| {
+    let Ok(len) = emit(&mut buffer, &route(), header, payload.len(), |space| {
         space.copy_from_slice(payload);
         Ok::<(), Infallible>(())
     });
-    let len = match len {
-        Ok(len) => len,
-    };
     buffer[..len].to_vec()
 }
 

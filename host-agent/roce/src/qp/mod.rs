@@ -7,6 +7,7 @@ mod state;
 mod work;
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 use crate::Qpn;
 use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
@@ -578,12 +579,8 @@ impl Connection {
             dscp: CLASS,
             ..self.route
         };
-        let len = packet::emit(buffer, &route, &header, 0, |_| {
-            Ok::<(), std::convert::Infallible>(())
-        });
-        match len {
-            Ok(len) => len,
-        }
+        let Ok(len) = packet::emit(buffer, &route, &header, 0, |_| Ok::<(), Infallible>(()));
+        len
     }
 }
 

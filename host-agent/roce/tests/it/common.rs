@@ -74,18 +74,23 @@ pub enum Verdict {
     Mark,
 }
 
+/// When it arrives, in which order it was sent, where, and its bytes.
+type InFlight = (u64, u64, usize, Vec<u8>);
+
+/// The time, by whom, the packet.
+pub type Tap = Box<dyn FnMut(u64, usize, &Packet<'_>) -> Verdict>;
+
 pub struct Network {
     pub now_ns: u64,
     pub nodes: Vec<Node>,
     pub faults: Faults,
     pub delay_ns: u64,
     pub rng: Rng,
-    /// Frames in flight: when they arrive, in which order they were sent, where.
-    in_flight: BinaryHeap<Reverse<(u64, u64, usize, Vec<u8>)>>,
+    in_flight: BinaryHeap<Reverse<InFlight>>,
     order: u64,
     buffer: Vec<u8>,
-    /// Looks at each frame that is sent: the time, by whom, the packet.
-    pub tap: Box<dyn FnMut(u64, usize, &Packet<'_>) -> Verdict>,
+    /// Looks at each frame that is sent.
+    pub tap: Tap,
     /// Nanoseconds that a byte takes to leave a node, in thousandths.
     pub ps_per_byte: u64,
     free_ps: Vec<u64>,
