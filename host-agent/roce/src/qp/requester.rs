@@ -49,9 +49,11 @@ pub struct Requester {
     /// Index of the WQE that holds `next`; the queue's length if none does.
     cursor: usize,
     since_ack_request: u32,
+    /// Behind the last packet that asked for an answer; before `una`: none is under way.
+    asked: Place,
     retries_left: u8,
     rnr_retries_left: u8,
-    /// When the oldest unanswered packet counts as lost.
+    /// When an answer that was asked for counts as lost.
     deadline_ns: Option<u64>,
     /// The peer has no receive posted: nothing is sent before.
     rnr_until_ns: Option<u64>,
@@ -81,6 +83,7 @@ impl Requester {
             end: first,
             cursor: 0,
             since_ack_request: 0,
+            asked: first,
             retries_left: attributes.retry_count,
             rnr_retries_left: attributes.rnr_retry,
             deadline_ns: None,
@@ -201,16 +204,15 @@ impl Requester {
             return;
         }
         self.since_ack_request += 1;
+        // A packet that does not ask starts no timer: paced, the next that does may be far away. One that asks starts it anew;
+        // without an answer the window ends, so this cannot go on for ever.
         if planned.header.ack_request {
             self.since_ack_request = 0;
-        }
-        // A packet that asks for an answer may take the whole time. Without an answer the window ends, so this cannot go on
-        // for ever.
-        if planned.header.ack_request || self.deadline_ns.is_none() {
-            self.deadline_ns = self.attributes.timeout_ns().map(|ns| now_ns + ns);
+            self.asked = self.next;
+            self.start_timer(now_ns);
         }
     }
-
+    // A packet that asks for an answer may take the whole time. Without an answer the window ends, so this cannot go on
     /// Takes an ACKNOWLEDGE.
     pub fn handle_ack(
         &mut self,
@@ -362,7 +364,15 @@ impl Requester {
         self.next = self.una;
         self.cursor = 0;
         self.since_ack_request = 0;
+        self.asked = self.una;
         self.deadline_ns = None;
+    }
+
+    /// Runs the timer from now on while an answer is to come.
+    fn start_timer(&mut self, now_ns: u64) {
+        let timeout_ns = self.attributes.timeout_ns();
+        let timeout_ns = timeout_ns.filter(|_| self.is_reliable() && self.una < self.asked);
+        self.deadline_ns = timeout_ns.map(|ns| now_ns.saturating_add(ns));
     }
 
     /// Everything before `before` has arrived; READs are answered by their responses only.
@@ -393,9 +403,7 @@ impl Requester {
         self.retries_left = self.attributes.retry_count;
         self.rnr_retries_left = self.attributes.rnr_retry;
         self.gap = None;
-        let pending = self.is_reliable() && self.una < self.sent;
-        let timeout_ns = self.attributes.timeout_ns().filter(|_| pending);
-        self.deadline_ns = timeout_ns.map(|ns| now_ns + ns);
+        self.start_timer(now_ns);
         while let Some(wqe) = self.queue.pop_front_if(|wqe| wqe.end() <= una) {
             self.cursor = self.cursor.saturating_sub(1);
             counters.rdma_sends += u64::from(!wqe.is_read());
@@ -408,7 +416,6 @@ impl Requester {
         if self.next < una {
             self.next = una;
             self.cursor = 0;
-            self.deadline_ns = None;
         }
     }
 

@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use roce::packet::{Address, MAX_FRAME_LEN, Mtu, Packet, Service};
 use roce::{
     Access, Completion, Endpoint, EndpointConfig, InitAttributes, Key, Local, Memory, Psn,
-    QpConfig, Qpn, ReceiveRequest, Remote, RtrAttributes, RtsAttributes, SendRequest, Work,
+    QpConfig, Qpn, ReceiveRequest, Remote, ResumedReads, RtrAttributes, RtsAttributes, SendRequest,
+    Work,
 };
 
 /// splitmix64.
@@ -91,9 +92,39 @@ pub struct Network {
     buffer: Vec<u8>,
     /// Looks at each frame that is sent.
     pub tap: Tap,
-    /// Nanoseconds that a byte takes to leave a node, in thousandths.
+    /// Picoseconds that a byte takes to leave a node; 0: none. A node gives its next frame when the one before has left.
     pub ps_per_byte: u64,
     free_ps: Vec<u64>,
+    /// What all frames for one node pass.
+    pub bottleneck: Option<Bottleneck>,
+}
+
+/// A queue that marks by its length (RED): none up to `least`, all from `most` on, between them up to `share`.
+pub struct Bottleneck {
+    pub to: usize,
+    pub ps_per_byte: u64,
+    pub least_bytes: u64,
+    pub most_bytes: u64,
+    pub share: f64,
+    /// When what waits has left.
+    pub free_ps: u64,
+    pub longest_bytes: u64,
+}
+
+impl Bottleneck {
+    /// When a frame leaves that comes at this time, and whether it is marked.
+    fn pass(&mut self, at_ps: u64, len: usize, rng: &mut Rng) -> (u64, bool) {
+        let waiting = self.free_ps.saturating_sub(at_ps) / self.ps_per_byte;
+        self.longest_bytes = self.longest_bytes.max(waiting);
+        self.free_ps = self.free_ps.max(at_ps) + len as u64 * self.ps_per_byte;
+        let over = waiting.saturating_sub(self.least_bytes) as f64;
+        let share = if waiting >= self.most_bytes {
+            1.0
+        } else {
+            over / (self.most_bytes - self.least_bytes) as f64 * self.share
+        };
+        (self.free_ps, rng.happens((share * 1e6) as u64))
+    }
 }
 
 impl Network {
@@ -125,6 +156,7 @@ impl Network {
             buffer: vec![0; MAX_FRAME_LEN],
             tap: Box::new(|_, _, _| Verdict::Pass),
             ps_per_byte: 0,
+            bottleneck: None,
         }
     }
 
@@ -157,7 +189,7 @@ impl Network {
                 max_reads: setup.max_reads,
                 rnr_timer: 1,
                 dscp: 0,
-                resumed_reads: roce::ResumedReads::default(),
+                resumed_reads: setup.resumed_reads,
             };
             let rts = RtsAttributes {
                 timeout: setup.timeout,
@@ -198,7 +230,7 @@ impl Network {
     /// Lets all send what they want to, now.
     fn transmit(&mut self) {
         for index in 0..self.nodes.len() {
-            loop {
+            while self.free_ps[index] <= self.now_ns * 1000 {
                 let Node {
                     endpoint, memory, ..
                 } = &mut self.nodes[index];
@@ -214,13 +246,19 @@ impl Network {
         let packet = Packet::parse_unchecked(frame).unwrap();
         let to = usize::from(packet.route().to.mac[5]) - 1;
         let verdict = (self.tap)(self.now_ns, from, &packet);
-        let leaves_ps = self.free_ps[from].max(self.now_ns * 1000) + len as u64 * self.ps_per_byte;
+        let mut leaves_ps = self.now_ns * 1000 + len as u64 * self.ps_per_byte;
         self.free_ps[from] = leaves_ps;
         if verdict == Verdict::Drop || self.rng.happens(self.faults.loss) {
             return;
         }
+        let mut is_marked = verdict == Verdict::Mark;
+        if let Some(bottleneck) = self.bottleneck.as_mut().filter(|b| b.to == to) {
+            let (free_ps, marked) = bottleneck.pass(leaves_ps, len, &mut self.rng);
+            leaves_ps = free_ps;
+            is_marked |= marked;
+        }
         let mut frame = frame.to_vec();
-        if verdict == Verdict::Mark {
+        if is_marked {
             mark(&mut frame);
         }
         let copies = 1 + u64::from(self.rng.happens(self.faults.copy));
@@ -243,10 +281,15 @@ impl Network {
     /// Moves the clock to the next thing that happens, at most to `until_ns`. Says whether something did.
     pub fn step(&mut self, until_ns: u64) -> bool {
         self.transmit();
-        let timeouts = self.nodes.iter();
-        let timeouts = timeouts.filter_map(|node| node.endpoint.poll_timeout());
+        // A node that is sending looks at the clock when it is done.
+        let free_ns = self.free_ps.iter().map(|ps| ps.div_ceil(1000));
+        let timeouts = self.nodes.iter().zip(free_ns);
+        let timeouts =
+            timeouts.filter_map(|(node, free_ns)| Some(node.endpoint.poll_timeout()?.max(free_ns)));
         let arrival = self.in_flight.peek().map(|Reverse(entry)| entry.0);
-        let Some(next_ns) = timeouts.chain(arrival).min() else {
+        let busy = self.free_ps.iter().map(|ps| ps.div_ceil(1000));
+        let busy = busy.filter(|&free_ns| free_ns > self.now_ns);
+        let Some(next_ns) = timeouts.chain(arrival).chain(busy).min() else {
             return false;
         };
         let next_ns = next_ns.max(self.now_ns);
@@ -315,6 +358,7 @@ pub struct Setup {
     pub max_reads: u8,
     pub window: u32,
     pub queue: usize,
+    pub resumed_reads: ResumedReads,
 }
 
 impl Default for Setup {
@@ -329,6 +373,7 @@ impl Default for Setup {
             max_reads: 16,
             window: 128,
             queue: 128,
+            resumed_reads: ResumedReads::Begin,
         }
     }
 }

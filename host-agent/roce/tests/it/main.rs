@@ -2,4 +2,8 @@
 
 mod chaos;
 mod common;
+mod congestion;
 mod connections;
+mod loss;
+mod refused;
+mod unreliable;
