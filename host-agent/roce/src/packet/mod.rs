@@ -133,7 +133,7 @@ pub fn emit<E>(
     header.write(&mut frame[NETWORK_LEN..payload_at], padding as u8);
     fill(&mut frame[payload_at..payload_at + payload_len])?;
     frame[payload_at + payload_len..icrc_at].fill(0);
-    let crc = icrc(&frame[ETHERNET_LEN..icrc_at]);
+    let crc = icrc::icrc_in_place(&mut frame[..icrc_at]);
     frame[icrc_at..].copy_from_slice(&crc.to_le_bytes());
     Ok(frame.len())
 }
