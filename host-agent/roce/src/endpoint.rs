@@ -12,7 +12,7 @@ use crate::completion::{Completion, CompletionQueue};
 use crate::congestion::DcqcnConfig;
 use crate::counters::Counters;
 use crate::memory::{Buffer, Memory};
-use crate::packet::{self, Address, MAX_FRAME_LEN, Packet};
+use crate::packet::{self, Address, Mtu, Packet};
 use crate::psn::Psn;
 use crate::qp::{
     Fault, InitAttributes, Modify, ModifyError, PostError, QpConfig, QueuePair, ReceiveRequest,
@@ -26,6 +26,8 @@ pub struct EndpointConfig {
     pub address: Address,
     /// From it follow the numbers of queue pairs.
     pub seed: u64,
+    /// The largest path MTU of its queue pairs: frames fit buffers of [`frame_len`](packet::frame_len) of it.
+    pub max_mtu: Mtu,
     /// Queue pairs there may be at once.
     pub max_qps: usize,
     /// Completions that may wait, with those of all that is posted.
@@ -44,6 +46,7 @@ impl EndpointConfig {
         Self {
             address,
             seed,
+            max_mtu: Mtu::B4096,
             max_qps: 1024,
             completions: 65_536,
             source_port: None,
@@ -111,6 +114,7 @@ impl Endpoint {
         Self {
             shared: Shared {
                 address: config.address,
+                max_mtu: config.max_mtu,
                 source_port: config.source_port,
                 ecn: config.ecn,
                 dcqcn: config.dcqcn,
@@ -290,14 +294,15 @@ impl Endpoint {
     /// Writes the next frame, if there is one for now; returns its length. Queue pairs take turns.
     ///
     /// # Panics
-    /// If the buffer is shorter than [`MAX_FRAME_LEN`].
+    /// If the buffer is shorter than a frame of the endpoint's largest MTU may be ([`packet::frame_len`]).
     pub fn poll_transmit<B: Buffer>(
         &mut self,
         now_ns: u64,
         memory: &Memory<B>,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        assert!(buffer.len() >= MAX_FRAME_LEN, "a frame may not fit");
+        let longest = packet::frame_len(self.shared.max_mtu);
+        assert!(buffer.len() >= longest, "a frame may not fit");
         while let Some(index) = self.ready.pop_front() {
             let Some(slot) = &mut self.qps[index] else {
                 continue;

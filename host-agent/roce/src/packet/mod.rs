@@ -39,9 +39,13 @@ pub const CNP_RESERVED_LEN: usize = 16;
 /// Bytes of the invariant CRC.
 pub const ICRC_LEN: usize = 4;
 
-/// The longest frame there is: the last packet of a WRITE of one packet with immediate, at the largest MTU.
-pub const MAX_FRAME_LEN: usize =
-    NETWORK_LEN + BTH_LEN + RETH_LEN + IMMEDIATE_LEN + Mtu::B4096.bytes() + ICRC_LEN;
+/// The longest frame with this MTU: a WRITE of one packet with immediate.
+pub const fn frame_len(mtu: Mtu) -> usize {
+    NETWORK_LEN + BTH_LEN + RETH_LEN + IMMEDIATE_LEN + mtu.bytes() + ICRC_LEN
+}
+
+/// The longest frame there is.
+pub const MAX_FRAME_LEN: usize = frame_len(Mtu::B4096);
 
 /// The path MTU: the payload of every packet of a message but the last (IBA 9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
 use crate::congestion::{CnpTimer, DcqcnConfig, RateLimiter};
 use crate::counters::Counters;
 use crate::memory::{Access, AccessError, Buffer, Key, Memory};
-use crate::packet::{self, Address, Ecn, Header, Opcode, Packet, Route, Service};
+use crate::packet::{self, Address, Ecn, Header, Mtu, Opcode, Packet, Route, Service};
 use crate::psn::{Place, Psn};
 use inbound::{Refused, Surroundings};
 use requester::{Requester, Terms, Verdict};
@@ -106,6 +106,7 @@ pub enum ModifyError {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
     pub address: Address,
+    pub max_mtu: Mtu,
     pub source_port: Option<u16>,
     pub ecn: bool,
     pub dcqcn: Option<DcqcnConfig>,
@@ -215,6 +216,9 @@ impl QueuePair {
                 within("max_reads", attributes.max_reads, 1, 128)?;
                 within("rnr_timer", attributes.rnr_timer, 0, 31)?;
                 within("dscp", attributes.dscp, 0, 63)?;
+                if attributes.mtu > shared.max_mtu {
+                    return Err(ModifyError::Attribute("mtu"));
+                }
                 self.connection = Some(self.connect(attributes, shared));
                 self.state = State::Rtr;
             }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use roce::packet::{NakCode, Opcode, Packet, Syndrome};
-use roce::{Psn, ResumedReads, Status, Work};
+use roce::{Local, Psn, ResumedReads, Status, Work};
 
 use crate::common::{Network, Setup, Verdict, local, remote};
 
@@ -220,6 +220,45 @@ fn resumed_reads_begin_or_go_on_as_the_peer_wants_it() {
         );
         assert_eq!(network.bytes(0, target), [7; 5000]);
     }
+}
+
+/// All answers to a WRITE and a READ are lost: the WRITE's second ACK must not say that READ responses are missing.
+#[test]
+fn a_write_before_a_read_is_acknowledged_alone() {
+    let mut network = Network::new(1, 2);
+    let source = network.register(1, vec![7; 5000]);
+    let target = network.register(0, vec![0; 5000]);
+    let [a, _] = network.connect(Setup::default());
+    let begin_ns = network.now_ns;
+    network.tap = Box::new(move |now_ns, by, _: &Packet<'_>| {
+        let is_early = now_ns < begin_ns + T_NS;
+        if by == 1 && is_early {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let (local, remote) = (local(target, 0, 5000), remote(source, 0));
+    let nothing = Local { len: 0, ..local };
+    network.send(
+        0,
+        a,
+        0,
+        Work::Write {
+            local: nothing,
+            remote,
+            immediate: None,
+        },
+    );
+    network.send(0, a, 1, Work::Read { local, remote });
+    network.run();
+    assert_eq!(network.completions(0).len(), 2);
+    assert_eq!(network.bytes(0, target), [7; 5000]);
+    let counters = network.nodes[0].endpoint.counters();
+    assert_eq!(
+        (counters.completer_retry_err, counters.implied_nak_seq_err),
+        (1, 0)
+    );
 }
 
 /// An ACK that is lost is made up for by the next.

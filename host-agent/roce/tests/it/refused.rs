@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use roce::packet::{
-    self, Address, Aeth, Ecn, Header, MAX_FRAME_LEN, Mtu, NakCode, Opcode, Reth, RnrTimer, Route,
-    Service, Syndrome,
+    self, Address, Aeth, Ecn, Header, MAX_FRAME_LEN, Mtu, NakCode, Opcode, Packet, Reth, RnrTimer,
+    Route, Service, Syndrome,
 };
 use roce::{
     Access, Completion, Discarded, Endpoint, EndpointConfig, Fault, InitAttributes, Key, Modify,
@@ -565,6 +565,106 @@ fn a_flood_of_reads_is_an_invalid_request() {
             .unwrap();
     }
     assert_eq!(pair.fault(1), Some(Fault::InvalidRequest));
+}
+
+/// A request of node 0's: how far behind the first PSN, its opcode, RETH's length, bytes of payload.
+type Crafted = (u32, u8, u32, usize);
+
+/// Takes requests at node 1, and gives the opcodes and PSNs (behind the first) that it answers.
+fn answers(pair: &mut Pair, requests: &[Crafted]) -> Vec<(u8, i32)> {
+    let first = Setup::default().psns[0];
+    let node = &mut pair.network.nodes[1];
+    for &(behind, opcode, len, payload) in requests {
+        let opcode = Opcode::from_bits(opcode).unwrap();
+        let psn = Psn::new(first.bits() + behind);
+        let header = Header {
+            ack_request: true,
+            reth: Some(Reth {
+                address: BASE,
+                rkey: pair.target.0,
+                len,
+            }),
+            ..Header::new(opcode, 0xFFFF, pair.qpns[1], psn)
+        };
+        let frame = frame(header, &vec![9; payload], |_| {});
+        node.endpoint
+            .handle_frame(0, &mut node.memory, &frame)
+            .unwrap();
+    }
+    let mut buffer = vec![0; MAX_FRAME_LEN];
+    let mut answers = Vec::new();
+    while let Some(len) = node.endpoint.poll_transmit(0, &node.memory, &mut buffer) {
+        let packet = Packet::parse(&buffer[..len]).unwrap();
+        let header = packet.header();
+        answers.push((header.opcode.bits(), header.psn.after(first)));
+    }
+    answers
+}
+
+const WRITE_FIRST: u8 = 6;
+const WRITE_MIDDLE: u8 = 7;
+const WRITE_LAST: u8 = 8;
+const WRITE_ONLY: u8 = 10;
+const SEND_LAST: u8 = 2;
+const READ: u8 = 12;
+
+/// What a message says of its length and its parts must be so.
+#[test]
+fn messages_that_contradict_themselves_are_invalid_requests() {
+    let wrong: [&[Crafted]; 10] = [
+        &[(0, WRITE_MIDDLE, 0, 1024)],
+        &[(0, SEND_LAST, 0, 8)],
+        &[(0, WRITE_ONLY, 9, 8)],
+        &[(0, WRITE_ONLY, 7, 8)],
+        &[(0, WRITE_FIRST, 1024, 1024)],
+        &[(0, WRITE_FIRST, 2000, 1024), (1, WRITE_ONLY, 8, 8)],
+        &[(0, WRITE_FIRST, 2000, 1024), (1, SEND_LAST, 0, 976)],
+        &[(0, WRITE_FIRST, 2000, 1024), (1, WRITE_LAST, 0, 975)],
+        &[(0, WRITE_FIRST, 2048, 1024), (1, WRITE_MIDDLE, 0, 1024)],
+        &[(0, WRITE_FIRST, 2000, 1024), (1, READ, 8, 0)],
+    ];
+    for requests in wrong {
+        let mut pair = pair(Setup::default());
+        let good = requests.len() as u32 - 1;
+        answers(&mut pair, requests);
+        assert_eq!(pair.fault(1), Some(Fault::InvalidRequest), "{requests:?}");
+        let written = 1024 * good as usize;
+        assert!(
+            pair.network.bytes(1, pair.target)[written..]
+                .iter()
+                .all(|&byte| byte == 2)
+        );
+    }
+    let mut pair = pair(Setup::default());
+    let right = [
+        (0, WRITE_FIRST, 2000, 1024),
+        (1, WRITE_LAST, 0, 976),
+        (2, WRITE_ONLY, 0, 0),
+    ];
+    assert_eq!(answers(&mut pair, &right), [(0x11, 2)]);
+}
+
+#[test]
+fn reads_that_come_again_are_answered_once_more_and_no_further() {
+    let all = [(0x0D, 0), (0x0E, 1), (0x0F, 2)];
+    let mut asked_once = pair(Setup::default());
+    assert_eq!(answers(&mut asked_once, &[(0, READ, 3000, 0)]), all);
+    // From the middle on, when all is sent.
+    assert_eq!(
+        answers(&mut asked_once, &[(1, READ, 1976, 0)]),
+        [(0x0D, 1), (0x0F, 2)]
+    );
+    assert_eq!(answers(&mut asked_once, &[(2, READ, 952, 0)]), [(0x10, 2)]);
+    // Beyond what was asked for: a packet of another life.
+    assert_eq!(answers(&mut asked_once, &[(2, READ, 3000, 0)]), []);
+    assert_eq!(
+        asked_once.network.nodes[1].endpoint.counters().ghost_pkts,
+        1
+    );
+    // While all is still to be sent.
+    let mut asked_twice = pair(Setup::default());
+    let twice = [(0, READ, 3000, 0), (1, READ, 1976, 0), (0, READ, 3000, 0)];
+    assert_eq!(answers(&mut asked_twice, &twice), all);
 }
 
 fn any_header(
