@@ -45,8 +45,8 @@ pub struct Responder {
     msn: u32,
     inbound: Inbound,
     after_gap: bool,
-    /// Where the last READ was asked for: an ACK of something behind it would tell the peer that its responses are lost.
-    last_read: Place,
+    /// Where the last READs were asked for first, as many as may be under way.
+    reads: VecDeque<Place>,
     replies: VecDeque<Reply>,
 }
 
@@ -66,6 +66,8 @@ struct ReadReply {
     left: u32,
     /// Whether the next response begins the answer.
     begins: bool,
+    /// Whether it was asked for more than once; such ones do not count as under way.
+    is_again: bool,
     msn: u32,
 }
 
@@ -80,7 +82,7 @@ impl Responder {
             msn: 0,
             inbound: Inbound::default(),
             after_gap: false,
-            last_read: expected,
+            reads: VecDeque::new(),
             replies: VecDeque::new(),
         }
     }
@@ -116,7 +118,10 @@ impl Responder {
                 Some(reth) if packet.header().opcode == Opcode::ReadRequest => {
                     self.read_again(place, &reth, around);
                 }
-                _ if place < self.last_read => self.acknowledge(place, around.counters),
+                // An ACK of something behind a READ would tell the peer that its responses are lost.
+                _ if self.reads.back().is_some_and(|&read| place < read) => {
+                    self.acknowledge(place, around.counters);
+                }
                 _ => self.acknowledge(self.expected.before(), around.counters),
             }
             return Ok(());
@@ -193,13 +198,18 @@ impl Responder {
         reth: &Reth,
         around: &mut Surroundings<'_, B>,
     ) -> Result<(), Refused> {
-        let pending = |reply: &&Reply| matches!(reply, Reply::Read(_));
+        let pending = |reply: &&Reply| matches!(reply, Reply::Read(read) if !read.is_again);
         let under_way = self.replies.iter().filter(pending).count();
         let too_many = under_way >= usize::from(self.attributes.max_reads);
         if self.inbound.is_begun() || reth.len > MAX_MESSAGE || too_many {
             return Err(Refused::InvalidRequest);
         }
         let key = self.readable(reth, around)?;
+        if !self.has_room() {
+            // As if it were lost.
+            around.counters.reply_overflows += 1;
+            return Ok(());
+        }
         around.counters.rx_read_requests += 1;
         self.msn += 1;
         let end = self.expected.plus(packets_of(reth.len, self.terms.mtu));
@@ -210,9 +220,13 @@ impl Responder {
             address: reth.address,
             left: reth.len,
             begins: true,
+            is_again: false,
             msn: self.msn,
         }));
-        self.last_read = self.expected;
+        if self.reads.len() >= usize::from(self.attributes.max_reads) {
+            self.reads.pop_front();
+        }
+        self.reads.push_back(self.expected);
         self.expected = end;
         Ok(())
     }
@@ -256,7 +270,9 @@ impl Responder {
             key,
             address: reth.address,
             left: reth.len,
-            begins: self.attributes.resumed_reads == ResumedReads::Begin,
+            begins: self.attributes.resumed_reads == ResumedReads::Begin
+                || self.reads.contains(&place),
+            is_again: true,
             msn: self.msn,
         };
         let has_room = self.has_room();
@@ -267,7 +283,10 @@ impl Responder {
         match pending {
             // What it asks for again is still to be sent.
             Some(read) if read.next <= place => {}
-            Some(read) => *read = again,
+            Some(read) => {
+                let is_again = read.is_again;
+                *read = ReadReply { is_again, ..again };
+            }
             None if has_room => self.replies.push_back(Reply::Read(again)),
             None => around.counters.reply_overflows += 1,
         }

@@ -119,6 +119,8 @@ impl Run {
             late_ns: 2000 << rng.below(12),
             corrupt: often(&mut rng, 3),
         };
+        // At the slowest a window takes longer than the time-out.
+        network.ps_per_byte = [0, 800, 4000][rng.below(3) as usize];
         let longest = mtu.bytes() * (1 + rng.below(20) as usize);
         let sources: [Vec<u8>; 2] = std::array::from_fn(|_| {
             let mut bytes = vec![0; longest];

@@ -370,10 +370,12 @@ fn every_queue_has_an_end_and_says_so() {
     let mut network = Network::with(1, 2, |config| {
         config.max_qps = 2;
         config.completions = 4;
+        config.max_mtu = Mtu::B512;
     });
     let region = network.register(0, vec![0; 16]);
     let [a, _] = network.connect(Setup {
         queue: 3,
+        mtu: Mtu::B512,
         ..Setup::default()
     });
     let node = &mut network.nodes[0];
@@ -409,7 +411,13 @@ fn every_queue_has_an_end_and_says_so() {
         Err(PostError::CompletionQueueFull(4))
     );
     let endpoint = &mut node.endpoint;
-    endpoint.create(QpConfig::new(Service::Unreliable)).unwrap();
+    let one = endpoint.create(QpConfig::new(Service::Unreliable)).unwrap();
+    endpoint
+        .modify(one, Modify::Init(InitAttributes::default()))
+        .unwrap();
+    let large = rtr(address(1), one, Psn::new(0));
+    let refused = endpoint.modify(one, Modify::Rtr(large));
+    assert_eq!(refused, Err(ModifyError::Attribute("mtu")));
     assert!(endpoint.create(QpConfig::new(Service::Unreliable)).is_err());
     endpoint.destroy(a).unwrap();
     assert_eq!(endpoint.destroy(a), Err(ModifyError::UnknownQp(a)));
@@ -660,6 +668,17 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
     assert_eq!(
         asked_once.network.nodes[1].endpoint.counters().ghost_pkts,
         1
+    );
+    // What comes again is not one READ more under way.
+    let mut one_at_once = pair(Setup {
+        max_reads: 1,
+        ..Setup::default()
+    });
+    assert_eq!(answers(&mut one_at_once, &[(0, READ, 8, 0)]), [(0x10, 0)]);
+    let and_another = [(0, READ, 8, 0), (1, READ, 8, 0)];
+    assert_eq!(
+        answers(&mut one_at_once, &and_another),
+        [(0x10, 0), (0x10, 1)]
     );
     // While all is still to be sent.
     let mut asked_twice = pair(Setup::default());
