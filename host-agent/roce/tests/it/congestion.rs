@@ -101,38 +101,51 @@ fn two_flows_share_a_bottleneck() {
     );
 }
 
-/// Every packet marked: one CNP for 50 µs, to the sender of the data; each is handled.
+/// Every packet with data is marked: one CNP for 50 µs, to the sender of the data, which slows down. With a READ that is the
+/// responder.
 #[test]
 fn marked_packets_make_cnps_at_most_every_50_us() {
-    let mut network = Network::new(1, 2);
-    network.ps_per_byte = PS_PER_BYTE;
-    let source = network.register(0, vec![1; 1 << 20]);
-    let target = network.register(1, vec![0; 1 << 20]);
-    let [a, _] = network.connect(Setup::default());
-    network.tap = Box::new(|_, by, _: &Packet<'_>| {
-        if by == 0 {
-            Verdict::Mark
-        } else {
-            Verdict::Pass
+    const PACKETS: u64 = 1024;
+    for is_read in [false, true] {
+        let mut network = Network::new(1, 2);
+        network.ps_per_byte = PS_PER_BYTE;
+        let (sender, receiver) = if is_read { (1, 0) } else { (0, 1) };
+        let regions = [0, 1].map(|node| network.register(node, vec![node as u8; 1 << 20]));
+        let qpns = network.connect(Setup::default());
+        network.tap = Box::new(move |_, by, _: &Packet<'_>| {
+            if by == sender {
+                Verdict::Mark
+            } else {
+                Verdict::Pass
+            }
+        });
+        let begin_ns = network.now_ns;
+        let (local, remote) = (local(regions[0], 0, 1 << 20), remote(regions[1], 0));
+        let work = match is_read {
+            true => Work::Read { local, remote },
+            false => Work::Write {
+                local,
+                remote,
+                immediate: None,
+            },
+        };
+        network.send(0, qpns[0], 0, work);
+        while network.completions(0).is_empty() {
+            assert!(network.step(u64::MAX));
         }
-    });
-    let begin_ns = network.now_ns;
-    let work = Work::Write {
-        local: local(source, 0, 1 << 20),
-        remote: remote(target, 0),
-        immediate: None,
-    };
-    network.send(0, a, 0, work);
-    while network.completions(0).is_empty() {
-        assert!(network.step(u64::MAX));
+        let took_ns = network.now_ns - begin_ns;
+        let of_sender = network.nodes[sender].endpoint.counters();
+        let of_receiver = network.nodes[receiver].endpoint.counters();
+        assert_eq!(of_receiver.np_ecn_marked_roce_packets, PACKETS);
+        assert!(of_receiver.cnp_sent >= 2 && of_receiver.cnp_sent <= took_ns / 50_000 + 1);
+        assert_eq!(of_sender.cnp_handled, of_receiver.cnp_sent);
+        let rate_bps = network.nodes[sender].endpoint.rate_bps(qpns[sender]);
+        assert!(rate_bps.is_some(), "it is slower now");
+        let at_line_rate_ns = PACKETS * 1082 * PS_PER_BYTE / 1000;
+        assert!(took_ns > 10 * at_line_rate_ns, "{took_ns}: paced");
+        assert_eq!(
+            of_sender.completer_retry_err + of_receiver.completer_retry_err,
+            0
+        );
     }
-    let took_ns = network.now_ns - begin_ns;
-    let [sender, receiver] = [0, 1].map(|node| network.nodes[node].endpoint.counters());
-    assert_eq!(receiver.np_ecn_marked_roce_packets, 1024);
-    assert!(receiver.cnp_sent >= 2 && receiver.cnp_sent <= took_ns / 50_000 + 1);
-    assert_eq!(sender.cnp_handled, receiver.cnp_sent);
-    assert!(
-        network.nodes[0].endpoint.rate_bps(a).is_some(),
-        "it is slower now"
-    );
 }

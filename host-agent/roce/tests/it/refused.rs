@@ -613,6 +613,7 @@ const WRITE_FIRST: u8 = 6;
 const WRITE_MIDDLE: u8 = 7;
 const WRITE_LAST: u8 = 8;
 const WRITE_ONLY: u8 = 10;
+const SEND_FIRST: u8 = 0;
 const SEND_LAST: u8 = 2;
 const READ: u8 = 12;
 
@@ -652,6 +653,26 @@ fn messages_that_contradict_themselves_are_invalid_requests() {
     assert_eq!(answers(&mut pair, &right), [(0x11, 2)]);
 }
 
+/// All packets but the last are as long as the MTU, and the last is not empty.
+#[test]
+fn parts_of_wrong_length_are_named() {
+    let wrong: [&[Crafted]; 5] = [
+        &[(0, WRITE_ONLY, 1025, 1025)],
+        &[(0, WRITE_FIRST, 2000, 1023)],
+        &[(0, WRITE_FIRST, 3000, 1024), (1, WRITE_MIDDLE, 0, 1020)],
+        &[(0, SEND_FIRST, 0, 1024), (1, SEND_LAST, 0, 0)],
+        &[(0, SEND_FIRST, 0, 1024), (1, SEND_LAST, 0, 1025)],
+    ];
+    for requests in wrong {
+        let mut pair = pair(Setup::default());
+        pair.network
+            .receive(1, pair.qpns[1], 0, local(pair.target, 0, LEN));
+        answers(&mut pair, requests);
+        assert_eq!(pair.fault(1), Some(Fault::Mtu), "{requests:?}");
+        assert_eq!(pair.network.nodes[1].endpoint.counters().mtu_violations, 1);
+    }
+}
+
 #[test]
 fn reads_that_come_again_are_answered_once_more_and_no_further() {
     let all = [(0x0D, 0), (0x0E, 1), (0x0F, 2)];
@@ -681,6 +702,9 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
         [(0x10, 0), (0x10, 1)]
     );
     // While all is still to be sent.
+    let mut asked_for_the_rest = pair(Setup::default());
+    let rest = [(0, READ, 3000, 0), (1, READ, 1976, 0)];
+    assert_eq!(answers(&mut asked_for_the_rest, &rest), all);
     let mut asked_twice = pair(Setup::default());
     let twice = [(0, READ, 3000, 0), (1, READ, 1976, 0), (0, READ, 3000, 0)];
     assert_eq!(answers(&mut asked_twice, &twice), all);
