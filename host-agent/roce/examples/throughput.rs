@@ -23,13 +23,17 @@ const MESSAGE: usize = 1 << 20;
 /// In a round: a gigabyte.
 const MESSAGES: u64 = 954;
 const BATCH: usize = 32;
+
+/// A name, and what runs so many messages.
+type Part = (&'static str, fn(u64));
+
 const MTU: usize = 4096;
 
 fn main() {
     let rounds: u32 = std::env::args()
         .nth(1)
         .map_or(9, |word| word.parse().expect("a number of rounds"));
-    let parts: [(&str, fn(u64)); 3] = [
+    let parts: [Part; 3] = [
         ("copies and framing", copies_and_framing),
         ("two ICRCs", two_crcs),
         ("WRITEs of 1 MiB", write),

@@ -1,116 +1,30 @@
 //! A queue pair: what is posted, its requester and its responder.
 
+mod connection;
 mod inbound;
+mod outcome;
 mod requester;
 mod responder;
 mod state;
 mod work;
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 
 use crate::Qpn;
 use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
-use crate::congestion::{CnpTimer, DcqcnConfig, RateLimiter};
 use crate::counters::Counters;
-use crate::memory::{Access, AccessError, Buffer, Key, Memory};
-use crate::packet::{self, Address, Ecn, Header, Mtu, Opcode, Packet, Route, Service};
+use crate::memory::{Access, AccessError, Buffer, Memory};
+use crate::packet::{Address, Ecn, Opcode, Packet, Service};
 use crate::psn::{Place, Psn};
+use connection::Connection;
 use inbound::{Refused, Surroundings};
 use requester::{Requester, Terms, Verdict};
-use responder::Responder;
 
+pub(crate) use connection::Shared;
+pub use outcome::{ModifyError, PostError, QpConfig};
 pub use state::{Fault, InitAttributes, Modify, ResumedReads, RtrAttributes, RtsAttributes, State};
 pub(crate) use work::packets_of;
 pub use work::{Local, MAX_MESSAGE, MAX_PACKETS, ReceiveRequest, Remote, SendRequest, Work};
-
-/// What a queue pair is made with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QpConfig {
-    /// RC or UC.
-    pub service: Service,
-    /// Work that its send queue takes.
-    pub max_sends: usize,
-    /// Work that its receive queue takes.
-    pub max_receives: usize,
-}
-
-impl QpConfig {
-    /// Of this service, with queues of 128 each.
-    pub fn new(service: Service) -> Self {
-        Self {
-            service,
-            max_sends: 128,
-            max_receives: 128,
-        }
-    }
-}
-
-/// A packet that is to be sent.
-#[derive(Debug, Clone, Copy)]
-struct Planned {
-    header: Header,
-    payload: Option<Payload>,
-}
-
-/// Bytes of a region.
-#[derive(Debug, Clone, Copy)]
-struct Payload {
-    key: Key,
-    address: u64,
-    len: usize,
-    access: Access,
-}
-
-/// Why work is not posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PostError {
-    /// There is no such queue pair.
-    #[error("no queue pair {0}")]
-    UnknownQp(Qpn),
-    /// The state does not allow it.
-    #[error("the queue pair is in the state {0:?}")]
-    State(State),
-    /// The queue has as much work as it takes.
-    #[error("the queue is full: {0} requests")]
-    QueueFull(usize),
-    /// Each request might complete before one is polled, and there is no room for one more.
-    #[error("the completion queue has no room: {0} completions")]
-    CompletionQueueFull(usize),
-    /// The local bytes.
-    #[error("local bytes: {0}")]
-    Local(#[from] AccessError),
-    /// More bytes than a message has, or more packets than sequence numbers tell apart.
-    #[error("{0} bytes are too many for one message at this MTU")]
-    TooLong(u32),
-    /// READ on an unreliable connection.
-    #[error("an unreliable connection has no READ")]
-    Unsupported,
-}
-
-/// Why a queue pair does not enter a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ModifyError {
-    /// There is no such queue pair.
-    #[error("no queue pair {0}")]
-    UnknownQp(Qpn),
-    /// Not from the state in which it is.
-    #[error("not from the state {0:?}")]
-    State(State),
-    /// An attribute has a value that it may not have.
-    #[error("{0} is out of its range")]
-    Attribute(&'static str),
-}
-
-/// What all queue pairs of an endpoint share.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared {
-    pub address: Address,
-    pub max_mtu: Mtu,
-    pub source_port: Option<u16>,
-    pub ecn: bool,
-    pub dcqcn: Option<DcqcnConfig>,
-}
 
 #[derive(Debug)]
 pub(crate) struct QueuePair {
@@ -122,20 +36,6 @@ pub(crate) struct QueuePair {
     receives: VecDeque<ReceiveRequest>,
     connection: Option<Connection>,
     counters: Counters,
-}
-
-/// What is there from RTR on.
-#[derive(Debug)]
-struct Connection {
-    route: Route,
-    terms: Terms,
-    responder: Responder,
-    /// From RTS on.
-    requester: Option<Requester>,
-    cnp: CnpTimer,
-    limiter: RateLimiter,
-    /// Whether the last packet with data was a reply: requests and replies take turns.
-    replied: bool,
 }
 
 impl QueuePair {
@@ -219,7 +119,14 @@ impl QueuePair {
                 if attributes.mtu > shared.max_mtu {
                     return Err(ModifyError::Attribute("mtu"));
                 }
-                self.connection = Some(self.connect(attributes, shared));
+                let terms = Terms {
+                    service: self.config.service,
+                    qpn: self.qpn,
+                    peer: attributes.peer_qpn,
+                    pkey: self.init.pkey,
+                    mtu: attributes.mtu,
+                };
+                self.connection = Some(Connection::new(terms, attributes, shared));
                 self.state = State::Rtr;
             }
             (Modify::Rts(attributes), State::Rtr) => {
@@ -246,36 +153,6 @@ impl QueuePair {
             (_, state) => return Err(ModifyError::State(state)),
         }
         Ok(())
-    }
-
-    fn connect(&self, attributes: RtrAttributes, shared: &Shared) -> Connection {
-        let terms = Terms {
-            service: self.config.service,
-            qpn: self.qpn,
-            peer: attributes.peer_qpn,
-            pkey: self.init.pkey,
-            mtu: attributes.mtu,
-        };
-        let port = || source_port(self.qpn, attributes.peer_qpn);
-        Connection {
-            route: Route {
-                from: shared.address,
-                to: attributes.peer,
-                source_port: shared.source_port.unwrap_or_else(port),
-                dscp: attributes.dscp,
-                ecn: if shared.ecn {
-                    Ecn::Capable
-                } else {
-                    Ecn::NotCapable
-                },
-            },
-            terms,
-            responder: Responder::new(terms, attributes),
-            requester: None,
-            cnp: CnpTimer::default(),
-            limiter: RateLimiter::new(shared.dcqcn),
-            replied: false,
-        }
     }
 
     pub fn post_send<B: Buffer>(
@@ -546,48 +423,6 @@ impl QueuePair {
     }
 }
 
-impl Connection {
-    fn write<B: Buffer>(
-        &self,
-        planned: &Planned,
-        memory: &Memory<B>,
-        buffer: &mut [u8],
-    ) -> Result<usize, AccessError> {
-        let len = planned.payload.map_or(0, |payload| payload.len);
-        packet::emit(
-            buffer,
-            &self.route,
-            &planned.header,
-            len,
-            |space| match planned.payload {
-                None => Ok(()),
-                Some(Payload {
-                    key,
-                    address,
-                    access,
-                    ..
-                }) => memory.read(key, address, access, space),
-            },
-        )
-    }
-
-    fn write_cnp(&self, buffer: &mut [u8]) -> usize {
-        let Terms { peer, pkey, .. } = self.terms;
-        let header = Header {
-            becn: true,
-            ..Header::new(Opcode::Cnp, pkey, peer, Psn::new(0))
-        };
-        // Hosts of RoCE give CNPs this class, so that they do not wait behind what they are about.
-        const CLASS: u8 = 48;
-        let route = Route {
-            dscp: CLASS,
-            ..self.route
-        };
-        let Ok(len) = packet::emit(buffer, &route, &header, 0, |_| Ok::<(), Infallible>(()));
-        len
-    }
-}
-
 fn check_local<B: Buffer>(
     memory: &Memory<B>,
     local: Local,
@@ -605,11 +440,4 @@ fn within(name: &'static str, value: u8, least: u8, most: u8) -> Result<(), Modi
     } else {
         Err(ModifyError::Attribute(name))
     }
-}
-
-/// UDP's source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread them.
-fn source_port(one: Qpn, other: Qpn) -> u16 {
-    let mixed = u64::from(one.bits()) * u64::from(other.bits());
-    let folded = mixed ^ mixed >> 20 ^ mixed >> 40;
-    0xC000 | (folded & 0x3FFF) as u16
 }

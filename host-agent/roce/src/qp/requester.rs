@@ -12,8 +12,8 @@
 
 use std::collections::VecDeque;
 
+use super::connection::{Payload, Planned};
 use super::work::{SendRequest, Work, Wqe};
-use super::{Payload, Planned};
 use crate::completion::{Completion, CompletionQueue, Status};
 use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Memory};

@@ -790,15 +790,13 @@ proptest! {
             ..Setup::default()
         };
         let [_, b] = network.connect(setup);
-        let mut posted = 0;
-        for _ in 0..3 {
+        for posted in 0..3 {
             network.receive(1, b, posted, local(open, 0, 700));
             let (local, remote) = (local(open, 0, 700), remote(guarded, 0));
             let works = [Some(Work::Send { local, immediate: None }), (!unreliable).then_some(Work::Read { local, remote })];
             for work in works.into_iter().flatten() {
                 network.send(1, b, posted, work);
             }
-            posted += 1;
         }
         let mut buffer = vec![0; MAX_FRAME_LEN];
         let mut completions: Vec<Completion> = Vec::new();

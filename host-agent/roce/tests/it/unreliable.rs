@@ -104,9 +104,9 @@ fn run(seed: u64, faults: Faults) {
             "seed {seed}: what is whole arrives, from the next beginning on"
         );
     }
-    for index in 0..messages {
+    for (index, &len) in lens.iter().enumerate() {
         let target = &network.bytes(1, target)[index * longest..][..longest];
-        let (inside, outside) = target.split_at(lens[index]);
+        let (inside, outside) = target.split_at(len);
         assert!(
             outside.iter().all(|&byte| byte == 0xEE),
             "seed {seed}: beyond {index}"

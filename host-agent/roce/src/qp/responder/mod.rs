@@ -16,12 +16,14 @@
 //!
 //! Replies wait in one queue, since they must go out in the order of the requests: a READ's responses before any later ACK.
 
+mod unreliable;
+
 use std::collections::VecDeque;
 
+use super::connection::{Payload, Planned};
 use super::inbound::{Inbound, Refused, Surroundings};
 use super::requester::Terms;
 use super::work::{MAX_MESSAGE, packets_of};
-use super::{Payload, Planned};
 use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Key};
 use crate::packet::{
@@ -32,9 +34,6 @@ use crate::{ResumedReads, RtrAttributes};
 
 /// Beside one for each READ.
 const REPLIES: usize = 16;
-
-/// UC: who comes so much too late is a copy. Who comes later still is taken as one after a long gap.
-const LATE_COPIES: u64 = 1 << 12;
 
 #[derive(Debug)]
 pub struct Responder {
@@ -289,44 +288,6 @@ impl Responder {
             }
             None if has_room => self.replies.push_back(Reply::Read(again)),
             None => around.counters.reply_overflows += 1,
-        }
-    }
-
-    fn handle_unreliable<B: Buffer>(
-        &mut self,
-        packet: &Packet<'_>,
-        around: &mut Surroundings<'_, B>,
-    ) {
-        let Opcode::Data { position, .. } = packet.header().opcode else {
-            around.counters.wrong_state += 1;
-            return;
-        };
-        let place = self.expected.near(packet.header().psn);
-        let late = self.expected.since(place);
-        if 0 < late && late <= LATE_COPIES {
-            around.counters.duplicate_request += 1;
-            return;
-        }
-        if place != self.expected {
-            around.counters.out_of_seq_request += 1;
-        }
-        if position.begins() || place != self.expected {
-            // A new message ends the one that has begun: its rest is lost.
-            self.inbound.forget();
-        }
-        if !position.begins() && !self.inbound.is_begun() {
-            around.counters.uc_dropped_pkts += 1;
-            // Behind a gap all parts are dropped until a message begins; copies of them are told by their place.
-            self.expected = self.expected.max(place.plus(1));
-            return;
-        }
-        self.expected = place.plus(1);
-        if let Err(refused) = self.inbound.take(packet, around) {
-            around.counters.uc_dropped_pkts += 1;
-            around.counters.mtu_violations += u64::from(refused == Refused::Mtu);
-            around.counters.resp_remote_access_errors +=
-                u64::from(refused == Refused::RemoteAccess);
-            self.inbound.forget();
         }
     }
 
