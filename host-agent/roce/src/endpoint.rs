@@ -285,7 +285,8 @@ impl Endpoint {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do, or a paced packet may be sent, at the latest.
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do, or a paced packet may be sent, at the latest. It
+    /// may have passed; who has no room for a frame waits for room instead.
     pub fn poll_timeout(&self) -> Option<u64> {
         let slots = self.qps.iter().flatten();
         slots.filter_map(|slot| slot.qp.deadline_ns()).min()

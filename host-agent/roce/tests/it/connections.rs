@@ -1,9 +1,13 @@
 //! Each operation once, and each way in which one is refused.
 
-use roce::packet::{Mtu, Service};
-use roce::{Local, Status, Work, WorkKind};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use crate::common::{Network, Rng, Setup, local, remote};
+use roce::packet::{Mtu, Packet, Service};
+use roce::{Local, PostError, Qpn, SendRequest, Status, Work, WorkKind};
+
+use crate::common::{Network, Rng, Setup, Verdict, local, remote};
 
 fn drawn(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -131,4 +135,101 @@ fn unreliable_connections_send_and_write() {
         0,
         "nobody acknowledges"
     );
+}
+
+/// Switches choose a way by it: each connection has one port, and many connections have many.
+#[test]
+fn source_ports_spread_connections() {
+    let mut network = Network::new(1, 2);
+    let source = network.register(0, vec![0; 8]);
+    let qpns: Vec<_> = (0..100)
+        .map(|_| network.connect(Setup::default())[0])
+        .collect();
+    let ports: Rc<RefCell<BTreeMap<Qpn, BTreeSet<u16>>>> = Rc::default();
+    network.tap = Box::new({
+        let ports = Rc::clone(&ports);
+        move |_, by, packet: &Packet<'_>| {
+            if by == 0 {
+                let to = packet.header().destination;
+                let port = packet.route().source_port;
+                ports.borrow_mut().entry(to).or_default().insert(port);
+            }
+            Verdict::Pass
+        }
+    });
+    for qpn in qpns {
+        let work = Work::Write {
+            local: local(source, 0, 0),
+            remote: remote(source, 0),
+            immediate: None,
+        };
+        network.send(0, qpn, 0, work);
+        network.send(0, qpn, 1, work);
+    }
+    network.run();
+    let ports = ports.borrow();
+    assert_eq!(ports.len(), 100);
+    assert!(ports.values().all(|ports| ports.len() == 1));
+    let all: BTreeSet<u16> = ports.values().flatten().copied().collect();
+    assert!(all.len() > 90, "{}", all.len());
+    assert!(all.iter().all(|&port| port >= 0xC000));
+}
+
+/// Queue pairs with much to send take turns, packet by packet.
+#[test]
+fn queue_pairs_take_turns() {
+    let mut network = Network::new(1, 2);
+    network.ps_per_byte = 800;
+    let source = network.register(0, vec![0; 20_000]);
+    let target = network.register(1, vec![0; 20_000]);
+    let turns: Rc<RefCell<Vec<Qpn>>> = Rc::default();
+    network.tap = Box::new({
+        let turns = Rc::clone(&turns);
+        move |_, by, packet: &Packet<'_>| {
+            if by == 0 {
+                turns.borrow_mut().push(packet.header().destination);
+            }
+            Verdict::Pass
+        }
+    });
+    for _ in 0..3 {
+        let [qpn, _] = network.connect(Setup::default());
+        let work = Work::Write {
+            local: local(source, 0, 20_000),
+            remote: remote(target, 0),
+            immediate: None,
+        };
+        network.send(0, qpn, 0, work);
+    }
+    network.run();
+    let turns = turns.borrow();
+    assert_eq!(turns.len(), 60);
+    assert!(
+        turns
+            .windows(4)
+            .all(|turn| turn[0] == turn[3] && turn[0] != turn[1])
+    );
+}
+
+#[test]
+fn an_unreliable_connection_refuses_a_read() {
+    let mut network = Network::new(1, 2);
+    let region = network.register(0, vec![0; 8]);
+    let [a, _] = network.connect(Setup {
+        service: Service::Unreliable,
+        ..Setup::default()
+    });
+    let work = Work::Read {
+        local: local(region, 0, 8),
+        remote: remote(region, 0),
+    };
+    let request = SendRequest {
+        wr_id: 0,
+        work,
+        signaled: true,
+        solicited: false,
+    };
+    let node = &mut network.nodes[0];
+    let posted = node.endpoint.post_send(a, request, &node.memory);
+    assert_eq!(posted, Err(PostError::Unsupported));
 }
