@@ -49,6 +49,9 @@ impl DcqcnConfig {
     }
 }
 
+/// Who was silent for so many turns begins anew: with parameters that never lead back to the line rate, too.
+const SILENT_TURNS: u64 = 100_000;
+
 /// How fast a queue pair sends.
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
@@ -149,6 +152,12 @@ impl RateLimiter {
         let Some(config) = self.config else {
             return;
         };
+        let silent_ns = config.increase_period_ns.saturating_mul(SILENT_TURNS);
+        let is_over = |limit: &Limit| now_ns.saturating_sub(limit.increase_due_ns) > silent_ns;
+        if self.limit.as_ref().is_some_and(is_over) {
+            self.limit = None;
+            self.alpha = 0.0;
+        }
         while let Some(limit) = &mut self.limit {
             let due_ns = limit.alpha_due_ns.min(limit.increase_due_ns);
             if due_ns > now_ns {
@@ -234,6 +243,21 @@ mod tests {
         assert_eq!(limiter.rate_bps(), Some(LINE / 1000));
         limiter.handle_cnp(u64::MAX - 1);
         assert!(limiter.rate_bps().unwrap() > LINE / 2, "α has shrunk");
+    }
+
+    #[test]
+    fn parameters_that_lead_nowhere_end_with_silence() {
+        let mut limiter = RateLimiter::new(Some(DcqcnConfig {
+            additive_bps: 0,
+            hyper_bps: 0,
+            increase_period_ns: 0,
+            ..DcqcnConfig::new(LINE)
+        }));
+        for at in 0..3 {
+            limiter.handle_cnp(at);
+        }
+        limiter.sent(u64::MAX, 0);
+        assert_eq!(limiter.rate_bps(), None);
     }
 
     #[test]

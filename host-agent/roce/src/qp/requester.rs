@@ -253,7 +253,7 @@ impl Requester {
                     self.rnr_retries_left -= 1;
                 }
                 self.go_back();
-                self.rnr_until_ns = Some(now_ns + timer.ns());
+                self.rnr_until_ns = Some(now_ns.saturating_add(timer.ns()));
             }
             Syndrome::Nak(NakCode::PsnSequence) => {
                 counters.rcvd_seq_err += 1;

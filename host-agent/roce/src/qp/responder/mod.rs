@@ -151,7 +151,7 @@ impl Responder {
     ) -> Result<(), Refused> {
         let ended = self.inbound.take(packet, around)?;
         self.expected = self.expected.plus(1);
-        self.msn += u32::from(ended);
+        self.msn = self.msn.wrapping_add(u32::from(ended));
         if packet.header().ack_request {
             self.acknowledge(self.expected.before(), around.counters);
         }
@@ -210,7 +210,7 @@ impl Responder {
             return Ok(());
         }
         around.counters.rx_read_requests += 1;
-        self.msn += 1;
+        self.msn = self.msn.wrapping_add(1);
         let end = self.expected.plus(packets_of(reth.len, self.terms.mtu));
         self.replies.push_back(Reply::Read(ReadReply {
             next: self.expected,
