@@ -16,7 +16,7 @@ use roce::packet::{
 };
 use roce::{
     Access, Endpoint, EndpointConfig, InitAttributes, Local, Memory, Psn, QpConfig, Qpn, Remote,
-    ResumedReads, RtrAttributes, RtsAttributes, SendRequest, Work,
+    RtrAttributes, RtsAttributes, SendRequest, Work,
 };
 
 const MESSAGE: usize = 1 << 20;
@@ -97,7 +97,6 @@ fn write(messages: u64) {
             max_reads: 16,
             rnr_timer: 12,
             dscp: 0,
-            resumed_reads: ResumedReads::Begin,
         };
         let (init, rts) = (InitAttributes::default(), RtsAttributes::new(Psn::new(0)));
         let side = &mut sides[index];

@@ -39,7 +39,7 @@ pub use memory::{Access, Buffer, Key, Memory};
 pub use psn::Psn;
 pub use qp::{
     Fault, InitAttributes, Local, Modify, ModifyError, PostError, QpConfig, ReceiveRequest, Remote,
-    ResumedReads, RtrAttributes, RtsAttributes, SendRequest, State, Work,
+    RtrAttributes, RtsAttributes, SendRequest, State, Work,
 };
 
 /// A queue pair's number, 24 bits.

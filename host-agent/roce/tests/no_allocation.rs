@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use roce::packet::{Address, MAX_FRAME_LEN, Mtu, Service};
 use roce::{
     Access, Endpoint, EndpointConfig, InitAttributes, Key, Local, Memory, Psn, QpConfig, Qpn,
-    ReceiveRequest, Remote, ResumedReads, RtrAttributes, RtsAttributes, SendRequest, Status, Work,
+    ReceiveRequest, Remote, RtrAttributes, RtsAttributes, SendRequest, Status, Work,
 };
 
 /// Counts what all threads allocate.
@@ -73,7 +73,6 @@ fn connected() -> [Side; 2] {
             max_reads: 16,
             rnr_timer: 1,
             dscp: 0,
-            resumed_reads: ResumedReads::Begin,
         };
         let (init, rts) = (InitAttributes::default(), RtsAttributes::new(Psn::new(0)));
         let side = &mut sides[index];

@@ -22,7 +22,7 @@ use requester::{Requester, Terms, Verdict};
 
 pub(crate) use connection::Shared;
 pub use outcome::{ModifyError, PostError, QpConfig};
-pub use state::{Fault, InitAttributes, Modify, ResumedReads, RtrAttributes, RtsAttributes, State};
+pub use state::{Fault, InitAttributes, Modify, RtrAttributes, RtsAttributes, State};
 pub(crate) use work::packets_of;
 pub use work::{Local, MAX_MESSAGE, MAX_PACKETS, ReceiveRequest, Remote, SendRequest, Work};
 

@@ -48,16 +48,6 @@ impl Default for InitAttributes {
     }
 }
 
-/// How the first response to a READ that is asked for again from its middle on is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum ResumedReads {
-    /// FIRST or ONLY: it answers a request of its own (IBA).
-    #[default]
-    Begin,
-    /// MIDDLE or LAST, as rxe's responder does, and its requester takes nothing else.
-    GoOn,
-}
-
 /// What RTR is entered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtrAttributes {
@@ -75,8 +65,6 @@ pub struct RtrAttributes {
     pub rnr_timer: u8,
     /// The class of service of all packets, six bits.
     pub dscp: u8,
-    /// What the peer expects.
-    pub resumed_reads: ResumedReads,
 }
 
 /// What RTS is entered with.

@@ -6,8 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use roce::packet::{Address, MAX_FRAME_LEN, Mtu, Packet, Service};
 use roce::{
     Access, Completion, Endpoint, EndpointConfig, InitAttributes, Key, Local, Memory, Psn,
-    QpConfig, Qpn, ReceiveRequest, Remote, ResumedReads, RtrAttributes, RtsAttributes, SendRequest,
-    Work,
+    QpConfig, Qpn, ReceiveRequest, Remote, RtrAttributes, RtsAttributes, SendRequest, Work,
 };
 
 /// splitmix64.
@@ -189,7 +188,6 @@ impl Network {
                 max_reads: setup.max_reads,
                 rnr_timer: 1,
                 dscp: 0,
-                resumed_reads: setup.resumed_reads,
             };
             let rts = RtsAttributes {
                 timeout: setup.timeout,
@@ -358,7 +356,6 @@ pub struct Setup {
     pub max_reads: u8,
     pub window: u32,
     pub queue: usize,
-    pub resumed_reads: ResumedReads,
 }
 
 impl Default for Setup {
@@ -373,7 +370,6 @@ impl Default for Setup {
             max_reads: 16,
             window: 128,
             queue: 128,
-            resumed_reads: ResumedReads::Begin,
         }
     }
 }

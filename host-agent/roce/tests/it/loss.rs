@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use roce::packet::{NakCode, Opcode, Packet, Syndrome};
-use roce::{Local, Psn, ResumedReads, Status, Work};
+use roce::{Local, Psn, Status, Work};
 
 use crate::common::{Network, Setup, Verdict, local, remote};
 
@@ -38,13 +38,12 @@ struct Latencies {
 }
 
 /// A message of 100 packets whose packet `lost` is lost the first time.
-fn lose(lost: usize, is_read: bool, resumed_reads: ResumedReads) -> Latencies {
+fn lose(lost: usize, is_read: bool) -> Latencies {
     let mut network = Network::new(lost as u64, 2);
     network.delay_ns = DELAY_NS;
     network.ps_per_byte = PS_PER_BYTE;
     let setup = Setup {
         psns: [Psn::new(FIRST), Psn::new(5)],
-        resumed_reads,
         ..Setup::default()
     };
     let len = PACKETS * setup.mtu.bytes() - 3;
@@ -128,9 +127,9 @@ fn lose(lost: usize, is_read: bool, resumed_reads: ResumedReads) -> Latencies {
     }
 }
 
-fn lose_each(is_read: bool, resumed_reads: ResumedReads) {
+fn lose_each(is_read: bool) {
     for lost in 0..PACKETS {
-        let latencies = lose(lost, is_read, resumed_reads);
+        let latencies = lose(lost, is_read);
         let Latencies {
             nack_generation_ns,
             nack_response_ns,
@@ -167,65 +166,12 @@ fn lose_each(is_read: bool, resumed_reads: ResumedReads) {
 
 #[test]
 fn each_packet_of_a_write_is_recovered() {
-    lose_each(false, ResumedReads::Begin);
+    lose_each(false);
 }
 
 #[test]
 fn each_response_to_a_read_is_recovered() {
-    lose_each(true, ResumedReads::Begin);
-}
-
-/// rxe's way to name the responses.
-#[test]
-fn each_response_to_a_read_is_recovered_from_one_who_goes_on() {
-    lose_each(true, ResumedReads::GoOn);
-}
-
-/// How the first response after each request is named, with the first response lost and with the second.
-#[test]
-fn resumed_reads_begin_or_go_on_as_the_peer_wants_it() {
-    let whole = [0x0D, 0x0E, 0x0E, 0x0E, 0x0F];
-    for (resumed_reads, lost, again) in [
-        (ResumedReads::Begin, 1, whole.as_slice()),
-        (ResumedReads::GoOn, 1, &whole),
-        (ResumedReads::Begin, 2, &[0x0D, 0x0E, 0x0E, 0x0F]),
-        (ResumedReads::GoOn, 2, &[0x0E, 0x0E, 0x0E, 0x0F]),
-    ] {
-        let mut network = Network::new(1, 2);
-        let source = network.register(1, vec![7; 5000]);
-        let target = network.register(0, vec![0; 5000]);
-        let [a, _] = network.connect(Setup {
-            resumed_reads,
-            ..Setup::default()
-        });
-        let sent: Rc<RefCell<Vec<u8>>> = Rc::default();
-        network.tap = Box::new({
-            let sent = Rc::clone(&sent);
-            move |_, by, packet: &Packet<'_>| {
-                let mut sent = sent.borrow_mut();
-                if by == 1 {
-                    sent.push(packet.header().opcode.bits());
-                }
-                if by == 1 && sent.len() == lost {
-                    Verdict::Drop
-                } else {
-                    Verdict::Pass
-                }
-            }
-        });
-        let work = Work::Read {
-            local: local(target, 0, 5000),
-            remote: remote(source, 0),
-        };
-        network.send(0, a, 1, work);
-        network.run();
-        assert_eq!(
-            *sent.borrow(),
-            [&whole, again].concat(),
-            "{resumed_reads:?} {lost}"
-        );
-        assert_eq!(network.bytes(0, target), [7; 5000]);
-    }
+    lose_each(true);
 }
 
 /// All answers to a WRITE and a READ are lost: the WRITE's second ACK must not say that READ responses are missing.

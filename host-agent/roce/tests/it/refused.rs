@@ -11,7 +11,7 @@ use roce::{
     RtsAttributes, SendRequest, State, Status, Work,
 };
 
-use crate::common::{BASE, Faults, Network, Setup, address, local, remote};
+use crate::common::{BASE, Faults, Network, Node, Setup, address, local, remote};
 
 const LEN: usize = 3000;
 
@@ -196,7 +196,6 @@ fn rtr(peer: Address, peer_qpn: Qpn, psn: Psn) -> RtrAttributes {
         max_reads: 16,
         rnr_timer: 1,
         dscp: 0,
-        resumed_reads: roce::ResumedReads::Begin,
     }
 }
 
@@ -708,6 +707,63 @@ fn reads_that_come_again_are_answered_once_more_and_no_further() {
     let mut asked_twice = pair(Setup::default());
     let twice = [(0, READ, 3000, 0), (1, READ, 1976, 0), (0, READ, 3000, 0)];
     assert_eq!(answers(&mut asked_twice, &twice), all);
+}
+
+/// After a READ that goes on the IBA has the first response called FIRST or ONLY, rxe's responder MIDDLE or LAST.
+#[test]
+fn a_resumed_read_is_taken_by_either_name() {
+    const FIRST: u8 = 0x0D;
+    const MIDDLE: u8 = 0x0E;
+    const LAST: u8 = 0x0F;
+    for again in [FIRST, MIDDLE] {
+        let setup = Setup::default();
+        let mut pair = pair(setup);
+        let (first, len) = (setup.psns[1], LEN as u32);
+        let (local, remote) = (local(pair.target, 0, LEN), remote(pair.source, 0));
+        pair.network
+            .send(1, pair.qpns[1], 5, Work::Read { local, remote });
+        let node = &mut pair.network.nodes[1];
+        let asked = |node: &mut Node| {
+            let mut buffer = vec![0; MAX_FRAME_LEN];
+            let len = node
+                .endpoint
+                .poll_transmit(0, &node.memory, &mut buffer)
+                .unwrap();
+            let header = *Packet::parse(&buffer[..len]).unwrap().header();
+            (header.psn.after(first), header.reth.unwrap())
+        };
+        let respond = |node: &mut Node, opcode: u8, behind: u32, payload: usize| {
+            let syndrome = Syndrome::Ack { credits: 0 };
+            let opcode = Opcode::from_bits(opcode).unwrap();
+            let psn = Psn::new(first.bits() + behind);
+            let header = Header {
+                aeth: opcode.has_aeth().then_some(Aeth { syndrome, msn: 1 }),
+                ..Header::new(opcode, 0xFFFF, pair.qpns[1], psn)
+            };
+            let frame = frame(header, &vec![9; payload], |_| {});
+            node.endpoint
+                .handle_frame(0, &mut node.memory, &frame)
+                .unwrap();
+        };
+        let reth = Reth {
+            address: BASE,
+            rkey: pair.source.0,
+            len,
+        };
+        assert_eq!(asked(node), (0, reth));
+        respond(node, FIRST, 0, 1024);
+        respond(node, LAST, 2, LEN - 2048);
+        let rest = Reth {
+            address: BASE + 1024,
+            len: len - 1024,
+            ..reth
+        };
+        assert_eq!(asked(node), (1, rest));
+        respond(node, again, 1, 1024);
+        respond(node, LAST, 2, LEN - 2048);
+        assert_eq!(pair.statuses(1), [Status::Success]);
+        assert_eq!(pair.network.bytes(1, pair.target), [9; LEN]);
+    }
 }
 
 fn any_header(

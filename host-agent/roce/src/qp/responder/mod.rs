@@ -24,13 +24,13 @@ use super::connection::{Payload, Planned};
 use super::inbound::{Inbound, Refused, Surroundings};
 use super::requester::Terms;
 use super::work::{MAX_MESSAGE, packets_of};
+use crate::RtrAttributes;
 use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Key};
 use crate::packet::{
     Aeth, Header, NakCode, Opcode, Packet, Position, Reth, RnrTimer, Service, Syndrome,
 };
 use crate::psn::Place;
-use crate::{ResumedReads, RtrAttributes};
 
 /// Beside one for each READ.
 const REPLIES: usize = 16;
@@ -44,8 +44,8 @@ pub struct Responder {
     msn: u32,
     inbound: Inbound,
     after_gap: bool,
-    /// Where the last READs were asked for first, as many as may be under way.
-    reads: VecDeque<Place>,
+    /// Where the last READ began.
+    last_read: Place,
     replies: VecDeque<Reply>,
 }
 
@@ -81,7 +81,7 @@ impl Responder {
             msn: 0,
             inbound: Inbound::default(),
             after_gap: false,
-            reads: VecDeque::new(),
+            last_read: expected,
             replies: VecDeque::new(),
         }
     }
@@ -118,7 +118,7 @@ impl Responder {
                     self.read_again(place, &reth, around);
                 }
                 // An ACK of something behind a READ would tell the peer that its responses are lost.
-                _ if self.reads.back().is_some_and(|&read| place < read) => {
+                _ if place < self.last_read => {
                     self.acknowledge(place, around.counters);
                 }
                 _ => self.acknowledge(self.expected.before(), around.counters),
@@ -222,10 +222,7 @@ impl Responder {
             is_again: false,
             msn: self.msn,
         }));
-        if self.reads.len() >= usize::from(self.attributes.max_reads) {
-            self.reads.pop_front();
-        }
-        self.reads.push_back(self.expected);
+        self.last_read = self.expected;
         self.expected = end;
         Ok(())
     }
@@ -269,8 +266,7 @@ impl Responder {
             key,
             address: reth.address,
             left: reth.len,
-            begins: self.attributes.resumed_reads == ResumedReads::Begin
-                || self.reads.contains(&place),
+            begins: true,
             is_again: true,
             msn: self.msn,
         };
