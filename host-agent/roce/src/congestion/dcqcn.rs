@@ -1,0 +1,270 @@
+//! The reaction point: DCQCN's rate machine (Zhu et al., SIGCOMM 2015, section 3.1 and figure 7), and pacing by its rate.
+//!
+//! ```text
+//!               CNP: R_T = R_C, R_C·(1 − α/2), α grows
+//!   line rate ───────────────────────────────────▶ fast recovery ──F turns──▶ additive ──both F──▶ hyper increase
+//!       ▲             R_C half way to R_T, each turn │   (+ R_AI)    │               (+ i·R_HAI)  │
+//!       └────────────────────────────────────────────┴───────────────┴────── R_C is the line rate ┘
+//! ```
+//!
+//! A turn is each period T and each B bytes. Timers need no wake-up: they are made up for when something is sent.
+
+/// The parameters, by the paper's names; its values are for 40 Gb/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DcqcnConfig {
+    /// Where a flow begins, and what it never exceeds.
+    pub line_rate_bps: u64,
+    /// Where cutting ends.
+    pub min_rate_bps: u64,
+    /// g: the weight of one CNP in α.
+    pub g: f64,
+    /// K: without a CNP for so long, α shrinks.
+    pub alpha_period_ns: u64,
+    /// T: a turn of the timer.
+    pub increase_period_ns: u64,
+    /// B: a turn of the byte counter.
+    pub increase_bytes: u64,
+    /// F: turns of fast recovery.
+    pub fast_turns: u32,
+    /// R_AI.
+    pub additive_bps: u64,
+    /// R_HAI.
+    pub hyper_bps: u64,
+}
+
+impl DcqcnConfig {
+    /// The paper's parameters, with rates in its proportion to the line rate.
+    pub fn new(line_rate_bps: u64) -> Self {
+        Self {
+            line_rate_bps,
+            min_rate_bps: (line_rate_bps / 1000).max(1),
+            g: 1.0 / 256.0,
+            alpha_period_ns: 55_000,
+            increase_period_ns: 55_000,
+            increase_bytes: 10_000_000,
+            fast_turns: 5,
+            additive_bps: line_rate_bps / 1000,
+            hyper_bps: line_rate_bps / 100,
+        }
+    }
+}
+
+/// Who was silent for so many turns begins anew: with parameters that never lead back to the line rate, too.
+const SILENT_TURNS: u64 = 100_000;
+
+/// How fast a queue pair sends.
+#[derive(Debug, Clone)]
+pub struct RateLimiter {
+    config: Option<DcqcnConfig>,
+    /// While there was congestion. Without, packets are sent as they come.
+    limit: Option<Limit>,
+    /// What outlasts a limit: the α with which the next begins.
+    alpha: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    /// R_C, R_T.
+    current_bps: f64,
+    target_bps: f64,
+    /// When the next turns come.
+    alpha_due_ns: u64,
+    increase_due_ns: u64,
+    bytes_left: u64,
+    timer_turns: u32,
+    byte_turns: u32,
+    /// When the next packet may be sent.
+    next_ns: u64,
+}
+
+impl RateLimiter {
+    /// At line rate. Without parameters CNPs have no effect.
+    pub fn new(config: Option<DcqcnConfig>) -> Self {
+        Self {
+            config,
+            limit: None,
+            alpha: 1.0,
+        }
+    }
+
+    /// The rate R_C; `None`: not limited.
+    pub fn rate_bps(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.current_bps as u64)
+    }
+
+    /// When the next packet may be sent, if packets are paced.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.next_ns)
+    }
+
+    /// Whether the next packet must wait.
+    pub fn is_paced(&self, now_ns: u64) -> bool {
+        self.limit.is_some_and(|limit| limit.next_ns > now_ns)
+    }
+
+    /// The receiver says that packets were marked.
+    pub fn handle_cnp(&mut self, now_ns: u64) {
+        let Some(config) = self.config else {
+            return;
+        };
+        self.catch_up(now_ns);
+        let rate_bps = self
+            .limit
+            .map_or(config.line_rate_bps as f64, |limit| limit.current_bps);
+        let cut_bps = rate_bps * (1.0 - self.alpha / 2.0);
+        self.alpha = (1.0 - config.g) * self.alpha + config.g;
+        self.limit = Some(Limit {
+            current_bps: cut_bps.max(config.min_rate_bps as f64),
+            target_bps: rate_bps,
+            alpha_due_ns: now_ns.saturating_add(config.alpha_period_ns),
+            increase_due_ns: now_ns.saturating_add(config.increase_period_ns),
+            bytes_left: config.increase_bytes,
+            timer_turns: 0,
+            byte_turns: 0,
+            next_ns: self.limit.map_or(now_ns, |limit| limit.next_ns),
+        });
+    }
+
+    /// So many bytes were sent.
+    pub fn sent(&mut self, now_ns: u64, bytes: usize) {
+        self.catch_up(now_ns);
+        let Some(config) = self.config else {
+            return;
+        };
+        let Some(limit) = &mut self.limit else {
+            return;
+        };
+        let takes_ns = bytes as f64 * 8e9 / limit.current_bps;
+        limit.next_ns = limit.next_ns.max(now_ns).saturating_add(takes_ns as u64);
+        match limit.bytes_left.checked_sub(bytes as u64) {
+            Some(left) => limit.bytes_left = left,
+            None => {
+                limit.bytes_left = config.increase_bytes;
+                limit.byte_turns += 1;
+                limit.increase(&config);
+                self.end_at_line_rate();
+            }
+        }
+    }
+
+    /// Turns of the timers until now.
+    fn catch_up(&mut self, now_ns: u64) {
+        let Some(config) = self.config else {
+            return;
+        };
+        let silent_ns = config.increase_period_ns.saturating_mul(SILENT_TURNS);
+        let is_over = |limit: &Limit| now_ns.saturating_sub(limit.increase_due_ns) > silent_ns;
+        if self.limit.as_ref().is_some_and(is_over) {
+            self.limit = None;
+            self.alpha = 0.0;
+        }
+        while let Some(limit) = &mut self.limit {
+            let due_ns = limit.alpha_due_ns.min(limit.increase_due_ns);
+            if due_ns > now_ns {
+                return;
+            }
+            if limit.alpha_due_ns == due_ns {
+                self.alpha *= 1.0 - config.g;
+                limit.alpha_due_ns = due_ns.saturating_add(config.alpha_period_ns.max(1));
+            } else {
+                limit.timer_turns += 1;
+                limit.increase_due_ns = due_ns.saturating_add(config.increase_period_ns.max(1));
+                limit.increase(&config);
+                self.end_at_line_rate();
+            }
+        }
+    }
+
+    fn end_at_line_rate(&mut self) {
+        let line_bps = self
+            .config
+            .map_or(0.0, |config| config.line_rate_bps as f64);
+        // Half way to it for ever is there.
+        self.limit = self
+            .limit
+            .filter(|limit| limit.current_bps < line_bps * 0.999);
+    }
+}
+
+impl Limit {
+    fn increase(&mut self, config: &DcqcnConfig) {
+        let (timer, bytes, fast) = (self.timer_turns, self.byte_turns, config.fast_turns);
+        if timer.min(bytes) > fast {
+            let turns = timer.min(bytes) - fast;
+            self.target_bps += f64::from(turns) * config.hyper_bps as f64;
+        } else if timer.max(bytes) > fast {
+            self.target_bps += config.additive_bps as f64;
+        }
+        self.target_bps = self.target_bps.min(config.line_rate_bps as f64);
+        self.current_bps = (self.current_bps + self.target_bps) / 2.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: u64 = 40_000_000_000;
+
+    #[test]
+    fn the_first_cnp_halves_the_rate_and_five_turns_bring_it_back() {
+        let mut limiter = RateLimiter::new(Some(DcqcnConfig::new(LINE)));
+        limiter.sent(0, 4096);
+        assert_eq!(limiter.rate_bps(), None);
+        limiter.handle_cnp(1000);
+        assert_eq!(limiter.rate_bps(), Some(LINE / 2), "α begins at 1");
+        let mut rates = Vec::new();
+        for turn in 1..=4 {
+            limiter.sent(1000 + turn * 55_000, 0);
+            rates.push(limiter.rate_bps().unwrap() as f64 / LINE as f64);
+        }
+        assert_eq!(rates, [0.75, 0.875, 0.9375, 0.96875]);
+        limiter.sent(1000 + 20 * 55_000, 0);
+        assert_eq!(limiter.rate_bps(), None, "at line rate again");
+    }
+
+    #[test]
+    fn packets_are_spaced_by_the_rate() {
+        let mut limiter = RateLimiter::new(Some(DcqcnConfig::new(LINE)));
+        limiter.handle_cnp(0);
+        assert!(!limiter.is_paced(0));
+        limiter.sent(0, 4096);
+        // 4,096 bytes at 20 Gb/s.
+        assert_eq!(limiter.next_ns(), Some(1638));
+        assert!(limiter.is_paced(1637) && !limiter.is_paced(1638));
+    }
+
+    #[test]
+    fn cuts_end_at_the_least_rate_and_idle_years_cost_nothing() {
+        let mut limiter = RateLimiter::new(Some(DcqcnConfig::new(LINE)));
+        for at in 0..1000 {
+            limiter.handle_cnp(at);
+        }
+        assert_eq!(limiter.rate_bps(), Some(LINE / 1000));
+        limiter.handle_cnp(u64::MAX - 1);
+        assert!(limiter.rate_bps().unwrap() > LINE / 2, "α has shrunk");
+    }
+
+    #[test]
+    fn parameters_that_lead_nowhere_end_with_silence() {
+        let mut limiter = RateLimiter::new(Some(DcqcnConfig {
+            additive_bps: 0,
+            hyper_bps: 0,
+            increase_period_ns: 0,
+            ..DcqcnConfig::new(LINE)
+        }));
+        for at in 0..3 {
+            limiter.handle_cnp(at);
+        }
+        limiter.sent(u64::MAX, 0);
+        assert_eq!(limiter.rate_bps(), None);
+    }
+
+    #[test]
+    fn without_parameters_nothing_is_paced() {
+        let mut limiter = RateLimiter::new(None);
+        limiter.handle_cnp(0);
+        limiter.sent(0, 4096);
+        assert_eq!((limiter.rate_bps(), limiter.next_ns()), (None, None));
+    }
+}

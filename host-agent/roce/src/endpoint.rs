@@ -1,0 +1,384 @@
+//! An endpoint: many queue pairs behind one address, one queue of completions.
+//!
+//! Whoever drives it gives it frames and time, and takes frames, completions and the next point in time out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use crate::Qpn;
+use crate::completion::{Completion, CompletionQueue};
+use crate::congestion::DcqcnConfig;
+use crate::counters::Counters;
+use crate::memory::{Buffer, Memory};
+use crate::packet::{self, Address, Mtu, Packet};
+use crate::psn::Psn;
+use crate::qp::{
+    Fault, InitAttributes, Modify, ModifyError, PostError, QpConfig, QueuePair, ReceiveRequest,
+    RtrAttributes, RtsAttributes, SendRequest, Shared, State,
+};
+
+/// What an endpoint is made with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EndpointConfig {
+    /// Its own addresses; frames for others are not taken.
+    pub address: Address,
+    /// From it follow the numbers of queue pairs.
+    pub seed: u64,
+    /// The largest path MTU of its queue pairs: frames fit buffers of [`frame_len`](packet::frame_len) of it.
+    pub max_mtu: Mtu,
+    /// Queue pairs there may be at once.
+    pub max_qps: usize,
+    /// Completions that may wait, with those of all that is posted.
+    pub completions: usize,
+    /// UDP's source port of all queue pairs; `None`: hashed, one each.
+    pub source_port: Option<u16>,
+    /// Whether queues on the way may mark packets instead of dropping them.
+    pub ecn: bool,
+    /// How CNPs slow a queue pair down; `None`: they do not.
+    pub dcqcn: Option<DcqcnConfig>,
+}
+
+impl EndpointConfig {
+    /// With limits for a host, and DCQCN for 100 Gb/s.
+    pub fn new(address: Address, seed: u64) -> Self {
+        Self {
+            address,
+            seed,
+            max_mtu: Mtu::B4096,
+            max_qps: 1024,
+            completions: 65_536,
+            source_port: None,
+            ecn: true,
+            dcqcn: Some(DcqcnConfig::new(100_000_000_000)),
+        }
+    }
+}
+
+/// Why there is no queue pair more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CreateError {
+    /// As many as the limit.
+    #[error("{0} queue pairs are there, as many as there may be")]
+    Full(usize),
+}
+
+/// Why a frame was not given to a queue pair. What a queue pair itself does not like it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Discarded {
+    /// It is no RoCEv2 packet, or a broken one.
+    #[error(transparent)]
+    Packet(#[from] packet::Error),
+    /// It is for another address.
+    #[error("for another address")]
+    NotForUs,
+    /// No queue pair has this number (any more).
+    #[error("no queue pair {0}")]
+    UnknownQp(Qpn),
+    /// The queue pair is not connected.
+    #[error("queue pair {0} is not connected")]
+    NotConnected(Qpn),
+    /// It comes from another address than the queue pair's peer.
+    #[error("not from the peer of queue pair {0}")]
+    Stranger(Qpn),
+    /// It is of another partition.
+    #[error("partition {0:#06x} is not the queue pair's")]
+    Partition(u16),
+}
+
+/// A node: `Memory` beside it holds the regions.
+#[derive(Debug)]
+pub struct Endpoint {
+    shared: Shared,
+    max_qps: usize,
+    numbers: ChaCha8Rng,
+    qps: Vec<Option<Slot>>,
+    by_number: BTreeMap<Qpn, usize>,
+    /// Slots that may have something to send, each once, in turn.
+    ready: VecDeque<usize>,
+    completions: CompletionQueue,
+    /// Of frames that no queue pair has got, and of queue pairs that are gone.
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Slot {
+    qp: QueuePair,
+    is_ready: bool,
+}
+
+impl Endpoint {
+    /// Without queue pairs.
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            shared: Shared {
+                address: config.address,
+                max_mtu: config.max_mtu,
+                source_port: config.source_port,
+                ecn: config.ecn,
+                dcqcn: config.dcqcn,
+            },
+            max_qps: config.max_qps,
+            numbers: ChaCha8Rng::seed_from_u64(config.seed),
+            qps: Vec::new(),
+            by_number: BTreeMap::new(),
+            ready: VecDeque::new(),
+            completions: CompletionQueue::new(config.completions),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Its own addresses.
+    pub fn address(&self) -> Address {
+        self.shared.address
+    }
+
+    /// Makes a queue pair, in the state RESET.
+    pub fn create(&mut self, config: QpConfig) -> Result<Qpn, CreateError> {
+        if self.by_number.len() >= self.max_qps {
+            return Err(CreateError::Full(self.max_qps));
+        }
+        let qpn = loop {
+            let qpn = Qpn::new(self.numbers.next_u32());
+            // 0 and 1 are for management, 0xFFFFFF is multicast.
+            let is_reserved = matches!(qpn.bits(), 0 | 1 | 0xFF_FFFF);
+            if !is_reserved && !self.by_number.contains_key(&qpn) {
+                break qpn;
+            }
+        };
+        let slot = Slot {
+            qp: QueuePair::new(qpn, config),
+            is_ready: false,
+        };
+        let free = self.qps.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.qps.len());
+        if index == self.qps.len() {
+            self.qps.push(None);
+        }
+        self.qps[index] = Some(slot);
+        self.by_number.insert(qpn, index);
+        Ok(qpn)
+    }
+
+    /// A PSN to begin with: whoever sees packets of an earlier connection cannot guess it.
+    pub fn draw_psn(&mut self) -> Psn {
+        Psn::new(self.numbers.next_u32())
+    }
+
+    /// Ends a queue pair. What is posted is forgotten; completions that wait stay.
+    pub fn destroy(&mut self, qpn: Qpn) -> Result<(), ModifyError> {
+        let index = self.by_number.remove(&qpn);
+        let index = index.ok_or(ModifyError::UnknownQp(qpn))?;
+        if let Some(slot) = self.qps[index].take() {
+            let (sends, receives) = slot.qp.posted();
+            self.completions.release(sends + receives);
+            self.counters.add(slot.qp.counters());
+        }
+        self.ready.retain(|&ready| ready != index);
+        Ok(())
+    }
+
+    /// Changes a queue pair's state.
+    pub fn modify(&mut self, qpn: Qpn, to: Modify) -> Result<(), ModifyError> {
+        let index = self.index(qpn).ok_or(ModifyError::UnknownQp(qpn))?;
+        if let Some(slot) = &mut self.qps[index] {
+            slot.qp.modify(to, &self.shared, &mut self.completions)?;
+        }
+        self.wake(index);
+        Ok(())
+    }
+
+    /// INIT, RTR and RTS at once. Receives that are to be there before the peer's first packet are posted in between.
+    pub fn connect(
+        &mut self,
+        qpn: Qpn,
+        init: InitAttributes,
+        rtr: RtrAttributes,
+        rts: RtsAttributes,
+    ) -> Result<(), ModifyError> {
+        self.modify(qpn, Modify::Init(init))?;
+        self.modify(qpn, Modify::Rtr(rtr))?;
+        self.modify(qpn, Modify::Rts(rts))
+    }
+
+    /// Gives work to a queue pair.
+    pub fn post_send<B: Buffer>(
+        &mut self,
+        qpn: Qpn,
+        request: SendRequest,
+        memory: &Memory<B>,
+    ) -> Result<(), PostError> {
+        let index = self.index(qpn).ok_or(PostError::UnknownQp(qpn))?;
+        if let Some(slot) = &mut self.qps[index] {
+            slot.qp.post_send(request, memory, &mut self.completions)?;
+        }
+        self.wake(index);
+        Ok(())
+    }
+
+    /// Gives a queue pair a place for what is sent to it.
+    pub fn post_receive<B: Buffer>(
+        &mut self,
+        qpn: Qpn,
+        request: ReceiveRequest,
+        memory: &Memory<B>,
+    ) -> Result<(), PostError> {
+        let index = self.index(qpn).ok_or(PostError::UnknownQp(qpn))?;
+        match &mut self.qps[index] {
+            Some(slot) => slot.qp.post_receive(request, memory, &mut self.completions),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a frame from the network.
+    pub fn handle_frame<B: Buffer>(
+        &mut self,
+        now_ns: u64,
+        memory: &mut Memory<B>,
+        frame: &[u8],
+    ) -> Result<(), Discarded> {
+        let packet = Packet::parse(frame).inspect_err(|error| match error {
+            packet::Error::Foreign => {}
+            packet::Error::Icrc => self.counters.icrc_errors += 1,
+            _ => self.counters.malformed += 1,
+        })?;
+        let (route, header) = (packet.route(), packet.header());
+        let to = self.shared.address;
+        if route.to.ip != to.ip || route.to.mac != to.mac {
+            return Err(Discarded::NotForUs);
+        }
+        let qpn = header.destination;
+        let index = self.index(qpn);
+        let Some((index, slot)) = index.and_then(|i| Some((i, self.qps[i].as_mut()?))) else {
+            self.counters.unknown_qp += 1;
+            return Err(Discarded::UnknownQp(qpn));
+        };
+        let qp = &mut slot.qp;
+        let Some(peer) = qp.peer() else {
+            qp.counters_mut().wrong_state += 1;
+            return Err(Discarded::NotConnected(qpn));
+        };
+        if peer.ip != route.from.ip {
+            qp.counters_mut().stranger += 1;
+            return Err(Discarded::Stranger(qpn));
+        }
+        if !partitions_meet(qp.pkey(), header.pkey) {
+            qp.counters_mut().pkey_violations += 1;
+            return Err(Discarded::Partition(header.pkey));
+        }
+        qp.handle_packet(now_ns, &packet, memory, &mut self.completions);
+        self.wake(index);
+        Ok(())
+    }
+
+    /// Looks at the clock. To be called at [`poll_timeout`](Self::poll_timeout)'s time, or when it pleases.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        for index in 0..self.qps.len() {
+            let Some(slot) = &mut self.qps[index] else {
+                continue;
+            };
+            if slot.qp.deadline_ns().is_some_and(|ns| ns <= now_ns) {
+                slot.qp.handle_timeout(now_ns, &mut self.completions);
+                self.wake(index);
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do, or a paced packet may be sent, at the latest. It
+    /// may have passed; who has no room for a frame waits for room instead.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let slots = self.qps.iter().flatten();
+        slots.filter_map(|slot| slot.qp.deadline_ns()).min()
+    }
+
+    /// Writes the next frame, if there is one for now; returns its length. Queue pairs take turns.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than a frame of the endpoint's largest MTU may be ([`packet::frame_len`]).
+    pub fn poll_transmit<B: Buffer>(
+        &mut self,
+        now_ns: u64,
+        memory: &Memory<B>,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let longest = packet::frame_len(self.shared.max_mtu);
+        assert!(buffer.len() >= longest, "a frame may not fit");
+        while let Some(index) = self.ready.pop_front() {
+            let Some(slot) = &mut self.qps[index] else {
+                continue;
+            };
+            let qp = &mut slot.qp;
+            let len = qp.poll_transmit(now_ns, memory, buffer, &mut self.completions);
+            slot.is_ready = len.is_some();
+            if len.is_some() {
+                self.ready.push_back(index);
+                return len;
+            }
+        }
+        None
+    }
+
+    /// The next completion.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop()
+    }
+
+    /// A queue pair's state.
+    pub fn state(&self, qpn: Qpn) -> Option<State> {
+        Some(self.qp(qpn)?.state())
+    }
+
+    /// Why a queue pair is in the state ERROR.
+    pub fn fault(&self, qpn: Qpn) -> Option<Fault> {
+        self.qp(qpn)?.fault()
+    }
+
+    /// The oldest PSN of a queue pair that has no answer.
+    pub fn unanswered(&self, qpn: Qpn) -> Option<Psn> {
+        self.qp(qpn)?.unanswered()
+    }
+
+    /// The rate at which a queue pair sends, while congestion limits it.
+    pub fn rate_bps(&self, qpn: Qpn) -> Option<u64> {
+        self.qp(qpn)?.rate_bps()
+    }
+
+    /// What a queue pair has counted.
+    pub fn qp_counters(&self, qpn: Qpn) -> Option<&Counters> {
+        Some(self.qp(qpn)?.counters())
+    }
+
+    /// What all queue pairs have counted, those that are gone too, and the endpoint beside them.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.counters;
+        for slot in self.qps.iter().flatten() {
+            sum.add(slot.qp.counters());
+        }
+        sum
+    }
+
+    fn index(&self, qpn: Qpn) -> Option<usize> {
+        self.by_number.get(&qpn).copied()
+    }
+
+    fn qp(&self, qpn: Qpn) -> Option<&QueuePair> {
+        let slot = self.qps[self.index(qpn)?].as_ref()?;
+        Some(&slot.qp)
+    }
+
+    fn wake(&mut self, index: usize) {
+        if let Some(slot) = &mut self.qps[index]
+            && !slot.is_ready
+        {
+            slot.is_ready = true;
+            self.ready.push_back(index);
+        }
+    }
+}
+
+/// The low 15 bits are the same, and one of the two is a full member (IBA 10.9.3).
+fn partitions_meet(ours: u16, theirs: u16) -> bool {
+    const FULL: u16 = 0x8000;
+    ours & !FULL == theirs & !FULL && (ours | theirs) & FULL != 0
+}

@@ -1,0 +1,410 @@
+//! Registered memory: regions, their keys, and who may do what in them (IBA 10.6).
+//!
+//! A key is a slot's index and a tag that is drawn anew each time the slot is taken: two regions never share a key, and the
+//! key of a region that is gone hits nothing. There is one protection domain: all queue pairs of an endpoint share its
+//! regions, and one key serves as lkey and rkey, as with rxe.
+
+use std::fmt;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// The bytes of a region. They belong to the driver; nothing here keeps a reference to them between calls, so they may lie
+/// in memory that others share.
+pub trait Buffer {
+    /// How many bytes.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies bytes out. `offset + into.len()` is at most [`len`](Self::len).
+    fn read(&self, offset: usize, into: &mut [u8]);
+
+    /// Copies bytes in. `offset + from.len()` is at most [`len`](Self::len).
+    fn write(&mut self, offset: usize, from: &[u8]);
+}
+
+impl Buffer for [u8] {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self[offset..offset + into.len()]);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        self[offset..offset + from.len()].copy_from_slice(from);
+    }
+}
+
+impl Buffer for Vec<u8> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.as_slice().read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        self.as_mut_slice().write(offset, from);
+    }
+}
+
+impl<B: Buffer + ?Sized> Buffer for Box<B> {
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        (**self).read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        (**self).write(offset, from);
+    }
+}
+
+/// What may be done in a region, or through a queue pair. Reading by this side is always allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Access(u8);
+
+impl Access {
+    /// Nothing but reading by this side.
+    pub const LOCAL_READ: Self = Self(0);
+    /// Receives and READ responses may be put there.
+    pub const LOCAL_WRITE: Self = Self(1);
+    /// The peer may WRITE.
+    pub const REMOTE_WRITE: Self = Self(2);
+    /// The peer may READ.
+    pub const REMOTE_READ: Self = Self(4);
+    /// Everything.
+    pub const ALL: Self = Self(7);
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether this allows all that `other` does.
+    pub const fn allows(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A region's lkey and rkey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub u32);
+
+impl Key {
+    fn new(index: usize, tag: u16) -> Self {
+        Self((index as u32) << 16 | u32::from(tag))
+    }
+
+    fn index(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+
+    fn tag(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.0)
+    }
+}
+
+/// Why a region is not registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// As many regions as the limit.
+    #[error("{0} regions are registered, as many as there may be")]
+    Full(usize),
+    /// The addresses would go beyond 2⁶⁴.
+    #[error("{len} bytes from address {address:#x} on end beyond 2^64")]
+    Address {
+        /// Where the region was to begin.
+        address: u64,
+        /// Its bytes.
+        len: usize,
+    },
+}
+
+/// Why bytes of a region are not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// No region has this key (any more).
+    #[error("no region has key {0}")]
+    Key(Key),
+    /// Some of the bytes lie outside.
+    #[error("{len} bytes at {address:#x} are not in the region of key {key}")]
+    Range {
+        /// The region's key.
+        key: Key,
+        /// The first byte.
+        address: u64,
+        /// How many.
+        len: u64,
+    },
+    /// The region does not allow it.
+    #[error("the region of key {0} does not allow it")]
+    Right(Key),
+}
+
+#[derive(Debug)]
+struct Region<B> {
+    address: u64,
+    access: Access,
+    buffer: B,
+}
+
+#[derive(Debug)]
+struct Slot<B> {
+    /// That of the region, or of the one before.
+    tag: u16,
+    region: Option<Region<B>>,
+}
+
+/// The regions of an endpoint.
+#[derive(Debug)]
+pub struct Memory<B> {
+    slots: Vec<Slot<B>>,
+    free: Vec<usize>,
+    limit: usize,
+    tags: ChaCha8Rng,
+}
+
+/// As many regions as keys can tell apart.
+const MAX_REGIONS: usize = 1 << 16;
+
+impl<B: Buffer> Memory<B> {
+    /// No region yet; at most `limit` (and 65,536). Keys follow from the seed.
+    pub fn new(limit: usize, seed: u64) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            limit: limit.min(MAX_REGIONS),
+            tags: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    /// Registers a buffer whose first byte has this address; addresses are the caller's choice.
+    pub fn register(
+        &mut self,
+        buffer: B,
+        address: u64,
+        access: Access,
+    ) -> Result<Key, RegisterError> {
+        let len = buffer.len();
+        if address.checked_add(len as u64).is_none() {
+            return Err(RegisterError::Address { address, len });
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.slots.len() >= self.limit => {
+                return Err(RegisterError::Full(self.limit));
+            }
+            None => {
+                self.slots.push(Slot {
+                    tag: 0,
+                    region: None,
+                });
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[index];
+        let before = slot.tag;
+        while slot.tag == before || slot.tag == 0 {
+            slot.tag = self.tags.next_u32() as u16;
+        }
+        slot.region = Some(Region {
+            address,
+            access,
+            buffer,
+        });
+        Ok(Key::new(index, slot.tag))
+    }
+
+    /// Gives a buffer back; from now on nobody reaches it by this key.
+    pub fn deregister(&mut self, key: Key) -> Option<B> {
+        self.region(key)?;
+        self.free.push(key.index());
+        let region = self.slots.get_mut(key.index())?.region.take()?;
+        Some(region.buffer)
+    }
+
+    /// The buffer of a region.
+    pub fn buffer(&self, key: Key) -> Option<&B> {
+        Some(&self.region(key)?.buffer)
+    }
+
+    /// The buffer of a region.
+    pub fn buffer_mut(&mut self, key: Key) -> Option<&mut B> {
+        Some(&mut self.region_mut(key)?.buffer)
+    }
+
+    /// Whether all these bytes are in the region and it allows this.
+    pub fn check(
+        &self,
+        key: Key,
+        address: u64,
+        len: u64,
+        access: Access,
+    ) -> Result<(), AccessError> {
+        let region = self.region(key).ok_or(AccessError::Key(key))?;
+        region.offset(key, address, len, access)?;
+        Ok(())
+    }
+
+    /// Copies bytes of a region out. No bytes are always to be had, whatever the key.
+    pub fn read(
+        &self,
+        key: Key,
+        address: u64,
+        access: Access,
+        into: &mut [u8],
+    ) -> Result<(), AccessError> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let region = self.region(key).ok_or(AccessError::Key(key))?;
+        let offset = region.offset(key, address, into.len() as u64, access)?;
+        region.buffer.read(offset, into);
+        Ok(())
+    }
+
+    /// Copies bytes into a region: all or none.
+    pub fn write(
+        &mut self,
+        key: Key,
+        address: u64,
+        access: Access,
+        from: &[u8],
+    ) -> Result<(), AccessError> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let region = self.region_mut(key).ok_or(AccessError::Key(key))?;
+        let offset = region.offset(key, address, from.len() as u64, access)?;
+        region.buffer.write(offset, from);
+        Ok(())
+    }
+
+    fn region(&self, key: Key) -> Option<&Region<B>> {
+        let slot = self.slots.get(key.index())?;
+        slot.region.as_ref().filter(|_| slot.tag == key.tag())
+    }
+
+    fn region_mut(&mut self, key: Key) -> Option<&mut Region<B>> {
+        let slot = self.slots.get_mut(key.index())?;
+        let tag = slot.tag;
+        slot.region.as_mut().filter(|_| tag == key.tag())
+    }
+}
+
+impl<B: Buffer> Region<B> {
+    /// Where in the buffer the bytes begin.
+    fn offset(
+        &self,
+        key: Key,
+        address: u64,
+        len: u64,
+        access: Access,
+    ) -> Result<usize, AccessError> {
+        if !self.access.allows(access) {
+            return Err(AccessError::Right(key));
+        }
+        let outside = AccessError::Range { key, address, len };
+        let offset = address.checked_sub(self.address).ok_or(outside)?;
+        let end = offset.checked_add(len).ok_or(outside)?;
+        if end > self.buffer.len() as u64 {
+            return Err(outside);
+        }
+        Ok(offset as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_opens_its_region_only_and_only_while_it_is_there() {
+        let mut memory = Memory::new(4, 1);
+        let access = Access::REMOTE_READ.and(Access::REMOTE_WRITE);
+        let key = memory.register(vec![0; 16], 0x1000, access).unwrap();
+        memory
+            .write(key, 0x1004, Access::REMOTE_WRITE, b"weir")
+            .unwrap();
+        let mut read = [0; 4];
+        memory
+            .read(key, 0x1004, Access::REMOTE_READ, &mut read)
+            .unwrap();
+        assert_eq!(&read, b"weir");
+        let at = |address, len| memory.check(key, address, len, Access::REMOTE_READ);
+        assert!(at(0x1000, 16).is_ok() && at(0x1010, 0).is_ok());
+        for (address, len) in [
+            (0xFFF, 1),
+            (0x1000, 17),
+            (0x1010, 1),
+            (0x1000, u64::MAX),
+            (u64::MAX, 2),
+        ] {
+            assert!(
+                matches!(at(address, len), Err(AccessError::Range { .. })),
+                "{address:#x} {len}"
+            );
+        }
+        let local = memory.check(key, 0x1000, 1, Access::LOCAL_WRITE);
+        assert_eq!(local, Err(AccessError::Right(key)));
+        assert_eq!(memory.deregister(key).unwrap()[4..8], *b"weir");
+        assert!(memory.deregister(key).is_none());
+        let gone = memory.check(key, 0x1000, 1, Access::LOCAL_READ);
+        assert_eq!(gone, Err(AccessError::Key(key)));
+    }
+
+    #[test]
+    fn limits_are_named() {
+        let mut memory = Memory::new(2, 1);
+        let mut register = |address| memory.register(vec![0; 2], address, Access::ALL);
+        assert!(register(0).is_ok() && register(u64::MAX - 2).is_ok());
+        assert_eq!(register(0), Err(RegisterError::Full(2)));
+        let beyond = register(u64::MAX - 1);
+        assert!(matches!(beyond, Err(RegisterError::Address { .. })));
+    }
+
+    proptest! {
+        /// Whatever comes and goes, keys in use differ, and no key is used again at once.
+        #[test]
+        fn keys_never_collide(seed: u64, steps in prop::collection::vec((any::<bool>(), any::<usize>()), 1..200)) {
+            let mut memory = Memory::new(8, seed);
+            let mut live: Vec<Key> = Vec::new();
+            for (register, which) in steps {
+                if register {
+                    match memory.register(vec![0; 1], 0, Access::ALL) {
+                        Ok(key) => live.push(key),
+                        Err(error) => prop_assert_eq!((error, live.len()), (RegisterError::Full(8), 8)),
+                    }
+                } else if !live.is_empty() {
+                    let key = live.swap_remove(which % live.len());
+                    prop_assert!(memory.deregister(key).is_some());
+                    let next = memory.register(vec![0; 1], 0, Access::ALL).unwrap();
+                    prop_assert_ne!(next, key);
+                    live.push(next);
+                }
+                prop_assert_eq!(live.iter().collect::<HashSet<_>>().len(), live.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The invariant CRC of RoCEv2 (annex A17.3.3).
+
+use crc32fast::Hasher;
+
+use super::{BTH_LEN, ETHERNET_LEN, IPV4_LEN, UDP_LEN};
+
+/// What stands for the missing local route header.
+const PSEUDO_LEN: usize = 8;
+/// Headers in which something may change on the way.
+const VARIANT_LEN: usize = IPV4_LEN + UDP_LEN + BTH_LEN;
+
+/// The ICRC of a packet from its IPv4 header to the last byte of padding; it is sent with its low byte first.
+///
+/// What may change on the way counts as ones: type of service, time to live and checksum of IPv4, UDP's checksum, and the
+/// BTH's byte with FECN and BECN. So does a local route header in front, which Ethernet does not have.
+///
+/// # Panics
+/// If the packet is shorter than its headers without what the opcode adds.
+pub fn icrc(packet: &[u8]) -> u32 {
+    let (variant, rest) = packet.split_at(VARIANT_LEN);
+    let mut masked = [0; PSEUDO_LEN + VARIANT_LEN];
+    masked[PSEUDO_LEN..].copy_from_slice(variant);
+    mask(&mut masked);
+    let mut hasher = Hasher::new();
+    hasher.update(&masked);
+    hasher.update(rest);
+    hasher.finalize()
+}
+
+/// The same of a frame without its ICRC, in one go: the eight bytes before the IPv4 header become ones for as long.
+pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
+    const START: usize = ETHERNET_LEN - PSEUDO_LEN;
+    let covered = &mut frame[START..];
+    let mut headers = [0; PSEUDO_LEN + VARIANT_LEN];
+    headers.copy_from_slice(&covered[..PSEUDO_LEN + VARIANT_LEN]);
+    mask(&mut covered[..PSEUDO_LEN + VARIANT_LEN]);
+    let crc = crc32fast::hash(covered);
+    covered[..PSEUDO_LEN + VARIANT_LEN].copy_from_slice(&headers);
+    crc
+}
+
+/// Sets what may change to ones.
+fn mask(headers: &mut [u8]) {
+    const UDP_CHECKSUM: usize = IPV4_LEN + 6;
+    const FECN_BECN: usize = IPV4_LEN + UDP_LEN + 4;
+    headers[..PSEUDO_LEN].fill(0xFF);
+    for at in [1, 8, 10, 11, UDP_CHECKSUM, UDP_CHECKSUM + 1, FECN_BECN] {
+        headers[PSEUDO_LEN + at] = 0xFF;
+    }
+}

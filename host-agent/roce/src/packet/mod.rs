@@ -1,0 +1,146 @@
+//! RoCEv2 packets: Ethernet, IPv4, UDP to port 4791, BTH, what the opcode adds, payload, padding, ICRC.
+//!
+//! [`Packet`] is a view of a frame's bytes, whole and right once it is made; [`Header`] is what stands between UDP and
+//! payload as a value. [`emit`] writes a frame around a payload that the caller fills in.
+
+mod extended;
+mod header;
+mod icrc;
+mod network;
+mod opcode;
+
+pub use extended::{Aeth, NakCode, Reth, RnrTimer, Syndrome};
+pub use header::{Header, Packet};
+pub use icrc::icrc;
+pub use network::{Address, Ecn, Route, write_network_headers};
+pub use opcode::{Opcode, Operation, Position, Service};
+
+/// The UDP destination port of RoCEv2.
+pub const UDP_PORT: u16 = 4791;
+
+/// Bytes of Ethernet's header.
+pub const ETHERNET_LEN: usize = 14;
+/// Bytes of an IPv4 header without options.
+pub const IPV4_LEN: usize = 20;
+/// Bytes of UDP's header.
+pub const UDP_LEN: usize = 8;
+/// Bytes before the BTH.
+pub const NETWORK_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
+/// Bytes of the base transport header.
+pub const BTH_LEN: usize = 12;
+/// Bytes of the RDMA extended transport header.
+pub const RETH_LEN: usize = 16;
+/// Bytes of the ACK extended transport header.
+pub const AETH_LEN: usize = 4;
+/// Bytes of an immediate.
+pub const IMMEDIATE_LEN: usize = 4;
+/// Reserved bytes of a CNP.
+pub const CNP_RESERVED_LEN: usize = 16;
+/// Bytes of the invariant CRC.
+pub const ICRC_LEN: usize = 4;
+
+/// The longest frame with this MTU: a WRITE of one packet with immediate.
+pub const fn frame_len(mtu: Mtu) -> usize {
+    NETWORK_LEN + BTH_LEN + RETH_LEN + IMMEDIATE_LEN + mtu.bytes() + ICRC_LEN
+}
+
+/// The longest frame there is.
+pub const MAX_FRAME_LEN: usize = frame_len(Mtu::B4096);
+
+/// The path MTU: the payload of every packet of a message but the last (IBA 9.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mtu {
+    /// 256 bytes.
+    B256,
+    /// 512 bytes.
+    B512,
+    /// 1,024 bytes.
+    B1024,
+    /// 2,048 bytes.
+    B2048,
+    /// 4,096 bytes.
+    B4096,
+}
+
+impl Mtu {
+    /// All, from the smallest.
+    pub const ALL: [Self; 5] = [
+        Self::B256,
+        Self::B512,
+        Self::B1024,
+        Self::B2048,
+        Self::B4096,
+    ];
+
+    /// Its bytes.
+    pub const fn bytes(self) -> usize {
+        256 << self as usize
+    }
+
+    /// The MTU of so many bytes.
+    pub fn of_bytes(bytes: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
+    }
+
+    /// The largest whose frames fit an interface: `link_mtu` counts from the IP header on. As rxe has it, 80 bytes are for
+    /// headers.
+    pub fn for_link(link_mtu: usize) -> Option<Self> {
+        const HEADERS: usize = 80;
+        let fits = |mtu: &Self| mtu.bytes() + HEADERS <= link_mtu;
+        Self::ALL.into_iter().rev().find(fits)
+    }
+}
+
+/// Why bytes are no RoCEv2 packet that is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Another protocol, a fragment, IP options, another UDP port: the packet is somebody else's.
+    #[error("not RoCEv2 over IPv4")]
+    Foreign,
+    /// Fewer bytes than a header says, or than the opcode needs.
+    #[error("truncated")]
+    Truncated,
+    /// The IPv4 header's or UDP's checksum.
+    #[error("wrong checksum of IPv4 or UDP")]
+    Checksum,
+    /// A transport header version other than 0.
+    #[error("transport header version {0}")]
+    Version(u8),
+    /// An opcode of another transport or of an operation that is not here.
+    #[error("unknown opcode {0:#04x}")]
+    Opcode(u8),
+    /// Bytes after headers that no payload may follow, or padding without payload.
+    #[error("payload or padding where there is none")]
+    Payload,
+    /// The packet is not what was sent.
+    #[error("wrong ICRC")]
+    Icrc,
+}
+
+/// Writes a frame. `fill` writes exactly the payload of `payload_len` bytes, and may fail: then nothing is to be sent.
+/// Returns the frame's length.
+///
+/// # Panics
+/// If the buffer is too short; [`MAX_FRAME_LEN`] is enough for every payload up to the largest MTU.
+pub fn emit<E>(
+    buffer: &mut [u8],
+    route: &Route,
+    header: &Header,
+    payload_len: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<usize, E> {
+    let payload_at = NETWORK_LEN + BTH_LEN + header.opcode.extended_len();
+    let padding = payload_len.wrapping_neg() % 4;
+    let icrc_at = payload_at + payload_len + padding;
+    let frame = &mut buffer[..icrc_at + ICRC_LEN];
+    write_network_headers(frame, route);
+    header.write(&mut frame[NETWORK_LEN..payload_at], padding as u8);
+    fill(&mut frame[payload_at..payload_at + payload_len])?;
+    frame[payload_at + payload_len..icrc_at].fill(0);
+    let crc = icrc::icrc_in_place(&mut frame[..icrc_at]);
+    frame[icrc_at..].copy_from_slice(&crc.to_le_bytes());
+    Ok(frame.len())
+}
+
+#[cfg(test)]
+mod tests;

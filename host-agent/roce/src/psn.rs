@@ -1,0 +1,111 @@
+//! Packet sequence numbers: 24 bits that wrap (IBA 9.7.2), and the 64-bit positions they stand for inside.
+
+use std::fmt;
+
+const BITS: u32 = 24;
+const MASK: u32 = (1 << BITS) - 1;
+const HALF: u32 = 1 << (BITS - 1);
+
+/// A packet sequence number as it stands in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Psn(u32);
+
+impl Psn {
+    /// The number of these low 24 bits.
+    pub fn new(bits: u32) -> Self {
+        Self(bits & MASK)
+    }
+
+    /// The 24 bits.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// How far this is after `other`; negative: before it. The two are less than half the numbers apart, or this guesses
+    /// wrong: nobody may have more than 2²³ packets under way.
+    pub fn after(self, other: Self) -> i32 {
+        let distance = self.0.wrapping_sub(other.0) & MASK;
+        if distance < HALF {
+            distance as i32
+        } else {
+            distance as i32 - (1 << BITS)
+        }
+    }
+}
+
+impl fmt::Display for Psn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A packet's place in everything that one direction of a connection ever sends. It does not wrap, so the machines compare
+/// plainly; packets carry its low 24 bits. The first packet's place is its PSN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(u64);
+
+impl Place {
+    /// Where a connection begins. One turn is left before it, for packets of another life that are "earlier".
+    pub fn first(psn: Psn) -> Self {
+        Self((1 << BITS) + u64::from(psn.0))
+    }
+
+    /// What a packet at this place carries.
+    pub fn psn(self) -> Psn {
+        Psn::new(self.0 as u32)
+    }
+
+    /// The place nearest to this one that `psn` may mean.
+    pub fn near(self, psn: Psn) -> Self {
+        Self(
+            self.0
+                .saturating_add_signed(i64::from(psn.after(self.psn()))),
+        )
+    }
+
+    /// So many packets later.
+    #[must_use]
+    pub fn plus(self, packets: u64) -> Self {
+        Self(self.0 + packets)
+    }
+
+    /// The place before.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    /// How many packets lie from `earlier` to before this; 0 if it is not earlier.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn numbers_compare_within_half_of_them() {
+        let psn = Psn::new;
+        assert_eq!(psn(5).after(psn(3)), 2);
+        assert_eq!(psn(3).after(psn(5)), -2);
+        assert_eq!(psn(1).after(psn(0xFF_FFFF)), 2);
+        assert_eq!(psn(0xFF_FFFF).after(psn(1)), -2);
+        assert_eq!(psn(0x7F_FFFF).after(psn(0)), 0x7F_FFFF);
+        assert_eq!(psn(0x80_0000).after(psn(0)), -0x80_0000);
+        assert_eq!(psn(0x0100_0007).bits(), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_is_found_again(start in 0u32..1 << 24, far in 0u64..1 << 40, off in -(1i64 << 23)..1 << 23) {
+            let here = Place::first(Psn::new(start)).plus(far);
+            let there = Place(here.0.saturating_add_signed(off));
+            prop_assert_eq!(here.near(there.psn()), there);
+            prop_assert_eq!(there.since(here), off.max(0) as u64);
+        }
+    }
+}

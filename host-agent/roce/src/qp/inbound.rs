@@ -1,0 +1,210 @@
+//! Messages on their way in: what RC and UC share. Checks come before any effect.
+
+use std::collections::VecDeque;
+
+use super::requester::Terms;
+use super::work::{MAX_MESSAGE, ReceiveRequest};
+use crate::completion::{Completion, CompletionQueue, Status, WorkKind};
+use crate::counters::Counters;
+use crate::memory::{Access, Buffer, Key, Memory};
+use crate::packet::{Opcode, Operation, Packet, Position};
+
+/// The message of which packets have come and more must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    /// Into the receive at the queue's head, of which so many bytes are filled.
+    Send { received: u32 },
+    /// To the peer's address.
+    Write {
+        key: Key,
+        address: u64,
+        left: u32,
+        total: u32,
+    },
+}
+
+/// Why a packet is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It does not follow the one before, or its length is wrong.
+    InvalidRequest,
+    /// Its length is not one that the MTU allows.
+    Mtu,
+    /// Key, address or right.
+    RemoteAccess,
+    /// No receive is posted.
+    NotReady,
+    /// The receive is too short.
+    LocalLength,
+    /// The receive's own key, address or right.
+    LocalProtection,
+}
+
+#[derive(Debug, Default)]
+pub struct Inbound {
+    begun: Option<Begun>,
+}
+
+/// What a packet may touch.
+pub struct Surroundings<'a, B> {
+    pub terms: Terms,
+    pub access: Access,
+    pub receives: &'a mut VecDeque<ReceiveRequest>,
+    pub memory: &'a mut Memory<B>,
+    pub counters: &'a mut Counters,
+    pub completions: &'a mut CompletionQueue,
+}
+
+impl Inbound {
+    /// Whether a message has begun.
+    pub fn is_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Forgets the message that has begun.
+    pub fn forget(&mut self) {
+        self.begun = None;
+    }
+
+    /// Takes the next packet of a SEND or WRITE. Says whether a message ended with it.
+    pub fn take<B: Buffer>(
+        &mut self,
+        packet: &Packet<'_>,
+        around: &mut Surroundings<'_, B>,
+    ) -> Result<bool, Refused> {
+        let Opcode::Data {
+            operation,
+            position,
+            ..
+        } = packet.header().opcode
+        else {
+            return Err(Refused::InvalidRequest);
+        };
+        if position.begins() == self.is_begun() {
+            return Err(Refused::InvalidRequest);
+        }
+        let (len, mtu) = (packet.payload().len(), around.terms.mtu.bytes());
+        let fits = match position {
+            Position::First | Position::Middle => len == mtu,
+            Position::Last => 0 < len && len <= mtu,
+            Position::Only => len <= mtu,
+        };
+        if !fits {
+            return Err(Refused::Mtu);
+        }
+        let len = len as u32;
+        self.begun = match operation {
+            Operation::Send => self.take_send(packet, position, len, around)?,
+            Operation::Write => self.take_write(packet, position, len, around)?,
+        };
+        Ok(position.ends())
+    }
+
+    fn take_send<B: Buffer>(
+        &self,
+        packet: &Packet<'_>,
+        position: Position,
+        len: u32,
+        around: &mut Surroundings<'_, B>,
+    ) -> Result<Option<Begun>, Refused> {
+        let received = match self.begun {
+            None => 0,
+            Some(Begun::Send { received }) => received,
+            Some(Begun::Write { .. }) => return Err(Refused::InvalidRequest),
+        };
+        let local = around.receives.front().ok_or(Refused::NotReady)?.local;
+        if len > local.len - received {
+            return Err(Refused::LocalLength);
+        }
+        let address = local.address.wrapping_add(u64::from(received));
+        let access = Access::LOCAL_WRITE;
+        let written = around
+            .memory
+            .write(local.key, address, access, packet.payload());
+        written.map_err(|_| Refused::LocalProtection)?;
+        let received = received + len;
+        if !position.ends() {
+            return Ok(Some(Begun::Send { received }));
+        }
+        complete(around, WorkKind::Receive, received, packet);
+        Ok(None)
+    }
+
+    fn take_write<B: Buffer>(
+        &self,
+        packet: &Packet<'_>,
+        position: Position,
+        len: u32,
+        around: &mut Surroundings<'_, B>,
+    ) -> Result<Option<Begun>, Refused> {
+        let (key, address, left, total) = match (self.begun, packet.header().reth) {
+            (Some(Begun::Send { .. }), _) | (None, None) => return Err(Refused::InvalidRequest),
+            (
+                Some(Begun::Write {
+                    key,
+                    address,
+                    left,
+                    total,
+                }),
+                _,
+            ) => (key, address, left, total),
+            (None, Some(reth)) => {
+                let (key, address, len) = (Key(reth.rkey), reth.address, reth.len);
+                if len > MAX_MESSAGE {
+                    return Err(Refused::InvalidRequest);
+                }
+                let access = Access::REMOTE_WRITE;
+                let range = around.memory.check(key, address, len.into(), access);
+                let allowed = len == 0 || around.access.allows(access) && range.is_ok();
+                if !allowed {
+                    return Err(Refused::RemoteAccess);
+                }
+                (key, address, len, len)
+            }
+        };
+        // The last packet, and only it, brings what is left.
+        let left = left.checked_sub(len).ok_or(Refused::InvalidRequest)?;
+        if (left == 0) != position.ends() {
+            return Err(Refused::InvalidRequest);
+        }
+        let uses_receive = packet.header().immediate.is_some();
+        if uses_receive && around.receives.is_empty() {
+            return Err(Refused::NotReady);
+        }
+        let access = Access::REMOTE_WRITE;
+        let written = around.memory.write(key, address, access, packet.payload());
+        written.map_err(|_| Refused::RemoteAccess)?;
+        around.counters.rx_write_requests += u64::from(position.begins());
+        if uses_receive {
+            complete(around, WorkKind::ReceiveWriteImmediate, total, packet);
+        }
+        let more = Begun::Write {
+            key,
+            address: address.wrapping_add(u64::from(len)),
+            left,
+            total,
+        };
+        Ok((!position.ends()).then_some(more))
+    }
+}
+
+/// The receive at the queue's head is done.
+fn complete<B>(
+    around: &mut Surroundings<'_, B>,
+    kind: WorkKind,
+    byte_len: u32,
+    packet: &Packet<'_>,
+) {
+    around.counters.rdma_recvs += 1;
+    let Some(receive) = around.receives.pop_front() else {
+        return;
+    };
+    around.completions.push(Completion {
+        wr_id: receive.wr_id,
+        qpn: around.terms.qpn,
+        status: Status::Success,
+        kind,
+        byte_len,
+        immediate: packet.header().immediate,
+    });
+}

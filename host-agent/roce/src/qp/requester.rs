@@ -1,0 +1,454 @@
+//! The requester (IBA 9.7.2–9.7.3, 9.7.5.2): messages become packets, and packets are sent again until they are answered.
+//!
+//! ```text
+//!      una             next            sent                end
+//!  ─────┼───────────────┼───────────────┼───────────────────┼────▶ places
+//!   done │  unanswered   │  to be sent   │  never sent yet    │
+//!        │               │  again        │                    │
+//! ```
+//!
+//! Going back sets `next` to `una`. An answer moves `una`, and `next` if it was before it. Inside a READ `una` is the next
+//! response that is missing, so an ACK of something behind it says that responses were lost ("implied NAK").
+
+use std::collections::VecDeque;
+
+use super::connection::{Payload, Planned};
+use super::work::{SendRequest, Work, Wqe};
+use crate::completion::{Completion, CompletionQueue, Status};
+use crate::counters::Counters;
+use crate::memory::{Access, Buffer, Memory};
+use crate::packet::{Header, Mtu, NakCode, Opcode, Packet, Reth, Service, Syndrome};
+use crate::psn::{Place, Psn};
+use crate::{Qpn, RtsAttributes};
+
+/// An ACK is asked for at least every so many packets.
+const ACK_EVERY: u32 = 16;
+
+/// The retry count that means "for ever" for RNR.
+const RNR_FOR_EVER: u8 = 7;
+
+/// What all of a queue pair's packets share.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    pub service: Service,
+    pub qpn: Qpn,
+    pub peer: Qpn,
+    pub pkey: u16,
+    pub mtu: Mtu,
+}
+
+#[derive(Debug)]
+pub struct Requester {
+    terms: Terms,
+    attributes: RtsAttributes,
+    queue: VecDeque<Wqe>,
+    una: Place,
+    next: Place,
+    sent: Place,
+    end: Place,
+    /// Index of the WQE that holds `next`; the queue's length if none does.
+    cursor: usize,
+    since_ack_request: u32,
+    /// Behind the last packet that asked for an answer; before `una`: none is under way.
+    asked: Place,
+    retries_left: u8,
+    rnr_retries_left: u8,
+    /// When an answer that was asked for counts as lost.
+    deadline_ns: Option<u64>,
+    /// The peer has no receive posted: nothing is sent before.
+    rnr_until_ns: Option<u64>,
+    /// Where a gap in READ responses was noted: one gap, one going back.
+    gap: Option<Place>,
+}
+
+/// What a packet in hand meant for the queue pair as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is well.
+    Going,
+    /// The work at this place has failed, and the queue pair with it.
+    Failed(Place, Status),
+}
+
+impl Requester {
+    pub fn new(terms: Terms, attributes: RtsAttributes) -> Self {
+        let first = Place::first(attributes.psn);
+        Self {
+            terms,
+            attributes,
+            queue: VecDeque::new(),
+            una: first,
+            next: first,
+            sent: first,
+            end: first,
+            cursor: 0,
+            since_ack_request: 0,
+            asked: first,
+            retries_left: attributes.retry_count,
+            rnr_retries_left: attributes.rnr_retry,
+            deadline_ns: None,
+            rnr_until_ns: None,
+            gap: None,
+        }
+    }
+
+    pub fn post(&mut self, request: SendRequest) {
+        let wqe = Wqe::new(request, self.end, self.terms.mtu);
+        self.end = wqe.end();
+        self.queue.push_back(wqe);
+    }
+
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When something happens if nobody sends anything.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.rnr_until_ns.or(self.deadline_ns)
+    }
+
+    /// The oldest PSN without an answer, for who reports what hangs.
+    pub fn unanswered(&self) -> Option<Psn> {
+        (self.una < self.sent).then(|| self.una.psn())
+    }
+
+    fn is_reliable(&self) -> bool {
+        self.terms.service == Service::Reliable
+    }
+
+    /// The packet that would be sent now.
+    pub fn plan(&self) -> Option<Planned> {
+        let wqe = self.queue.get(self.cursor)?;
+        let window = u64::from(self.attributes.window);
+        let window_is_full = self.is_reliable() && self.next.since(self.una) >= window;
+        if window_is_full || self.rnr_until_ns.is_some() {
+            return None;
+        }
+        if wqe.is_read() && self.reads_under_way() >= usize::from(self.attributes.max_reads) {
+            return None;
+        }
+        let opcode = wqe.opcode(self.next, self.terms.service);
+        let (offset, len) = wqe.part(self.next, self.terms.mtu);
+        let Terms { peer, pkey, .. } = self.terms;
+        let mut header = Header::new(opcode, pkey, peer, self.next.psn());
+        let request = &wqe.request;
+        let local = request.work.local();
+        match request.work {
+            Work::Send { immediate, .. } => header.immediate = immediate,
+            Work::Write {
+                remote, immediate, ..
+            } => {
+                header.immediate = immediate;
+                header.reth = Some(Reth {
+                    address: remote.address,
+                    rkey: remote.rkey,
+                    len: local.len,
+                });
+            }
+            Work::Read { remote, .. } => {
+                header.reth = Some(Reth {
+                    address: remote.address.wrapping_add(u64::from(offset)),
+                    rkey: remote.rkey,
+                    len: local.len - offset,
+                });
+            }
+        }
+        let after = if wqe.is_read() {
+            wqe.end()
+        } else {
+            self.next.plus(1)
+        };
+        let ends = after == wqe.end();
+        header.solicited = request.solicited && ends;
+        header.ack_request = self.is_reliable()
+            && (ends || self.since_ack_request + 1 >= ACK_EVERY || after.since(self.una) >= window);
+        let payload = match request.work {
+            Work::Read { .. } => None,
+            _ => Some(Payload {
+                key: local.key,
+                address: local.address.wrapping_add(u64::from(offset)),
+                len,
+                access: Access::LOCAL_READ,
+            }),
+        };
+        Some(Planned { header, payload })
+    }
+
+    fn reads_under_way(&self) -> usize {
+        let before = self.queue.iter().take(self.cursor);
+        before.filter(|wqe| wqe.is_read()).count()
+    }
+
+    /// The packet of [`plan`](Self::plan) is on its way.
+    pub fn sent(
+        &mut self,
+        now_ns: u64,
+        planned: &Planned,
+        counters: &mut Counters,
+        completions: &mut CompletionQueue,
+    ) {
+        let Some(wqe) = self.queue.get(self.cursor) else {
+            return;
+        };
+        self.next = if wqe.is_read() {
+            wqe.end()
+        } else {
+            self.next.plus(1)
+        };
+        if self.next >= wqe.end() {
+            self.cursor += 1;
+        }
+        self.sent = self.sent.max(self.next);
+        if !self.is_reliable() {
+            self.answered(now_ns, self.next, counters, completions);
+            return;
+        }
+        self.since_ack_request += 1;
+        // A packet that does not ask starts no timer: paced, the next that does may be far away. One that asks starts it anew;
+        // without an answer the window ends, so this cannot go on for ever.
+        if planned.header.ack_request {
+            self.since_ack_request = 0;
+            self.asked = self.next;
+            self.start_timer(now_ns);
+        }
+    }
+    // A packet that asks for an answer may take the whole time. Without an answer the window ends, so this cannot go on
+    /// Takes an ACKNOWLEDGE.
+    pub fn handle_ack(
+        &mut self,
+        now_ns: u64,
+        packet: &Packet<'_>,
+        counters: &mut Counters,
+        completions: &mut CompletionQueue,
+    ) -> Verdict {
+        let place = self.una.near(packet.header().psn);
+        let Some(aeth) = packet.header().aeth else {
+            return Verdict::Going;
+        };
+        if place < self.una || place >= self.sent {
+            counters.ghost_pkts += 1;
+            return Verdict::Going;
+        }
+        match aeth.syndrome {
+            Syndrome::Ack { .. } => {
+                self.answered(now_ns, place.plus(1), counters, completions);
+                if self.una <= place {
+                    return self.read_gap(counters);
+                }
+            }
+            Syndrome::RnrNak(timer) => {
+                counters.rcvd_rnr_err += 1;
+                self.answered(now_ns, place, counters, completions);
+                if self.una < place {
+                    return self.read_gap(counters);
+                }
+                if self.rnr_until_ns.is_some() || self.next == self.una {
+                    return Verdict::Going;
+                }
+                if self.rnr_retries_left == 0 {
+                    counters.retry_rnr_exceeded_err += 1;
+                    return Verdict::Failed(place, Status::RnrRetryExceeded);
+                }
+                if self.rnr_retries_left != RNR_FOR_EVER {
+                    self.rnr_retries_left -= 1;
+                }
+                self.go_back();
+                self.rnr_until_ns = Some(now_ns.saturating_add(timer.ns()));
+            }
+            Syndrome::Nak(NakCode::PsnSequence) => {
+                counters.rcvd_seq_err += 1;
+                self.answered(now_ns, place, counters, completions);
+                if self.una < place {
+                    return self.read_gap(counters);
+                }
+                // Nothing was sent since the last time: the NAK is a copy.
+                if self.next > self.una {
+                    return self.retry(counters);
+                }
+            }
+            Syndrome::Nak(code) => {
+                self.answered(now_ns, place, counters, completions);
+                let status = match code {
+                    NakCode::RemoteAccess => Status::RemoteAccess,
+                    NakCode::RemoteOperation => Status::RemoteOperation,
+                    _ => Status::RemoteInvalidRequest,
+                };
+                return Verdict::Failed(place, status);
+            }
+            Syndrome::Reserved(_) => return Verdict::Failed(place, Status::BadResponse),
+        }
+        Verdict::Going
+    }
+
+    /// Takes a part of the answer to a READ, straight into memory.
+    pub fn handle_read_response<B: Buffer>(
+        &mut self,
+        now_ns: u64,
+        packet: &Packet<'_>,
+        memory: &mut Memory<B>,
+        counters: &mut Counters,
+        completions: &mut CompletionQueue,
+    ) -> Verdict {
+        let place = self.una.near(packet.header().psn);
+        if place < self.una || place >= self.sent {
+            counters.ghost_pkts += 1;
+            return Verdict::Going;
+        }
+        let Some(wqe) = self.queue.iter().find(|wqe| wqe.holds(place)).copied() else {
+            return Verdict::Going;
+        };
+        let Work::Read { local, .. } = wqe.request.work else {
+            return Verdict::Failed(place, Status::BadResponse);
+        };
+        self.answered(now_ns, wqe.first, counters, completions);
+        if self.una != place {
+            return self.read_gap(counters);
+        }
+        let (offset, len) = wqe.part(place, self.terms.mtu);
+        let is_last = place.plus(1) == wqe.end();
+        let ends =
+            matches!(packet.header().opcode, Opcode::ReadResponse(position) if position.ends());
+        if packet.payload().len() != len || ends != is_last {
+            return Verdict::Failed(place, Status::BadResponse);
+        }
+        let address = local.address.wrapping_add(u64::from(offset));
+        let written = memory.write(local.key, address, Access::LOCAL_WRITE, packet.payload());
+        if written.is_err() {
+            return Verdict::Failed(place, Status::LocalProtection);
+        }
+        self.moved_to(now_ns, place.plus(1), counters, completions);
+        Verdict::Going
+    }
+
+    /// A gap in READ responses, or something behind them that was answered first.
+    fn read_gap(&mut self, counters: &mut Counters) -> Verdict {
+        if self.gap == Some(self.una) || self.next == self.una || self.rnr_until_ns.is_some() {
+            return Verdict::Going;
+        }
+        self.gap = Some(self.una);
+        counters.implied_nak_seq_err += 1;
+        self.retry(counters)
+    }
+
+    /// Looks at the clock.
+    pub fn handle_timeout(&mut self, now_ns: u64, counters: &mut Counters) -> Verdict {
+        if let Some(until_ns) = self.rnr_until_ns {
+            if until_ns <= now_ns {
+                self.rnr_until_ns = None;
+            }
+            return Verdict::Going;
+        }
+        if self
+            .deadline_ns
+            .is_none_or(|deadline_ns| deadline_ns > now_ns)
+        {
+            return Verdict::Going;
+        }
+        counters.local_ack_timeout_err += 1;
+        self.gap = None;
+        self.retry(counters)
+    }
+
+    fn retry(&mut self, counters: &mut Counters) -> Verdict {
+        if self.retries_left == 0 {
+            counters.retry_exceeded_err += 1;
+            return Verdict::Failed(self.una, Status::RetryExceeded);
+        }
+        self.retries_left -= 1;
+        counters.completer_retry_err += 1;
+        self.go_back();
+        Verdict::Going
+    }
+
+    fn go_back(&mut self) {
+        self.next = self.una;
+        self.cursor = 0;
+        self.since_ack_request = 0;
+        self.asked = self.una;
+        self.deadline_ns = None;
+    }
+
+    /// Runs the timer from now on while an answer is to come.
+    fn start_timer(&mut self, now_ns: u64) {
+        let timeout_ns = self.attributes.timeout_ns();
+        let timeout_ns = timeout_ns.filter(|_| self.is_reliable() && self.una < self.asked);
+        self.deadline_ns = timeout_ns.map(|ns| now_ns.saturating_add(ns));
+    }
+
+    /// Everything before `before` has arrived; READs are answered by their responses only.
+    fn answered(
+        &mut self,
+        now_ns: u64,
+        before: Place,
+        counters: &mut Counters,
+        completions: &mut CompletionQueue,
+    ) {
+        let first_read = self.queue.iter().take_while(|wqe| wqe.first < before);
+        let first_read = first_read.filter(|wqe| wqe.is_read()).map(|wqe| wqe.first);
+        // With a READ begun already, this is not after `una`.
+        let to = first_read.min().map_or(before, |read| read.min(before));
+        if to > self.una {
+            self.moved_to(now_ns, to, counters, completions);
+        }
+    }
+
+    fn moved_to(
+        &mut self,
+        now_ns: u64,
+        una: Place,
+        counters: &mut Counters,
+        completions: &mut CompletionQueue,
+    ) {
+        self.una = una;
+        self.retries_left = self.attributes.retry_count;
+        self.rnr_retries_left = self.attributes.rnr_retry;
+        self.gap = None;
+        self.start_timer(now_ns);
+        while let Some(wqe) = self.queue.pop_front_if(|wqe| wqe.end() <= una) {
+            self.cursor = self.cursor.saturating_sub(1);
+            counters.rdma_sends += u64::from(!wqe.is_read());
+            if wqe.request.signaled {
+                completions.push(self.completion(&wqe.request, Status::Success));
+            } else {
+                completions.release(1);
+            }
+        }
+        if self.next < una {
+            self.next = una;
+            self.cursor = 0;
+        }
+    }
+
+    /// All that is queued ends: the work at `failed` by its status, the rest flushed.
+    pub fn flush(&mut self, failed: Option<(Place, Status)>, completions: &mut CompletionQueue) {
+        while let Some(wqe) = self.queue.pop_front() {
+            let status = match failed {
+                Some((place, status)) if wqe.holds(place) => status,
+                _ => Status::Flushed,
+            };
+            completions.push(self.completion(&wqe.request, status));
+        }
+        self.una = self.end;
+        self.next = self.end;
+        self.sent = self.end;
+        self.cursor = 0;
+        self.deadline_ns = None;
+        self.rnr_until_ns = None;
+    }
+
+    /// Where the packet of [`plan`](Self::plan) stands.
+    pub fn next(&self) -> Place {
+        self.next
+    }
+
+    fn completion(&self, request: &SendRequest, status: Status) -> Completion {
+        Completion {
+            wr_id: request.wr_id,
+            qpn: self.terms.qpn,
+            status,
+            kind: request.work.kind(),
+            byte_len: request.work.local().len,
+            immediate: None,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The responder of an unreliable connection (IBA 9.8.2): a message arrives whole or does not count.
+//!
+//! ```text
+//!              PSN = expected: take, expected + 1
+//!             ┌──────────┐
+//!             ▼          │      a gap, or refused, in a message   ┌──────────┐  MIDDLE, LAST: drop
+//!          ┌─────────────┴──┐ ──────────────────────────────────▶ │ DROPPING │ ──┐
+//!          │ IN SEQUENCE    │                                     └──────────┘ ◀─┘
+//!          └────────────────┘ ◀──────────────────────────────────       │
+//!                                FIRST, ONLY: expected = PSN + 1
+//! ```
+
+use super::Responder;
+use crate::memory::Buffer;
+use crate::packet::{Opcode, Packet};
+use crate::qp::inbound::{Refused, Surroundings};
+
+/// UC: who comes so much too late is a copy. Who comes later still is taken as one after a long gap.
+const LATE_COPIES: u64 = 1 << 12;
+
+impl Responder {
+    pub(super) fn handle_unreliable<B: Buffer>(
+        &mut self,
+        packet: &Packet<'_>,
+        around: &mut Surroundings<'_, B>,
+    ) {
+        let Opcode::Data { position, .. } = packet.header().opcode else {
+            around.counters.wrong_state += 1;
+            return;
+        };
+        let place = self.expected.near(packet.header().psn);
+        let late = self.expected.since(place);
+        if 0 < late && late <= LATE_COPIES {
+            around.counters.duplicate_request += 1;
+            return;
+        }
+        if place != self.expected {
+            around.counters.out_of_seq_request += 1;
+        }
+        if position.begins() || place != self.expected {
+            // A new message ends the one that has begun: its rest is lost.
+            self.inbound.forget();
+        }
+        if !position.begins() && !self.inbound.is_begun() {
+            around.counters.uc_dropped_pkts += 1;
+            // Behind a gap all parts are dropped until a message begins; copies of them are told by their place.
+            self.expected = self.expected.max(place.plus(1));
+            return;
+        }
+        self.expected = place.plus(1);
+        if let Err(refused) = self.inbound.take(packet, around) {
+            around.counters.uc_dropped_pkts += 1;
+            around.counters.mtu_violations += u64::from(refused == Refused::Mtu);
+            around.counters.resp_remote_access_errors +=
+                u64::from(refused == Refused::RemoteAccess);
+            self.inbound.forget();
+        }
+    }
+}

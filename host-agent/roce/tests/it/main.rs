@@ -1,0 +1,9 @@
+//! The crate from outside: endpoints on a network in virtual time.
+
+mod chaos;
+mod common;
+mod congestion;
+mod connections;
+mod loss;
+mod refused;
+mod unreliable;
