@@ -56,7 +56,8 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    fn of_tos(tos: u8) -> Self {
+    /// The low two bits of the type of service.
+    pub fn of_tos(tos: u8) -> Self {
         match tos & 3 {
             0 => Self::NotCapable,
             1 => Self::Capable1,

@@ -1,0 +1,24 @@
+//! RDMA by verbs' words, whoever carries it out.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`provider`] | what all providers have in common: regions, queue pairs, work, completions |
+//! | [`software`] | RoCEv2 in user space: the machines of crate `roce`, over frames |
+//! | [`udp`] | its frames through a UDP socket, for who may not send raw frames |
+//! | [`interface`] | an interface's addresses and MTU |
+//! | [`neighbour`] | the Ethernet address behind an IP address |
+//! | [`open`] | which provider it is here, and why |
+//! | [`rendezvous`] | how two programs tell each other their queue pairs: ibv_rc_pingpong's way |
+//! | [`pingpong`] | the test that all RDMA begins with, as ibv_rc_pingpong does it |
+
+pub mod interface;
+pub mod neighbour;
+pub mod open;
+pub mod pingpong;
+pub mod provider;
+pub mod rendezvous;
+pub mod software;
+pub mod udp;
+
+pub use open::{OpenError, Way, open};
+pub use provider::{Connection, Gid, Provider, ProviderError, Region};

@@ -1,0 +1,309 @@
+//! Messages to and fro over a reliable connection, as libibverbs' ibv_rc_pingpong does it, and with it.
+//!
+//! The client sends first. Who has received the other's message and has its own acknowledged sends the next, until both have sent
+//! and received all.
+
+use std::time::{Duration, Instant};
+
+use roce::completion::{Status, WorkKind};
+use roce::packet::{Mtu, Service};
+use roce::{Access, Counters, Fault, Local, QpConfig, Qpn, ReceiveRequest, SendRequest, Work};
+
+use crate::provider::{Connection, Provider, ProviderError, Region};
+use crate::rendezvous::{self, Destination, RendezvousError, Server};
+
+/// What is played. The defaults are ibv_rc_pingpong's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Where the other program waits, or this one.
+    pub port: u16,
+    /// Bytes of a message.
+    pub size: u32,
+    /// Messages in each direction.
+    pub iterations: u64,
+    /// The path MTU; both sides must have the same.
+    pub mtu: Mtu,
+    /// Receives that are posted at once.
+    pub receives: usize,
+    /// What a peer may take for anything at all.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: rendezvous::PORT,
+            size: 4096,
+            iterations: 1000,
+            mtu: Mtu::B1024,
+            receives: 500,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// This side's queue pair.
+    pub own: Destination,
+    /// The other's.
+    pub peer: Destination,
+    /// In both directions.
+    pub bytes: u64,
+    /// From the first message to the last.
+    pub took: Duration,
+    /// Messages that did not have the bytes that the other side sends.
+    pub wrong: u64,
+    /// What the queue pair has counted.
+    pub counters: Option<Counters>,
+}
+
+/// Why it did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PingpongError {
+    /// This side.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The programs do not meet.
+    #[error(transparent)]
+    Rendezvous(#[from] RendezvousError),
+    /// A message was not sent, or not received.
+    #[error("a message failed: {status}{}", because(.fault.as_ref()))]
+    Failed {
+        /// How.
+        status: Status,
+        /// Why the queue pair is in the state ERROR.
+        fault: Option<Fault>,
+    },
+    /// Nothing has come for so long.
+    #[error(
+        "nothing has come for {patience:?}: {sent} messages sent, {received} received; the other program may have another --mtu, --size or --iterations"
+    )]
+    Silent {
+        /// For how long.
+        patience: Duration,
+        /// Messages.
+        sent: u64,
+        /// Messages.
+        received: u64,
+    },
+}
+
+fn because(fault: Option<&Fault>) -> String {
+    fault.map_or(String::new(), |fault| format!(" ({fault})"))
+}
+
+/// What ibv_rc_pingpong fills its buffer with.
+const FILL: u8 = 0x7b;
+const RECEIVE: u64 = 1;
+const SEND: u64 = 2;
+
+/// Plays with a server at `host`, or, without one, waits for a client.
+///
+/// # Errors
+/// [`PingpongError`].
+pub fn pingpong(
+    provider: &mut dyn Provider,
+    host: Option<&str>,
+    options: &Options,
+) -> Result<Outcome, PingpongError> {
+    let region = provider.register(options.size as usize, Access::LOCAL_WRITE)?;
+    provider.put(&region, 0, &vec![FILL; options.size as usize]);
+    let played = play(provider, host, options, &region);
+    provider.deregister(&region);
+    played
+}
+
+fn play(
+    provider: &mut dyn Provider,
+    host: Option<&str>,
+    options: &Options,
+    region: &Region,
+) -> Result<Outcome, PingpongError> {
+    let config = QpConfig {
+        max_sends: 1,
+        max_receives: options.receives,
+        ..QpConfig::new(Service::Reliable)
+    };
+    let qpn = provider.create(config, Access::LOCAL_READ)?;
+    let mut game = Game {
+        region,
+        options,
+        qpn,
+        posted: 0,
+        sent: 0,
+        received: 0,
+        awaits: RECEIVE,
+        wrong: 0,
+    };
+    let played = game.run(provider, host);
+    let gone = linger(provider);
+    provider.destroy(qpn);
+    let outcome = played?;
+    gone?;
+    Ok(outcome)
+}
+
+/// What the other side sent last may have to be acknowledged again, or refused: as a device would, which goes on when its program
+/// does not.
+fn linger(provider: &mut dyn Provider) -> Result<(), ProviderError> {
+    const LINGER: Duration = Duration::from_millis(200);
+    let end = Instant::now() + LINGER;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        provider.poll()?;
+        provider.wait(left)?;
+    }
+    Ok(())
+}
+
+struct Game<'a> {
+    region: &'a Region,
+    options: &'a Options,
+    qpn: Qpn,
+    /// Receives.
+    posted: usize,
+    sent: u64,
+    received: u64,
+    /// What has to happen before the next message is sent: bits of RECEIVE and SEND.
+    awaits: u64,
+    wrong: u64,
+}
+
+impl Game<'_> {
+    fn run(
+        &mut self,
+        provider: &mut dyn Provider,
+        host: Option<&str>,
+    ) -> Result<Outcome, PingpongError> {
+        self.post_receives(provider)?;
+        let own = Destination {
+            lid: 0,
+            qpn: self.qpn,
+            psn: provider.draw_psn(),
+            gid: provider.gid(),
+        };
+        let (qpn, options) = (self.qpn, self.options);
+        let connection = |peer: &Destination| {
+            Connection::new(peer.gid, peer.qpn, peer.psn, own.psn, options.mtu)
+        };
+        let peer = match host {
+            Some(host) => {
+                let peer = rendezvous::connect(host, options.port, &own, options.patience)?;
+                provider.connect(qpn, &connection(&peer))?;
+                peer
+            }
+            None => {
+                let mut told = None;
+                let server = Server::listen(options.port)?;
+                server.accept(&own, options.patience, |peer| {
+                    told = Some(*peer);
+                    provider
+                        .connect(qpn, &connection(peer))
+                        .map_err(PingpongError::from)
+                })?;
+                told.ok_or(RendezvousError::Message)?
+            }
+        };
+        let start = Instant::now();
+        if host.is_some() {
+            self.send(provider)?;
+        }
+        self.exchange(provider)?;
+        let took = start.elapsed();
+        Ok(Outcome {
+            own,
+            peer,
+            bytes: 2 * self.options.iterations * u64::from(self.options.size),
+            took,
+            wrong: self.wrong,
+            counters: provider.counters(qpn),
+        })
+    }
+
+    fn exchange(&mut self, provider: &mut dyn Provider) -> Result<(), PingpongError> {
+        let patience = self.options.patience;
+        let mut deadline = Instant::now() + patience;
+        while self.sent < self.options.iterations || self.received < self.options.iterations {
+            let Some(completion) = provider.poll()? else {
+                if Instant::now() > deadline {
+                    return Err(PingpongError::Silent {
+                        patience,
+                        sent: self.sent,
+                        received: self.received,
+                    });
+                }
+                provider.wait(patience)?;
+                continue;
+            };
+            if completion.status != Status::Success {
+                return Err(PingpongError::Failed {
+                    status: completion.status,
+                    fault: provider.fault(self.qpn),
+                });
+            }
+            deadline = Instant::now() + patience;
+            match completion.kind {
+                WorkKind::Send => {
+                    self.sent += 1;
+                    self.awaits &= !SEND;
+                }
+                _ => {
+                    self.received += 1;
+                    self.awaits &= !RECEIVE;
+                    self.posted -= 1;
+                    self.check(provider, completion.byte_len);
+                    if self.posted <= 1 {
+                        self.post_receives(provider)?;
+                    }
+                }
+            }
+            if self.awaits == 0 && self.sent < self.options.iterations {
+                self.send(provider)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, provider: &dyn Provider, len: u32) {
+        let mut bytes = vec![0; self.region.len];
+        provider.copy_out(self.region, 0, &mut bytes);
+        let is_whole = len == self.options.size && bytes.iter().all(|&byte| byte == FILL);
+        self.wrong += u64::from(!is_whole);
+    }
+
+    fn local(&self) -> Local {
+        Local {
+            key: self.region.lkey,
+            address: self.region.address,
+            len: self.options.size,
+        }
+    }
+
+    fn send(&mut self, provider: &mut dyn Provider) -> Result<(), PingpongError> {
+        let request = SendRequest {
+            wr_id: SEND,
+            work: Work::Send {
+                local: self.local(),
+                immediate: None,
+            },
+            signaled: true,
+            solicited: false,
+        };
+        provider.post_send(self.qpn, request)?;
+        self.awaits = RECEIVE | SEND;
+        Ok(())
+    }
+
+    fn post_receives(&mut self, provider: &mut dyn Provider) -> Result<(), PingpongError> {
+        while self.posted < self.options.receives {
+            let request = ReceiveRequest {
+                wr_id: RECEIVE,
+                local: self.local(),
+            };
+            provider.post_receive(self.qpn, request)?;
+            self.posted += 1;
+        }
+        Ok(())
+    }
+}

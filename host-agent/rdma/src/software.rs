@@ -1,0 +1,267 @@
+//! RoCEv2 in user space: the machines of crate `roce`, over frames.
+//!
+//! One thread does it all, when it polls: it takes up to a batch of frames, lets timers run, sends what there is, and hands out
+//! completions.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use frames::Frames;
+use roce::memory::RegisterError;
+use roce::packet::{self, Address, Mtu};
+use roce::{
+    Access, Completion, Counters, Endpoint, EndpointConfig, Fault, InitAttributes, Memory, Modify,
+    Psn, QpConfig, Qpn, ReceiveRequest, RtrAttributes, RtsAttributes, SendRequest,
+};
+
+use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
+
+/// Frames that are taken, and sent, between two looks at the rest.
+const BATCH: usize = 64;
+const REGIONS: usize = 4096;
+/// Addresses of regions begin at a multiple of this, with room between: a peer that goes beyond an end meets nobody's bytes.
+const SPACING: u64 = 1 << 32;
+/// Looks around at least so often while it waits.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The Ethernet address of a peer's IP address.
+pub type Resolve =
+    Box<dyn Fn(std::net::Ipv4Addr) -> Result<[u8; 6], crate::neighbour::NeighbourError>>;
+
+/// See the module.
+pub struct Software<F> {
+    name: String,
+    frames: F,
+    resolve: Resolve,
+    endpoint: Endpoint,
+    memory: Memory<Vec<u8>>,
+    regions: u64,
+    max_mtu: Mtu,
+    origin: Instant,
+    buffer: Vec<u8>,
+}
+
+/// What it is made with, beside frames.
+pub struct SoftwareOptions {
+    /// For people: by which way frames come and go.
+    pub name: String,
+    /// Its own addresses.
+    pub address: Address,
+    /// The largest path MTU.
+    pub max_mtu: Mtu,
+    /// Of numbers and keys.
+    pub seed: u64,
+    /// UDP's source port of all queue pairs; `None`: hashed, one each.
+    pub source_port: Option<u16>,
+    /// How peers are found on Ethernet.
+    pub resolve: Resolve,
+}
+
+impl<F: Frames> Software<F> {
+    /// Without queue pairs.
+    pub fn new(frames: F, options: SoftwareOptions) -> Self {
+        let config = EndpointConfig {
+            max_mtu: options.max_mtu,
+            source_port: options.source_port,
+            ..EndpointConfig::new(options.address, options.seed)
+        };
+        Self {
+            name: options.name,
+            frames,
+            resolve: options.resolve,
+            endpoint: Endpoint::new(config),
+            memory: Memory::new(REGIONS, options.seed),
+            regions: 0,
+            max_mtu: options.max_mtu,
+            origin: Instant::now(),
+            buffer: vec![0; packet::frame_len(options.max_mtu)],
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Takes a batch of frames; whether any came.
+    fn receive(&mut self) -> io::Result<bool> {
+        let now_ns = self.now_ns();
+        let (endpoint, memory) = (&mut self.endpoint, &mut self.memory);
+        let taken = self.frames.receive_batch(BATCH, &mut |frame| {
+            // What is not for a queue pair is counted.
+            let _ = endpoint.handle_frame(now_ns, memory, frame);
+        })?;
+        Ok(taken > 0)
+    }
+
+    /// Sends up to a batch of frames.
+    fn send(&mut self) -> io::Result<()> {
+        let now_ns = self.now_ns();
+        if self
+            .endpoint
+            .poll_timeout()
+            .is_some_and(|due_ns| due_ns <= now_ns)
+        {
+            self.endpoint.handle_timeout(now_ns);
+        }
+        for _ in 0..BATCH {
+            let buffer = &mut self.buffer;
+            let Some(len) = self.endpoint.poll_transmit(now_ns, &self.memory, buffer) else {
+                break;
+            };
+            self.frames.send(&buffer[..len])?;
+        }
+        self.frames.flush()
+    }
+
+    fn buffer(&self, region: &Region) -> &[u8] {
+        let buffer = self.memory.buffer(region.lkey);
+        buffer.expect("the region is registered")
+    }
+}
+
+impl<F: Frames> Provider for Software<F> {
+    fn describe(&self) -> String {
+        let Address { ip, .. } = self.endpoint.address();
+        let mtu = self.max_mtu.bytes();
+        format!("{}, {ip}, MTU up to {mtu}", self.name)
+    }
+
+    fn gid(&self) -> Gid {
+        self.endpoint.address().ip.into()
+    }
+
+    fn max_mtu(&self) -> Mtu {
+        self.max_mtu
+    }
+
+    fn register(&mut self, len: usize, access: Access) -> Result<Region, ProviderError> {
+        let refused = |source| ProviderError::Register { len, source };
+        let mut buffer = Vec::new();
+        let room = buffer.try_reserve_exact(len);
+        room.map_err(|_| ProviderError::Io(io::ErrorKind::OutOfMemory.into()))?;
+        buffer.resize(len, 0);
+        let spaces = (len as u64).div_ceil(SPACING) + 1;
+        let first = self.regions.checked_add(1);
+        let address = first.and_then(|first| first.checked_mul(SPACING));
+        let address = address.ok_or_else(|| {
+            refused(RegisterError::Address {
+                address: u64::MAX,
+                len,
+            })
+        })?;
+        let lkey = self.memory.register(buffer, address, access);
+        let lkey = lkey.map_err(refused)?;
+        self.regions += spaces;
+        Ok(Region {
+            lkey,
+            rkey: lkey.0,
+            address,
+            len,
+        })
+    }
+
+    fn deregister(&mut self, region: &Region) {
+        self.memory.deregister(region.lkey);
+    }
+
+    fn put(&mut self, region: &Region, offset: usize, bytes: &[u8]) {
+        let buffer = self.memory.buffer_mut(region.lkey);
+        let buffer = buffer.expect("the region is registered");
+        buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.buffer(region)[offset..offset + into.len()]);
+    }
+
+    fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError> {
+        let qpn = self.endpoint.create(config)?;
+        let init = InitAttributes {
+            access,
+            ..InitAttributes::default()
+        };
+        self.endpoint.modify(qpn, Modify::Init(init))?;
+        Ok(qpn)
+    }
+
+    fn draw_psn(&mut self) -> Psn {
+        self.endpoint.draw_psn()
+    }
+
+    fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError> {
+        if to.mtu > self.max_mtu {
+            return Err(ProviderError::Mtu {
+                asked: to.mtu.bytes(),
+                largest: self.max_mtu.bytes(),
+            });
+        }
+        let ip = to.peer.ipv4().ok_or(ProviderError::NotIpv4(to.peer))?;
+        let mac = (self.resolve)(ip)?;
+        let rtr = RtrAttributes {
+            peer: Address { mac, ip },
+            peer_qpn: to.peer_qpn,
+            psn: to.peer_psn,
+            mtu: to.mtu,
+            max_reads: to.max_reads,
+            rnr_timer: to.rnr_timer,
+            dscp: to.dscp,
+        };
+        let rts = RtsAttributes {
+            timeout: to.timeout,
+            retry_count: to.retry_count,
+            rnr_retry: to.rnr_retry,
+            max_reads: to.max_reads,
+            ..RtsAttributes::new(to.psn)
+        };
+        self.endpoint.modify(qpn, Modify::Rtr(rtr))?;
+        self.endpoint.modify(qpn, Modify::Rts(rts))?;
+        Ok(())
+    }
+
+    fn destroy(&mut self, qpn: Qpn) {
+        // One that is not there is gone already.
+        let _ = self.endpoint.destroy(qpn);
+    }
+
+    fn post_send(&mut self, qpn: Qpn, request: SendRequest) -> Result<(), ProviderError> {
+        Ok(self.endpoint.post_send(qpn, request, &self.memory)?)
+    }
+
+    fn post_receive(&mut self, qpn: Qpn, request: ReceiveRequest) -> Result<(), ProviderError> {
+        Ok(self.endpoint.post_receive(qpn, request, &self.memory)?)
+    }
+
+    fn poll(&mut self) -> Result<Option<Completion>, ProviderError> {
+        if let Some(completion) = self.endpoint.poll_completion() {
+            return Ok(Some(completion));
+        }
+        self.receive()?;
+        self.send()?;
+        Ok(self.endpoint.poll_completion())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
+        self.send()?;
+        let now_ns = self.now_ns();
+        let due = self
+            .endpoint
+            .poll_timeout()
+            .map(|due_ns| due_ns.saturating_sub(now_ns));
+        let due = due.map_or(LONGEST_WAIT, Duration::from_nanos);
+        let came = self.frames.receive(timeout.min(due).min(LONGEST_WAIT))?;
+        if let Some(frame) = came {
+            let now_ns = self.origin.elapsed().as_nanos() as u64;
+            // As in `receive`.
+            let _ = self.endpoint.handle_frame(now_ns, &mut self.memory, frame);
+        }
+        Ok(())
+    }
+
+    fn fault(&self, qpn: Qpn) -> Option<Fault> {
+        self.endpoint.fault(qpn)
+    }
+
+    fn counters(&self, qpn: Qpn) -> Option<Counters> {
+        self.endpoint.qp_counters(qpn).copied()
+    }
+}

@@ -1,0 +1,179 @@
+//! RoCEv2's packets through a UDP socket, which needs no capability: between two of these only.
+//!
+//! The ICRC covers IP and UDP headers, which a socket neither shows nor lets one choose. They follow from what both ends know:
+//! a socket that is not connected sends identification 0 where fragments are forbidden, and the source port is the socket's. So
+//! the sender leaves its frame's headers off and the receiver writes them again. A device sends from other ports and is not
+//! understood.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use frames::{FRAME_LIMIT, Frames};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn,
+    bind, recvmsg, sendmsg, setsockopt, socket, sockopt,
+};
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
+
+use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_network_headers};
+
+/// What the kernel keeps for us in each direction, if it lets us: some windows.
+const BUFFER: usize = 4 << 20;
+
+/// Frames with made-up Ethernet addresses, through a socket at RoCEv2's port.
+pub struct UdpFrames {
+    socket: OwnedFd,
+    own: Ipv4Addr,
+    buffer: Vec<u8>,
+    control: Vec<u8>,
+    unsent: u64,
+}
+
+/// The Ethernet address that the host with this IP address has here.
+pub fn made_up_mac(ip: Ipv4Addr) -> [u8; 6] {
+    let [a, b, c, d] = ip.octets();
+    [0x02, 0, a, b, c, d]
+}
+
+impl UdpFrames {
+    /// Binds the port at this address.
+    ///
+    /// # Errors
+    /// The address is not this host's, or somebody has the port there.
+    pub fn open(own: Ipv4Addr) -> io::Result<Self> {
+        let socket = socket(
+            AddressFamily::Inet,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )?;
+        set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
+        setsockopt(&socket, sockopt::IpRecvTos, &true)?;
+        // As much as the system allows is enough.
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
+        let _ = setsockopt(&socket, sockopt::SndBuf, &BUFFER);
+        bind(
+            socket.as_raw_fd(),
+            &SockaddrIn::from(SocketAddrV4::new(own, UDP_PORT)),
+        )?;
+        Ok(Self {
+            socket,
+            own,
+            buffer: vec![0; FRAME_LIMIT],
+            control: cmsg_space!(u8, u32),
+            unsent: 0,
+        })
+    }
+
+    /// Takes a datagram and puts headers in front of it; the frame's length.
+    fn take(&mut self) -> io::Result<Option<usize>> {
+        let (_, payload) = self.buffer.split_at_mut(NETWORK_LEN);
+        let mut parts = [io::IoSliceMut::new(payload)];
+        let received = recvmsg::<SockaddrIn>(
+            self.socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut self.control),
+            MsgFlags::empty(),
+        );
+        let received = match received {
+            Ok(received) => received,
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+            // A peer's host has said that nobody is there; its silence will tell.
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let tos = received.cmsgs().ok().and_then(|messages| {
+            messages.into_iter().find_map(|message| match message {
+                ControlMessageOwned::Ipv4Tos(tos) => Some(tos),
+                _ => None,
+            })
+        });
+        let tos = tos.unwrap_or(0);
+        let Some(from) = received.address else {
+            return Ok(None);
+        };
+        let end = NETWORK_LEN + received.bytes;
+        let route = Route {
+            from: Address {
+                mac: made_up_mac(from.ip()),
+                ip: from.ip(),
+            },
+            to: Address {
+                mac: made_up_mac(self.own),
+                ip: self.own,
+            },
+            source_port: from.port(),
+            dscp: tos >> 2,
+            ecn: Ecn::of_tos(tos),
+        };
+        write_network_headers(&mut self.buffer[..end], &route);
+        Ok(Some(end))
+    }
+}
+
+impl AsFd for UdpFrames {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Frames for UdpFrames {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        let packet = Packet::parse_unchecked(frame).map_err(io::Error::other)?;
+        let route = packet.route();
+        let to = SockaddrIn::from(SocketAddrV4::new(route.to.ip, UDP_PORT));
+        let tos = route.dscp << 2 | route.ecn as u8;
+        let sent = sendmsg(
+            self.socket.as_raw_fd(),
+            &[io::IoSlice::new(&frame[NETWORK_LEN..])],
+            &[ControlMessage::Ipv4Tos(&tos)],
+            MsgFlags::MSG_NOSIGNAL,
+            Some(&to),
+        );
+        match sent {
+            Ok(_) => Ok(()),
+            // As on any wire: what does not go is lost.
+            Err(
+                Errno::EAGAIN
+                | Errno::ENOBUFS
+                | Errno::EINTR
+                | Errno::ECONNREFUSED
+                | Errno::EHOSTUNREACH
+                | Errno::ENETUNREACH,
+            ) => {
+                self.unsent += 1;
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        if let Some(len) = self.take()? {
+            return Ok(Some(&self.buffer[..len]));
+        }
+        if timeout.is_zero() {
+            return Ok(None);
+        }
+        let mut sources = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut sources, Some(timeout.into()), None) {
+            Ok(0) | Err(Errno::EINTR) => return Ok(None),
+            Ok(_) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(self.take()?.map(|len| &self.buffer[..len]))
+    }
+
+    fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        vec![self.socket.as_raw_fd()]
+    }
+}

@@ -1,0 +1,105 @@
+//! Two hosts, each with a network namespace of its own and a cable between them, play ping-pong by each way.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::gettid;
+use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
+use rdma::{Way, open};
+use roce::packet::Mtu;
+use test_support::namespace::{in_namespace, ip};
+
+/// Runs something in a network namespace that has one end of a cable, at 10.9.0.2; the other end is `near`, at 10.9.0.1.
+fn beyond_a_cable<T: Send + 'static>(
+    link_mtu: u32,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    ip("link add near type veth peer name far");
+    ip("address add 10.9.0.1/24 dev near");
+    ip(&format!("link set near up mtu {link_mtu}"));
+    let (ready, is_ready) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        ready.send(gettid()).unwrap();
+        may_go.recv().unwrap();
+        ip("address add 10.9.0.2/24 dev far");
+        ip(&format!("link set far up mtu {link_mtu}"));
+        work()
+    });
+    let there = is_ready.recv().unwrap();
+    ip(&format!("link set far netns {there}"));
+    go.send(()).unwrap();
+    thread
+}
+
+/// The server's outcome, then the client's.
+fn play(way: Way, options: Options, link_mtu: u32) -> [Result<Outcome, PingpongError>; 2] {
+    let server = beyond_a_cable(link_mtu, move || {
+        let mut provider = open(Some("far"), way, 1).unwrap();
+        pingpong(&mut *provider, None, &options)
+    });
+    let mut provider = open(Some("near"), way, 2).unwrap();
+    println!("{}", provider.describe());
+    let client = pingpong(&mut *provider, Some("10.9.0.2"), &options);
+    let server = server.join().unwrap();
+    ip("link delete near");
+    [server, client]
+}
+
+#[test]
+fn messages_go_to_and_fro_by_each_way() {
+    if !in_namespace("messages_go_to_and_fro_by_each_way") {
+        return;
+    }
+    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+        for (size, mtu, link_mtu) in [
+            (4096, Mtu::B1024, 1500),
+            (65_536, Mtu::B4096, 4200),
+            (1, Mtu::B256, 1500),
+        ] {
+            let options = Options {
+                size,
+                mtu,
+                iterations: 100,
+                receives: 8,
+                ..Options::default()
+            };
+            let [server, client] = play(way, options, link_mtu).map(Result::unwrap);
+            assert_eq!((server.wrong, client.wrong), (0, 0), "{way:?} {size}");
+            assert_eq!((server.peer, client.peer), (client.own, server.own));
+            let counters = client.counters.unwrap();
+            assert_eq!(counters.rdma_sends, 100, "{counters:?}");
+            assert_eq!(counters.rdma_recvs, 100, "{counters:?}");
+            println!("{way:?} {size}: {:?}", client.took);
+        }
+    }
+}
+
+#[test]
+fn different_mtus_are_an_error_at_both() {
+    if !in_namespace("different_mtus_are_an_error_at_both") {
+        return;
+    }
+    let options = |mtu| Options {
+        mtu,
+        iterations: 3,
+        receives: 8,
+        patience: Duration::from_secs(3),
+        ..Options::default()
+    };
+    let server = beyond_a_cable(4200, move || {
+        let mut provider = open(Some("far"), Way::Rings, 1).unwrap();
+        let played = pingpong(&mut *provider, None, &options(Mtu::B4096));
+        played.unwrap_err().to_string()
+    });
+    let mut provider = open(Some("near"), Way::Rings, 2).unwrap();
+    let client = pingpong(&mut *provider, Some("10.9.0.2"), &options(Mtu::B1024));
+    let client = client.unwrap_err().to_string();
+    let server = server.join().unwrap();
+    println!("client: {client}\nserver: {server}");
+    assert!(client.contains("remote invalid request"), "{client}");
+    assert!(server.contains("MTU"), "{server}");
+}
