@@ -8,6 +8,7 @@
 //! | [`metrics`] | what a member of a job shows of itself, for Prometheus and for `weir doctor` |
 //! | [`doctor`] | what keeps a host from being a rank, for `weir doctor` |
 //! | [`serve`] | a daemon by which processes without capabilities are ranks |
+//! | [`rdma_perf`] | RDMA tried and measured, in the words of perftest |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! What is computed depends on the seed alone, never on time or on the order in which
@@ -18,5 +19,6 @@ pub mod collective;
 pub mod doctor;
 pub mod frames;
 pub mod metrics;
+pub mod rdma_perf;
 pub mod serve;
 pub mod train;

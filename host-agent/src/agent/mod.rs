@@ -25,6 +25,7 @@ pub use orders::{Order, Orders};
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
 use crate::frames::Frames;
+use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
 use crate::train::reference_run;
 
@@ -39,6 +40,8 @@ pub enum AgentCommand {
     Reference(ReferenceArgs),
     /// Let processes without capabilities be ranks, through a Unix socket, until SIGTERM.
     Serve(ServeArgs),
+    /// Try and measure RDMA, in perftest's words: over RoCEv2 in user space, with any RDMA at the other end.
+    RdmaPerf(RdmaPerfArgs),
 }
 
 impl AgentCommand {
@@ -59,6 +62,7 @@ impl AgentCommand {
             AgentCommand::Server(_) => "server".into(),
             AgentCommand::Reference(_) => "reference".into(),
             AgentCommand::Serve(_) => "serve".into(),
+            AgentCommand::RdmaPerf(_) => "rdma-perf".into(),
         }
     }
 
@@ -80,6 +84,7 @@ impl AgentCommand {
                 let ready = || print(&Line::Ready).map_err(io::Error::other);
                 Ok(serve(args, ready)?)
             }
+            AgentCommand::RdmaPerf(args) => args.run(),
             AgentCommand::Reference(args) => {
                 let start = Instant::now();
                 let outcome = reference_run(&args.recipe, args.workers)?;

@@ -1,0 +1,76 @@
+//! `weir-agent rdma-perf`: RDMA tried and measured, in the words of libibverbs' examples and of perftest, and with them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
+
+mod pingpong;
+
+use clap::{Args, Subcommand};
+use rdma::{Provider, Way};
+use roce::packet::Mtu;
+
+pub use pingpong::PingpongArgs;
+
+/// `weir-agent rdma-perf`
+#[derive(Debug, Clone, Args)]
+pub struct RdmaPerfArgs {
+    /// What is tried.
+    #[command(subcommand)]
+    pub test: RdmaTest,
+}
+
+/// What is tried.
+#[derive(Debug, Clone, Subcommand)]
+pub enum RdmaTest {
+    /// Messages to and fro over a reliable connection, as ibv_rc_pingpong and with it.
+    Pingpong(PingpongArgs),
+}
+
+impl RdmaPerfArgs {
+    /// Runs it to its end, and prints what came of it.
+    pub fn run(&self) -> anyhow::Result<()> {
+        match &self.test {
+            RdmaTest::Pingpong(args) => pingpong::run(args),
+        }
+    }
+}
+
+/// Where packets go.
+#[derive(Debug, Clone, Args)]
+pub struct PortArgs {
+    /// The interface; without, the only one that is up and has an IPv4 address.
+    #[arg(short = 'd', long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// How packets come and go: auto, rings, pnet, or udp, which needs no capability but is for weir at both ends.
+    #[arg(long, default_value = "auto", value_name = "WAY")]
+    pub way: Way,
+    /// Of queue pairs' numbers, PSNs and keys; without, one from the system.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+impl PortArgs {
+    /// Opens it.
+    fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
+        let seed = match self.seed {
+            Some(seed) => seed,
+            None => from_system()?,
+        };
+        Ok(rdma::open(self.interface.as_deref(), self.way, seed)?)
+    }
+}
+
+/// A peer that remembers an earlier connection must not take this one for it.
+fn from_system() -> anyhow::Result<u64> {
+    let mut bytes = [0; 8];
+    let file = std::fs::File::open("/dev/urandom");
+    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
+        .map_err(|error| anyhow::anyhow!("cannot read /dev/urandom: {error}"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+fn mtu(text: &str) -> Result<Mtu, String> {
+    let mtu = text.parse().ok().and_then(Mtu::of_bytes);
+    mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
+}

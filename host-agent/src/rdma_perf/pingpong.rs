@@ -1,0 +1,147 @@
+//! `weir-agent rdma-perf pingpong`
+
+use std::time::Duration;
+
+use clap::Args;
+use rdma::pingpong::{Options, Outcome, pingpong};
+use rdma::rendezvous::Destination;
+use roce::packet::Mtu;
+use serde::Serialize;
+
+use super::{PortArgs, mtu};
+
+/// Its options are ibv_rc_pingpong's.
+#[derive(Debug, Clone, Args)]
+pub struct PingpongArgs {
+    /// The server's name or address; without, this is the server.
+    pub host: Option<String>,
+    #[command(flatten)]
+    port: PortArgs,
+    /// The TCP port by which the two programs meet.
+    #[arg(short, long = "port", default_value_t = rdma::rendezvous::PORT, value_name = "PORT")]
+    tcp_port: u16,
+    /// Bytes of a message.
+    #[arg(short, long, default_value_t = 4096, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    size: u32,
+    /// The path MTU: 256, 512, 1024, 2048 or 4096, the same at both ends.
+    #[arg(short, long, default_value = "1024", value_name = "BYTES", value_parser = mtu)]
+    mtu: Mtu,
+    /// Receives that are posted at once.
+    #[arg(short, long, default_value_t = 500, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
+    rx_depth: u16,
+    /// Messages in each direction.
+    #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    iters: u64,
+    /// Seconds that the other end may take for anything.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    patience: u64,
+    /// The outcome as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
+    let mut provider = args.port.open()?;
+    eprintln!("{}", provider.describe());
+    let options = Options {
+        port: args.tcp_port,
+        size: args.size,
+        iterations: args.iters,
+        mtu: args.mtu,
+        receives: args.rx_depth.into(),
+        patience: Duration::from_secs(args.patience),
+    };
+    let outcome = pingpong(&mut *provider, args.host.as_deref(), &options)?;
+    if args.json {
+        println!(
+            "{}",
+            serde_json::to_string(&Report::of(&outcome, &options))?
+        );
+    } else {
+        print_text(&outcome, &options);
+    }
+    anyhow::ensure!(
+        outcome.wrong == 0,
+        "{} messages were not what the other end sends",
+        outcome.wrong
+    );
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Report {
+    local: Told,
+    remote: Told,
+    size: u32,
+    iterations: u64,
+    bytes: u64,
+    took_s: f64,
+    bits_per_s: f64,
+    us_per_iteration: f64,
+    wrong: u64,
+    counters: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    qpn: u32,
+    psn: u32,
+    gid: String,
+}
+
+impl Told {
+    fn of(destination: &Destination) -> Self {
+        Self {
+            qpn: destination.qpn.bits(),
+            psn: destination.psn.bits(),
+            gid: destination.gid.to_string(),
+        }
+    }
+}
+
+impl Report {
+    fn of(outcome: &Outcome, options: &Options) -> Self {
+        let took_s = outcome.took.as_secs_f64();
+        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+        Self {
+            local: Told::of(&outcome.own),
+            remote: Told::of(&outcome.peer),
+            size: options.size,
+            iterations: options.iterations,
+            bytes: outcome.bytes,
+            took_s,
+            bits_per_s: outcome.bytes as f64 * 8.0 / took_s,
+            us_per_iteration: took_s * 1e6 / options.iterations as f64,
+            wrong: outcome.wrong,
+            counters: counters
+                .map(|(name, count)| (name.to_owned(), count.into()))
+                .collect(),
+        }
+    }
+}
+
+fn print_text(outcome: &Outcome, options: &Options) {
+    let told = |which: &str, at: &Destination| {
+        let (qpn, psn) = (at.qpn, at.psn.bits());
+        println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
+    };
+    told("local address: ", &outcome.own);
+    told("remote address:", &outcome.peer);
+    let (took_s, iterations) = (outcome.took.as_secs_f64(), options.iterations);
+    println!(
+        "{} bytes in {took_s:.2} seconds = {:.2} Mbit/s",
+        outcome.bytes,
+        outcome.bytes as f64 * 8e-6 / took_s
+    );
+    println!(
+        "{iterations} messages each way in {took_s:.2} seconds = {:.2} us each",
+        took_s * 1e6 / iterations as f64
+    );
+    if let Some(counters) = &outcome.counters {
+        let again = counters.completer_retry_err;
+        let out_of_order = counters.out_of_seq_request;
+        if again + out_of_order > 0 {
+            println!("sent again {again} times; {out_of_order} gaps in what came");
+        }
+    }
+}
