@@ -1,0 +1,212 @@
+//! What is asked of a machine, and what it answers: the other side is init.sh.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bytes of each stream that a machine sends of what a command wrote: the first ones.
+pub const OUTPUT_LIMIT: usize = 1 << 20;
+/// A line of an answer is short.
+const LINE_LIMIT: u64 = 4096;
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// As the shell has it: 128 and the number of a signal, where one ended it.
+    pub status: u8,
+    /// What it wrote, up to [`OUTPUT_LIMIT`].
+    pub stdout: String,
+    /// What it wrote of errors, up to the same.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Whether its status was 0.
+    pub fn is_success(&self) -> bool {
+        self.status == 0
+    }
+}
+
+/// Commands that have not ended.
+type Waiting = Arc<Mutex<Option<BTreeMap<u64, SyncSender<Output>>>>>;
+
+/// The host's end.
+pub(crate) struct Channel {
+    writer: Mutex<(UnixStream, u64)>,
+    waiting: Waiting,
+    greeting: Receiver<String>,
+    reader: Option<std::thread::JoinHandle<()>>,
+}
+
+/// A command that was started.
+pub(crate) struct Ticket {
+    pub(crate) id: u64,
+    pub(crate) ended: Receiver<Output>,
+}
+
+impl Channel {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        let waiting: Waiting = Arc::new(Mutex::new(Some(BTreeMap::new())));
+        let (greet, greeting) = sync_channel(1);
+        let (input, answers) = (stream.try_clone()?, waiting.clone());
+        let reader = std::thread::Builder::new()
+            .name("machine".to_owned())
+            .spawn(move || {
+                // Whatever the reason, no answer comes any more: whoever waits for one learns it, as the senders go.
+                let _ = read(BufReader::new(input), &greet, &answers);
+                *lock(&answers) = None;
+            })?;
+        Ok(Self {
+            writer: Mutex::new((stream, 0)),
+            waiting,
+            greeting,
+            reader: Some(reader),
+        })
+    }
+
+    /// The machine's first line: "ready", or what failed.
+    pub(crate) fn greeting(&self, limit: Duration) -> Result<String, RecvTimeoutError> {
+        self.greeting.recv_timeout(limit)
+    }
+
+    /// Starts a shell command.
+    pub(crate) fn start(&self, command: &str) -> io::Result<Ticket> {
+        let mut writer = lock(&self.writer);
+        writer.1 += 1;
+        let id = writer.1;
+        // There is one answer.
+        let (sender, ended) = sync_channel(1);
+        let mut waiting = lock(&self.waiting);
+        let waiting = waiting.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        waiting.insert(id, sender);
+        let head = format!("run {id} {} {OUTPUT_LIMIT}\n", command.len());
+        writer.0.write_all((head + command).as_bytes())?;
+        Ok(Ticket { id, ended })
+    }
+
+    /// Kills a command with all that it started in its session.
+    pub(crate) fn end(&self, id: u64) -> io::Result<()> {
+        lock(&self.writer)
+            .0
+            .write_all(format!("end {id}\n").as_bytes())
+    }
+
+    /// Waits for the reader, once the machine is gone.
+    pub(crate) fn close(&mut self) {
+        let _ = lock(&self.writer).0.shutdown(std::net::Shutdown::Both);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read(mut input: impl BufRead, greet: &SyncSender<String>, waiting: &Waiting) -> io::Result<()> {
+    let _ = greet.send(line(&mut input)?);
+    loop {
+        let line = line(&mut input)?;
+        let numbers = line.strip_prefix("done ").map(|numbers| {
+            let numbers = numbers.split(' ').map(str::parse);
+            numbers.collect::<Result<Vec<u64>, _>>()
+        });
+        let Some(Ok(numbers)) = numbers else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let &[id, status, out, err] = &*numbers else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let output = Output {
+            status: status.try_into().unwrap_or(u8::MAX),
+            stdout: text(&mut input, out)?,
+            stderr: text(&mut input, err)?,
+        };
+        let sender = lock(waiting).as_mut().and_then(|of| of.remove(&id));
+        if let Some(sender) = sender {
+            // Nobody may wait for it any more.
+            let _ = sender.send(output);
+        }
+    }
+}
+
+fn line(input: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    input.take(LINE_LIMIT).read_line(&mut line)?;
+    match line.pop() {
+        Some('\n') => Ok(line),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn text(input: &mut impl Read, length: u64) -> io::Result<String> {
+    if length > OUTPUT_LIMIT as u64 {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length as usize];
+    input.read_exact(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn pair() -> (Channel, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        (Channel::new(ours).expect("a thread"), theirs)
+    }
+
+    #[test]
+    fn answers_come_in_any_order_and_keep_their_bytes() -> io::Result<()> {
+        let (mut channel, mut machine) = pair();
+        machine.write_all(b"ready\n")?;
+        assert_eq!(channel.greeting(SOON).as_deref(), Ok("ready"));
+        let (one, two) = (channel.start("first")?, channel.start("second\nline")?);
+        channel.end(one.id)?;
+        let expected = b"run 1 5 1048576\nfirstrun 2 11 1048576\nsecond\nlineend 1\n";
+        let mut asked = vec![0; expected.len()];
+        machine.read_exact(&mut asked)?;
+        assert_eq!(asked, expected);
+        machine.write_all(b"done 2 3 2 1\na\n!done 1 137 0 0\n")?;
+        let of = |ticket: Ticket| ticket.ended.recv_timeout(SOON).expect("an answer");
+        let output = |status, stdout: &str, stderr: &str| Output {
+            status,
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        };
+        assert_eq!(of(one), output(137, "", ""));
+        assert_eq!(of(two), output(3, "a\n", "!"));
+        channel.close();
+        Ok(())
+    }
+
+    #[test]
+    fn a_machine_that_ends_or_errs_leaves_nobody_waiting() -> io::Result<()> {
+        for last in [
+            &b""[..],
+            b"done 1 0 9999999 0\n",
+            b"done 1 0\n",
+            b"what\n",
+            b"done 1 0 5 0\nab",
+        ] {
+            let (channel, mut machine) = pair();
+            machine.write_all(b"ready\n")?;
+            let ticket = channel.start("true")?;
+            machine.write_all(last)?;
+            drop(machine);
+            assert!(ticket.ended.recv_timeout(SOON).is_err(), "{last:?}");
+            assert!(channel.start("true").is_err());
+        }
+        let (channel, machine) = pair();
+        drop(machine);
+        assert_eq!(channel.greeting(SOON), Err(RecvTimeoutError::Disconnected));
+        Ok(())
+    }
+}

@@ -1,0 +1,347 @@
+//! What a machine boots: Debian's kernel, and a first file system made of a few of its packages' files.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cpio::Archive;
+use crate::elf;
+use crate::packages::{self, Deadline};
+
+/// Stands for the newest kernel that has soft RoCE: that for clouds has none.
+const KERNEL: &str = "linux-image-amd64";
+/// Whose programs are in the machine, and where its verbs' provider is.
+const PACKAGES: [&str; 5] = [
+    "busybox-static",
+    "ibverbs-providers",
+    "ibverbs-utils",
+    "iproute2",
+    "perftest",
+];
+
+/// Programs that are dynamic, with where their package has them.
+const PROGRAMS: [(&str, &str); 16] = [
+    ("usr/bin/ip", "bin/ip"),
+    ("usr/bin/rdma", "usr/bin/rdma"),
+    ("usr/bin/ibv_devices", "usr/bin/ibv_devices"),
+    ("usr/bin/ibv_devinfo", "usr/bin/ibv_devinfo"),
+    ("usr/bin/ibv_rc_pingpong", "usr/bin/ibv_rc_pingpong"),
+    ("usr/bin/ibv_uc_pingpong", "usr/bin/ibv_uc_pingpong"),
+    ("usr/bin/ibv_ud_pingpong", "usr/bin/ibv_ud_pingpong"),
+    ("usr/bin/ibv_srq_pingpong", "usr/bin/ibv_srq_pingpong"),
+    ("usr/bin/ib_write_bw", "usr/bin/ib_write_bw"),
+    ("usr/bin/ib_write_lat", "usr/bin/ib_write_lat"),
+    ("usr/bin/ib_send_bw", "usr/bin/ib_send_bw"),
+    ("usr/bin/ib_send_lat", "usr/bin/ib_send_lat"),
+    ("usr/bin/ib_read_bw", "usr/bin/ib_read_bw"),
+    ("usr/bin/ib_read_lat", "usr/bin/ib_read_lat"),
+    // Opened by libibverbs by its name, so nothing says that it is needed.
+    (
+        "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
+        "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
+    ),
+    (INTERPRETER, INTERPRETER),
+];
+const INTERPRETER: &str = "lib64/ld-linux-x86-64.so.2";
+
+/// Loaded when the machine starts, after what they depend on.
+const MODULES: [&str; 7] = [
+    "virtio_pci",
+    "virtio_net",
+    "virtio_console",
+    "af_packet",
+    // rxe asks for a checksum by its name, which says of no module that it is needed.
+    "crc32_generic",
+    "ib_uverbs",
+    "rdma_rxe",
+];
+
+const INIT: &str = include_str!("init.sh");
+
+/// Why there is no image.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// A file, or a program that was to be started.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// A program of apt or dpkg failed.
+    #[error("{what} failed: {message}")]
+    Command {
+        /// Which.
+        what: String,
+        /// What it wrote.
+        message: String,
+    },
+    /// apt knows no such package.
+    #[error("apt has no kernel behind the package {0}")]
+    Package(String),
+    /// No package has a library that is needed.
+    #[error("{of} needs {name}, which no package has")]
+    Library {
+        /// Which.
+        name: String,
+        /// What needs it.
+        of: PathBuf,
+    },
+    /// The kernel lacks a module.
+    #[error("the kernel has no module {0}")]
+    Module(String),
+    /// A program, library or module that cannot be read.
+    #[error("{path}: {source}")]
+    Elf {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: object::Error,
+    },
+    /// It took too long.
+    #[error("the time for the machines' image is over")]
+    Late,
+    /// Made of other files than these, or not at all.
+    #[error("there is no image in {0}")]
+    Missing(PathBuf),
+}
+
+impl ImageError {
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// A kernel and its first file system, as files in a folder.
+#[derive(Debug, Clone)]
+pub struct Image {
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    /// Paths in the machine, from its root, without a slash.
+    contents: Vec<String>,
+    /// Keeps a file system that was made for a test alone.
+    _temporary: Option<Arc<tempfile::TempPath>>,
+}
+
+impl Image {
+    /// The image that [`make`](Self::make) has left in a folder. Errors: there is none, or it is of another version of this crate.
+    pub fn open(folder: &Path) -> Result<Self, ImageError> {
+        let image = folder.join("image");
+        let missing = || ImageError::Missing(folder.to_owned());
+        let is_this = fs::read_to_string(image.join("recipe")).is_ok_and(|text| text == recipe());
+        if !is_this {
+            return Err(missing());
+        }
+        let contents = fs::read_to_string(image.join("contents")).map_err(|_| missing())?;
+        Ok(Self {
+            kernel: image.join("kernel"),
+            initramfs: image.join("initramfs"),
+            contents: contents.lines().map(str::to_owned).collect(),
+            _temporary: None,
+        })
+    }
+
+    /// Makes the image in a folder, if it is not there: downloads packages (about 95 MB, which stay there for the next version),
+    /// and takes out of them what a machine needs. Needs Debian's apt and dpkg on an x86-64, but no privilege.
+    pub fn make(folder: &Path, limit: Duration) -> Result<Self, ImageError> {
+        if let Ok(image) = Self::open(folder) {
+            return Ok(image);
+        }
+        let deadline = Deadline::within(limit);
+        let debs = folder.join("packages");
+        fs::create_dir_all(&debs).map_err(ImageError::at(&debs))?;
+        // What cargo writes into its own target: backups leave the folder out.
+        let tag = folder.join("CACHEDIR.TAG");
+        fs::write(&tag, "Signature: 8a477f597d28d172789f06886806bc55\n")
+            .map_err(ImageError::at(&tag))?;
+        let mut wanted = packages::with_libraries(&PACKAGES, deadline)?;
+        wanted.push(packages::kernel_of(KERNEL, deadline)?);
+        let files = packages::download(&debs, &wanted, deadline)?;
+        remove_others(&debs, &files)?;
+
+        let unpacked = temporary_folder(folder)?;
+        for file in &files {
+            packages::unpack(&debs.join(file), unpacked.path(), deadline)?;
+        }
+        let made = temporary_folder(folder)?;
+        write_image(unpacked.path(), made.path())?;
+        let image = folder.join("image");
+        match fs::remove_dir_all(&image) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ImageError::at(&image)(error));
+            }
+            _ => {}
+        }
+        fs::rename(made.keep(), &image).map_err(ImageError::at(&image))?;
+        Self::open(folder)
+    }
+
+    /// The image with programs of this machine besides, each with its path in the machine (from the root, without a slash), and with
+    /// the libraries of this machine that they need and the image lacks.
+    pub fn with_programs(&self, programs: &[(&str, &Path)]) -> Result<Self, ImageError> {
+        let paths: Vec<PathBuf> = programs
+            .iter()
+            .map(|(_, path)| (*path).to_owned())
+            .collect();
+        let known = |name: &str| self.contents.contains(&library(name));
+        let libraries = elf::libraries(Path::new("/"), &paths, &known)?;
+        let libraries = libraries
+            .into_iter()
+            .map(|(name, path)| (library(&name), path));
+        let programs = programs
+            .iter()
+            .map(|(name, path)| ((*name).to_owned(), (*path).to_owned()));
+        let files: BTreeMap<String, PathBuf> = programs.chain(libraries).collect();
+
+        let extended = tempfile::NamedTempFile::new().map_err(ImageError::at(Path::new("/tmp")))?;
+        let path = extended.path().to_owned();
+        let at = ImageError::at(&path);
+        // The kernel reads one archive after the other.
+        let mut base = fs::File::open(&self.initramfs).map_err(ImageError::at(&self.initramfs))?;
+        io::copy(&mut base, &mut extended.as_file()).map_err(&at)?;
+        let mut archive = compressed(extended.as_file());
+        for (name, path) in &files {
+            let content = fs::read(path).map_err(ImageError::at(path))?;
+            archive.file(name, 0o755, &content).map_err(&at)?;
+        }
+        finish(archive).map_err(&at)?;
+        Ok(Self {
+            kernel: self.kernel.clone(),
+            initramfs: path.clone(),
+            contents: self
+                .contents
+                .iter()
+                .cloned()
+                .chain(files.into_keys())
+                .collect(),
+            _temporary: Some(Arc::new(extended.into_temp_path())),
+        })
+    }
+
+    /// The kernel's file.
+    pub(crate) fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// The file system's file.
+    pub(crate) fn initramfs(&self) -> &Path {
+        &self.initramfs
+    }
+}
+
+/// What an image is made of, as this crate has it.
+fn recipe() -> String {
+    format!("{KERNEL} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}")
+}
+
+/// A library's path in the machine.
+fn library(name: &str) -> String {
+    format!("lib/x86_64-linux-gnu/{name}")
+}
+
+fn temporary_folder(folder: &Path) -> Result<tempfile::TempDir, ImageError> {
+    tempfile::Builder::new()
+        .prefix("making-")
+        .tempdir_in(folder)
+        .map_err(ImageError::at(folder))
+}
+
+/// Packages that an older kernel or library was in.
+fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
+    let at = ImageError::at(folder);
+    for entry in fs::read_dir(folder).map_err(&at)? {
+        let entry = entry.map_err(&at)?;
+        if !files.iter().any(|file| entry.file_name() == **file) {
+            fs::remove_file(entry.path()).map_err(ImageError::at(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes kernel, file system, contents and recipe into a folder, from packages that are unpacked below `root`.
+fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
+    let (version, kernel) = kernel(&root.join("boot"))?;
+    let modules = modules(&root.join("lib/modules").join(version))?;
+    let order: Vec<&str> = modules.iter().map(|(name, _)| &**name).collect();
+    let order = order.join("\n") + "\n";
+
+    let programs = PROGRAMS.map(|(_, path)| root.join(path));
+    let libraries = elf::libraries(root, &programs, &|_| false)?;
+    let mut files: BTreeMap<String, PathBuf> = PROGRAMS
+        .iter()
+        .map(|(name, path)| ((*name).to_owned(), root.join(path)))
+        .collect();
+    files.extend(
+        libraries
+            .iter()
+            .map(|(name, path)| (library(name), path.clone())),
+    );
+    files.insert("bin/busybox".to_owned(), root.join("bin/busybox"));
+    let driver = "etc/libibverbs.d/rxe.driver";
+    files.insert(driver.to_owned(), root.join(driver));
+    for (name, path) in modules {
+        files.insert(format!("modules/{name}.ko"), path);
+    }
+
+    let initramfs = to.join("initramfs");
+    let at = ImageError::at(&initramfs);
+    let mut archive = compressed(fs::File::create(&initramfs).map_err(&at)?);
+    archive.file("init", 0o755, INIT.as_bytes()).map_err(&at)?;
+    archive
+        .file("modules/order", 0o644, order.as_bytes())
+        .map_err(&at)?;
+    for (name, path) in &files {
+        let content = fs::read(path).map_err(ImageError::at(path))?;
+        archive.file(name, 0o755, &content).map_err(&at)?;
+    }
+    finish(archive).map_err(&at)?;
+
+    fs::copy(&kernel, to.join("kernel")).map_err(ImageError::at(&kernel))?;
+    let contents: Vec<String> = files.into_keys().collect();
+    let contents = contents.join("\n");
+    for (name, text) in [("contents", &contents), ("recipe", &recipe())] {
+        let path = to.join(name);
+        fs::write(&path, text).map_err(ImageError::at(&path))?;
+    }
+    Ok(())
+}
+
+/// A kernel's version and file.
+fn kernel(boot: &Path) -> Result<(String, PathBuf), ImageError> {
+    for entry in fs::read_dir(boot).map_err(ImageError::at(boot))? {
+        let path = entry.map_err(ImageError::at(boot))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(version) = name.strip_prefix("vmlinuz-") {
+            return Ok((version.to_owned(), path));
+        }
+    }
+    Err(ImageError::Package(KERNEL.to_owned()))
+}
+
+fn modules(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImageError> {
+    let builtin = folder.join("modules.builtin");
+    let text = fs::read_to_string(&builtin).map_err(ImageError::at(&builtin))?;
+    let names = text.lines().filter_map(|line| Path::new(line).file_stem());
+    let names: Vec<String> = names
+        .map(|name| name.to_string_lossy().replace('-', "_"))
+        .collect();
+    elf::modules(&folder.join("kernel"), &MODULES, &names)
+}
+
+fn compressed<W: Write>(to: W) -> Archive<GzEncoder<W>> {
+    Archive::new(GzEncoder::new(to, Compression::default()))
+}
+
+/// Ends the archive where another one may follow: at a multiple of four bytes is any place, for a compressed one.
+fn finish<W: Write>(archive: Archive<GzEncoder<W>>) -> io::Result<()> {
+    archive.finish()?.finish()?.flush()
+}

@@ -1,0 +1,416 @@
+//! A machine, from boot to end.
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use crate::channel::{Channel, Ticket};
+use crate::qemu::{self, Wiring};
+use crate::{Accelerator, Image, Output, tap};
+
+/// It takes a few seconds, on a machine that has nothing else to do.
+const BOOT_LIMIT: Duration = Duration::from_secs(90);
+/// On a real processor it takes one. Where KVM hangs, QEMU translates.
+const KVM_BOOT_LIMIT: Duration = Duration::from_secs(10);
+/// What a command takes at most, if nothing else is said.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// Bytes of the console that an error shows: the last ones.
+const CONSOLE_TAIL: u64 = 4096;
+
+/// Where KVM has failed once it is not tried again.
+static KVM_HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// What is particular to a machine.
+#[derive(Debug, Clone)]
+pub struct MachineOptions {
+    /// Its host name: letters, digits, hyphens.
+    pub name: String,
+    /// Of the tap interface that is made for it in the caller's network namespace.
+    pub interface: String,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Bits of the address that its network has.
+    pub prefix: u8,
+    /// Bytes of an IP packet, on both ends. rxe's own MTU is the largest power of two that fits in 80 bytes less.
+    pub mtu: u16,
+    /// Its memory.
+    pub memory_mib: u32,
+}
+
+impl MachineOptions {
+    /// A machine on a network of 24 bits, with packets of 4,200 bytes, so that rxe's are of 4,096, and a MAC made of its address.
+    pub fn new(name: &str, interface: &str, address: Ipv4Addr) -> Self {
+        let [a, b, c, d] = address.octets();
+        Self {
+            name: name.to_owned(),
+            interface: interface.to_owned(),
+            mac: [0x02, 0x76, a, b, c, d],
+            address,
+            prefix: 24,
+            mtu: 4200,
+            memory_mib: 256,
+        }
+    }
+}
+
+/// Why a machine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// Its interface cannot be made.
+    #[error("cannot make the interface {name}: {source}")]
+    Interface {
+        /// Which.
+        name: String,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// QEMU cannot be started, or not be spoken to.
+    #[error("machine {machine}: {source}")]
+    Io {
+        /// Which machine.
+        machine: String,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// It did not come up.
+    #[error("machine {machine} has not booted: {message}\n{console}")]
+    Boot {
+        /// Which machine.
+        machine: String,
+        /// What its first program says.
+        message: String,
+        /// The end of what its kernel and QEMU have written.
+        console: String,
+    },
+    /// It has ended, or speaks no more.
+    #[error("machine {machine} is gone\n{console}")]
+    Gone {
+        /// Which machine.
+        machine: String,
+        /// The end of what its kernel and QEMU have written.
+        console: String,
+    },
+    /// A command took longer than it may; it has been killed.
+    #[error("machine {machine}: `{command}` has not ended in {limit:?}")]
+    Late {
+        /// Which machine.
+        machine: String,
+        /// What it was asked.
+        command: String,
+        /// What it had.
+        limit: Duration,
+    },
+    /// A command that had to succeed did not.
+    #[error("machine {machine}: `{command}` ended with {}: {}{}", output.status, output.stdout, output.stderr)]
+    Failed {
+        /// Which machine.
+        machine: String,
+        /// What it was asked.
+        command: String,
+        /// How it ended.
+        output: Output,
+    },
+}
+
+/// A machine that runs. Dropped, it ends.
+pub struct Machine {
+    name: String,
+    qemu: Child,
+    channel: Channel,
+    console: File,
+    accelerator: Accelerator,
+    boot_time: Duration,
+}
+
+impl Machine {
+    /// Boots a machine, in the network namespace of this thread, with which it ends: do not boot it on a thread that ends before.
+    pub fn boot(image: &Image, options: &MachineOptions) -> Result<Self, MachineError> {
+        Starting::new(image, options)?.booted(image, options)
+    }
+
+    /// Boots machines side by side.
+    pub fn boot_all<const N: usize>(
+        image: &Image,
+        options: &[MachineOptions; N],
+    ) -> Result<[Self; N], MachineError> {
+        let starting: Vec<Starting> = options
+            .iter()
+            .map(|options| Starting::new(image, options))
+            .collect::<Result<_, _>>()?;
+        let machines = starting
+            .into_iter()
+            .zip(options)
+            .map(|(starting, options)| starting.booted(image, options))
+            .collect::<Result<Vec<Self>, _>>()?;
+        let Ok(machines) = machines.try_into() else {
+            unreachable!("as many machines as options");
+        };
+        Ok(machines)
+    }
+
+    /// Runs a shell command to its end, for a minute at most. `ip` is busybox's, `/usr/bin/ip` iproute2's.
+    pub fn run(&self, command: &str) -> Result<Output, MachineError> {
+        self.run_within(command, COMMAND_LIMIT)
+    }
+
+    /// Runs a shell command to its end, which comes in time, or it is killed.
+    pub fn run_within(&self, command: &str, limit: Duration) -> Result<Output, MachineError> {
+        self.spawn(command)?.wait(limit)
+    }
+
+    /// Runs a shell command that has to succeed, for a minute at most: what it writes.
+    pub fn succeed(&self, command: &str) -> Result<String, MachineError> {
+        self.spawn(command)?.succeed(COMMAND_LIMIT)
+    }
+
+    /// Starts a shell command.
+    pub fn spawn(&self, command: &str) -> Result<Job<'_>, MachineError> {
+        let ticket = self.channel.start(command).map_err(|_| self.gone())?;
+        Ok(Job {
+            machine: self,
+            command: command.to_owned(),
+            ticket: Some(ticket),
+        })
+    }
+
+    /// Waits until something listens on a TCP port.
+    pub fn await_listening(&self, port: u16) -> Result<(), MachineError> {
+        // proc(5): local address, remote address, state; 0A is listening. The kernel has no notice of it.
+        let listens = format!("[0-9A-F]*:{port:04X} [0-9A-F]*:0000 0A");
+        let command =
+            format!("until cat /proc/net/tcp* | grep -q '{listens}'; do usleep 10000; done");
+        self.succeed(&command).map(|_| ())
+    }
+
+    /// Its host name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What runs its instructions.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
+    }
+
+    /// From the start of QEMU to the machine's greeting.
+    pub fn boot_time(&self) -> Duration {
+        self.boot_time
+    }
+
+    /// The end of what its kernel and QEMU have written.
+    pub fn console(&self) -> String {
+        console_tail(&self.console)
+    }
+
+    fn gone(&self) -> MachineError {
+        MachineError::Gone {
+            machine: self.name.clone(),
+            console: self.console(),
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        end(&mut self.qemu);
+        self.channel.close();
+    }
+}
+
+/// A command that runs in a machine. Dropped, it is killed.
+pub struct Job<'a> {
+    machine: &'a Machine,
+    command: String,
+    ticket: Option<Ticket>,
+}
+
+impl Job<'_> {
+    /// Waits for its end, which comes in time, or it is killed.
+    pub fn wait(mut self, limit: Duration) -> Result<Output, MachineError> {
+        let Some(ticket) = &self.ticket else {
+            return Err(self.machine.gone());
+        };
+        match ticket.ended.recv_timeout(limit) {
+            Ok(output) => {
+                self.ticket = None;
+                Ok(output)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.machine.gone()),
+            Err(RecvTimeoutError::Timeout) => Err(MachineError::Late {
+                machine: self.machine.name.clone(),
+                command: self.command.clone(),
+                limit,
+            }),
+        }
+    }
+
+    /// Waits for its end, which has to be a success: what it wrote.
+    pub fn succeed(self, limit: Duration) -> Result<String, MachineError> {
+        let (machine, command) = (self.machine.name.clone(), self.command.clone());
+        let output = self.wait(limit)?;
+        match output.is_success() {
+            true => Ok(output.stdout),
+            false => Err(MachineError::Failed {
+                machine,
+                command,
+                output,
+            }),
+        }
+    }
+
+    /// Kills it, with all that it has started in its session, and waits for its end.
+    pub fn kill(self) -> Result<Output, MachineError> {
+        if let Some(ticket) = &self.ticket {
+            let ended = self.machine.channel.end(ticket.id);
+            ended.map_err(|_| self.machine.gone())?;
+        }
+        self.wait(COMMAND_LIMIT)
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = &self.ticket {
+            // A machine that is gone runs nothing.
+            let _ = self.machine.channel.end(ticket.id);
+        }
+    }
+}
+
+/// A machine that has not greeted yet.
+struct Starting {
+    machine: Machine,
+    tap: File,
+    since: Instant,
+}
+
+impl Starting {
+    fn new(image: &Image, options: &MachineOptions) -> Result<Self, MachineError> {
+        let tap = tap::open(&options.interface, options.mtu).map_err(|source| {
+            let name = options.interface.clone();
+            MachineError::Interface { name, source }
+        })?;
+        let accelerator = match is_kvm_there() {
+            true => Accelerator::Kvm,
+            false => Accelerator::Tcg,
+        };
+        Self::with(image, options, tap, accelerator).map_err(|source| MachineError::Io {
+            machine: options.name.clone(),
+            source,
+        })
+    }
+
+    fn with(
+        image: &Image,
+        options: &MachineOptions,
+        tap: File,
+        accelerator: Accelerator,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::Unix,
+            SockType::Stream,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )?;
+        let console = tempfile::tempfile()?;
+        let channel = Channel::new(UnixStream::from(ours))?;
+        let since = Instant::now();
+        let wiring = Wiring {
+            tap: &tap,
+            channel: &theirs,
+            console: &console,
+        };
+        let qemu = qemu::start(image, options, accelerator, &wiring)?;
+        let machine = Machine {
+            name: options.name.clone(),
+            qemu,
+            channel,
+            console,
+            accelerator,
+            boot_time: Duration::ZERO,
+        };
+        // Our copy of the machine's end goes here: when QEMU ends, so does the channel.
+        Ok(Self {
+            machine,
+            tap,
+            since,
+        })
+    }
+
+    /// Waits until it is up; where KVM does not bring it up, QEMU does by itself.
+    fn booted(self, image: &Image, options: &MachineOptions) -> Result<Machine, MachineError> {
+        let Self {
+            mut machine,
+            tap,
+            since,
+        } = self;
+        let is_kvm = machine.accelerator == Accelerator::Kvm;
+        let limit = if is_kvm { KVM_BOOT_LIMIT } else { BOOT_LIMIT };
+        match machine.channel.greeting(limit) {
+            Ok(greeting) if greeting == "ready" => {
+                machine.boot_time = since.elapsed();
+                Ok(machine)
+            }
+            Err(_) if is_kvm => {
+                KVM_HAS_FAILED.store(true, Ordering::Relaxed);
+                // Two processes on one interface would share its frames.
+                drop(machine);
+                let again = Self::with(image, options, tap, Accelerator::Tcg);
+                let again = again.map_err(|source| MachineError::Io {
+                    machine: options.name.clone(),
+                    source,
+                })?;
+                again.booted(image, options)
+            }
+            greeting => Err(MachineError::Boot {
+                machine: options.name.clone(),
+                message: greeting.unwrap_or_else(|error| match error {
+                    RecvTimeoutError::Timeout => format!("it says nothing in {limit:?}"),
+                    RecvTimeoutError::Disconnected => "it has ended".to_owned(),
+                }),
+                console: machine.console(),
+            }),
+        }
+    }
+}
+
+fn is_kvm_there() -> bool {
+    let has_failed = KVM_HAS_FAILED.load(Ordering::Relaxed);
+    !has_failed
+        && File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/kvm")
+            .is_ok()
+}
+
+fn end(qemu: &mut Child) {
+    // It may have ended already.
+    let _ = qemu.kill();
+    let _ = qemu.wait();
+}
+
+fn console_tail(console: &File) -> String {
+    let tail = || -> io::Result<Vec<u8>> {
+        // A description of its own: QEMU writes where the shared one stands.
+        let mut file = File::open(format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(console)
+        ))?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(CONSOLE_TAIL)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = tail().unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

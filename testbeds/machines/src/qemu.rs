@@ -1,0 +1,124 @@
+//! The process of a machine.
+#![allow(unsafe_code)]
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getppid};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use crate::{Image, MachineOptions};
+
+/// The program that runs machines.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// What runs a machine's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The processor.
+    Kvm,
+    /// QEMU, which translates them.
+    Tcg,
+}
+
+impl Accelerator {
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg,thread=multi",
+        }
+    }
+}
+
+/// What a machine is connected with.
+pub(crate) struct Wiring<'a> {
+    /// The tap interface of its NIC.
+    pub tap: &'a File,
+    /// Where what is asked of it goes in and out.
+    pub channel: &'a OwnedFd,
+    /// Gets what its kernel and QEMU write.
+    pub console: &'a File,
+}
+
+/// Starts a machine. It ends with the thread that calls this.
+pub(crate) fn start(
+    image: &Image,
+    options: &MachineOptions,
+    accelerator: Accelerator,
+    wiring: &Wiring<'_>,
+) -> io::Result<Child> {
+    let (tap, channel) = (wiring.tap.as_raw_fd(), wiring.channel.as_raw_fd());
+    let mut command = Command::new(QEMU);
+    command
+        .args(["-nodefaults", "-no-user-config", "-no-reboot"])
+        .args(["-display", "none", "-machine", "pc"])
+        .args(["-accel", accelerator.argument(), "-cpu", "max"])
+        .args(["-m", &format!("{}M", options.memory_mib)])
+        .arg("-kernel")
+        .arg(image.kernel())
+        .arg("-initrd")
+        .arg(image.initramfs())
+        .args(["-append", &kernel_arguments(options)])
+        .args(["-serial", "stdio"])
+        .args(["-netdev", &format!("tap,id=net,fd={tap}")])
+        .args(["-device", &nic(options)])
+        .args(["-device", "virtio-serial-pci"])
+        .args(["-chardev", &format!("socket,id=channel,fd={channel}")])
+        .args(["-device", "virtserialport,chardev=channel,name=weir"])
+        .stdin(Stdio::null())
+        .stdout(wiring.console.try_clone()?)
+        .stderr(wiring.console.try_clone()?);
+    let parent = getpid();
+    // SAFETY: the closure makes system calls alone, which are async-signal-safe. Both descriptors are open until spawn returns.
+    unsafe {
+        command.pre_exec(move || {
+            for descriptor in [tap, channel] {
+                let descriptor = BorrowedFd::borrow_raw(descriptor);
+                fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+            }
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            // It may have died before that was said.
+            match getppid() == parent {
+                true => Ok(()),
+                false => Err(Errno::ESRCH.into()),
+            }
+        });
+    }
+    command.spawn()
+}
+
+/// Checksums and segments are made in the machine: a switch sees frames as a wire has them.
+fn nic(options: &MachineOptions) -> String {
+    let mac = options.mac.map(|byte| format!("{byte:02x}")).join(":");
+    let off = [
+        "csum",
+        "gso",
+        "guest_csum",
+        "guest_tso4",
+        "guest_tso6",
+        "guest_ecn",
+        "guest_ufo",
+    ];
+    let off = off.map(|feature| format!(",{feature}=off")).concat();
+    // No ROM: it would look for something to boot.
+    format!("virtio-net-pci,netdev=net,romfile=,mac={mac}{off}")
+}
+
+fn kernel_arguments(options: &MachineOptions) -> String {
+    let MachineOptions {
+        name,
+        address,
+        prefix,
+        mtu,
+        ..
+    } = options;
+    format!(
+        "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on mitigations=off \
+         weir.name={name} weir.address={address}/{prefix} weir.mtu={mtu}"
+    )
+}

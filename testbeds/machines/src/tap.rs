@@ -1,0 +1,51 @@
+//! An interface whose other end is a program: what a machine sends comes out of it.
+#![allow(unsafe_code)]
+
+use nix::errno::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
+
+nix::ioctl_write_int!(set_interface, b'T', 202);
+
+/// Makes a tap interface in the network namespace of this thread, up, without IPv6, for packets of `mtu` bytes. It goes when the
+/// file is closed, here and in whoever inherited it.
+pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    // SAFETY: all zeros are a value of this structure of numbers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One less: a zero byte ends the name.
+    if name.is_empty() || name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    let request: *const libc::ifreq = &raw const request;
+    // SAFETY: TUNSETIFF reads a structure of this type at that address, which lives until the call has returned.
+    unsafe { set_interface(file.as_raw_fd(), request as libc::c_ulong) }?;
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+    let output = Command::new("ip")
+        .args(["link", "set", name, "mtu", &mtu.to_string(), "up"])
+        .output()?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(message));
+    }
+    Ok(file)
+}
+
+/// Whether this thread may make such interfaces.
+pub(crate) fn refusal() -> Option<Errno> {
+    match open("weir-tap-test", 1500) {
+        Ok(_) => None,
+        Err(error) => Some(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+    }
+}

@@ -1,0 +1,1 @@
+//! What becomes of machines, and of what runs in them.

@@ -1,0 +1,6 @@
+//! Machines that really boot, on networks of the test's own. Each test is skipped by name where QEMU, the image or tap interfaces
+//! are missing.
+
+mod interoperation;
+mod lifetime;
+mod network;

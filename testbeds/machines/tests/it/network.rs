@@ -1,0 +1,44 @@
+//! A bridge in the test's namespace, which machines hang on as a switch's ports would have them.
+
+use machines::{Image, Machine, MachineOptions};
+use std::net::Ipv4Addr;
+use test_support::namespace::{in_namespace, ip};
+
+pub const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+/// The image, inside a namespace that the named test runs in; `None` outside, and where something is missing.
+pub fn inside(test: &str) -> Option<Image> {
+    if !in_namespace(test) {
+        return None;
+    }
+    machines::for_test(test)
+}
+
+/// A bridge that floods nothing of its own: no spanning tree, no IPv6, no groups.
+pub fn bridge(name: &str) {
+    ip(&format!(
+        "link add {name} mtu 4200 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+    ));
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+    ip(&format!("link set {name} up"));
+}
+
+/// Two machines on a bridge.
+pub fn two_on_a_bridge(image: &Image) -> [Machine; 2] {
+    bridge("between");
+    let options = [("a", "tap-a", A), ("b", "tap-b", B)]
+        .map(|(name, interface, address)| MachineOptions::new(name, interface, address));
+    let machines = Machine::boot_all(image, &options).expect("two machines");
+    for options in &options {
+        ip(&format!("link set {} master between", options.interface));
+    }
+    for machine in &machines {
+        let (name, time) = (machine.name(), machine.boot_time());
+        println!(
+            "{name}: booted in {time:.1?} by {:?}",
+            machine.accelerator()
+        );
+    }
+    machines
+}
