@@ -1,0 +1,89 @@
+//! Against RDMA that nobody here wrote: Debian's kernel with rxe and Debian's programs, in a virtual machine whose network interface
+//! ends in the test's namespace. Skipped by name without QEMU, the machine's image or tap interfaces.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use machines::{Machine, MachineOptions};
+use rdma::pingpong::{Options, pingpong};
+use rdma::{Provider, Way, open};
+use roce::packet::Mtu;
+use test_support::namespace::{in_namespace, ip};
+
+const HERE: &str = "10.9.0.1";
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A machine whose cable ends in the interface `near` here.
+fn machine(test: &str) -> Option<Machine> {
+    if !in_namespace(test) {
+        return None;
+    }
+    let image = machines::for_test(test)?;
+    let options = MachineOptions::new("rxe", "near", THERE);
+    let machine = Machine::boot(&image, &options).unwrap_or_else(|error| panic!("{error}"));
+    ip(&format!("address add {HERE}/24 dev near"));
+    println!(
+        "booted in {:?} by {:?}",
+        machine.boot_time(),
+        machine.accelerator()
+    );
+    Some(machine)
+}
+
+fn provider(way: Way) -> Box<dyn Provider> {
+    let provider = open(Some("near"), way, 7).unwrap();
+    println!("{}", provider.describe());
+    provider
+}
+
+#[test]
+fn rc_pingpong_passes_in_both_roles() {
+    let Some(machine) = machine("rc_pingpong_passes_in_both_roles") else {
+        return;
+    };
+    for way in [Way::Rings, Way::Pnet] {
+        for (mtu, size) in [(Mtu::B1024, 4096), (Mtu::B4096, 20_000), (Mtu::B256, 777)] {
+            let options = Options {
+                mtu,
+                size,
+                iterations: 300,
+                patience: LIMIT,
+                ..Options::default()
+            };
+            let theirs = format!("ibv_rc_pingpong -g 1 -n 300 -m {} -s {size}", mtu.bytes());
+
+            let mut ours = provider(way);
+            let serving = machine.spawn(&theirs).unwrap();
+            machine.await_listening(options.port).unwrap();
+            let client = pingpong(&mut *ours, Some(&THERE.to_string()), &options);
+            if client.is_err() {
+                println!("{}", machine.succeed("cd /sys/class/infiniband/rxe0/ports/1/hw_counters; grep . *; cat /proc/net/snmp; ip -s link; dmesg | tail -5").unwrap());
+            }
+            let client = client.unwrap();
+            assert_eq!(client.wrong, 0, "{client:?}");
+            let told = serving
+                .succeed(LIMIT)
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert!(told.contains("300 iters"), "{told}");
+            drop(ours);
+
+            let mut ours = provider(way);
+            // It does not wait for a server.
+            let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
+            let calling = machine.spawn(&until).unwrap();
+            let server = pingpong(&mut *ours, None, &options).unwrap();
+            let told = calling
+                .succeed(LIMIT)
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert!(told.contains("300 iters"), "{told}");
+            assert_eq!(server.wrong, 0, "{server:?}");
+            println!(
+                "{way:?} MTU {} {size} bytes: as client {:?}, as server {:?}",
+                mtu.bytes(),
+                client.took,
+                server.took
+            );
+        }
+    }
+}
