@@ -120,6 +120,14 @@ impl Frames for InterfaceFrames {
         self.way.inner_mut().send(frame).map_err(of(&self.name))
     }
 
+    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        self.way.inner_mut().room(len).map_err(of(&self.name))
+    }
+
+    fn written(&mut self, len: usize) {
+        self.way.inner_mut().written(len);
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.way.inner_mut().flush().map_err(of(&self.name))
     }

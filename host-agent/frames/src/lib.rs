@@ -25,6 +25,20 @@ pub trait Frames {
     /// wire; that is no error.
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
 
+    /// Where the next frame can be written if it has at most so many bytes, instead of being copied there; it is then
+    /// [`written`](Self::written). `None`: it has to be [sent](Self::send).
+    fn room(&mut self, _len: usize) -> io::Result<Option<&mut [u8]>> {
+        Ok(None)
+    }
+
+    /// Takes the frame of this length that is in the [room](Self::room) that was asked for last for sending.
+    ///
+    /// # Panics
+    /// If there was none.
+    fn written(&mut self, _len: usize) {
+        unreachable!("no room was given");
+    }
+
     /// Sends what was kept.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -70,6 +84,14 @@ pub trait Frames {
 impl<F: Frames + ?Sized> Frames for Box<F> {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         (**self).send(frame)
+    }
+
+    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        (**self).room(len)
+    }
+
+    fn written(&mut self, len: usize) {
+        (**self).written(len);
     }
 
     fn flush(&mut self) -> io::Result<()> {

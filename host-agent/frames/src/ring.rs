@@ -47,6 +47,14 @@ impl Frames for RingFrames {
         self.ring.send(frame)
     }
 
+    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        self.ring.room(len)
+    }
+
+    fn written(&mut self, len: usize) {
+        self.ring.written(len);
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         // What the link does not take is lost, as on any wire.
         self.unsent += self.ring.flush()? as u64;

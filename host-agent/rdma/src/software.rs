@@ -103,12 +103,21 @@ impl<F: Frames> Software<F> {
         {
             self.endpoint.handle_timeout(now_ns);
         }
+        let longest = packet::frame_len(self.max_mtu);
         for _ in 0..BATCH {
-            let buffer = &mut self.buffer;
-            let Some(len) = self.endpoint.poll_transmit(now_ns, &self.memory, buffer) else {
-                break;
+            let (endpoint, memory) = (&mut self.endpoint, &self.memory);
+            let sent = match self.frames.room(longest)? {
+                Some(room) => endpoint
+                    .poll_transmit(now_ns, memory, room)
+                    .map(|len| self.frames.written(len)),
+                None => match endpoint.poll_transmit(now_ns, memory, &mut self.buffer) {
+                    Some(len) => Some(self.frames.send(&self.buffer[..len])?),
+                    None => None,
+                },
             };
-            self.frames.send(&buffer[..len])?;
+            if sent.is_none() {
+                break;
+            }
         }
         self.frames.flush()
     }

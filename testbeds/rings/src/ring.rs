@@ -264,6 +264,31 @@ impl Ring {
         Ok(())
     }
 
+    /// Where the next frame can be written if it has at most so many bytes, instead of being copied there; it is then
+    /// [`written`](Self::written). `None`: it has to be sent as others are.
+    ///
+    /// # Errors
+    /// The link fails.
+    pub fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        if len > self.slot_room || self.mark_at.is_some() {
+            return Ok(None);
+        }
+        if self.queued == BATCH {
+            self.transmit()?;
+        }
+        Ok(self.outgoing.room(self.next_out))
+    }
+
+    /// The frame of this length in the [room](Self::room) that was asked for last is queued.
+    ///
+    /// # Panics
+    /// If it is longer than the room, or there was none.
+    pub fn written(&mut self, len: usize) {
+        self.outgoing.release(self.next_out, len);
+        self.next_out = (self.next_out + 1) % self.outgoing.count();
+        self.queued += 1;
+    }
+
     /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
     fn transmit(&mut self) -> io::Result<()> {
         while self.queued > 0 {

@@ -238,29 +238,50 @@ impl Slots {
     /// If the frame is longer than [`SlotSize::send_room`].
     pub(crate) fn put(&mut self, index: usize, frame: &[u8]) -> bool {
         assert!(frame.len() <= self.size.send_room(), "longer than a slot");
-        if self.status(index) != libc::TP_STATUS_AVAILABLE {
+        let Some(room) = self.room(index) else {
             return false;
+        };
+        room[..frame.len()].copy_from_slice(frame);
+        self.release(index, frame.len());
+        true
+    }
+
+    /// Where a frame can be written that is then [released](Self::release); `None` if the slot is not free.
+    pub(crate) fn room(&mut self, index: usize) -> Option<&mut [u8]> {
+        if self.status(index) != libc::TP_STATUS_AVAILABLE {
+            return None;
         }
+        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours until `release`, and the borrow ends
+        // before: the kernel looks at no slot with this status. The bytes lie within the slot, behind its header, and are
+        // initialised: the kernel gave the memory out as zeros.
+        Some(unsafe {
+            std::slice::from_raw_parts_mut(
+                self.slot(index).add(SEND_FRAME).as_ptr(),
+                self.size.send_room(),
+            )
+        })
+    }
+
+    /// Gives a slot to the kernel, with a frame of this length in its [room](Self::room).
+    ///
+    /// # Panics
+    /// If the frame is longer than [`SlotSize::send_room`], or the slot is not free.
+    pub(crate) fn release(&mut self, index: usize, len: usize) {
+        assert!(len <= self.size.send_room(), "longer than a slot");
+        assert!(self.status(index) == libc::TP_STATUS_AVAILABLE, "not free");
         let slot = self.slot(index);
-        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours; offset plus length lie within it, as
-        // just checked. The status word itself is not written here.
+        // SAFETY: the status says that the slot is ours; the headers lie within it. The status word itself is not written here.
         unsafe {
             let mut offload = [0; OFFLOAD_HEADER];
             offload[OFFLOAD_LENGTH..OFFLOAD_LENGTH + 2]
-                .copy_from_slice(&(frame.len() as u16).to_ne_bytes());
+                .copy_from_slice(&(len as u16).to_ne_bytes());
             slot.add(SEND_OFFSET)
                 .cast::<[u8; OFFLOAD_HEADER]>()
                 .write(offload);
-            std::ptr::copy_nonoverlapping(
-                frame.as_ptr(),
-                slot.add(SEND_FRAME).as_ptr(),
-                frame.len(),
-            );
             let header: *mut libc::tpacket2_hdr = slot.cast().as_ptr();
-            (*header).tp_len = (OFFLOAD_HEADER + frame.len()) as u32;
+            (*header).tp_len = (OFFLOAD_HEADER + len) as u32;
         }
         self.set_status(index, libc::TP_STATUS_SEND_REQUEST);
-        true
     }
 
     /// Moves a frame that the kernel has not taken to another slot that it has not taken either.
