@@ -11,6 +11,7 @@ mod between;
 mod bmv2;
 mod clock;
 mod collateral;
+mod collectives;
 mod faults;
 mod filters;
 mod idle;
@@ -37,7 +38,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator", "collectives"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -111,6 +112,9 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "planning" {
         return planning(args);
     }
+    if args.subject == "collectives" {
+        return collectives(args);
+    }
     if args.subject == "simulator" {
         return simulated(args);
     }
@@ -150,6 +154,16 @@ fn faults(args: &Args) -> Result<bool> {
         );
     }
     let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// RDMA, by what is built for it.
+fn collectives(args: &Args) -> Result<bool> {
+    let rows = collectives::run(&|name| name.contains(&args.row))?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));
