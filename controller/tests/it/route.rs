@@ -175,7 +175,11 @@ fn keys_of_another_planner_are_refused_by_name() {
             "goat",
             "a byte for each fragment",
         ),
-        (", gradient: 3, fragments: 3", "goat", "such as"),
+        (
+            ", gradient: 3, fragments: 3",
+            "goat",
+            "`gradient`: `3` has no unit",
+        ),
     ] {
         let finished = route(
             &shipped("goat-example.yaml"),
