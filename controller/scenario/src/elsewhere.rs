@@ -8,7 +8,6 @@ use crate::diagnostic::{Code, Diagnostics, Sink, Span};
 use crate::expect::{Expectation, Metric};
 use crate::model::Scenario;
 use crate::workload::{Training, Workload};
-use crate::yaml::{self, Kind};
 
 /// A part of a file that has no effect.
 struct Idle {
@@ -90,7 +89,7 @@ fn idle(scenario: &Scenario) -> Vec<Idle> {
         .iter()
         .filter(|(name, ..)| *name != WORKLOAD || !sums(scenario));
     let there = sections.filter_map(|&(name, why, hint)| {
-        let span = section(scenario, name)?;
+        let span = scenario.span_of(&[name])?;
         Some(Idle {
             name,
             span,
@@ -113,14 +112,4 @@ fn sums(scenario: &Scenario) -> bool {
     let is_summed =
         |training: &Training| training.aggregate_on.is_some() || scenario.gradients.is_some();
     matches!(&scenario.workload, Some(Workload::Training(training)) if is_summed(training))
-}
-
-/// Where a section begins.
-fn section(scenario: &Scenario, name: &str) -> Option<Span> {
-    let root = yaml::parse(&mut scenario.sink())?;
-    let Kind::Map(entries) = &root.kind else {
-        return None;
-    };
-    let entry = entries.iter().find(|entry| entry.key == name)?;
-    Some(entry.key_span)
 }

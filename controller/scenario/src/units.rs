@@ -268,6 +268,18 @@ pub fn show_rate(bps: u64) -> String {
     show(bps, factor, unit)
 }
 
+/// A size for people.
+#[must_use]
+pub fn show_size(bytes: u64) -> String {
+    let (factor, unit) = match bytes {
+        1_000_000_000.. => (1_000_000_000, "GB"),
+        1_000_000.. => (1_000_000, "MB"),
+        1_000.. => (1_000, "kB"),
+        _ => (1, "B"),
+    };
+    show(bytes, factor, unit)
+}
+
 fn show(value: u64, factor: u64, unit: &str) -> String {
     let (whole, rest) = (value / factor, value % factor);
     if rest == 0 {
@@ -322,6 +334,11 @@ mod tests {
         #[test]
         fn shown_rates_read_back(bps in 0..u64::MAX) {
             proptest::prop_assert_eq!(parse(&show_rate(bps), Dimension::Rate), Ok(bps));
+        }
+
+        #[test]
+        fn shown_sizes_read_back(bytes in 0..u64::MAX) {
+            proptest::prop_assert_eq!(parse(&show_size(bytes), Dimension::Size), Ok(bytes));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use controller::route::By;
 use planner::gradient::Method;
 
 /// Where trainings are summed.
@@ -12,16 +13,16 @@ use planner::gradient::Method;
 pub struct Route {
     /// The network: a scenario or its topology (YAML), GraphML, or NetworkX's node-link JSON; `-` is the standard input
     pub topology: PathBuf,
-    /// The trainings, in YAML: for each its `server` and its `workers`, by name or how many
+    /// The trainings, in YAML: for each its `server` and its `workers`, by name or how many; with `--by goat` also its `gradient`
     pub trainings: PathBuf,
     /// The planner
     #[arg(
         long,
         default_value = "grid",
         value_name = "PLANNER",
-        value_parser = PossibleValuesParser::new(Method::NAMES).map(|name| by_name(&name))
+        value_parser = PossibleValuesParser::new(By::names()).map(|name| by_name(&name))
     )]
-    pub by: Method,
+    pub by: By,
     /// Prefer plans with which the loss of one switch touches few trainings; none is slower for it
     #[arg(long)]
     pub robust: bool,
@@ -34,6 +35,6 @@ pub struct Route {
 }
 
 /// clap takes no other names.
-fn by_name(name: &str) -> Method {
-    Method::of(name).unwrap_or(Method::Grid)
+fn by_name(name: &str) -> By {
+    By::of(name).unwrap_or(By::Method(Method::Grid))
 }

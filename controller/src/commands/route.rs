@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use controller::route;
+use controller::route::{self, By, Outcome};
 use planner::Network;
-use scenario::TrainingInNetwork;
+use scenario::diagnostic::Source;
 
 use super::{ERROR, fail, print, print_json, protocols, read, show};
 use crate::cli::route::Route;
@@ -21,9 +21,25 @@ pub fn main(args: &Route) -> ExitCode {
 
 /// Whether all trainings are planned.
 fn run(args: &Route) -> Result<bool, ExitCode> {
+    let robust = match (args.robust, args.by) {
+        (false, _) => None,
+        (true, By::Method(method)) => Some(method),
+        (true, By::Goat) => {
+            return Err(fail(
+                "--robust: chosen among plans of a rate, which `--by goat` does not look for",
+            ));
+        }
+    };
     let mut network = network(&args.topology)?;
-    let trainings = trainings(&args.trainings, &network)?;
-    let routes = route::plan(&mut network, &trainings, args.by, args.robust);
+    let text = read(&args.trainings)?;
+    let file = args.trainings.display().to_string();
+    let source = Source {
+        file: &file,
+        text: &text,
+    };
+    let trainings = scenario::load_trainings(&file, &text, &network, args.by.reads())
+        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+    let routes = route::plan(&mut network, &trainings, source, args.by, robust);
     if let Some(path) = &args.svg {
         let svg = route::svg(
             &network,
@@ -31,6 +47,11 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         );
         std::fs::write(path, svg)
             .map_err(|error| fail(format_args!("cannot write {}: {error}", path.display())))?;
+    }
+    for training in &routes.trainings {
+        if let Outcome::Refused(why) = &training.outcome {
+            cli_io::stderr::tell(format_args!("{}\n", why.render(&source)));
+        }
     }
     match args.json {
         true => print_json(&routes)?,
@@ -47,12 +68,4 @@ fn network(path: &Path) -> Result<Network, ExitCode> {
         .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
     show(&warnings, &file, &text);
     scenario::topology_network(&topology).map_err(fail)
-}
-
-fn trainings(path: &Path, network: &Network) -> Result<Vec<TrainingInNetwork>, ExitCode> {
-    let text = read(path)?;
-    let file = path.display().to_string();
-    let trainings = scenario::load_trainings(&file, &text, network)
-        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
-    Ok(trainings.into_iter().map(|read| read.value).collect())
 }

@@ -29,7 +29,9 @@ fn run(args: &Simulate) -> Result<bool, ExitCode> {
         }),
     };
     let report = simulation::simulate(&scenario, &options).map_err(|refused| match refused {
-        Refused::Plan(diagnostics) => show(&diagnostics, &scenario.file, &scenario.text),
+        Refused::Plan(diagnostics) | Refused::Unknown(diagnostics) => {
+            show(&diagnostics, &scenario.file, &scenario.text)
+        }
         other => fail(other),
     })?;
     match args.json {

@@ -1,17 +1,22 @@
 //! Where trainings are summed in a network: what `weir route` says.
 
+mod by;
 mod drawing;
 mod layout;
 mod text;
+mod traffic;
 
-use planner::gradient::{Job, JobError, Loads, Method, Plan, Resource, occupy};
+use planner::gradient::{Goal, Job, JobError, Loads, Method, Plan, Resource, occupy};
 use planner::network::Arc;
 use planner::placement::robust::plans::{self, Spread};
 use planner::{Network, NodeId};
-use scenario::TrainingInNetwork;
+use scenario::diagnostic::Source;
+use scenario::{Diagnostic, TrainingInNetwork, refused_training};
 use serde::Serialize;
 
+pub use by::By;
 pub use drawing::svg;
+pub use traffic::{Passes, Traffic};
 
 /// Plans of trainings, one after the other, each in what those before it leave.
 #[derive(Debug, Clone, Serialize)]
@@ -78,8 +83,8 @@ pub struct Placed {
 pub enum Outcome {
     /// Where it is summed.
     Plan(Planned),
-    /// Why there is no plan.
-    Refused(String),
+    /// Why there is no plan, and what in the file stands in the way.
+    Refused(Box<Diagnostic>),
 }
 
 /// A plan by names.
@@ -93,6 +98,9 @@ pub struct Planned {
     /// By which share of that the rate may be below the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
+    /// What passes links in a round, where that is what the plan was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
     /// What is full when all workers send so much.
     pub full: Option<String>,
     /// Who is summed where.
@@ -115,6 +123,9 @@ pub struct Answers {
 pub struct Part {
     /// Of the gradient.
     pub share: f64,
+    /// Which fragment of it, from 1, if it is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment: Option<usize>,
     /// The server whose share it is.
     pub server: String,
     /// The switch that sums; `None`: the server.
@@ -159,41 +170,43 @@ pub struct Sums {
 }
 
 /// Plans trainings in a network, and leaves in it what they take. `robust`: of plans that are as fast, those with which the
-/// loss of one switch touches few trainings.
+/// loss of one switch touches few trainings. `source`: the file that they are from.
 #[must_use]
 pub fn plan(
     network: &mut Network,
     trainings: &[TrainingInNetwork],
-    by: Method,
-    robust: bool,
+    source: Source<'_>,
+    by: By,
+    robust: Option<Method>,
 ) -> Routes {
     let mut jobs: Vec<Job> = trainings.iter().map(|read| read.job.clone()).collect();
     let empty = network.clone();
     let mut planned: Vec<Result<Plan, JobError>> = Vec::new();
-    for place in 0..jobs.len() {
-        let job = &jobs[place];
-        let plan = by.plan(network, job).and_then(|mut plan| {
-            by.prove(network, job, &mut plan)?;
-            Ok(plan)
-        });
+    for (place, read) in trainings.iter().enumerate() {
+        let plan = by.plan(network, &jobs[place], read);
         if let Ok(plan) = &plan {
-            take(network, &mut jobs, place, plan);
+            take(network, &mut jobs, (place, read), plan);
         }
         planned.push(plan);
     }
     for (job, read) in jobs.iter_mut().zip(trainings) {
         job.servers.clone_from(&read.job.servers);
     }
-    let robust = robust.then(|| spread(&empty, &jobs, &mut planned, by));
+    let robust = robust.map(|by| spread(&empty, &jobs, &mut planned, by));
     *network = empty;
+    let mut before: Vec<&TrainingInNetwork> = Vec::new();
     let told = trainings.iter().zip(&planned).enumerate();
     let told = told.map(|(place, (read, planned))| {
         let job = &jobs[place];
-        let outcome = outcome(network, job, planned.as_ref());
+        let outcome = match planned {
+            Ok(plan) => Outcome::Plan(names(network, job, read, plan)),
+            Err(error) => refused(network, source, read, &before, error),
+        };
         let name = job.name.clone();
         let senders = job.workers.len();
         if let Ok(plan) = &planned {
-            take(network, &mut jobs, place, plan);
+            take(network, &mut jobs, (place, read), plan);
+            before.push(read);
         }
         let placed = placed(network, read);
         Training {
@@ -216,7 +229,12 @@ pub fn plan(
 }
 
 /// Takes from a network, and from the servers of later trainings on the same hosts, what the plan of one uses.
-fn take(network: &mut Network, jobs: &mut [Job], place: usize, plan: &Plan) {
+fn take(
+    network: &mut Network,
+    jobs: &mut [Job],
+    (place, read): (usize, &TrainingInNetwork),
+    plan: &Plan,
+) {
     let used = Loads::of(network, &jobs[place], plan).at(plan.rate_bps);
     for (resource, bps) in &used {
         let Resource::Ingress(host) = resource else {
@@ -230,6 +248,7 @@ fn take(network: &mut Network, jobs: &mut [Job], place: usize, plan: &Plan) {
         }
     }
     occupy(network, &used);
+    traffic::hold(network, read, plan);
 }
 
 /// Chooses other plans where that leaves fewer trainings to the loss of one switch.
@@ -287,14 +306,20 @@ fn placed(network: &Network, read: &TrainingInNetwork) -> Option<Placed> {
     })
 }
 
-fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> Outcome {
-    let plan = match planned {
-        Ok(plan) => plan,
-        Err(error @ JobError::OneServer(..)) => {
-            return Outcome::Refused(format!("{error}; `--by inart` plans for several"));
-        }
-        Err(error) => return Outcome::Refused(error.to_string()),
-    };
+fn refused(
+    network: &Network,
+    source: Source<'_>,
+    read: &TrainingInNetwork,
+    before: &[&TrainingInNetwork],
+    error: &JobError,
+) -> Outcome {
+    Outcome::Refused(Box::new(refused_training(
+        source, network, read, before, error,
+    )))
+}
+
+/// A plan by names.
+fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) -> Planned {
     let name = |node: NodeId| network.name(node).to_owned();
     let nodes = |from: NodeId, route: &[Arc]| {
         let passed = route.iter().map(|arc| name(network.ends(*arc).1));
@@ -302,6 +327,7 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
     };
     let parts = plan.parts.iter().map(|part| Part {
         share: part.share,
+        fragment: read.gradient.as_ref().map(|_| part.piece + 1),
         server: name(job.servers[part.server].host),
         on: network.switch(part.at).map(|_| name(part.at)),
         members: (part.members.iter())
@@ -326,14 +352,16 @@ fn outcome(network: &Network, job: &Job, planned: Result<&Plan, &JobError>) -> O
     });
     let binding = Loads::of(network, job, plan).binding(network, job);
     let is_bounded = plan.bound_bps.is_finite();
-    Outcome::Plan(Planned {
+    let for_rate = is_bounded && plan.goal == Goal::Rate;
+    Planned {
         rate_bps: plan.rate_bps,
-        bound_bps: is_bounded.then_some(plan.bound_bps),
-        gap: is_bounded.then(|| plan.gap()),
+        bound_bps: for_rate.then_some(plan.bound_bps),
+        gap: for_rate.then(|| plan.gap()),
+        traffic: traffic::of(network, job, read, plan),
         full: binding.map(|binding| binding.resource.describe(network)),
         parts: parts.collect(),
         answers: answers.collect(),
-    })
+    }
 }
 
 fn links(network: &Network) -> Vec<Direction> {

@@ -1,10 +1,11 @@
 //! Plans of trainings for people.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use scenario::units::show_rate;
+use scenario::units::{show_rate, show_size};
 
-use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes};
+use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes, Traffic};
 
 /// Links that are listed, the fullest first.
 const LINKS: usize = 10;
@@ -20,7 +21,7 @@ impl fmt::Display for Routes {
                     writeln!(f, "{name}, {workers} workers, by {}", self.by)?;
                     planned(f, plan)?;
                 }
-                Outcome::Refused(why) => writeln!(f, "{name}: no plan. {why}")?,
+                Outcome::Refused(_) => writeln!(f, "{name}: no plan")?,
             }
             if let Some(placed) = &training.placed {
                 writeln!(f, "  {}", hosts(placed))?;
@@ -45,6 +46,9 @@ impl fmt::Display for Routes {
 }
 
 fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
+    if let Some(traffic) = &plan.traffic {
+        passes(f, traffic)?;
+    }
     let best = match plan.gap {
         Some(gap) if gap <= 0.0 => ": no plan of this kind lets them send more".to_owned(),
         None => String::new(),
@@ -59,8 +63,70 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &Planned) -> fmt::Result {
     if let Some(full) = &plan.full {
         writeln!(f, "  full: {full}")?;
     }
+    let mut told: Vec<Vec<&Part>> = Vec::new();
+    // Fragments that the same node sums of the same workers are one line.
+    let mut alike: BTreeMap<_, usize> = BTreeMap::new();
     for part in &plan.parts {
-        writeln!(f, "  {}", sums(part))?;
+        let ways = part.members.iter();
+        let ways: Vec<_> = ways.map(|member| (&member.worker, &member.way)).collect();
+        let line = *alike
+            .entry((&part.on, &part.server, ways))
+            .or_insert(told.len());
+        match told.get_mut(line) {
+            Some(same) if part.fragment.is_some() => same.push(part),
+            _ => told.push(vec![part]),
+        }
+    }
+    for parts in &told {
+        writeln!(f, "  {}", sums(parts))?;
+    }
+    Ok(())
+}
+
+/// What passes links, by the plan and without one.
+fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
+    let Traffic {
+        fragments,
+        fragment_bytes,
+        arrivals,
+        wait_for,
+        ..
+    } = traffic;
+    let each = size(*fragment_bytes as f64);
+    let waits = match *wait_for {
+        all if all == arrivals.len() => String::new(),
+        first => format!(", the first {first} waited for"),
+    };
+    let order: Vec<&str> = arrivals.iter().take(MEMBERS).map(String::as_str).collect();
+    let more = if arrivals.len() > MEMBERS {
+        ", …"
+    } else {
+        ""
+    };
+    let order = order.join(", ");
+    writeln!(
+        f,
+        "  {fragments} fragments of {each}; workers come in the order {order}{more}{waits}"
+    )?;
+    let best = match traffic.gap {
+        gap if gap <= 0.0 => "no plan within switches' memory takes less".to_owned(),
+        gap => format!("at most {:.2} % of that could be spared", gap * 100.0),
+    };
+    let all = size(traffic.link_bytes);
+    writeln!(f, "  {all} over all links in a round: {best}")?;
+    for passes in &traffic.passes {
+        let (by, bytes) = (passes.by, passes.to_server_bytes as f64);
+        let order = passes
+            .order
+            .map_or(String::new(), |order| format!(", {order}"));
+        let scheme = format!("{by}{order}:");
+        writeln!(
+            f,
+            "    {scheme:23} {:5} fragments to the server, {}; {} over links from switches",
+            passes.to_server,
+            size(bytes),
+            passes.from_switches
+        )?;
     }
     Ok(())
 }
@@ -113,11 +179,18 @@ fn lost(robust: &Robust) -> String {
     format!("the loss of one switch touches at most {worst} of {planned} trainings{was}{best}")
 }
 
-fn sums(part: &Part) -> String {
+/// A node's sums; of several fragments of the same workers.
+fn sums(parts: &[&Part]) -> String {
+    let [part, ..] = parts else {
+        return String::new();
+    };
     let at = part.on.as_deref().unwrap_or(&part.server);
-    let share = match part.share {
-        share if share < 1.0 => format!(" of {:.1} %", share * 100.0),
-        _ => String::new(),
+    let fragments: Vec<usize> = parts.iter().filter_map(|part| part.fragment).collect();
+    let share = match fragments.as_slice() {
+        [] if part.share < 1.0 => format!(" of {:.1} %", part.share * 100.0),
+        [] => String::new(),
+        [number] => format!(" fragment {number} of"),
+        several => format!(" fragments {} of", ranges(several)),
     };
     let members: Vec<String> = part.members.iter().take(MEMBERS).map(member).collect();
     let more = match part.members.len().checked_sub(MEMBERS) {
@@ -125,6 +198,16 @@ fn sums(part: &Part) -> String {
         _ => String::new(),
     };
     format!("{at} sums{share} {}{more}", members.join(", "))
+}
+
+/// Ascending numbers: 1, 3–5.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|before, next| before + 1 == *next);
+    let runs = runs.map(|run| match run {
+        [first, .., last] => format!("{first}–{last}"),
+        _ => run.iter().map(usize::to_string).collect(),
+    });
+    runs.collect::<Vec<String>>().join(", ")
 }
 
 /// A worker, and the switches that it passes by.
@@ -142,6 +225,15 @@ fn member(member: &Member) -> String {
 
 /// A rate to four digits.
 fn show(bps: f64) -> String {
-    let digits = 10_f64.powi(bps.max(1.0).log10() as i32 - 3).max(1.0);
-    show_rate(((bps / digits).round() * digits) as u64)
+    show_rate(to_four_digits(bps))
+}
+
+fn to_four_digits(value: f64) -> u64 {
+    let digits = 10_f64.powi(value.max(1.0).log10() as i32 - 3).max(1.0);
+    ((value / digits).round() * digits) as u64
+}
+
+/// A size to four digits.
+fn size(bytes: f64) -> String {
+    show_size(to_four_digits(bytes))
 }

@@ -3,20 +3,24 @@
 use std::net::Ipv4Addr;
 
 use cluster::simulation::{Address, Half, Loss};
-use parser_gen::Filter;
 use parser_gen::filter::FieldValues;
 use scenario::Plan;
 use scenario::effect::Effect;
-use scenario::model::{Direction, Fault, Scenario};
+use scenario::model::{Direction, Fault, Flow, Scenario};
 use scenario::names::JOB;
 use scenario::selection::Selection;
 use scenario::topology::{Host, Mac};
 use wire::Kind;
 
+use super::refused::unknown;
 use super::{Refused, address};
 
 /// What a simulated frame has of what filters ask for.
 const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
+
+/// What to do about other faults.
+const HINT: &str =
+    "of faults `drop` is simulated, all the time, with `select: {probability: …}`: leave it out";
 
 /// What each switch loses, by its name.
 pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refused> {
@@ -32,7 +36,7 @@ pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refus
             Direction::Ingress => Half::Ingress,
             Direction::Egress => Half::Egress,
         };
-        for (kind, from, to) in matching(scenario, &flow.filter, &fault.id)? {
+        for (kind, from, to) in matching(scenario, flow, fault)? {
             let loss = Loss {
                 kind: Some(kind),
                 from: Some(from),
@@ -48,7 +52,10 @@ pub fn of(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, Refus
 
 /// The share of packets that a fault drops.
 fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, Refused> {
-    let refused = |why: &str| Refused::Unknown(format!("the fault `{}`, {why},", fault.id));
+    let refused = |why: &str| {
+        let what = format!("the fault `{}`, {why},", fault.id);
+        unknown(scenario, fault.span, &what, HINT)
+    };
     let always = scenario.epochs.len() == 1 && fault.when.is_none();
     match (&fault.effect, &fault.selection) {
         (Effect::Drop(_), _) if !always => Err(refused("which does not act all the time")),
@@ -66,17 +73,19 @@ fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, Refused> {
 /// Which frames are of a flow: their kind, sender and, of answers to one, addressee.
 fn matching(
     scenario: &Scenario,
-    filter: &Filter,
-    fault: &str,
+    flow: &Flow,
+    fault: &Fault,
 ) -> Result<Vec<(Kind, Address, Option<Address>)>, Refused> {
+    let (filter, fault) = (&flow.filter, (&fault.id, fault.span));
     let fields = filter.fields();
     if let Some(field) = fields.iter().find(|field| !FIELDS.contains(field)) {
-        let what = format!("the fault `{fault}`, whose flow asks for `{field}`,");
-        return Err(Refused::Unknown(what));
+        let what = format!("the fault `{}`, whose flow asks for `{field}`,", fault.0);
+        let hint = "simulated frames have `agg.kind`, and hosts `from` and `to` which they go";
+        return Err(unknown(scenario, flow.span, &what, hint));
     }
     let Some(scenario::workload::Workload::Training(training)) = &scenario.workload else {
-        let what = format!("the fault `{fault}` on an all-reduce");
-        return Err(Refused::Unknown(what));
+        let what = format!("the fault `{}` on an all-reduce", fault.0);
+        return Err(unknown(scenario, fault.1, &what, "leave it out"));
     };
     let hosts = &scenario.topology.hosts;
     let Some(server) = hosts.iter().find(|host| host.name == training.server) else {

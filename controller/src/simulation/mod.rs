@@ -4,6 +4,7 @@
 //! them, and members run the agents' state machines ([`cluster::simulation`]). What cannot be simulated is refused by name.
 
 mod losses;
+mod refused;
 mod report;
 
 use std::collections::BTreeMap;
@@ -93,9 +94,9 @@ pub enum Refused {
     /// The file has no plan.
     #[error("{} has no plan", .0.0.first().map_or("the file", |first| first.file.as_str()))]
     Plan(Diagnostics),
-    /// Something that is not simulated.
-    #[error("{0} cannot be simulated")]
-    Unknown(String),
+    /// Something that is not simulated, where the file asks for it.
+    #[error("{0}")]
+    Unknown(Diagnostics),
     /// There is nothing to be simulated.
     #[error("{0}")]
     Nothing(&'static str),
@@ -121,7 +122,7 @@ pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, Refuse
 ///
 /// As [`simulate`].
 pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
-    refuse(scenario, options)?;
+    refused::refuse(scenario, options)?;
     if options.all_reduce.is_some() && scenario.jobs.is_empty() {
         return Err(NO_JOB);
     }
@@ -183,48 +184,6 @@ pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, Refused> {
 }
 
 const NO_JOB: Refused = Refused::Nothing("--all-reduce wants a job (`jobs:`) in the file");
-
-/// Refuses by name what is not simulated.
-fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Refused> {
-    let unknown = |what: String| Err(Refused::Unknown(what));
-    if scenario.topology.wire {
-        return unknown("a `wire`".to_owned());
-    }
-    match &scenario.workload {
-        // With an all-reduce the job's programs are what is simulated.
-        Some(Workload::Commands(_)) if options.all_reduce.is_none() => {
-            return unknown("a workload of `commands`".to_owned());
-        }
-        Some(Workload::Redis(_)) => return unknown("a workload of `redis`".to_owned()),
-        Some(Workload::Idle { .. }) => return unknown("an `idle` workload".to_owned()),
-        Some(Workload::Training(_)) if options.all_reduce.is_some() => {
-            return Err(Refused::Nothing(
-                "--all-reduce is for a job without a `training`",
-            ));
-        }
-        _ => {}
-    }
-    if let Some(disruption) = scenario.disruptions.first() {
-        return unknown(format!("the fault `{}`", disruption.id));
-    }
-    if let Some(probe) = scenario.probes.first() {
-        return unknown(format!("the probe `{}`", probe.name));
-    }
-    if options.all_reduce.is_some()
-        && let Some(other) = scenario.jobs.get(1)
-    {
-        return unknown(format!("the job `{}` beside another", other.name));
-    }
-    for job in &scenario.jobs {
-        let what = match job {
-            job if job.deadline.is_some() => "deadline",
-            job if job.rate.is_some() => "rate",
-            _ => continue,
-        };
-        return unknown(format!("the {what} of job `{}`", job.name));
-    }
-    Ok(())
-}
 
 /// Where nodes are: switches first, then hosts, each in declared order.
 struct Places<'a>(BTreeMap<&'a str, usize>);

@@ -17,19 +17,195 @@ fn shipped(name: &str) -> String {
     std::fs::read_to_string(repository("testbeds/topologies").join(name)).unwrap()
 }
 
-#[test]
-fn the_page_shows_what_the_command_says() {
-    let finished = route(
-        &shipped("grid-example.yaml"),
-        &shipped("grid-example-trainings.yaml"),
-        &[],
-    );
+/// That a page shows what is printed first.
+fn is_on_the_page(finished: &Finished, first: &str) {
     finished.expect_code(PASSED);
     let page = std::fs::read_to_string(repository("docs/planning.md")).unwrap();
     let mut blocks = page.split("```");
-    let shown = blocks.find(|block| block.contains("training, 8 workers, by grid"));
+    let shown = blocks.find(|block| block.contains(first));
     let shown = shown.unwrap().trim_matches('\n');
     assert!(finished.stdout.starts_with(shown), "{}", finished.stdout);
+}
+
+#[test]
+fn the_page_shows_what_the_command_says() {
+    let (network, trainings) = ("grid-example.yaml", "grid-example-trainings.yaml");
+    let finished = route(&shipped(network), &shipped(trainings), &[]);
+    is_on_the_page(&finished, "training, 8 workers, by grid");
+}
+
+/// GOAT's example, as its paper prints it: 7 → 3 fragments to the server, 17 → 13 over links.
+#[test]
+fn goat_lets_three_fragments_pass_where_atp_lets_seven() {
+    let network = shipped("goat-example.yaml");
+    let trainings = shipped("goat-example-trainings.yaml");
+    let finished = route(&network, &trainings, &["--by", "goat"]);
+    is_on_the_page(&finished, "training, 4 workers, by goat");
+
+    let report = route(&network, &trainings, &["--by", "goat", "--json"]).json();
+    let plan = &report["trainings"][0]["plan"];
+    let passes = plan["traffic"]["passes"].as_array().unwrap();
+    let counts: Vec<_> = passes
+        .iter()
+        .map(|passes| {
+            let count = |key: &str| passes[key].as_u64().unwrap();
+            let by = passes["by"].as_str().unwrap();
+            (
+                by,
+                passes["order"].as_str(),
+                count("to_server"),
+                count("from_switches"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("goat", None, 3, 13),
+            ("atp", Some("one after another"), 7, 17),
+            ("atp", Some("in step"), 3, 9),
+            ("raw", None, 12, 24),
+        ]
+    );
+    assert_eq!(plan["traffic"]["gap"], 0.0);
+    // Four links that workers have carry three fragments each, the others 13.
+    assert_eq!(plan["traffic"]["link_bytes"], 25e3);
+    let parts = plan["parts"].as_array().unwrap();
+    let mut on: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part["on"].as_str())
+        .collect();
+    on.sort_unstable();
+    assert_eq!(on, ["s1", "s2", "s3"]);
+}
+
+/// Of three that are waited for, the server has each fragment yet, and the fourth's are gone. By rank w1 is first: w4 sends
+/// three fragments to the three switches over 1, 2 and 2 links, of which 2 lead away from switches.
+#[test]
+fn goat_does_not_wait_for_the_last() {
+    let trainings = "\
+weir-trainings: 1
+trainings:
+  training:
+    {server: ps, workers: \"w*\", gradient: 3kB, fragments: 3, arrivals: [w3, \"*\"], wait_for: 3}
+";
+    let finished = route(
+        &shipped("goat-example.yaml"),
+        trainings,
+        &["--by", "goat", "--json"],
+    );
+    finished.expect_code(PASSED);
+    let traffic = &finished.json()["trainings"][0]["plan"]["traffic"];
+    assert_eq!(
+        traffic["arrivals"],
+        serde_json::json!(["w3", "w1", "w2", "w4"])
+    );
+    let goat = &traffic["passes"][0];
+    assert_eq!(
+        (&goat["to_server"], &goat["from_switches"]),
+        (&3.into(), &11.into())
+    );
+}
+
+/// What one holds, the next does not find: of two trainings at other servers, both of which s1, s2 and s3 would sum.
+#[test]
+fn memory_is_held_for_one_training_alone() {
+    let network = shipped("goat-example.yaml")
+        .replace("w4, ps]", "w4, ps, v1, v2, qs]")
+        .replace(
+            "  - [w1, s1]\n",
+            "  - [w1, s1]\n  - [v1, s1]\n  - [v2, s1]\n  - [qs, s3]\n",
+        )
+        .replace("- [s1, s3]", "- {ends: [s1, s3], rate: 9Gbit/s}");
+    let trainings = "\
+weir-trainings: 1
+trainings:
+  a: {server: ps, workers: [w1, w2], gradient: 1kB, fragments: 1}
+  b: {server: qs, workers: [v1, v2], gradient: 1kB, fragments: 1}
+";
+    let report = route(&network, trainings, &["--by", "goat", "--json"]).json();
+    let on = [0, 1].map(|place| report["trainings"][place]["plan"]["parts"][0]["on"].clone());
+    assert_eq!(on[0], "s1", "{report}");
+    assert_ne!(on[1], "s1", "{report}");
+}
+
+#[test]
+fn keys_of_another_planner_are_refused_by_name() {
+    let training = |more: &str| {
+        format!("weir-trainings: 1\ntrainings:\n  a: {{server: ps, workers: \"w*\"{more}}}\n")
+    };
+    for (more, by, said) in [
+        (
+            ", gradient: 3kB",
+            "grid",
+            "error[no-effect]: `gradient` means nothing for `--by grid`\n --> trainings.yaml:3:44",
+        ),
+        (
+            ", wait_for: 3",
+            "atp",
+            "`wait_for` means nothing for `--by atp`",
+        ),
+        (
+            ", gradient: 3kB",
+            "goat",
+            "error[missing-key]: `--by goat` needs the key `fragments` of a training\n --> trainings.yaml:3:6",
+        ),
+        (
+            ", gradient: 3kB, fragment: 3",
+            "goat",
+            "a training has no key `fragment`\n --> trainings.yaml:3:49",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, arrivals: [w2, w1]",
+            "goat",
+            "`arrivals` leaves out `w3`",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, arrivals: [w2, w2]",
+            "goat",
+            "error[duplicate]: `w2` stands in `arrivals` before\n --> trainings.yaml:3:78",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, wait_for: 5",
+            "goat",
+            "`wait_for` is 5, and 4 hosts send",
+        ),
+        (
+            ", gradient: 2B, fragments: 3",
+            "goat",
+            "a byte for each fragment",
+        ),
+        (
+            ", gradient: 3, fragments: 3",
+            "goat",
+            "`gradient`: `3` has no unit",
+        ),
+    ] {
+        let finished = route(
+            &shipped("goat-example.yaml"),
+            &training(more),
+            &["--by", by],
+        );
+        finished.expect_code(ERROR);
+        assert!(
+            finished.stderr.contains(said),
+            "{said}: {}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("= hint") || !said.contains("means"),
+            "{}",
+            finished.stderr
+        );
+    }
+    let fine = training(", gradient: 3kB, fragments: 3");
+    let finished = route(
+        &shipped("goat-example.yaml"),
+        &fine,
+        &["--by", "goat", "--robust"],
+    );
+    finished.expect_code(ERROR);
+    assert!(finished.stderr.contains("--robust"), "{}", finished.stderr);
 }
 
 /// Two pairs of leaves, each with workers and their server, below the same two spines.
@@ -128,9 +304,23 @@ fn what_has_no_plan_says_why() {
     let finished = route(NETWORK, several, &[]);
     finished.expect_code(ERROR);
     assert!(
-        finished.stdout.contains("`--by inart`"),
+        finished.stdout.contains("a: no plan"),
         "{}",
         finished.stdout
+    );
+    let told = "\
+error[contradiction]: job `a` has 2 servers; this planner is for one
+ --> trainings.yaml:2:25
+  |
+2 | trainings: {a: {server: [as, bs], workers: [a1]}}
+  |                         ^^^^^^^^
+  = hint: `--by inart` plans for several
+";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let refused = &route(NETWORK, several, &["--json"]).json()["trainings"][0]["refused"];
+    assert_eq!(
+        (&refused["line"], &refused["column"]),
+        (&2.into(), &25.into())
     );
     for (workers, line, hint) in [
         ("8", "3:", "workers: {count: 8}"),
@@ -144,4 +334,36 @@ fn what_has_no_plan_says_why() {
         assert!(finished.stderr.contains(line), "{}", finished.stderr);
         assert!(finished.stderr.contains(hint), "{}", finished.stderr);
     }
+}
+
+#[test]
+fn what_those_before_have_taken_is_told_with_their_places() {
+    let trainings = "\
+weir-trainings: 1
+trainings:
+  first: {server: as, workers: [a1]}
+  second: {server: as, workers: [a2]}
+  third: {server: bs, workers: [b1, a1]}
+";
+    let finished = route(NETWORK, trainings, &[]);
+    finished.expect_code(ERROR);
+    for told in [
+        "error[capacity]: job `second`: server `as` has nothing left of what it takes in\n --> trainings.yaml:4:20\n",
+        "error[unreachable]: job `third`: nothing leads from `a1` to `bs` that has room left\n --> trainings.yaml:5:37\n",
+        "= trainings.yaml:3:3: `first` is planned before it",
+        "= hint: a training has what those before it leave",
+    ] {
+        assert!(
+            finished.stderr.contains(told),
+            "{told}: {}",
+            finished.stderr
+        );
+    }
+    let twice = "weir-trainings: 1\ntrainings: {a: {server: as, workers: [a1, a2, a1]}}\n";
+    let finished = route(NETWORK, twice, &[]);
+    assert!(
+        finished.stderr.contains("trainings.yaml:2:47"),
+        "{}",
+        finished.stderr
+    );
 }

@@ -82,7 +82,13 @@ fn schemes(
         ("ATP", SLOTS, Collision::Passes),
         ("ESA", SLOTS, Collision::Evicts),
     ] {
-        let passed = by_slots(network, job, &routing, (slots, collision), &sends.order)?;
+        let passed = by_slots(
+            network,
+            job,
+            &routing,
+            (&|_| slots, collision),
+            &sends.order,
+        )?;
         let end_s = sends.end_s(&passed);
         came.push((
             name.to_owned(),

@@ -59,16 +59,17 @@ impl Passed {
 /// Each fragment is summed where the plan says.
 #[must_use]
 pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
+    let mut summed = BTreeMap::new();
+    for (number, part) in plan.parts.iter().enumerate() {
+        for member in &part.members {
+            let place = (part.piece, member.worker);
+            summed.entry(place).or_insert((number, part, member));
+        }
+    }
     let mut passed = Passed::default();
     let mut held: BTreeMap<usize, usize> = BTreeMap::new();
     for (place, send) in sends.iter().enumerate() {
-        let mut parts = plan.parts.iter().enumerate();
-        let part = parts.find_map(|(number, part)| {
-            let mut members = part.members.iter();
-            let member = members.find(|member| member.worker == send.worker)?;
-            (part.piece == send.piece).then_some((number, part, member))
-        });
-        let Some((number, part, member)) = part else {
+        let Some(&(number, part, member)) = summed.get(&(send.piece, send.worker)) else {
             continue;
         };
         passed.way(&member.route);
@@ -103,15 +104,16 @@ pub fn first_come(
     slots: usize,
     sends: &[Send],
 ) -> Result<Passed, JobError> {
-    by_slots(network, job, routing, (slots, Collision::Passes), sends)
+    let alike = |_| slots;
+    by_slots(network, job, routing, (&alike, Collision::Passes), sends)
 }
 
-/// The same, with a choice of what happens where all slots are taken.
+/// The same, with the slots of each switch, and a choice of what happens where all are taken.
 pub fn by_slots(
     network: &Network,
     job: &Job,
     routing: &Routing<'_>,
-    (slots, collision): (usize, Collision),
+    (slots, collision): (&dyn Fn(NodeId) -> usize, Collision),
     sends: &[Send],
 ) -> Result<Passed, JobError> {
     let server = job.server()?.host;
@@ -129,6 +131,7 @@ pub fn by_slots(
             let at = network.ends(*arc).0;
             if network.switch(at).is_some_and(|switch| switch.programmable) {
                 let switch = switches.entry(at).or_insert_with(|| Switch {
+                    slots: slots(at),
                     up: way[place..].to_vec(),
                     below: BTreeSet::new(),
                     held: BTreeMap::new(),
@@ -140,7 +143,6 @@ pub fn by_slots(
     }
     let mut run = Run {
         network,
-        slots,
         collision,
         now: 0,
         switches,
@@ -158,6 +160,8 @@ pub fn by_slots(
 }
 
 struct Switch {
+    /// Sums that it holds at a time.
+    slots: usize,
     /// Its way to the server.
     up: Path,
     /// Workers whose ways lead through it.
@@ -170,7 +174,6 @@ struct Switch {
 
 struct Run<'n> {
     network: &'n Network,
-    slots: usize,
     collision: Collision,
     /// The place of what is being sent.
     now: usize,
@@ -188,7 +191,7 @@ impl Run<'_> {
             let Some(switch) = self.switches.get_mut(&at) else {
                 continue;
             };
-            let has_room = switch.held.len() < self.slots;
+            let has_room = switch.held.len() < switch.slots;
             let mut evicted = None;
             if !switch.held.contains_key(&piece) && !has_room {
                 let oldest = switch.held.iter().min_by_key(|(_, (begun, _))| *begun);

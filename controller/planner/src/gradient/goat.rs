@@ -80,6 +80,9 @@ pub fn plan(
     let mut best = search::improved(&instance, Placement::closed(&instance));
     if let Some(open) = &relaxed.open {
         for _ in 0..ROUNDINGS {
+            if best.cost(&instance) <= relaxed.bound * (1.0 + PRECISION) {
+                break;
+            }
             let picked = instance
                 .sub_models()
                 .map(|g| knapsack::pick(&open[relaxed.class[g]], &mut rng));

@@ -20,6 +20,7 @@ mod loads;
 mod place;
 mod problem;
 mod refusal;
+mod relaxed;
 mod sample;
 mod search;
 mod spread;
@@ -88,22 +89,28 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     let domains = Domains::consistent(&blocks).ok_or_else(none)?;
     let blocks = blocks.only(&domains);
     let domains = Domains::new(&blocks);
-    let prices = Prices::find(&blocks, Measure::Free);
     let limits = Prices::find(&blocks, Measure::Limits);
+    if limits.bound > conflict::SURELY {
+        return Err(none());
+    }
+    let placing = Placing::place(&blocks, &domains, seed);
+    if placing.is_none()
+        && let Some(refusal) = relaxed::refute(&blocks, &candidates)
+    {
+        return Err(refusal);
+    }
+    let prices = Prices::find(&blocks, Measure::Free);
     let levels = Levels::of(&blocks);
     let bound = match blocks.cut {
         true => at_least(&blocks.relaxed(&candidates)),
         false => at_least(&blocks),
     };
-    if limits.bound > conflict::SURELY {
-        return Err(none());
-    }
     let known = Known {
         prices: &prices,
         limits: &limits,
         levels: &levels,
     };
-    let improved = Placing::place(&blocks, &domains, seed).map(|mut placing| {
+    let improved = placing.map(|mut placing| {
         placing.improve(bound);
         (placing.cost(), placing.chosen())
     });

@@ -17,12 +17,11 @@ const NODES: usize = 2_000;
 /// allow nothing, a lower one above an upper one.
 #[must_use]
 pub fn conflict(model: &Model) -> Vec<Row> {
-    let Ok(mut program) = Program::of(model) else {
+    if Program::of(model).is_err() {
         return Vec::new();
-    };
-    program.cost.fill(0.0);
-    let all: Vec<usize> = (0..program.height()).collect();
-    let Some(mut rows) = at_odds(&program, &all) else {
+    }
+    let all: Vec<usize> = (0..model.rows()).collect();
+    let Some(mut rows) = at_odds(model, &all) else {
         return Vec::new();
     };
     // Larger parts first: most rows of a large model have no share in it.
@@ -33,7 +32,7 @@ pub fn conflict(model: &Model) -> Vec<Row> {
             let end = (at + size).min(rows.len());
             let mut rest = rows.clone();
             rest.drain(at..end);
-            match at_odds(&program, &rest) {
+            match at_odds(model, &rest) {
                 // What is left before `at` was needed when more rows were there: it still is, unless it is gone.
                 Some(fewer) => {
                     at = fewer.partition_point(|row| at > 0 && *row <= rows[at - 1]);
@@ -44,35 +43,48 @@ pub fn conflict(model: &Model) -> Vec<Row> {
         }
         size /= 2;
     }
-    if rows.len() == 1 && at_odds(&program, &[]).is_some() {
+    if let [row] = rows[..]
+        && is_void(model, row)
+    {
         rows.clear();
     }
     rows.into_iter().map(Row::at).collect()
 }
 
 /// If some rows can be proved not to be met at once: those of them that the proof needs.
-fn at_odds(program: &Program, rows: &[usize]) -> Option<Vec<usize>> {
-    let mut part = program.clone();
-    part.low.fill(f64::NEG_INFINITY);
-    part.high.fill(f64::INFINITY);
-    for &row in rows {
-        part.low[row] = program.low[row];
-        part.high[row] = program.high[row];
-    }
+fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
+    let mut part = Program::of(&model.only(rows)).ok()?;
+    part.cost.fill(0.0);
     // Not tightened first: a refutation by multipliers names its rows.
     let mut relaxer = Relaxer::once(&part, &part.bounds);
     if let Relaxed::Infeasible(y) = relaxer.relax(&part.bounds, &part.bounds, None) {
-        let needs = |row: &usize| y.get(*row).is_some_and(|y| *y != 0.0);
-        return Some(rows.iter().copied().filter(needs).collect());
+        let needed = rows.iter().zip(&y).filter(|(_, y)| **y != 0.0);
+        return Some(needed.map(|(row, _)| *row).collect());
     }
+    is_refuted(&part).then(|| rows.to_vec())
+}
+
+/// Whether bounds alone allow nothing, whatever the row says.
+fn is_void(model: &Model, row: usize) -> bool {
+    let Ok(mut part) = Program::of(&model.only(&[row])) else {
+        return false;
+    };
+    part.cost.fill(0.0);
+    part.low.fill(f64::NEG_INFINITY);
+    part.high.fill(f64::INFINITY);
+    let mut relaxer = Relaxer::once(&part, &part.bounds);
+    let relaxed = relaxer.relax(&part.bounds, &part.bounds, None);
+    matches!(relaxed, Relaxed::Infeasible(_)) || is_refuted(&part)
+}
+
+fn is_refuted(part: &Program) -> bool {
     let mut implied = part.bounds.clone();
-    let is_broken = propagate::tighten(&part, &mut implied, &part.integer, None).is_err();
-    let is_refuted = || {
+    let is_broken = propagate::tighten(part, &mut implied, &part.integer, None).is_err();
+    is_broken || {
         let limits = Limits {
             nodes: NODES,
             gap: 0.0,
         };
-        part.has_integers() && milp::solve(&part, &limits, None) == Err(SolveError::Infeasible)
-    };
-    (is_broken || is_refuted()).then(|| rows.to_vec())
+        part.has_integers() && milp::solve(part, &limits, None) == Err(SolveError::Infeasible)
+    }
 }

@@ -133,6 +133,38 @@ impl Model {
         row
     }
 
+    /// Some rows, in this order, with the variables that stand in them, and those whose bounds leave them no value.
+    pub(super) fn only(&self, rows: &[usize]) -> Model {
+        let mut part = Model::new(self.sense);
+        let mut number: Vec<Option<Var>> = vec![None; self.lower.len()];
+        let mut var = |part: &mut Model, column: usize| {
+            *number[column].get_or_insert_with(|| {
+                let (lower, upper) = (self.lower[column], self.upper[column]);
+                part.add(lower, upper, self.objective[column], self.integer[column])
+            })
+        };
+        for column in 0..self.lower.len() {
+            let (lower, upper) = (self.lower[column], self.upper[column]);
+            let is_empty = match self.integer[column] {
+                true => libm::ceil(lower) > libm::floor(upper),
+                false => lower > upper,
+            };
+            if is_empty {
+                var(&mut part, column);
+            }
+        }
+        for &row in rows {
+            let terms = (self.start[row]..self.start[row + 1])
+                .map(|term| {
+                    let var = var(&mut part, self.columns[term] as usize);
+                    (var, self.coefficients[term])
+                })
+                .collect::<Vec<_>>();
+            part.constrain(terms, self.cmp[row], self.rhs[row]);
+        }
+        part
+    }
+
     /// Names a row, for who reads a [`conflict`](super::conflict()).
     pub fn name(&mut self, row: Row, name: impl Into<String>) {
         let at = self.names.partition_point(|(named, _)| *named < row);

@@ -134,7 +134,7 @@ fn what_finds_no_slot_passes_or_evicts() {
     let routing = Routing::new(&network, Costs::hops(&network));
     let passed = |collision, order: [(usize, usize); 4]| {
         let sends = order.map(|(worker, piece)| Send { worker, piece });
-        by_slots(&network, &two, &routing, (1, collision), &sends).unwrap()
+        by_slots(&network, &two, &routing, (&|_| 1, collision), &sends).unwrap()
     };
     let out_of_step = [(0, 0), (0, 1), (1, 0), (1, 1)];
     let atp = passed(Collision::Passes, out_of_step);

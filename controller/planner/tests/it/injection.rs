@@ -623,3 +623,19 @@ fn the_large_sample_keeps_all_constraints() {
         assert_eq!(solved(&problem), placement, "the same seed, the same plan");
     }
 }
+
+/// HiGHS finds the same of all variables that are whole, and of the relaxation: these three have no placement. What is named
+/// are tenants with their servers below the same few switches.
+#[test]
+fn of_the_large_samples_that_have_no_placement_that_is_shown() {
+    for seed in [9, 24, 28] {
+        let problem = sample(seed);
+        let refusal = solve(&problem, seed).expect_err("it has none");
+        let Refusal::Conflict(conflict) = &refusal else {
+            panic!("{}", refusal.describe(&problem));
+        };
+        assert!((1..=40).contains(&conflict.choices.len()), "{conflict:?}");
+        assert!(!conflict.limits.is_empty(), "{conflict:?}");
+        assert!(!conflict.least);
+    }
+}

@@ -17,6 +17,7 @@ mod place;
 mod points;
 mod provable;
 mod refused;
+mod same;
 mod summing;
 mod switch;
 mod target;

@@ -6,18 +6,19 @@ use parser_gen::Classes;
 
 use super::place::Wanted;
 use super::points::{self, Apart};
-use super::{Plan, TargetModel};
+use super::{Plan, TargetModel, same};
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::disruption::Subject;
 use crate::model::{Direction, Fault, Scenario};
 
-/// Plans scenarios that run at the same time on a network with switches of the same names: what they take of a switch adds up,
-/// and faults that may hit the same packet at the same time stand on no switch both, nor faults where another scenario protects
-/// what they may hit, or restarts the switch, wherever they have another place. Each has to have a plan for itself.
+/// Plans scenarios that run at the same time in one network, which all of them describe alike: what they take of a switch adds up,
+/// and faults that may hit the same packet at the same time stand on no switch both, nor faults on a switch that another scenario
+/// restarts, wherever they have another place. Each has to have a plan for itself.
 pub fn plan_together(
     scenarios: &[&Scenario],
     target: &TargetModel,
 ) -> Result<Vec<Plan>, Diagnostics> {
+    same::check(scenarios)?;
     let mut wanted = Vec::new();
     let mut alone = Vec::new();
     for scenario in scenarios {
@@ -77,38 +78,26 @@ fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
                     }
                 }
                 let of_choice = apart.barred.entry((first, a)).or_default();
-                of_choice.extend(guarded(later.scenario, &met));
+                of_choice.extend(restarted(later.scenario));
             }
-            for (b, choice) in later.choices.iter().enumerate() {
-                let met = choice
-                    .flows
-                    .iter()
-                    .flat_map(|(flow, _)| pair.meeting(*flow, true));
-                let met: BTreeSet<usize> = met.collect();
+            for b in 0..later.choices.len() {
                 let of_choice = apart.barred.entry((second, b)).or_default();
-                of_choice.extend(guarded(earlier.scenario, &met));
+                of_choice.extend(restarted(earlier.scenario));
             }
         }
     }
     Some(apart)
 }
 
-/// Switches of a scenario at which others had better not meet these flows of it: it protects them there, or restarts the
-/// switch.
-fn guarded(scenario: &Scenario, met: &BTreeSet<usize>) -> BTreeSet<String> {
-    let flows = met.iter().map(|flow| &scenario.flows[*flow]);
-    let protected = flows.filter(|flow| flow.protected);
-    let paths = protected.flat_map(|flow| &flow.paths);
-    let restarted =
-        scenario
-            .disruptions
-            .iter()
-            .filter_map(|disruption| match disruption.does.subject() {
-                Subject::Switch(switch) => Some(switch.to_owned()),
-                _ => None,
-            });
-    let passed = paths.flat_map(|path| &path.switches).cloned();
-    passed.chain(restarted).collect()
+/// Switches that a scenario restarts.
+fn restarted(scenario: &Scenario) -> BTreeSet<String> {
+    let subjects = scenario.disruptions.iter();
+    let subjects = subjects.map(|disruption| disruption.does.subject());
+    let switches = subjects.filter_map(|subject| match subject {
+        Subject::Switch(switch) => Some(switch.to_owned()),
+        _ => None,
+    });
+    switches.collect()
 }
 
 /// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults of one

@@ -47,7 +47,10 @@ pub(crate) use probes::RawProbe;
 pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub use topology::load_topology;
-pub use trainings::{PlacedWorkers, TrainingInNetwork, load_trainings};
+pub use trainings::{
+    CutGradient, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, load_trainings,
+    refused_training,
+};
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;
 

@@ -4,19 +4,20 @@ use scenario::{Plan, Scenario, TargetModel, check_together, load, plan, plan_tog
 
 /// A tenant's file: `a` reaches `b` by way of `core` and `edge`.
 fn tenant(name: &str, flow: &str, rest: &str) -> Scenario {
-    let text = format!(
-        "weir: 1
-name: {name}
-topology:
+    tenant_in(NETWORK, name, flow, rest)
+}
+
+/// The same in a network, which has a `routing` perhaps.
+fn tenant_in(network: &str, name: &str, flow: &str, rest: &str) -> Scenario {
+    let text = format!("weir: 1\nname: {name}\n{network}flows:\n  own: {flow}\n{rest}");
+    load(&format!("{name}.yaml"), &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const NETWORK: &str = "topology:
   switches: [core, edge]
   hosts: [a, b]
   links: [[a, core], [b, edge], [edge, core]]
-flows:
-  own: {flow}
-{rest}"
-    );
-    load(&format!("{name}.yaml"), &text).unwrap_or_else(|error| panic!("{error}"))
-}
+";
 
 const LOSE: &str = "faults:\n  - {id: lose, flows: own, effect: drop, select: {every: 3}}\n";
 const BOTH: &str = "{from: a, to: b, filter: tcp}";
@@ -117,24 +118,73 @@ fn what_only_all_of_them_exceed_is_told_with_their_files() {
 }
 
 #[test]
-fn a_protected_flow_of_another_is_passed_by_elsewhere() {
-    // `a2` of the one has the address of `b` of the other.
-    let text = "weir: 1
-name: guard
-topology:
-  switches: [core, edge]
-  hosts: [a, a2, b]
-  links: [[a, core], [a2, core], [b, edge], [edge, core]]
-flows:
-  ping: {from: a, to: a2, filter: tcp}
-protect: [ping]
-";
-    let guarding = load("guard.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+fn a_switch_that_another_restarts_is_passed_by() {
+    let restart = "faults: [{id: again, effect: {restart: core}}]\n";
+    let restarting = tenant("restarting", BOTH, restart);
     let acting = tenant("acting", BOTH, LOSE);
-    assert_eq!(
-        points(&[plan(&acting, &TargetModel::EMBEDDED).unwrap()]),
-        ["core"]
-    );
-    let plans = plan_together(&[&guarding, &acting], &TargetModel::EMBEDDED).unwrap();
+    let alone = plan(&acting, &TargetModel::EMBEDDED).unwrap();
+    assert_eq!(points(&[alone]), ["core"]);
+    let plans = plan_together(&[&restarting, &acting], &TargetModel::EMBEDDED).unwrap();
     assert_eq!(points(&plans[1..]), ["edge"]);
+}
+
+/// In one network what is of both flows takes one way, so no place on it is free of what another protects.
+#[test]
+fn what_another_protects_is_not_hit_anywhere() {
+    let guarding = tenant("guard", BOTH, "protect: [own]\n");
+    let acting = tenant("acting", BOTH, LOSE);
+    let told = refusal(&[&guarding, &acting], &TargetModel::EMBEDDED);
+    assert!(
+        told.contains("fault `lose` of acting.yaml may hit flow `own`, which guard.yaml protects"),
+        "{told}"
+    );
+}
+
+#[test]
+fn another_network_is_refused_and_both_places_are_named() {
+    let one = tenant("one", BOTH, LOSE);
+    for (network, place, said) in [
+        (
+            NETWORK.replace("[a, b]", "[b, a]"),
+            "two.yaml:3:1",
+            "host `b (10.0.0.1)` in the place of `a (10.0.0.1)`",
+        ),
+        (
+            NETWORK
+                .replace("hosts: [a, b]", "hosts: [a, b, c]")
+                .replace("[b, edge]", "[b, edge], [c, edge]"),
+            "two.yaml:3:1",
+            "host `c (10.0.0.3)` is one more",
+        ),
+        (
+            NETWORK.replace("[b, edge]", "{ends: [b, edge], rate: 5Mbit/s}"),
+            "two.yaml:3:1",
+            "link `b–edge` is not the same",
+        ),
+        (
+            format!("{NETWORK}routing: ecmp\n"),
+            "two.yaml:7:1",
+            "`routing` is another",
+        ),
+    ] {
+        let two = tenant_in(&network, "two", BOTH, "");
+        let found = plan_together(&[&one, &two], &TargetModel::EMBEDDED).unwrap_err();
+        let [told] = found.0.as_slice() else {
+            panic!("{found}");
+        };
+        assert!(told.message.contains(said), "{told}");
+        assert!(told.to_string().starts_with(place), "{told}");
+        let [other] = told.related.as_slice() else {
+            panic!("{told}");
+        };
+        assert_eq!(
+            (other.file.as_str(), other.line, other.column),
+            ("one.yaml", 3, 1)
+        );
+        assert!(told.hint.is_some());
+    }
+    // Where it is written does not matter.
+    let moved = format!("# the same\n{NETWORK}");
+    let two = tenant_in(&moved, "two", "{from: b, to: a}", LOSE);
+    plan_together(&[&one, &two], &TargetModel::EMBEDDED).unwrap();
 }

@@ -1,5 +1,9 @@
 //! A file of trainings, for `weir route`: who sends gradients to whom.
 
+mod gradient;
+mod hosts;
+mod refused;
+
 use std::collections::BTreeMap;
 
 use planner::gradient::{Job, Server};
@@ -7,10 +11,14 @@ use planner::placement::workers::{self, Problem};
 use planner::{Network, NodeId};
 
 use super::reader;
-use super::shape::{Object, RATE, Shape, may, needed};
-use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, nearest};
+use super::shape::{Object, RATE, SIZE, Shape, may, needed};
+use crate::diagnostic::{Code, Diagnostics, Sink, Source, Span};
 use crate::units::Dimension;
 use crate::yaml::{self, Entry, Kind, Node};
+use hosts::{Meant, hosts};
+
+pub use gradient::CutGradient;
+pub use refused::refused_training;
 
 /// The version that this program reads.
 const VERSION: u64 = 1;
@@ -51,6 +59,26 @@ static TRAINING: Object = Object {
             RATE,
             "what each server takes in; what its links carry",
         ),
+        may(
+            "gradient",
+            SIZE,
+            "for `--by goat`, which needs it: its bytes",
+        ),
+        may(
+            "fragments",
+            Shape::Integer(1, gradient::MAX_FRAGMENTS),
+            "for `--by goat`, which needs it: equal ones that it is cut into",
+        ),
+        may(
+            "arrivals",
+            Shape::Names,
+            "for `--by goat`: the workers, who is first before who is later; by rank",
+        ),
+        may(
+            "wait_for",
+            Shape::Integer(1, MAX_WORKERS),
+            "for `--by goat`: so many, the first, are waited for in a round; all",
+        ),
     ],
 };
 
@@ -74,6 +102,34 @@ pub struct TrainingInNetwork {
     pub job: Job,
     /// Where its workers were placed, if the file did not say.
     pub placed: Option<PlacedWorkers>,
+    /// What its gradient is made of, for a planner that counts bytes.
+    pub gradient: Option<CutGradient>,
+    /// Where the file says all that.
+    pub spans: TrainingSpans,
+}
+
+/// Where a file speaks of a training.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainingSpans {
+    /// Its name.
+    pub name: Span,
+    /// `server`.
+    pub server: Span,
+    /// `workers`.
+    pub workers: Span,
+    /// `ingress`.
+    pub ingress: Option<Span>,
+    /// Hosts that it calls, by name or pattern: servers first.
+    hosts: Vec<(NodeId, Span)>,
+}
+
+/// The planner that trainings are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadFor<'a> {
+    /// Its name, as `--by` has it.
+    pub by: &'a str,
+    /// Whether it counts bytes: trainings say what their gradients are made of. They may not for another.
+    pub counts_bytes: bool,
 }
 
 /// Where workers were placed: the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). Those on one
@@ -93,16 +149,21 @@ pub fn load_trainings(
     file: &str,
     text: &str,
     network: &Network,
-) -> Result<Vec<Spanned<TrainingInNetwork>>, Diagnostics> {
+    wanted: ReadFor<'_>,
+) -> Result<Vec<TrainingInNetwork>, Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
-    let read = read(&mut sink, network);
+    let read = read(&mut sink, network, wanted);
     match read {
         Some(jobs) if !sink.has_errors() => Ok(jobs),
         _ => Err(sink.into_diagnostics()),
     }
 }
 
-fn read(sink: &mut Sink<'_>, network: &Network) -> Option<Vec<Spanned<TrainingInNetwork>>> {
+fn read(
+    sink: &mut Sink<'_>,
+    network: &Network,
+    wanted: ReadFor<'_>,
+) -> Option<Vec<TrainingInNetwork>> {
     let root = yaml::parse(sink)?;
     let fields = reader::fields(sink, &root, &FILE)?;
     if let Some(version) = fields.get("weir-trainings") {
@@ -120,9 +181,9 @@ fn read(sink: &mut Sink<'_>, network: &Network) -> Option<Vec<Spanned<TrainingIn
     // Workers of the trainings so far, by host.
     let mut taken: BTreeMap<NodeId, usize> = BTreeMap::new();
     let trainings = entries.iter().filter_map(|entry| {
-        let read = training(sink, entry, network, &taken)?;
-        for (place, host) in read.value.job.workers.iter().enumerate() {
-            let placed = read.value.placed.as_ref();
+        let read = training(sink, entry, network, wanted, &taken)?;
+        for (place, host) in read.job.workers.iter().enumerate() {
+            let placed = read.placed.as_ref();
             *taken.entry(*host).or_default() += placed.map_or(1, |placed| placed.on_host[place]);
         }
         Some(read)
@@ -134,10 +195,12 @@ fn training(
     sink: &mut Sink<'_>,
     entry: &Entry,
     network: &Network,
+    wanted: ReadFor<'_>,
     taken: &BTreeMap<NodeId, usize>,
-) -> Option<Spanned<TrainingInNetwork>> {
+) -> Option<TrainingInNetwork> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a training");
     let fields = reader::fields(sink, &entry.value, &TRAINING)?;
+    let is_for_it = gradient::belongs(sink, &fields, wanted);
     let servers = fields
         .get("server")
         .and_then(|node| hosts(sink, node, network));
@@ -156,25 +219,38 @@ fn training(
             .hint(format!("`workers: {{count: {count}}}`"));
         return None;
     }
-    let (workers, placed) = match (&node.kind, servers.as_deref()) {
-        (Kind::Map(_), servers) => {
-            let (workers, placed) =
-                counted(sink, node, network, servers.unwrap_or_default(), taken)?;
+    let mut spans = TrainingSpans {
+        name: entry.key_span,
+        server: fields.get("server")?.span,
+        workers: node.span,
+        ingress: fields.get("ingress").map(|node| node.span),
+        hosts: Vec::new(),
+    };
+    let servers = servers.as_deref();
+    let called = servers.unwrap_or_default().iter();
+    spans.hosts = called.map(|host| (host.node, host.span)).collect();
+    let (workers, placed) = match &node.kind {
+        Kind::Map(_) => {
+            let servers = servers.unwrap_or_default();
+            let (workers, placed) = counted(sink, node, network, servers, taken)?;
             (workers, Some(placed))
         }
-        (_, servers) => {
+        _ => {
             let servers = servers.unwrap_or_default();
             let is_server = |host: &Meant| servers.iter().any(|server| server.node == host.node);
             // `*` means all others.
             let workers = hosts(sink, node, network)?.into_iter();
             let workers = workers.filter(|host| host.is_named || !is_server(host));
-            (workers.map(|host| host.node).collect(), None)
+            let called = workers.map(|host| (host.node, host.span));
+            let called: Vec<(NodeId, Span)> = called.collect();
+            spans.hosts.extend(&called);
+            (called.into_iter().map(|(node, _)| node).collect(), None)
         }
     };
     let job = Job {
         name: entry.key.clone(),
         workers,
-        servers: (servers?.into_iter())
+        servers: (servers?.iter())
             .map(|server| Server {
                 ingress_bps: ingress,
                 ..Server::on(server.node)
@@ -182,11 +258,20 @@ fn training(
             .collect(),
     };
     if let Err(error) = job.check(network) {
-        sink.error(Code::Contradiction, entry.key_span, error.to_string());
+        refused::tell(sink, network, &spans, &error);
         return None;
     }
-    let training = TrainingInNetwork { job, placed };
-    is_good.then(|| Spanned::new(training, entry.key_span))
+    let gradient = match wanted.counts_bytes {
+        true => Some(gradient::read(sink, &fields, network, &job, &placed)?),
+        false => None,
+    };
+    let training = TrainingInNetwork {
+        job,
+        placed,
+        gradient,
+        spans,
+    };
+    (is_good && is_for_it).then_some(training)
 }
 
 /// Places workers of which the file says how many there are.
@@ -237,88 +322,4 @@ fn counted(
         proven: placed.proven,
     };
     Some((nodes.collect(), told))
-}
-
-/// A host that a file means.
-struct Meant {
-    node: NodeId,
-    /// Whether it is called by its name.
-    is_named: bool,
-}
-
-fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Option<Vec<Meant>> {
-    let names = reader::texts(sink, node, "a host")?;
-    let mut meant: Vec<Meant> = Vec::new();
-    let mut is_known = true;
-    for name in names {
-        let found = named(network, &name.value);
-        if found.is_empty() {
-            is_known = false;
-            let all = network.hosts().map(|host| network.name(host));
-            let near = nearest(&name.value, all);
-            let is_switch = network.node(&name.value).is_ok();
-            let message = match is_switch {
-                true => format!("`{}` is a switch, and no host", name.value),
-                false => format!("no host is called `{}`", name.value),
-            };
-            let diagnostic = sink.error(Code::UnknownName, name.span, message);
-            if let Some(near) = near.filter(|_| !is_switch) {
-                diagnostic.hint(format!("did you mean `{near}`?"));
-            }
-        }
-        let is_named = !name.value.contains('*');
-        meant.extend(found.into_iter().map(|node| Meant { node, is_named }));
-    }
-    is_known.then_some(meant)
-}
-
-/// The host of a name, or those of a pattern, in the network's order.
-fn named(network: &Network, name: &str) -> Vec<NodeId> {
-    if !name.contains('*') {
-        let node = network.node(name).ok();
-        let host = node.filter(|node| network.host(*node).is_some());
-        return host.into_iter().collect();
-    }
-    let hosts = network.hosts();
-    hosts
-        .filter(|host| matches(name, network.name(*host)))
-        .collect()
-}
-
-/// Whether a name fits a pattern in which `*` stands for any letters, or none.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = parts.collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stars_stand_for_any_letters() {
-        for (pattern, name, fits) in [
-            ("h*", "h1-2", true),
-            ("h*", "g", false),
-            ("*", "", true),
-            ("h*-0", "h12-0", true),
-            ("h*-0", "h12-01", false),
-            ("*a*b*", "xxaybz", true),
-            ("*a*b*", "xxbyaz", false),
-            ("a*a", "a", false),
-        ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
-        }
-    }
 }

@@ -1,0 +1,106 @@
+//! Scenarios that run together run in one network: its parts and its ways are the same in all of them.
+
+use crate::diagnostic::{Code, Diagnostics, Span};
+use crate::model::Scenario;
+use crate::topology::{Link, Topology};
+
+/// Refuses scenarios whose `topology` or `routing` is not that of the first.
+pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
+    let Some((first, others)) = scenarios.split_first() else {
+        return Ok(());
+    };
+    for other in others {
+        let what = difference(&first.topology, &other.topology);
+        let places = [first, other].map(|one| topology(one));
+        let (what, [at_first, at_other], hint) = match what {
+            Some(what) => (
+                format!("the topology is another: {what}"),
+                places,
+                "scenarios that run together describe one network: give them the same `topology`",
+            ),
+            None if first.topology.routing != other.topology.routing => (
+                "`routing` is another".to_owned(),
+                [first, other].map(|one| routing(one)),
+                "packets take their ways by one `routing`: give all of them the same",
+            ),
+            None => continue,
+        };
+        let mut sink = other.sink();
+        let message = format!("together with {}: {what}", first.file);
+        sink.error(Code::Topology, at_other, message)
+            .related(&first.source(), at_first, "here it is said first")
+            .hint(hint);
+        return Err(sink.into_diagnostics());
+    }
+    Ok(())
+}
+
+fn topology(scenario: &Scenario) -> Span {
+    scenario.span_of(&["topology"]).unwrap_or_default()
+}
+
+/// Where it is said, or where it could be.
+fn routing(scenario: &Scenario) -> Span {
+    let said = scenario.span_of(&["routing"]);
+    said.unwrap_or_else(|| topology(scenario))
+}
+
+/// What of two networks is not the same: the first such thing. Ports have their numbers by the order of links, hosts their
+/// addresses by that of hosts.
+fn difference(first: &Topology, other: &Topology) -> Option<String> {
+    if let Some((a, b)) = unlike(&first.switches, &other.switches, |a, b| a == b) {
+        return Some(pair("switch", a, b, String::clone));
+    }
+    if let Some((a, b)) = unlike(&first.hosts, &other.hosts, |a, b| a == b) {
+        return Some(pair("host", a, b, |host| {
+            format!("{} ({})", host.name, host.ip)
+        }));
+    }
+    if let Some((a, b)) = unlike(&first.links, &other.links, is_same_link) {
+        return Some(pair("link", a, b, |link| link.ends.join("–")));
+    }
+    let is_same = first.capacities == other.capacities
+        && first.wire == other.wire
+        && first.sides == other.sides;
+    (!is_same).then(|| "not all switches are the same".to_owned())
+}
+
+/// The first two in the same place that are not alike.
+fn unlike<'a, T>(
+    first: &'a [T],
+    other: &'a [T],
+    is_same: fn(&T, &T) -> bool,
+) -> Option<(Option<&'a T>, Option<&'a T>)> {
+    let most = first.len().max(other.len());
+    let mut pairs = (0..most).map(|place| (first.get(place), other.get(place)));
+    pairs.find(|pair| !matches!(pair, (Some(a), Some(b)) if is_same(a, b)))
+}
+
+/// Where it is written does not matter.
+fn is_same_link(a: &Link, b: &Link) -> bool {
+    let elsewhere = Link {
+        latency_span: a.latency_span,
+        mark_span: a.mark_span,
+        ..b.clone()
+    };
+    *a == elsewhere
+}
+
+fn pair<T>(
+    what: &str,
+    first: Option<&T>,
+    other: Option<&T>,
+    show: impl Fn(&T) -> String,
+) -> String {
+    match (first, other) {
+        (Some(first), Some(other)) if show(first) == show(other) => {
+            format!("{what} `{}` is not the same", show(first))
+        }
+        (Some(first), Some(other)) => {
+            format!("{what} `{}` in the place of `{}`", show(other), show(first))
+        }
+        (Some(first), None) => format!("{what} `{}` is not there", show(first)),
+        (None, Some(other)) => format!("{what} `{}` is one more", show(other)),
+        (None, None) => what.to_owned(),
+    }
+}

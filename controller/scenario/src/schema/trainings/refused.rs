@@ -1,0 +1,79 @@
+//! Where a file says what a planner refuses.
+
+use planner::Network;
+use planner::gradient::JobError;
+
+use super::{TrainingInNetwork, TrainingSpans};
+use crate::diagnostic::{Code, Diagnostic, Sink, Source, Span};
+
+/// Trainings before one that are named, at most.
+const BEFORE: usize = 3;
+
+/// Why a training has no plan, and what in its file stands in the way. `before`: trainings that were planned before it, which
+/// it has what they leave of.
+#[must_use]
+pub fn refused_training(
+    source: Source<'_>,
+    network: &Network,
+    training: &TrainingInNetwork,
+    before: &[&TrainingInNetwork],
+    error: &JobError,
+) -> Diagnostic {
+    let mut sink = Sink::new(source);
+    let told = tell(&mut sink, network, &training.spans, error);
+    let servers = |of: &TrainingInNetwork| of.job.servers.clone();
+    let own = servers(training);
+    let shares = |other: &&&TrainingInNetwork| match error {
+        JobError::NoIngress(..) => servers(other)
+            .iter()
+            .any(|server| own.iter().any(|own| own.host == server.host)),
+        JobError::NoWay { .. } => true,
+        _ => false,
+    };
+    let before: Vec<&&TrainingInNetwork> = before.iter().filter(shares).collect();
+    for other in before.iter().take(BEFORE) {
+        let message = format!("`{}` is planned before it", other.job.name);
+        told.related(&source, other.spans.name, message);
+    }
+    if !before.is_empty() {
+        told.hint("a training has what those before it leave: put it before them");
+    }
+    told.clone()
+}
+
+/// Says it.
+pub(super) fn tell<'s>(
+    sink: &'s mut Sink<'_>,
+    network: &Network,
+    spans: &TrainingSpans,
+    error: &JobError,
+) -> &'s mut Diagnostic {
+    let named = |host: &str, or: Span| {
+        let mut called = spans.hosts.iter().rev();
+        let found = called.find(|(node, _)| network.name(*node) == host);
+        found.map_or(or, |(_, span)| *span)
+    };
+    let (code, span) = match error {
+        JobError::NoWorkers(_) => (Code::Contradiction, spans.workers),
+        JobError::NoServer(_) | JobError::OneServer(..) | JobError::Shares(..) => {
+            (Code::Contradiction, spans.server)
+        }
+        JobError::HostTwice(_, host) | JobError::NoHost(_, host) => {
+            (Code::Contradiction, named(host, spans.name))
+        }
+        JobError::NoWay { from, .. } => (Code::Unreachable, named(from, spans.workers)),
+        JobError::NoIngress(_, host) => {
+            let span = spans.ingress.unwrap_or(named(host, spans.server));
+            (Code::Capacity, span)
+        }
+    };
+    let diagnostic = sink.error(code, span, error.to_string());
+    match error {
+        JobError::OneServer(..) => diagnostic.hint("`--by inart` plans for several"),
+        JobError::NoWay { .. } => {
+            diagnostic.hint("by the topology nothing leads there, or its `load` fills what does")
+        }
+        JobError::HostTwice(..) => diagnostic.hint("a host is one server, or one worker"),
+        _ => diagnostic,
+    }
+}

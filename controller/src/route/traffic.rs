@@ -1,0 +1,190 @@
+//! What passes links in a round, by a plan that is made for that, and without one.
+
+use planner::Network;
+use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
+use planner::gradient::goat::{self, GoatError, Gradient};
+use planner::gradient::{Goal, Job, JobError, Plan};
+use planner::network::NodeId;
+use planner::routing::{Costs, Routing};
+use scenario::{CutGradient, TrainingInNetwork};
+use serde::Serialize;
+
+/// Draws are made by it.
+const SEED: u64 = 1;
+/// Fragments of all workers that are followed one by one.
+const MOST_SENDS: usize = 100_000;
+
+/// What passes links in a round.
+#[derive(Debug, Clone, Serialize)]
+pub struct Traffic {
+    /// Fragments of a gradient.
+    pub fragments: usize,
+    /// Of each.
+    pub fragment_bytes: u64,
+    /// Workers by who is first: all fragments of one before those of the next.
+    pub arrivals: Vec<String>,
+    /// How many of these, the first, the plan's server waits for.
+    pub wait_for: usize,
+    /// Bytes over all links by the plan if all workers are waited for.
+    pub link_bytes: f64,
+    /// No plan within the switches' memory takes less.
+    pub bound_bytes: f64,
+    /// The share of them that may be too much.
+    pub gap: f64,
+    /// By the plan, and without one.
+    pub passes: Vec<Passes>,
+}
+
+/// What passes by one scheme.
+#[derive(Debug, Clone, Serialize)]
+pub struct Passes {
+    /// Which.
+    pub by: &'static str,
+    /// How workers come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<&'static str>,
+    /// Fragments that the server takes in.
+    pub to_server: u64,
+    /// The same in bytes.
+    pub to_server_bytes: u64,
+    /// Fragments over the links that lead away from switches, the server's among them.
+    pub from_switches: u64,
+    /// The same in bytes.
+    pub from_switches_bytes: u64,
+}
+
+/// The plan of a training that says what its gradient is made of.
+pub(super) fn plan(
+    network: &Network,
+    job: &Job,
+    read: &TrainingInNetwork,
+) -> Result<Plan, JobError> {
+    let sub_models = (read.gradient.as_ref())
+        .map(|gradient| vec![gradient.fragment_bytes; gradient.fragments])
+        .unwrap_or_default();
+    let costs = goat::links(network);
+    let gradient = Gradient {
+        sub_models: &sub_models,
+        costs: &costs,
+    };
+    goat::plan(network, job, &gradient, SEED).map_err(|error| match error {
+        GoatError::Job(error) => error,
+        // Files that were read have some, and not too many.
+        GoatError::Empty(job) | GoatError::TooLarge(job) => JobError::NoWorkers(job),
+    })
+}
+
+/// Takes from switches the memory that a plan holds.
+pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan) {
+    let Some(gradient) = &read.gradient else {
+        return;
+    };
+    for part in &plan.parts {
+        let switch = network.switch_mut(part.at);
+        if let Some(left) = switch.and_then(|switch| switch.memory_bytes.as_mut()) {
+            *left = left.saturating_sub(gradient.fragment_bytes);
+        }
+    }
+}
+
+/// What passes, by a plan that is made for that.
+pub(super) fn of(
+    network: &Network,
+    job: &Job,
+    read: &TrainingInNetwork,
+    plan: &Plan,
+) -> Option<Traffic> {
+    let (Goal::Traffic { byte_cost, bound }, Some(gradient)) = (plan.goal, &read.gradient) else {
+        return None;
+    };
+    let name = |rank: &usize| network.name(job.workers[*rank]).to_owned();
+    Some(Traffic {
+        fragments: gradient.fragments,
+        fragment_bytes: gradient.fragment_bytes,
+        arrivals: gradient.order.iter().map(name).collect(),
+        wait_for: gradient.wait_for,
+        link_bytes: byte_cost,
+        bound_bytes: bound,
+        gap: plan.gap(),
+        passes: passes(network, job, gradient, plan),
+    })
+}
+
+fn passes(network: &Network, job: &Job, gradient: &CutGradient, plan: &Plan) -> Vec<Passes> {
+    let tell = |by, order, passed: &Passed| {
+        let (to_server, from_switches) = (passed.at_server, passed.between_switches(network));
+        let bytes = |fragments: u64| fragments.saturating_mul(gradient.fragment_bytes);
+        Passes {
+            by,
+            order,
+            to_server,
+            to_server_bytes: bytes(to_server),
+            from_switches,
+            from_switches_bytes: bytes(from_switches),
+        }
+    };
+    let order = &gradient.order;
+    let first = &order[..gradient.wait_for];
+    let mut waited_for = plan.clone();
+    for part in &mut waited_for.parts {
+        part.members.retain(|member| first.contains(&member.worker));
+    }
+    let sends = one_after_another(first, gradient.fragments);
+    let mut told = vec![tell(
+        super::By::Goat.name(),
+        None,
+        &planned(&waited_for, &sends),
+    )];
+    if order.len() * gradient.fragments > MOST_SENDS {
+        return told;
+    }
+    let routing = Routing::new(network, Costs::hops(network));
+    let by_slots = |slots: &dyn Fn(NodeId) -> usize, sends: &[Send]| {
+        by_slots(network, job, &routing, (slots, Collision::Passes), sends).ok()
+    };
+    let slots = |at: NodeId| {
+        let memory = network.switch(at).and_then(|switch| switch.memory_bytes);
+        memory.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes / gradient.fragment_bytes).unwrap_or(usize::MAX)
+        })
+    };
+    let out_of_step = one_after_another(order, gradient.fragments);
+    for (by, order, slots, sends) in [
+        (
+            "atp",
+            Some("one after another"),
+            &slots as &dyn Fn(NodeId) -> usize,
+            &out_of_step,
+        ),
+        (
+            "atp",
+            Some("in step"),
+            &slots,
+            &in_step(order, gradient.fragments),
+        ),
+        ("raw", None, &|_| 0, &out_of_step),
+    ] {
+        told.extend(by_slots(slots, sends).map(|passed| tell(by, order, &passed)));
+    }
+    told
+}
+
+fn one_after_another(order: &[usize], fragments: usize) -> Vec<Send> {
+    let sends = order.iter().flat_map(|worker| {
+        (0..fragments).map(|piece| Send {
+            worker: *worker,
+            piece,
+        })
+    });
+    sends.collect()
+}
+
+fn in_step(order: &[usize], fragments: usize) -> Vec<Send> {
+    let sends = (0..fragments).flat_map(|piece| {
+        order.iter().map(move |worker| Send {
+            worker: *worker,
+            piece,
+        })
+    });
+    sends.collect()
+}
