@@ -9,11 +9,13 @@
 //! | [`neighbour`] | the Ethernet address behind an IP address |
 //! | [`open`] | which provider it is here, and why |
 //! | [`rendezvous`] | how two programs tell each other their queue pairs: ibv_rc_pingpong's way |
+//! | [`perftest`] | bandwidths, as perftest measures them |
 //! | [`pingpong`] | the test that all RDMA begins with, as ibv_rc_pingpong does it |
 
 pub mod interface;
 pub mod neighbour;
 pub mod open;
+pub mod perftest;
 pub mod pingpong;
 pub mod provider;
 pub mod rendezvous;

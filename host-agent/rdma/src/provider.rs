@@ -86,8 +86,10 @@ pub struct Connection {
     pub retry_count: u8,
     /// How often after RNR NAKs; 7: for ever.
     pub rnr_retry: u8,
-    /// READs under way in each direction.
+    /// READs under way to the peer.
     pub max_reads: u8,
+    /// READs of the peer under way here.
+    pub max_peer_reads: u8,
     /// How long the peer waits when no receive is posted, a code of five bits.
     pub rnr_timer: u8,
     /// The class of service, six bits.
@@ -107,6 +109,7 @@ impl Connection {
             retry_count: 7,
             rnr_retry: 7,
             max_reads: 1,
+            max_peer_reads: 1,
             rnr_timer: 12,
             dscp: 0,
         }

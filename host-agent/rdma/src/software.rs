@@ -211,7 +211,7 @@ impl<F: Frames> Provider for Software<F> {
             peer_qpn: to.peer_qpn,
             psn: to.peer_psn,
             mtu: to.mtu,
-            max_reads: to.max_reads,
+            max_reads: to.max_peer_reads,
             rnr_timer: to.rnr_timer,
             dscp: to.dscp,
         };
@@ -262,8 +262,9 @@ impl<F: Frames> Provider for Software<F> {
             let now_ns = self.origin.elapsed().as_nanos() as u64;
             // As in `receive`.
             let _ = self.endpoint.handle_frame(now_ns, &mut self.memory, frame);
+            self.receive()?;
         }
-        Ok(())
+        Ok(self.send()?)
     }
 
     fn fault(&self, qpn: Qpn) -> Option<Fault> {

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use machines::{Machine, MachineOptions};
+use rdma::perftest::{self, Verb, bandwidth};
 use rdma::pingpong::{Options, pingpong};
 use rdma::{Provider, Way, open};
 use roce::packet::Mtu;
@@ -85,5 +86,51 @@ fn rc_pingpong_passes_in_both_roles() {
                 server.took
             );
         }
+    }
+}
+
+#[test]
+fn perftest_passes_in_both_roles() {
+    let Some(machine) = machine("perftest_passes_in_both_roles") else {
+        return;
+    };
+    for (verb, program) in [
+        (Verb::Write, "ib_write_bw"),
+        (Verb::Send, "ib_send_bw"),
+        (Verb::Read, "ib_read_bw"),
+    ] {
+        let options = perftest::Options {
+            iterations: 200,
+            patience: LIMIT,
+            ..perftest::Options::new(verb)
+        };
+        let theirs = format!("{program} -s 65536 -n 200");
+
+        let mut ours = provider(Way::Rings);
+        let serving = machine.spawn(&theirs).unwrap();
+        machine.await_listening(options.port).unwrap();
+        let client = bandwidth(&mut *ours, verb, Some(&THERE.to_string()), &options);
+        let client = client.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let told = serving
+            .succeed(LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        drop(ours);
+        println!("{told}\n{client:?}");
+        assert_eq!(client.measured.unwrap().iterations, 200);
+
+        let mut ours = provider(Way::Rings);
+        let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
+        let calling = machine.spawn(&until).unwrap();
+        let server = bandwidth(&mut *ours, verb, None, &options);
+        let server = server.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let told = calling
+            .succeed(LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        println!("{told}\n{server:?}");
+        if verb != Verb::Send {
+            assert_eq!(server.told.unwrap().iterations, 200);
+        }
+        let counters = server.counters.unwrap();
+        assert!(counters.rcvd_pkts > 0, "{counters:?}");
     }
 }

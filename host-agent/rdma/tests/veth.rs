@@ -1,4 +1,4 @@
-//! Two hosts, each with a network namespace of its own and a cable between them, play ping-pong by each way.
+//! Two hosts, each with a network namespace of its own and a cable between them, speak to each other by each way.
 
 use std::sync::mpsc;
 use std::thread;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
+use rdma::perftest::{self, Verb, bandwidth};
 use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
 use rdma::{Way, open};
 use roce::packet::Mtu;
@@ -74,6 +75,47 @@ fn messages_go_to_and_fro_by_each_way() {
             assert_eq!(counters.rdma_sends, 100, "{counters:?}");
             assert_eq!(counters.rdma_recvs, 100, "{counters:?}");
             println!("{way:?} {size}: {:?}", client.took);
+        }
+    }
+}
+
+#[test]
+fn bandwidths_are_measured_by_each_way() {
+    if !in_namespace("bandwidths_are_measured_by_each_way") {
+        return;
+    }
+    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+        for (verb, size) in [
+            (Verb::Write, 65_536),
+            (Verb::Write, 2),
+            (Verb::Send, 100_000),
+            (Verb::Read, 65_536),
+        ] {
+            let options = perftest::Options {
+                size,
+                iterations: 200,
+                posted: 16,
+                receives: 64,
+                ..perftest::Options::new(verb)
+            };
+            let server = beyond_a_cable(4200, move || {
+                let mut provider = open(Some("far"), way, 1).unwrap();
+                bandwidth(&mut *provider, verb, None, &options).unwrap()
+            });
+            let mut provider = open(Some("near"), way, 2).unwrap();
+            let client = bandwidth(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
+            let server = server.join().unwrap();
+            ip("link delete near");
+            assert_eq!((server.peer, client.peer), (client.own, server.own));
+            assert_eq!((server.mtu, client.mtu), (Mtu::B4096, Mtu::B4096));
+            let measured = client.measured.unwrap();
+            assert_eq!(measured.iterations, 200);
+            match verb {
+                Verb::Send => assert_eq!(server.measured.unwrap().iterations, 200),
+                Verb::Write | Verb::Read => assert_eq!(server.told, client.measured),
+            }
+            let bytes = 200 * u64::from(size);
+            println!("{way:?} {verb:?} {bytes}: {:.0} MiB/s", measured.average);
         }
     }
 }

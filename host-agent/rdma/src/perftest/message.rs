@@ -1,0 +1,189 @@
+//! What perftest's programs say to each other over TCP (docs/rdma-handshakes.md): bytes to values and back.
+
+use roce::packet::Mtu;
+use roce::{Psn, Qpn};
+
+use crate::provider::Gid;
+
+/// A program's version, filled up with zeros: that of Debian 12's perftest (4.5). Others are not spoken to by it.
+pub const VERSION: [u8; 16] = *b"6.06\0\0\0\0\0\0\0\0\0\0\0\0";
+/// Small messages go round in so many bytes.
+pub const CYCLE: u32 = 4096;
+/// How messages are aligned in them.
+pub const CACHE_LINE: u32 = 64;
+/// Behind everything.
+pub const DONE: &[u8; 5] = b"done\0";
+
+/// A queue pair and its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    /// READs that may be under way to it.
+    pub reads: u16,
+    /// Its number.
+    pub qpn: Qpn,
+    /// The PSN of its first packet.
+    pub psn: Psn,
+    /// Of its memory; 0 where it is not written or read.
+    pub rkey: u32,
+    /// Of its memory's first byte.
+    pub address: u64,
+    /// Its port.
+    pub gid: Gid,
+}
+
+impl Keys {
+    /// Bytes of [`encode`](Self::encode).
+    pub const LEN: usize = 108;
+
+    /// `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte.
+    pub fn encode(&self) -> [u8; Self::LEN] {
+        let gid: Vec<String> = self
+            .gid
+            .0
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let text = format!(
+            "0000:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:{}:00000000:\0",
+            self.reads,
+            self.qpn.bits(),
+            self.psn.bits(),
+            self.rkey,
+            self.address,
+            gid.join(":")
+        );
+        let mut bytes = [0; Self::LEN];
+        bytes.copy_from_slice(text.as_bytes());
+        bytes
+    }
+
+    /// `None` if it is something else.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.strip_suffix(":\0")?;
+        let fields: Vec<&str> = text.split(':').collect();
+        let number = |at: usize, digits: usize| {
+            let field: &str = fields.get(at)?;
+            let is_plain = field.len() == digits && field.bytes().all(|b| b.is_ascii_hexdigit());
+            u64::from_str_radix(field, 16).ok().filter(|_| is_plain)
+        };
+        // Five numbers, an address, sixteen bytes, the number of a shared receive queue.
+        if fields.len() != 23 {
+            return None;
+        }
+        let mut gid = [0; 16];
+        for (at, byte) in gid.iter_mut().enumerate() {
+            *byte = number(6 + at, 2)? as u8;
+        }
+        number(0, 4)?;
+        number(22, 8)?;
+        Some(Self {
+            reads: number(1, 4)? as u16,
+            qpn: Qpn::new(number(2, 6)? as u32),
+            psn: Psn::new(number(3, 6)? as u32),
+            rkey: number(4, 8)? as u32,
+            address: number(5, 16)?,
+            gid: Gid(gid),
+        })
+    }
+}
+
+/// An MTU by its number in verbs, 1 (256) to 5 (4,096), as a digit and a zero byte.
+pub fn encode_mtu(mtu: Mtu) -> [u8; 2] {
+    [b'1' + mtu as u8, 0]
+}
+
+/// `None` if it is something else.
+pub fn decode_mtu(bytes: [u8; 2]) -> Option<Mtu> {
+    let number = bytes[0].checked_sub(b'1').filter(|_| bytes[1] == 0)?;
+    Mtu::ALL.get(usize::from(number)).copied()
+}
+
+/// What a side has measured; said field by field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Report {
+    /// Bytes of a message.
+    pub size: u64,
+    /// Messages.
+    pub iterations: u64,
+    /// MiB/s, the best.
+    pub peak: f64,
+    /// MiB/s, on average.
+    pub average: f64,
+    /// Millions of messages a second.
+    pub rate: f64,
+}
+
+impl Report {
+    /// All eight bytes long, most significant first.
+    pub fn encode(&self) -> [[u8; 8]; 5] {
+        [
+            self.size.to_be_bytes(),
+            self.iterations.to_be_bytes(),
+            self.peak.to_be_bytes(),
+            self.average.to_be_bytes(),
+            self.rate.to_be_bytes(),
+        ]
+    }
+
+    /// Of five fields.
+    pub fn decode(fields: [[u8; 8]; 5]) -> Self {
+        let [size, iterations, peak, average, rate] = fields;
+        Self {
+            size: u64::from_be_bytes(size),
+            iterations: u64::from_be_bytes(iterations),
+            peak: f64::from_be_bytes(peak),
+            average: f64::from_be_bytes(average),
+            rate: f64::from_be_bytes(rate),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_text_of_108_bytes() {
+        let keys = Keys {
+            reads: 128,
+            qpn: Qpn::new(0x11),
+            psn: Psn::new(0xABCDEF),
+            rkey: 0x1234,
+            address: 0x7F00_0000_1000,
+            gid: std::net::Ipv4Addr::new(10, 77, 0, 1).into(),
+        };
+        let told = b"0000:0080:000011:abcdef:00001234:00007f0000001000:\
+            00:00:00:00:00:00:00:00:00:00:ff:ff:0a:4d:00:01:00000000:\0";
+        assert_eq!(keys.encode(), *told);
+        assert_eq!(Keys::decode(told), Some(keys));
+        for at in [0, 5, 10, 17, 24, 33, 50, 98, 106, 107] {
+            let mut wrong = *told;
+            wrong[at] = b'+';
+            assert_eq!(Keys::decode(&wrong), None, "{at}");
+        }
+        assert_eq!(Keys::decode(&[b':'; 108]), None);
+    }
+
+    #[test]
+    fn an_mtu_is_a_digit() {
+        for (mtu, told) in [(Mtu::B256, *b"1\0"), (Mtu::B4096, *b"5\0")] {
+            assert_eq!(encode_mtu(mtu), told);
+            assert_eq!(decode_mtu(told), Some(mtu));
+        }
+        for wrong in [*b"0\0", *b"6\0", *b"55", [0, 0]] {
+            assert_eq!(decode_mtu(wrong), None);
+        }
+    }
+
+    #[test]
+    fn a_report_is_five_fields() {
+        let report = Report {
+            size: 65_536,
+            iterations: 200,
+            peak: 61.5,
+            average: 60.25,
+            rate: 0.000_964,
+        };
+        assert_eq!(Report::decode(report.encode()), report);
+    }
+}

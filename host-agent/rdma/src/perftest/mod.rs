@@ -1,0 +1,15 @@
+//! perftest's bandwidth tests, as ib_write_bw, ib_send_bw and ib_read_bw do them, and with those programs of Debian 12.
+//!
+//! | file | what |
+//! |---|---|
+//! | `message.rs` | what is said over TCP |
+//! | `talk.rs` | how |
+//! | `bandwidth.rs` | what the client sends, writes or reads, and how fast |
+
+mod bandwidth;
+mod message;
+mod talk;
+
+pub use bandwidth::{Options, Outcome, PerftestError, Verb, bandwidth};
+pub use message::{Keys, Report};
+pub use talk::TalkError;
