@@ -100,6 +100,11 @@ impl Capture {
         }
     }
 
+    /// Forgets what has passed so far.
+    pub fn drain(&self) {
+        while self.next(SHORT, |_| true).is_some() {}
+    }
+
     /// What passes while something is done: the packets that are wanted, read as they come.
     pub fn during<T>(
         &self,

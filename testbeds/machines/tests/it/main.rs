@@ -3,6 +3,7 @@
 
 mod capture;
 mod handshakes;
+mod host;
 mod interoperation;
 mod lifetime;
 mod network;
