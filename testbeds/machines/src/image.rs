@@ -1,16 +1,15 @@
 //! What a machine boots: Debian's kernel, and a first file system made of a few of its packages' files.
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cpio::Archive;
 use crate::elf;
+use crate::kernel::unpacked;
 use crate::packages::{self, Deadline};
 
 /// Stands for the newest kernel that has soft RoCE: that for clouds has none.
@@ -61,6 +60,8 @@ const MODULES: [&str; 7] = [
     "rdma_rxe",
 ];
 
+/// Of the files of an image: raised when these are made in another way.
+const FORMAT: u32 = 2;
 const INIT: &str = include_str!("init.sh");
 
 /// Why there is no image.
@@ -208,12 +209,15 @@ impl Image {
         // The kernel reads one archive after the other.
         let mut base = fs::File::open(&self.initramfs).map_err(ImageError::at(&self.initramfs))?;
         io::copy(&mut base, &mut extended.as_file()).map_err(&at)?;
-        let mut archive = compressed(extended.as_file());
+        let mut archive = Archive::new(BufWriter::new(extended.as_file()));
         for (name, path) in &files {
             let content = fs::read(path).map_err(ImageError::at(path))?;
             archive.file(name, 0o755, &content).map_err(&at)?;
         }
-        finish(archive).map_err(&at)?;
+        archive
+            .finish()
+            .and_then(|mut to| to.flush())
+            .map_err(&at)?;
         Ok(Self {
             kernel: self.kernel.clone(),
             initramfs: path.clone(),
@@ -240,7 +244,7 @@ impl Image {
 
 /// What an image is made of, as this crate has it.
 fn recipe() -> String {
-    format!("{KERNEL} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}")
+    format!("{FORMAT} {KERNEL} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}")
 }
 
 /// A library's path in the machine.
@@ -294,7 +298,9 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
 
     let initramfs = to.join("initramfs");
     let at = ImageError::at(&initramfs);
-    let mut archive = compressed(fs::File::create(&initramfs).map_err(&at)?);
+    let file = fs::File::create(&initramfs).map_err(&at)?;
+    // Not compressed: the machine would take longer to unpack it than this one to read it.
+    let mut archive = Archive::new(BufWriter::new(file));
     archive.file("init", 0o755, INIT.as_bytes()).map_err(&at)?;
     archive
         .file("modules/order", 0o644, order.as_bytes())
@@ -303,9 +309,14 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
         let content = fs::read(path).map_err(ImageError::at(path))?;
         archive.file(name, 0o755, &content).map_err(&at)?;
     }
-    finish(archive).map_err(&at)?;
+    archive
+        .finish()
+        .and_then(|mut to| to.flush())
+        .map_err(&at)?;
 
-    fs::copy(&kernel, to.join("kernel")).map_err(ImageError::at(&kernel))?;
+    let packed = fs::read(&kernel).map_err(ImageError::at(&kernel))?;
+    let path = to.join("kernel");
+    fs::write(&path, unpacked(&packed).unwrap_or(packed)).map_err(ImageError::at(&path))?;
     let contents: Vec<String> = files.into_keys().collect();
     let contents = contents.join("\n");
     for (name, text) in [("contents", &contents), ("recipe", &recipe())] {
@@ -335,13 +346,4 @@ fn modules(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImageError> {
         .map(|name| name.to_string_lossy().replace('-', "_"))
         .collect();
     elf::modules(&folder.join("kernel"), &MODULES, &names)
-}
-
-fn compressed<W: Write>(to: W) -> Archive<GzEncoder<W>> {
-    Archive::new(GzEncoder::new(to, Compression::default()))
-}
-
-/// Ends the archive where another one may follow: at a multiple of four bytes is any place, for a compressed one.
-fn finish<W: Write>(archive: Archive<GzEncoder<W>>) -> io::Result<()> {
-    archive.finish()?.finish()?.flush()
 }

@@ -13,6 +13,7 @@ mod channel;
 mod cpio;
 mod elf;
 mod image;
+mod kernel;
 mod machine;
 mod packages;
 mod qemu;

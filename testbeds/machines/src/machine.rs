@@ -195,6 +195,11 @@ impl Machine {
         &self.name
     }
 
+    /// The process that is the machine.
+    pub fn pid(&self) -> u32 {
+        self.qemu.id()
+    }
+
     /// What runs its instructions.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a program in both machines, the server in the first: what the client wrote.
-fn between(machines: &[Machine; 2], program: &str, port: u16) -> String {
+pub fn between(machines: &[Machine; 2], program: &str, port: u16) -> String {
     let [server, client] = machines;
     let serving = server.spawn(program).expect("a server");
     server.await_listening(port).expect("a server that listens");

@@ -2,10 +2,12 @@
 
 use machines::{Image, Machine, MachineOptions};
 use std::net::Ipv4Addr;
-use test_support::namespace::{in_namespace, ip};
+use test_support::namespace::{in_namespace, ip, veth};
 
 pub const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+/// The test's own, on [`host`].
+pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 100);
 
 /// The image, inside a namespace that the named test runs in; `None` outside, and where something is missing.
 pub fn inside(test: &str) -> Option<Image> {
@@ -22,6 +24,23 @@ pub fn bridge(name: &str) {
     ));
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
     ip(&format!("link set {name} up"));
+}
+
+/// An interface of the test's own on the bridge: a host as a namespace has it.
+pub fn host(name: &str, bridge: &str) {
+    let port = format!("{name}-port");
+    veth(name, &port);
+    ip(&format!("link set {port} mtu 4200 master {bridge}"));
+    ip(&format!("link set {name} mtu 4200"));
+    ip(&format!("address add {HOST}/24 dev {name}"));
+}
+
+/// A machine on a bridge.
+pub fn one_on_a_bridge(image: &Image) -> Machine {
+    bridge("between");
+    let machine = Machine::boot(image, &MachineOptions::new("a", "tap-a", A)).expect("a machine");
+    ip("link set tap-a master between");
+    machine
 }
 
 /// Two machines on a bridge.
