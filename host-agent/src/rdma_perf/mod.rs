@@ -3,13 +3,18 @@
 //! | file | what |
 //! |---|---|
 //! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
+//! | `bandwidth.rs` | WRITEs, SENDs, READs, as ib_write_bw, ib_send_bw, ib_read_bw |
 
+mod bandwidth;
 mod pingpong;
 
 use clap::{Args, Subcommand};
+use rdma::perftest::Verb;
 use rdma::{Provider, Way};
+use roce::Counters;
 use roce::packet::Mtu;
 
+pub use bandwidth::BandwidthArgs;
 pub use pingpong::PingpongArgs;
 
 /// `weir-agent rdma-perf`
@@ -25,6 +30,12 @@ pub struct RdmaPerfArgs {
 pub enum RdmaTest {
     /// Messages to and fro over a reliable connection, as ibv_rc_pingpong and with it.
     Pingpong(PingpongArgs),
+    /// The bandwidth of RDMA WRITEs, as ib_write_bw and with it.
+    Write(BandwidthArgs),
+    /// The bandwidth of SENDs, as ib_send_bw and with it.
+    Send(BandwidthArgs),
+    /// The bandwidth of RDMA READs, as ib_read_bw and with it.
+    Read(BandwidthArgs),
 }
 
 impl RdmaPerfArgs {
@@ -32,6 +43,9 @@ impl RdmaPerfArgs {
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.test {
             RdmaTest::Pingpong(args) => pingpong::run(args),
+            RdmaTest::Write(args) => bandwidth::run(Verb::Write, args),
+            RdmaTest::Send(args) => bandwidth::run(Verb::Send, args),
+            RdmaTest::Read(args) => bandwidth::run(Verb::Read, args),
         }
     }
 }
@@ -73,4 +87,12 @@ fn from_system() -> anyhow::Result<u64> {
 fn mtu(text: &str) -> Result<Mtu, String> {
     let mtu = text.parse().ok().and_then(Mtu::of_bytes);
     mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
+}
+
+/// What was mended on the way, if anything was.
+fn print_losses(counters: &Counters) {
+    let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);
+    if again + gaps > 0 {
+        println!("sent again {again} times; {gaps} gaps in what came");
+    }
 }

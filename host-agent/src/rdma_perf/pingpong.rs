@@ -138,10 +138,6 @@ fn print_text(outcome: &Outcome, options: &Options) {
         took_s * 1e6 / iterations as f64
     );
     if let Some(counters) = &outcome.counters {
-        let again = counters.completer_retry_err;
-        let out_of_order = counters.out_of_seq_request;
-        if again + out_of_order > 0 {
-            println!("sent again {again} times; {out_of_order} gaps in what came");
-        }
+        super::print_losses(counters);
     }
 }
