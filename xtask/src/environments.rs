@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::packages;
 
@@ -61,11 +61,13 @@ pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     let highs = python_with((HIGHSPY, "highspy"), &target.join("test-highs"), make);
     let kafka = kafka(&target.join("test-kafka"), make);
     let horovod = horovod(&target.join("test-horovod"), make);
+    let machines = machines(&target, make);
     let found = [
         ("WEIR_PYTHON", shell),
         ("WEIR_HIGHS", highs),
         ("KAFKA_HOME", kafka),
         ("WEIR_HOROVOD", horovod),
+        (machines::FOLDER_VARIABLE, machines),
         ("WEIR_TORCH", torch(root)),
     ];
     found
@@ -118,6 +120,28 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
         is_unpacked && is_there()
     })
     .then_some(home)
+}
+
+/// The folder of what virtual machines boot, of packages that are downloaded and not installed.
+fn machines(target: &Path, make: Make) -> Option<PathBuf> {
+    let folder = machines::folder(target);
+    if machines::Image::open(&folder).is_ok() {
+        return Some(folder);
+    }
+    if make == Make::Nothing || !packages::found(machines::QEMU) {
+        return None;
+    }
+    announced("the machines' image", &folder, || {
+        let limit = Duration::from_secs(DOWNLOAD_S.into());
+        match machines::Image::make(&folder, limit) {
+            Ok(_) => true,
+            Err(error) => {
+                println!("{error}");
+                false
+            }
+        }
+    })
+    .then_some(folder)
 }
 
 /// Has npm fetch a package's archive, which is to be this one and no other.

@@ -111,6 +111,17 @@ pub const WANTED: &[Wanted] = &[
         purpose: "faults on Kafka, which a package of npm's carries",
     },
     Wanted {
+        program: "qemu-system-x86_64",
+        package: "qemu-system-x86",
+        purpose: "Debian's own RoCE, in virtual machines",
+    },
+    // Unpacks their kernel: they boot without it as well, three times as slowly.
+    Wanted {
+        program: "xz",
+        package: "xz-utils",
+        purpose: "virtual machines that boot fast",
+    },
+    Wanted {
         program: "mn",
         package: "mininet",
         purpose: "the Mininet topologies",

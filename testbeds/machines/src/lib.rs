@@ -16,12 +16,14 @@ mod image;
 mod kernel;
 mod machine;
 mod packages;
+mod pair;
 mod qemu;
 mod tap;
 
 pub use channel::{OUTPUT_LIMIT, Output};
 pub use image::{Image, ImageError};
 pub use machine::{Job, Machine, MachineError, MachineOptions};
+pub use pair::{PORT, between};
 pub use qemu::{Accelerator, QEMU};
 
 use std::path::{Path, PathBuf};
