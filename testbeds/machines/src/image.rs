@@ -172,7 +172,7 @@ impl Image {
         })
     }
 
-    /// Makes the image in a folder, if it is not there: downloads packages (about 130 MB, which stay there for the next version),
+    /// Makes the image in a folder, if it is not there: downloads packages (about 110 MB, which stay there for the next version),
     /// and takes out of them what a machine needs. Needs Debian's apt and dpkg on an x86-64, but no privilege.
     pub fn make(folder: &Path, limit: Duration) -> Result<Self, ImageError> {
         if let Ok(image) = Self::open(folder) {
