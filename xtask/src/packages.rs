@@ -110,6 +110,12 @@ pub const WANTED: &[Wanted] = &[
         package: "npm",
         purpose: "faults on Kafka, which a package of npm's carries",
     },
+    // Unpacks their kernel: they boot without it as well, three times as slowly.
+    Wanted {
+        program: "xz",
+        package: "xz-utils",
+        purpose: "virtual machines that boot fast",
+    },
     Wanted {
         program: "mn",
         package: "mininet",
@@ -216,6 +222,13 @@ pub fn install_for(what: &str, packages: &[&str]) -> bool {
         println!("could not install {}", missing.join(", "));
     }
     is_done
+}
+
+/// Has apt learn what there is, where that is possible.
+pub fn update() {
+    if has_apt() {
+        apt(&["update"]);
+    }
 }
 
 fn has_apt() -> bool {

@@ -1,4 +1,5 @@
-//! What a machine boots: Debian's kernel, and a first file system made of a few of its packages' files.
+//! What a machine boots: Debian's kernel, and a first file system made of a few of its packages' files. And what boots it: QEMU, of
+//! the same packages, so that none has to be installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +15,31 @@ use crate::packages::{self, Deadline};
 
 /// Stands for the newest kernel that has soft RoCE: that for clouds has none.
 const KERNEL: &str = "linux-image-amd64";
-/// Whose programs are in the machine, and where its verbs' provider is.
-const PACKAGES: [&str; 5] = [
+/// Whose programs are in the machine, and where its verbs' provider is; and what runs it.
+const PACKAGES: [&str; 9] = [
     "busybox-static",
     "ibverbs-providers",
     "ibverbs-utils",
     "iproute2",
     "perftest",
+    "qemu-system-common",
+    "qemu-system-data",
+    "qemu-system-x86",
+    "seabios",
+];
+
+/// QEMU's program.
+const QEMU: &str = "usr/bin/qemu-system-x86_64";
+/// What QEMU opens by itself: the translator, and what a virtual machine has in its ROMs. (Folder in the image, path in the package.)
+const QEMU_FILES: [(&str, &str); 5] = [
+    (
+        "modules",
+        "usr/lib/x86_64-linux-gnu/qemu/accel-tcg-x86_64.so",
+    ),
+    ("roms", "usr/share/seabios/bios-256k.bin"),
+    ("roms", "usr/share/qemu/kvmvapic.bin"),
+    ("roms", "usr/share/qemu/linuxboot_dma.bin"),
+    ("roms", "usr/share/qemu/pvh.bin"),
 ];
 
 /// Programs that are dynamic, with where their package has them.
@@ -122,9 +141,10 @@ impl ImageError {
     }
 }
 
-/// A kernel and its first file system, as files in a folder.
+/// A kernel, its first file system and a QEMU, as files in a folder.
 #[derive(Debug, Clone)]
 pub struct Image {
+    qemu: PathBuf,
     kernel: PathBuf,
     initramfs: PathBuf,
     /// Paths in the machine, from its root, without a slash.
@@ -144,6 +164,7 @@ impl Image {
         }
         let contents = fs::read_to_string(image.join("contents")).map_err(|_| missing())?;
         Ok(Self {
+            qemu: image.join("qemu"),
             kernel: image.join("kernel"),
             initramfs: image.join("initramfs"),
             contents: contents.lines().map(str::to_owned).collect(),
@@ -151,7 +172,7 @@ impl Image {
         })
     }
 
-    /// Makes the image in a folder, if it is not there: downloads packages (about 95 MB, which stay there for the next version),
+    /// Makes the image in a folder, if it is not there: downloads packages (about 110 MB, which stay there for the next version),
     /// and takes out of them what a machine needs. Needs Debian's apt and dpkg on an x86-64, but no privilege.
     pub fn make(folder: &Path, limit: Duration) -> Result<Self, ImageError> {
         if let Ok(image) = Self::open(folder) {
@@ -219,6 +240,7 @@ impl Image {
             .and_then(|mut to| to.flush())
             .map_err(&at)?;
         Ok(Self {
+            qemu: self.qemu.clone(),
             kernel: self.kernel.clone(),
             initramfs: path.clone(),
             contents: self
@@ -229,6 +251,11 @@ impl Image {
                 .collect(),
             _temporary: Some(Arc::new(extended.into_temp_path())),
         })
+    }
+
+    /// The folder of QEMU.
+    pub(crate) fn qemu(&self) -> &Path {
+        &self.qemu
     }
 
     /// The kernel's file.
@@ -244,7 +271,7 @@ impl Image {
 
 /// What an image is made of, as this crate has it.
 fn recipe() -> String {
-    format!("{FORMAT} {KERNEL} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}")
+    format!("{FORMAT} {KERNEL} {PACKAGES:?} {QEMU_FILES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}")
 }
 
 /// A library's path in the machine.
@@ -317,11 +344,34 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     let packed = fs::read(&kernel).map_err(ImageError::at(&kernel))?;
     let path = to.join("kernel");
     fs::write(&path, unpacked(&packed).unwrap_or(packed)).map_err(ImageError::at(&path))?;
+    write_qemu(root, &to.join("qemu"))?;
     let contents: Vec<String> = files.into_keys().collect();
     let contents = contents.join("\n");
     for (name, text) in [("contents", &contents), ("recipe", &recipe())] {
         let path = to.join(name);
         fs::write(&path, text).map_err(ImageError::at(&path))?;
+    }
+    Ok(())
+}
+
+/// Copies QEMU into a folder: `qemu` itself, `modules`, `roms`, and `lib` with the program that loads it.
+fn write_qemu(root: &Path, to: &Path) -> Result<(), ImageError> {
+    let mut files = vec![(to.join("qemu"), root.join(QEMU))];
+    for (folder, path) in QEMU_FILES {
+        let name = Path::new(path).file_name().unwrap_or_default();
+        files.push((to.join(folder).join(name), root.join(path)));
+    }
+    let libraries = elf::libraries(root, &[root.join(QEMU)], &|_| false)?;
+    files.extend(
+        libraries
+            .into_iter()
+            .map(|(name, path)| (to.join("lib").join(name), path)),
+    );
+    for (to, from) in files {
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(ImageError::at(folder))?;
+        }
+        fs::copy(&from, &to).map_err(ImageError::at(&from))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //!    └─────── socket ───────── QEMU: virtio-serial ── init.sh ── ibv_rc_pingpong, ib_write_bw …
 //! ```
 //!
-//! An [`Image`] is made once of packages that are downloaded, not installed. A [`Machine`] has one interface, in the network
+//! An [`Image`] is made once of packages that are downloaded, not installed; QEMU is in it. A [`Machine`] has one interface, in the network
 //! namespace of the test that boots it: a bridge, or a port of a switch, takes it as any other. It has the image in its memory and
 //! no disk, ends with the test, and leaves nothing behind.
 
@@ -16,13 +16,15 @@ mod image;
 mod kernel;
 mod machine;
 mod packages;
+mod pair;
 mod qemu;
 mod tap;
 
 pub use channel::{OUTPUT_LIMIT, Output};
 pub use image::{Image, ImageError};
 pub use machine::{Job, Machine, MachineError, MachineOptions};
-pub use qemu::{Accelerator, QEMU};
+pub use pair::{PORT, between};
+pub use qemu::Accelerator;
 
 use std::path::{Path, PathBuf};
 
@@ -36,9 +38,6 @@ pub fn folder(target: &Path) -> PathBuf {
 
 /// The image, for a test that may make tap interfaces where it is; where something is missing, the test is skipped by name.
 pub fn for_test(test: &str) -> Option<Image> {
-    if !test_support::has_program(test, QEMU) {
-        return None;
-    }
     if let Some(errno) = tap::refusal() {
         test_support::skip(test, &format!("no tap interfaces here: {errno}"));
         return None;

@@ -123,6 +123,7 @@ pub enum MachineError {
 /// A machine that runs. Dropped, it ends.
 pub struct Machine {
     name: String,
+    address: Ipv4Addr,
     qemu: Child,
     channel: Channel,
     console: File,
@@ -193,6 +194,11 @@ impl Machine {
     /// Its host name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its IPv4 address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
     }
 
     /// The process that is the machine.
@@ -336,6 +342,7 @@ impl Starting {
         let qemu = qemu::start(image, options, accelerator, &wiring)?;
         let machine = Machine {
             name: options.name.clone(),
+            address: options.address,
             qemu,
             channel,
             console,

@@ -14,9 +14,6 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Image, MachineOptions};
 
-/// The program that runs machines.
-pub const QEMU: &str = "qemu-system-x86_64";
-
 /// What runs a machine's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
@@ -53,8 +50,17 @@ pub(crate) fn start(
     wiring: &Wiring<'_>,
 ) -> io::Result<Child> {
     let (tap, channel) = (wiring.tap.as_raw_fd(), wiring.channel.as_raw_fd());
-    let mut command = Command::new(QEMU);
+    // With the libraries that it was built with, whatever this machine has.
+    let qemu = image.qemu();
+    let libraries = qemu.join("lib");
+    let mut command = Command::new(libraries.join("ld-linux-x86-64.so.2"));
     command
+        .arg("--library-path")
+        .arg(&libraries)
+        .arg(qemu.join("qemu"))
+        .env("QEMU_MODULE_DIR", qemu.join("modules"))
+        .arg("-L")
+        .arg(qemu.join("roms"))
         .args(["-nodefaults", "-no-user-config", "-no-reboot"])
         .args(["-display", "none", "-machine", "pc"])
         .args(["-accel", accelerator.argument(), "-cpu", "max"])

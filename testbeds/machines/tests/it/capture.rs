@@ -27,6 +27,10 @@ impl Packet {
         self.0[12..16].try_into().expect("four bytes")
     }
 
+    pub fn time_to_live(&self) -> u8 {
+        self.0[8]
+    }
+
     pub fn protocol(&self) -> u8 {
         self.0[9]
     }

@@ -1,11 +1,10 @@
 //! docs/rdma-handshakes.md against what Debian's programs say to each other.
 
 use crate::capture::{Capture, Packet};
-use crate::interoperation::between;
 use crate::network::{A, B, inside, two_on_a_bridge};
+use machines::{PORT, between};
 use std::net::Ipv4Addr;
 
-const PORT: u16 = 18515;
 const TCP: u8 = 6;
 const DONE: &[u8] = b"done\0";
 
@@ -243,13 +242,15 @@ fn assert_report(report: [&[u8]; 5]) {
 fn programs_speak_as_the_document_says() {
     let test = "handshakes::programs_speak_as_the_document_says";
     let Some(image) = inside(test) else { return };
-    let machines = two_on_a_bridge(&image);
+    let [server, client] = two_on_a_bridge(&image);
     let capture = Capture::of("tap-a");
     let conversation_of = |program| {
         println!("{program}");
         let is_handshake =
             |packet: &Packet| packet.protocol() == TCP && packet.ports().contains(&PORT);
-        let (_, packets) = capture.during(is_handshake, || between(&machines, program, PORT));
+        let run = || between(&server, &client, program);
+        let (output, packets) = capture.during(is_handshake, run);
+        output.unwrap_or_else(|error| panic!("{error}"));
         conversation(&packets)
     };
     assert_pingpong(&conversation_of("ibv_rc_pingpong -g 1"));

@@ -3,7 +3,7 @@
 
 use crate::capture::{Capture, Packet};
 use crate::network::{A, HOST, host, inside, one_on_a_bridge};
-use machines::{Job, Machine};
+use machines::{Job, Machine, PORT};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -68,11 +68,13 @@ fn a_namespace_speaks_tcp_with_a_machine_and_hears_its_roce() {
     greeting.succeed(LIMIT).expect("a server that ends");
 
     let capture = Capture::of("host");
-    let listener = TcpListener::bind((HOST, 18515)).expect("a port");
+    let listener = TcpListener::bind((HOST, PORT)).expect("a port");
     // Nobody has the port of RoCE: the kernel says so, and the capture shows that it would be seen.
     let (client, psn) = pingpong(&machine, &listener);
     let packet = capture.next(LIMIT, is_roce).expect("a packet of RoCE");
     assert_eq!(packet.source(), A.octets());
+    // What the program asks for is 1; the kernel takes its route's.
+    assert_eq!(packet.time_to_live(), 64);
     let bth = &packet.transport()[8..];
     assert_eq!(bth[0], SEND_ONLY);
     assert_eq!(u32::from_be_bytes([0, bth[5], bth[6], bth[7]]), OUR_QP);

@@ -1,5 +1,5 @@
-//! Machines that really boot, on networks of the test's own. Each test is skipped by name where QEMU, the image or tap interfaces
-//! are missing.
+//! Machines that really boot, on networks of the test's own. Each test is skipped by name where the image or tap interfaces are
+//! missing.
 
 mod capture;
 mod handshakes;
