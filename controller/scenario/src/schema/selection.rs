@@ -89,7 +89,7 @@ static PSN: Object = Object {
         may(
             "round",
             RANGES,
-            "in which rounds; 1. One ends where a number does not follow the last",
+            "in which rounds: one ends where a number does not follow the last; 1",
         ),
     ],
 };

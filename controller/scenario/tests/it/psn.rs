@@ -331,6 +331,33 @@ fn what_is_held_stands_where_it_stood() {
     }
 }
 
+/// One packet lets two others pass, whatever they carry.
+#[test]
+fn a_packet_can_be_told_to_wait_for_others() {
+    for arch in ARCHS {
+        let faults = "  - {id: behind, flows: there, effect: {reorder: {distance: 2, within: 50ms}}, select: {psn: {at: 2}}}\n";
+        let mut lab = Lab::new(arch, faults);
+        let mut left = Vec::new();
+        for number in 0..6 {
+            let opcode = if number == 3 {
+                Opcode::Acknowledge
+            } else {
+                send()
+            };
+            let frame = lab.frame(false, opcode, QP, number);
+            let port = lab.scenario.topology.next_hop("sw", "a").unwrap().number;
+            lab.switch.handle_packet(lab.now_ns, port, &frame);
+            lab.now_ns += 400_000;
+            while let Some(due) = lab.switch.poll_timeout().filter(|due| *due <= lab.now_ns) {
+                lab.switch.handle_timeout(due);
+            }
+            let frames = std::iter::from_fn(|| lab.switch.poll_transmit());
+            left.extend(frames.map(|transmit| transmit.bytes[53]));
+        }
+        assert_eq!(left, [0, 1, 3, 4, 2, 5], "{arch:?}");
+    }
+}
+
 struct Random(u64);
 
 impl Random {
