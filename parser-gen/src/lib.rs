@@ -26,6 +26,7 @@ pub mod key;
 pub mod library;
 pub mod pace;
 mod program;
+pub mod psn;
 pub mod reset;
 pub mod rewrite;
 mod slice;

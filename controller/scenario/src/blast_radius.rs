@@ -66,6 +66,7 @@ impl Extent {
             Selection::Counted(counted) => Extent::of_counted(counted),
             Selection::Probability { limit } => Extent::Share(probability(*limit)),
             Selection::Share(share) => Extent::Share(probability(share.limit)),
+            Selection::Psn(psn) => psn.packets().map_or(Extent::Share(1.0), Extent::Packets),
             Selection::GilbertElliott(chain) => {
                 let [to_bad, to_good, bad] =
                     [chain.to_bad, chain.to_good, chain.loss_bad].map(probability);

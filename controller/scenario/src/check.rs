@@ -12,6 +12,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use parser_gen::{Classes, Filter, psn};
+
 use crate::diagnostic::{Code, Sink};
 use crate::expect::metric::{FaultMetric, Metric, Metrics, TriggerMetric};
 use crate::model::{Direction, Fault, Scenario};
@@ -81,6 +83,9 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
         if let Selection::Share(share) = &fault.selection {
             shared(sink, fault, share, in_egress);
         }
+        if let Selection::Psn(_) = &fault.selection {
+            carry_data(sink, scenario, fault);
+        }
         if let Some(keys) = fault.keys.as_ref().filter(|_| in_egress) {
             let message = format!(
                 "fault `{}` numbers the packets of {} in egress, where only flows are told apart",
@@ -97,6 +102,39 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
             );
             sink.error(Code::Effect, fault.place_span, message)
                 .hint("only `drop` and `observe` act on what goes out: use `ingress`, of the next switch if need be");
+        }
+    }
+}
+
+/// What is selected by sequence number is data of RDMA: at least some of a flow's packets have to be.
+fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
+    let library = sink.protocols();
+    let Ok(data) = Filter::parse(&library, psn::DATA) else {
+        return;
+    };
+    let source = sink.source();
+    for flow in fault.flows.iter().map(|index| &scenario.flows[*index]) {
+        let both =
+            [("flow", &flow.filter), ("data", &data)].map(|(name, filter)| parser_gen::Flow {
+                name: name.to_owned(),
+                filter: filter.clone(),
+            });
+        // A filter that alone has too many classes has been refused.
+        let Ok(classes) = Classes::new(&library, &both) else {
+            continue;
+        };
+        if !classes.meet(0, 1) {
+            let message = format!(
+                "fault `{}` selects by `psn`, and no packet of flow `{}` is data of an RDMA connection",
+                fault.id, flow.name
+            );
+            sink.error(Code::Effect, fault.span, message)
+                .related(
+                    &source,
+                    flow.span,
+                    format!("`{}` is `{}`", flow.name, flow.filter.text()),
+                )
+                .hint("data is a SEND, a WRITE or a READ response of RoCEv2 over IPv4: `filter: roce`, or none beside `from` and `to`");
         }
     }
 }
@@ -224,10 +262,11 @@ fn excludes(
         .then(|| "both select the same packets, and one drops them".to_owned())
 }
 
-/// Whether every ordinal that `inner` counts out is counted out by `outer`.
+/// Whether every packet that `inner` counts out is counted out by `outer`.
 fn selects_within(inner: &Selection, outer: &Selection) -> bool {
     match (inner, outer) {
         (Selection::Counted(inner), Selection::Counted(outer)) => inner.is_within(outer),
+        (Selection::Psn(inner), Selection::Psn(outer)) => inner.is_within(outer),
         _ => false,
     }
 }

@@ -132,6 +132,10 @@ pub mod fault {
         pub const V: &str = "v";
         /// The upper bits of the third.
         pub const W: &str = "w";
+        /// A data packet's number in its RDMA connection, relative to the first.
+        pub const RELATIVE: &str = "relative";
+        /// In which round of its connection it comes.
+        pub const ROUND: &str = "round";
         /// Whether the channel is bad.
         pub const BAD: &str = "bad";
         /// Of the tables of the decision function.

@@ -122,6 +122,9 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
             "it met {packets} of its flows, and their {} are not among the {share}",
             share.of
         ),
+        Selection::Psn(psn) => format!(
+            "it selects {psn} of each RDMA connection, and none of {packets} of data that it met stands there"
+        ),
         Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
         Selection::Always | Selection::Never => format!("it met {met}"),
     }

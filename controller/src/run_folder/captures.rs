@@ -46,8 +46,11 @@ pub(super) fn write(folder: &Path, planned: &Planned, run: &Run) -> Result<(), W
             Outcome::Collateral => ", wrongly",
         };
         let place = (hit.switch.as_str(), hit.port, hit.frame);
+        let stands = hit.place.map_or_else(String::new, |place| {
+            format!(", PSN {} in round {}", place.relative, place.round)
+        });
         comments.entry(place).or_default().push(format!(
-            "{}: {effect}{was}, {} #{}",
+            "{}: {effect}{was}, {} #{}{stands}",
             injection.fault, injection.flow, hit.ordinal
         ));
     }

@@ -31,11 +31,14 @@ pub struct Event<'a> {
     pub frame: usize,
     /// Its number, from 1, among those of the flow, or of its key in the flow, that the fault looked at.
     pub ordinal: u64,
+    /// Where it stands in its RDMA connection, where the fault selects by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaPlace>,
     /// The step that was in force.
     pub epoch: u16,
     /// Whether the fault was right.
     pub outcome: Outcome,
-    /// Addresses and ports, where it has some.
+    /// Addresses, ports, and what a RoCEv2 header has, where it has some.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<&'static str, String>,
     /// How long it was.
@@ -48,6 +51,15 @@ pub struct Event<'a> {
     /// How long it was to be, if that is not how long it came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_to: Option<u32>,
+}
+
+/// Where a data packet stands in its RDMA connection; its queue pair and its number are among the fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RdmaPlace {
+    /// Its sequence number less the connection's first.
+    pub relative_psn: u32,
+    /// In which round of the connection it came, from 1.
+    pub round: u32,
 }
 
 /// Copies that left by a port.
@@ -71,7 +83,7 @@ pub struct Change {
 }
 
 /// What is told of a frame, by names of filters.
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 10] = [
     "ip.src",
     "ip.dst",
     "ipv6.src",
@@ -80,6 +92,8 @@ const FIELDS: [&str; 8] = [
     "tcp.dport",
     "udp.sport",
     "udp.dport",
+    "roce.qp",
+    "roce.psn",
 ];
 
 /// The log of a run: in the order of the captures, switch by switch and port by port.
@@ -113,6 +127,10 @@ pub fn events<'a>(planned: &'a Planned, evidence: &'a Evidence, hits: &'a [Hit])
             port: hit.port,
             frame: hit.frame,
             ordinal: hit.ordinal,
+            rdma: hit.place.map(|place| RdmaPlace {
+                relative_psn: place.relative,
+                round: place.round,
+            }),
             epoch: hit.epoch,
             outcome: hit.outcome,
             fields: fields.collect(),

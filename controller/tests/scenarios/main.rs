@@ -10,6 +10,7 @@ mod foreign;
 mod leftovers;
 mod planned;
 mod probes;
+mod rdma;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;
@@ -28,9 +29,10 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 9] = [
+const TESTED: [&str; 10] = [
     "ecmp-black-hole.yaml",
     "grid-training.yaml",
+    "rdma-drop.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",
     "redis-slow-after-loss.yaml",

@@ -93,6 +93,8 @@ pub enum Select {
     GilbertElliott,
     /// All packets of some keys: by chance, each key for itself.
     Share,
+    /// Data packets of RDMA connections, by sequence number and round. Its keys are the connections.
+    Psn,
 }
 
 impl Select {

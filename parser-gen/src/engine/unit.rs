@@ -1,7 +1,7 @@
 //! One unit: which packets it looks at, which of them it selects, and what it says of those.
 //!
 //! The parts stand in the order in which a packet meets them, and a unit has only those that it needs: `select` (flows and
-//! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
+//! steps), the count or the place in a connection, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
 
 mod channel;
 mod words;
@@ -13,6 +13,7 @@ use super::wait;
 use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::key::PacketKey;
+use crate::psn;
 
 /// The key of `select` that says which flows a packet belongs to.
 const FLOWS: &str = "meta.class: exact;";
@@ -38,6 +39,11 @@ impl Needs<'_> {
     /// By what its packets are numbered, if not flow by flow.
     fn keyed(&self) -> Option<Keyed<'_>> {
         Keyed::of(self.dialect, self.unit)
+    }
+
+    /// Whether it knows packets by their place in an RDMA connection.
+    fn places(&self) -> bool {
+        self.unit.select == Select::Psn
     }
 
     /// Which cells of registers are the packet's.
@@ -92,6 +98,9 @@ impl Needs<'_> {
         }
         if self.unit.select == Select::GilbertElliott {
             registers.push(("states", "bit<8>"));
+        }
+        if self.places() {
+            registers.extend(psn::REGISTERS);
         }
         registers
     }
@@ -238,6 +247,10 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         words::variables(needs, w);
     }
+    if needs.places() {
+        needs.variable(w, "bit<24>", "relative");
+        needs.variable(w, "bit<32>", "round");
+    }
     if needs.unit.select == Select::GilbertElliott {
         needs.variable(w, "bit<8>", "bad");
         if !needs.dialect.is_tna() {
@@ -311,6 +324,10 @@ fn outcome(needs: &Needs<'_>, w: &mut Writer) {
             w.line("bad: exact @name(\"bad\");");
             w.line("v: range @name(\"v\");");
         }
+        Select::Psn => {
+            w.line("relative: range @name(\"relative\");");
+            w.line("round: range @name(\"round\");");
+        }
     }
     w.close();
     w.line("actions = { fires; NoAction; }");
@@ -353,6 +370,13 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         w.line("met = 1;");
         w.line("at = (bit<16>) cell_;");
     }
+    if needs.places() {
+        psn::write_kind(w);
+        w.open("if (data != 0)");
+        w.open("if (data == 2)");
+        w.line(format!("key_ = key_ ^ {};", psn::RESPONSES));
+        w.close();
+    }
     if let Some(keyed) = needs.keyed() {
         keyed.hash(Some("key_"), w);
         w.line("bit<32> known = 0;");
@@ -373,6 +397,11 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     }
     if needs.counts() {
         count(needs, w);
+    }
+    if needs.places() {
+        let read = |register: &str, into: &str| needs.read(register, into);
+        let write = |register: &str, value: &str| needs.write(register, value);
+        psn::write_place(read, write, w);
     }
     if needs.draws() {
         words::draw(needs, w);
@@ -401,6 +430,9 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         }
     }
     if needs.keyed().is_some() {
+        w.close();
+    }
+    if needs.places() {
         w.close();
     }
     w.close();

@@ -6,6 +6,7 @@ use parser_gen::engine::{
 };
 use parser_gen::key::PacketKey;
 use parser_gen::pace::Pace;
+use parser_gen::psn;
 use parser_gen::rewrite::{Rewrite, To};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
@@ -232,6 +233,34 @@ fn texts() {
         insta::assert_snapshot!(
             format!("engine_{}", arch.name()),
             engine(arch, &spec, false)
+        );
+    }
+}
+
+/// Packets of RDMA connections by their place: with everything that can happen to them. A plan for Tofino refuses it.
+#[test]
+fn places_in_connections() {
+    let placed = |action| UnitSpec {
+        key: Some(PacketKey::new(&Library::builtin(), &psn::CONNECTION).unwrap()),
+        keys: Some(Keys {
+            bits: 12,
+            restarts: false,
+        }),
+        ..unit(Select::Psn, action)
+    };
+    for arch in [Arch::Psa, Arch::V1model] {
+        let all = EngineSpec {
+            ingress: actions().into_iter().map(placed).collect(),
+            ..EngineSpec::default()
+        };
+        engine(arch, &all, true);
+        let dropped = EngineSpec {
+            ingress: vec![placed(Action::Drop)],
+            ..EngineSpec::default()
+        };
+        insta::assert_snapshot!(
+            format!("engine_psn_{}", arch.name()),
+            engine(arch, &dropped, false)
         );
     }
 }

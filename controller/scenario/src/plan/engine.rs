@@ -112,6 +112,7 @@ fn select(selection: &Selection) -> Select {
         Selection::Probability { .. } => Select::Probability,
         Selection::GilbertElliott(_) => Select::GilbertElliott,
         Selection::Share(_) => Select::Share,
+        Selection::Psn(_) => Select::Psn,
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is written into a switch, under the names of its program (docs/fault-engine.md).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
 use parser_gen::engine::{Action, Copies, Hold};
+use parser_gen::psn::MODULUS;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -16,7 +18,7 @@ use crate::job::Job;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
 use crate::names::{JOB, forward, group, lease, timeline};
-use crate::selection::{Selection, Share};
+use crate::selection::{Psn, Selection, Share};
 use crate::topology::Mac;
 use crate::workload::Workload;
 
@@ -221,6 +223,7 @@ impl UnitWriter<'_> {
             Selection::Probability { limit } | Selection::Share(Share { limit, .. }) => {
                 entries.push(fires(self.draws(key::U, 0, *limit)));
             }
+            Selection::Psn(psn) => entries.extend(places(psn).map(fires)),
             Selection::GilbertElliott(chain) => {
                 let mut turns = Vec::new();
                 let (both, one) = (
@@ -327,6 +330,24 @@ impl UnitWriter<'_> {
             value: Match::range(u128::from(low >> shift), u128::from(high >> shift)),
         }]
     }
+}
+
+/// Keys of what is selected by its place in a connection; what matches everything is left out.
+fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
+    let field = |field: &str, range: &RangeInclusive<u32>, most: u32| {
+        let (low, high) = (*range.start(), most.min(*range.end()));
+        let value = Match::range(u128::from(low), u128::from(high));
+        let field = field.to_owned();
+        Some(FieldMatch { field, value }).filter(|_| (low, high) != (0, most))
+    };
+    let rounds = psn.rounds.as_slice();
+    psn.at.as_slice().iter().flat_map(move |at| {
+        let relative = field(key::RELATIVE, at, MODULUS - 1);
+        rounds.iter().map(move |round| {
+            let round = field(key::ROUND, round, u32::MAX);
+            relative.clone().into_iter().chain(round).collect()
+        })
+    })
 }
 
 /// Where a switch sends frames: every host by its MAC address, broadcasts, jobs, ways of gradients; in a wire, each port to the

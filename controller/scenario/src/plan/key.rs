@@ -12,8 +12,10 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
                 "this target cannot number the packets of {}: their cells would be looked for in registers stage by stage, and no text of it is written",
                 keys.of
             );
-            sink.error(Code::Effect, keys.span, message)
-                .hint("the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`");
+            sink.error(Code::Effect, keys.span, message).hint(match &fault.selection {
+                Selection::Psn(_) => "the embedded switch and BMv2 can; on Tofino a flow can have one number as it stands in packets: `roce.psn == 1000`",
+                _ => "the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`",
+            });
         }
         if let Selection::Share(share) = &fault.selection
             && share.key.is_both_ways()

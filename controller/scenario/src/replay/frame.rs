@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parser_gen::key::KeyHash;
+use parser_gen::psn::DataPacket;
 
 use super::FlowSet;
 
@@ -19,6 +20,8 @@ pub struct Classified {
     pub keys: Arc<[KeyHash]>,
     /// By trigger of the switch, the hash of the packet's key, where keys follow triggers of their own.
     pub trigger_keys: Arc<[KeyHash]>,
+    /// What it is of an RDMA connection, where units select by that.
+    pub data: Option<DataPacket>,
     /// With which sequence number it begins a TCP connection, where one that begins anew is numbered anew.
     pub begins: Option<u32>,
     /// When it came, for effects that go by that.

@@ -1,5 +1,7 @@
 //! What one pipeline's units do to a frame.
 
+use parser_gen::psn::DataPacket;
+
 use super::unit::{Entry, Unit};
 use super::verdict::{Act, Verdict};
 use super::{Classified, Engine, FlowSet, State};
@@ -30,7 +32,10 @@ impl Engine {
         let is_guarded = self.guards(flows);
         for (number, unit) in units.iter().enumerate() {
             let waits = |when: usize| !on.get(when).copied().unwrap_or(false);
-            let entry = unit.entry(flows, epoch).filter(|_| !is_guarded);
+            let is_none_of_its = unit.places() && frame.data.is_none();
+            let entry = unit
+                .entry(flows, epoch)
+                .filter(|_| !is_guarded && !is_none_of_its);
             let Some(entry) = entry.filter(|_| !unit.when.is_some_and(waits)) else {
                 continue;
             };
@@ -82,12 +87,14 @@ impl Engine {
         frame: &Classified,
     ) -> Option<(bool, u32)> {
         let hash = frame.keys.get(number);
+        let data = frame.data.filter(|_| unit.places());
         let mut key = entry.key;
         let cell = match &unit.keys {
             None => &mut state.cells[entry.cell],
             Some(keys) => {
                 let hash = hash?;
-                let slot = state.slots[keys.slots].find(hash, entry.key, keys.bits)?;
+                let salt = entry.key ^ data.map_or(0, DataPacket::salt);
+                let slot = state.slots[keys.slots].find(hash, salt, keys.bits)?;
                 if slot.is_of_another(hash) {
                     verdict.conflated.push(entry.injection);
                 }
@@ -98,7 +105,7 @@ impl Engine {
                     slot.born = seq;
                     slot.cell = Cell::default();
                 }
-                key = hash.print(entry.key);
+                key = hash.print(salt);
                 &mut slot.cell
             }
         };
@@ -111,9 +118,14 @@ impl Engine {
             }
             (false, None) => 0,
         };
+        let place = data.map(|data| cell.connection.take(data.psn));
+        verdict
+            .places
+            .extend(place.map(|place| (entry.injection, place)));
         let turn = Turn {
             key,
             hash: hash.map_or(0, |hash| hash.hash),
+            place,
             draws_words,
         };
         let fires = unit.selection.take(&self.draws, turn, cell).is_some();

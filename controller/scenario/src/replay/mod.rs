@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use parser_gen::key::KeyHash;
+use parser_gen::psn::DataPacket;
 use parser_gen::{FieldValues, Value};
 
 use crate::decision::Draws;
@@ -151,6 +152,7 @@ impl Engine {
             passed_ns: Arc::default(),
             keys: self.keys(frame),
             trigger_keys: self.trigger_keys(frame),
+            data: self.data(frame),
             begins,
             ingress: if self.ingress.is_empty() && self.triggers.is_empty() {
                 FlowSet::default()
@@ -237,6 +239,13 @@ impl Engine {
             key.map_or_else(KeyHash::default, |key| key.hash(&self.library, frame))
         };
         self.ingress.iter().map(hash).collect()
+    }
+
+    /// What a frame is of an RDMA connection.
+    fn data(&self, frame: &[u8]) -> Option<DataPacket> {
+        let mut units = self.ingress.iter();
+        let asks = units.any(Unit::places);
+        asks.then(|| DataPacket::of(&self.library, frame)).flatten()
     }
 
     /// The sequence number with which a frame begins a TCP connection.

@@ -99,6 +99,11 @@ impl Unit {
         }
     }
 
+    /// Whether it looks at data packets of RDMA connections alone.
+    pub fn places(&self) -> bool {
+        matches!(self.selection, Selection::Psn(_))
+    }
+
     /// Whether a connection that begins anew is numbered anew.
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)

@@ -1,5 +1,7 @@
 //! What becomes of a frame.
 
+use parser_gen::psn::Place;
+
 use crate::effect::{Effect, Fate};
 
 /// A unit and what it did to a packet.
@@ -50,6 +52,8 @@ pub struct Verdict {
     pub conflated: Vec<usize>,
     /// Those of them that fired.
     pub hits: Vec<usize>,
+    /// Where it stands in its RDMA connection, for those that select by that.
+    pub places: Vec<(usize, Place)>,
     /// Those that fired and of which nothing is to be seen, since another one dropped the packet.
     pub overridden: Vec<usize>,
     /// What becomes of it.
@@ -66,9 +70,18 @@ impl Verdict {
             keyless: Vec::new(),
             conflated: Vec::new(),
             hits: Vec::new(),
+            places: Vec::new(),
             overridden: Vec::new(),
             fate: Fate::UNTOUCHED,
         }
+    }
+
+    /// Where the packet stands in its RDMA connection, by an injection that selects by that.
+    #[must_use]
+    pub fn place_for(&self, injection: usize) -> Option<Place> {
+        let mut places = self.places.iter();
+        let found = places.find(|(by, _)| *by == injection)?;
+        Some(found.1)
     }
 
     /// The word that an injection drew for the packet; 0 if it drew none.

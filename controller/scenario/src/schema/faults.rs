@@ -295,7 +295,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
                 sink,
                 per,
                 fields.get("keys"),
-                &selection.value,
+                (&selection.value, selection.span),
                 &effect.value,
             )
         }

@@ -11,6 +11,7 @@ mod partition;
 mod per;
 mod plan;
 mod probes;
+mod ranges;
 pub(crate) mod reader;
 mod reference;
 mod routing;

@@ -1,10 +1,11 @@
 //! `per`: which packets of a flow belong together.
 
 use parser_gen::key::{KeyError, PacketKey};
+use parser_gen::psn;
 
 use super::reader;
 use super::shape::{Object, Shape, needed};
-use crate::diagnostic::{Code, Sink};
+use crate::diagnostic::{Code, Sink, Span};
 use crate::effect::Effect;
 use crate::model::{Keys, Shared};
 use crate::selection::Selection;
@@ -112,6 +113,17 @@ fn one_way(sink: &mut Sink<'_>) -> Option<Per> {
     })
 }
 
+/// What `psn` places packets by.
+fn rdma_connection(sink: &mut Sink<'_>) -> Option<Per> {
+    Some(Per {
+        key: PacketKey::new(&sink.protocols(), &psn::CONNECTION).ok()?,
+        of: "RDMA connections".to_owned(),
+        one: "RDMA connection".to_owned(),
+        restarts: false,
+        shared: Shared::Direction,
+    })
+}
+
 /// `{connection: both}`
 fn connection(sink: &mut Sink<'_>, ways: &Node) -> Option<Per> {
     reader::variant(sink, ways, "what of a connection is a key", &["both"])?.nothing(sink);
@@ -162,14 +174,30 @@ const KEYS: u32 = 10_000;
 /// The most: a switch finds a key by 16 bits in each way.
 pub(super) const MAX_KEYS: u64 = 65_536;
 
-/// What packets are numbered by within a flow, if `per` says it, and for how many keys there is room.
+/// What packets are numbered by within a flow, if `per` says it or the selection does, which stands at `select`; and for how
+/// many keys there is room.
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
     per: Option<(&Node, Per)>,
     most: Option<&Node>,
-    selection: &Selection,
+    (selection, select): (&Selection, Span),
     effect: &Effect,
 ) -> Option<Keys> {
+    if let Selection::Psn(_) = selection {
+        if let Some((node, _)) = per {
+            let message =
+                "`per` has no effect on `psn`: packets are placed by their RDMA connection";
+            sink.error(Code::Suspicious, node.span, message).hint(
+                "leave it out; a connection is (source, destination, destination queue pair)",
+            );
+            return None;
+        }
+        let most = match most {
+            Some(node) => room(sink, node)?,
+            None => KEYS,
+        };
+        return Some(keys(rdma_connection(sink)?, most, select));
+    }
     let is_share = matches!(selection, Selection::Share(_));
     if let Some(node) = most.filter(|_| is_share || per.is_none()) {
         let message = "`keys` has no effect here: nothing is held for each key";
@@ -199,7 +227,7 @@ pub(super) fn numbered(
             .hint("leave `per` out, or declare a flow for each");
         return None;
     }
-    Some(keys(per, most, node))
+    Some(keys(per, most, node.span))
 }
 
 /// By what a trigger is followed, if `per` says it, and for how many keys there is room. `None` if something is wrong.
@@ -222,7 +250,7 @@ pub(super) fn followed(
         Some(node) => room(sink, node)?,
         None => KEYS,
     };
-    Some(Some(keys(per, most, node)))
+    Some(Some(keys(per, most, node.span)))
 }
 
 fn room(sink: &mut Sink<'_>, node: &Node) -> Option<u32> {
@@ -230,7 +258,7 @@ fn room(sink: &mut Sink<'_>, node: &Node) -> Option<u32> {
     u32::try_from(most).ok()
 }
 
-fn keys(per: Per, most: u32, node: &Node) -> Keys {
+fn keys(per: Per, most: u32, span: Span) -> Keys {
     Keys {
         key: per.key,
         of: per.of,
@@ -238,7 +266,7 @@ fn keys(per: Per, most: u32, node: &Node) -> Keys {
         restarts: per.restarts,
         shared: per.shared,
         most,
-        span: node.span,
+        span,
     }
 }
 

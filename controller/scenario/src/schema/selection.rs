@@ -1,16 +1,17 @@
 //! `select`: which of a flow's packets a fault selects.
 
-use std::ops::RangeInclusive;
+use parser_gen::psn::MODULUS;
 
 use super::per::Per;
+use super::ranges::{Numbered, RANGES};
 use super::reader;
 use super::shape::{Object, Shape, Way, may, needed};
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
-use crate::selection::{Counted, GilbertElliott, Selection, Share};
+use crate::selection::{Counted, GilbertElliott, Psn, Ranges, Selection, Share};
 use crate::yaml::{Kind, Node};
 
-const SELECTIONS: [&str; 11] = [
+const SELECTIONS: [&str; 12] = [
     "always",
     "nth",
     "every",
@@ -22,6 +23,7 @@ const SELECTIONS: [&str; 11] = [
     "probability",
     "gilbert_elliott",
     "share",
+    "psn",
 ];
 
 /// All of [`SELECTIONS`].
@@ -32,7 +34,7 @@ pub(super) static SELECTION: Shape = Shape::Variant(|| {
         Way::with("every", ORDINAL, "each so-many-th"),
         Way::with("first", ORDINAL, "so many from the first on"),
         Way::with("after", ORDINAL, "all after so many"),
-        Way::with("ordinals", ORDINALS, "these: `[3, 10..20, 40..]`"),
+        Way::with("ordinals", RANGES, "these: `[3, 10..20, 40..]`"),
         Way::with(
             "burst",
             Shape::Object(&BURST),
@@ -58,11 +60,55 @@ pub(super) static SELECTION: Shape = Shape::Variant(|| {
             Shape::Probability,
             "all packets of a share of the keys that `per` names",
         ),
+        Way::with(
+            "psn",
+            Shape::Object(&PSN),
+            "data packets of each RDMA connection, by sequence number and retransmission round",
+        ),
     ]
 });
 
 const ORDINAL: Shape = Shape::Integer(1, u32::MAX as u64);
-const ORDINALS: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
+
+static ORDINALS: Numbered = Numbered {
+    key: "ordinals",
+    one: "an ordinal",
+    of: "packet",
+    all: 1..=u32::MAX,
+    hint: "packets are numbered from 1: 3, 10..20 (both included), 40..",
+};
+
+static PSN: Object = Object {
+    what: "`psn`",
+    keys: &[
+        needed(
+            "at",
+            RANGES,
+            "sequence numbers less the connection's first: `3`, `[0, 4..7, 100..]`",
+        ),
+        may(
+            "round",
+            RANGES,
+            "in which rounds: one ends where a number does not follow the last; 1",
+        ),
+    ],
+};
+
+static RELATIVE: Numbered = Numbered {
+    key: "at",
+    one: "a relative PSN",
+    of: "PSN",
+    all: 0..=MODULUS - 1,
+    hint: "they are numbered from 0, the connection's first, up to 16777215: 3, 10..20 (both included), 40..",
+};
+
+static ROUND: Numbered = Numbered {
+    key: "round",
+    one: "a round",
+    of: "round",
+    all: 1..=u32::MAX,
+    hint: "rounds are numbered from 1: 2, 1..3 (both included), 2..",
+};
 
 static BURST: Object = Object {
     what: "`burst`",
@@ -130,7 +176,7 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> 
         "after" => Counted::after(count("`after`", "100")?),
         "ordinals" => {
             let node = variant.needed(sink, "[3, 10..20]")?;
-            ordinals(sink, node)?
+            Counted::once(ORDINALS.read(sink, node)?)
         }
         "burst" => {
             let node = variant.needed(sink, "{start: 10, length: 3, every: 100}")?;
@@ -159,6 +205,10 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> 
             let node = variant.needed(sink, "10%")?;
             return share(sink, node, per);
         }
+        "psn" => {
+            let node = variant.needed(sink, "{at: 3, round: 1}")?;
+            return psn(sink, node);
+        }
         _ => {
             let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
             return gilbert_elliott(sink, node);
@@ -184,68 +234,25 @@ fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selectio
     Some(Selection::Counted(counted))
 }
 
-/// `[3, 10..20, 40..]`, or one of them alone.
-fn ordinals(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
-    let items = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
+/// `{at: 3, round: 1}`
+fn psn(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
+    let fields = reader::fields(sink, node, &PSN)?;
+    // What is missing has been reported.
+    let at = fields.get("at").map(|node| RELATIVE.read(sink, node));
+    let rounds = match fields.get("round") {
+        Some(node) => ROUND.read(sink, node),
+        None => Some(vec![1..=1]),
     };
-    if items.is_empty() {
-        sink.error(
-            Code::OutOfRange,
-            node.span,
-            "`ordinals` names at least one packet",
-        );
+    let (at, rounds) = (Ranges::new(at??), Ranges::new(rounds?));
+    let entries = at.as_slice().len() * rounds.as_slice().len();
+    if entries > MAX_KEYS {
+        let message =
+            format!("this selection takes {entries} entries of a switch's table, of {MAX_KEYS}");
+        sink.error(Code::Capacity, node.span, message)
+            .hint("one per range of `at`, times one per range of `round`: name fewer");
         return None;
     }
-    let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
-    for item in items {
-        let range = range(sink, item)?;
-        if let Some(other) = ranges
-            .iter()
-            .find(|other| range.start() <= other.end() && other.start() <= range.end())
-        {
-            let both = range.start().max(other.start());
-            let message = format!("packet {both} is named twice");
-            sink.error(Code::Duplicate, item.span, message);
-            return None;
-        }
-        ranges.push(range);
-    }
-    Some(Counted::once(ranges))
-}
-
-fn range(sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
-    let Kind::Text { value, .. } = &node.kind else {
-        let one = ordinal(sink, node, "an ordinal")?;
-        return Some(one..=one);
-    };
-    let number = |text: &str| match text.trim().parse::<u32>() {
-        Ok(0) | Err(_) => None,
-        Ok(number) => Some(number),
-    };
-    let bounds = value.split_once("..").and_then(|(low, high)| {
-        let low = number(low)?;
-        let high = match high.trim() {
-            "" => u32::MAX,
-            high => number(high)?,
-        };
-        Some((low, high))
-    });
-    match bounds {
-        Some((low, high)) if low <= high => Some(low..=high),
-        Some((low, high)) => {
-            let message = format!("the range {low}..{high} is empty");
-            sink.error(Code::OutOfRange, node.span, message);
-            None
-        }
-        None => {
-            let message = format!("`{value}` is neither an ordinal nor a range of them");
-            sink.error(Code::WrongType, node.span, message)
-                .hint("packets are numbered from 1: 3, 10..20 (both included), 40..");
-            None
-        }
-    }
+    Some(Selection::Psn(Psn { at, rounds }))
 }
 
 fn burst(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {

@@ -240,7 +240,7 @@ impl fmt::Display for Counted {
 }
 
 /// Ranges of a list that people are shown.
-const MAX_SHOWN: usize = 4;
+pub(super) const MAX_SHOWN: usize = 4;
 
 fn suffix(n: u64) -> &'static str {
     match (n % 100, n % 10) {

@@ -1,12 +1,16 @@
 //! Which packets of a flow a fault fires on: the model that the switch is held against.
 
 mod counted;
+mod psn;
 mod share;
 
 use std::fmt;
 
 pub use counted::Counted;
+pub use psn::{Psn, Ranges};
 pub use share::Share;
+
+use parser_gen::psn::{Connection, Place};
 
 use crate::decision::{Draws, Words, coarse, probability};
 
@@ -30,6 +34,8 @@ pub enum Selection {
     GilbertElliott(GilbertElliott),
     /// All packets of some keys.
     Share(Share),
+    /// By place in an RDMA connection.
+    Psn(Psn),
 }
 
 /// The two-state chain's limits.
@@ -54,6 +60,8 @@ pub struct Cell {
     pub turn: u32,
     /// The channel's state.
     pub bad: bool,
+    /// The RDMA connection, where packets are selected by their place in one.
+    pub connection: Connection,
 }
 
 /// What a packet's turn depends on beside the cell.
@@ -63,6 +71,8 @@ pub struct Turn {
     pub key: u32,
     /// Of the packet's key, where one selects.
     pub hash: u32,
+    /// Where the packet stands in its RDMA connection, where that selects.
+    pub place: Option<Place>,
     /// Whether the effect needs any words.
     pub draws_words: bool,
 }
@@ -95,6 +105,7 @@ impl Selection {
         Turn {
             key,
             hash,
+            place,
             draws_words,
         }: Turn,
         cell: &mut Cell,
@@ -113,6 +124,7 @@ impl Selection {
         let fires = match self {
             Selection::Never | Selection::Share(_) => false,
             Selection::Always => true,
+            Selection::Psn(psn) => place.is_some_and(|place| psn.fires_at(place)),
             Selection::Counted(counted) => {
                 let fires = counted.fires_at(cell.index);
                 cell.index = match cell.index {
@@ -195,6 +207,7 @@ impl fmt::Display for Selection {
             Selection::Always => f.write_str("all"),
             Selection::Counted(counted) => counted.fmt(f),
             Selection::Share(share) => share.fmt(f),
+            Selection::Psn(psn) => psn.fmt(f),
             Selection::Probability { limit } => f.write_str(&percent(*limit)),
             Selection::GilbertElliott(chain) => {
                 let (to_bad, to_good) = (percent(chain.to_bad), percent(chain.to_good));
@@ -246,8 +259,8 @@ mod tests {
             .map(|_| {
                 let turn = Turn {
                     key,
-                    hash: 0,
                     draws_words: true,
+                    ..Turn::default()
                 };
                 every.take(&draws, turn, &mut cell)
             })

@@ -12,6 +12,7 @@ mod leases;
 mod many;
 mod p4_names;
 mod protocols;
+mod psn;
 mod refused;
 mod routing;
 mod schema;

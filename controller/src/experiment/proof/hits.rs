@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use parser_gen::psn::Place;
 use scenario::replay::{Classified, Engine, Passage, Rewritten};
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub struct Hit {
     pub frame: usize,
     /// Its number, from 1, among those of its flow, or of its key in the flow, that the fault looked at; 0 if it did not.
     pub ordinal: u64,
+    /// Where it stands in its RDMA connection, where the fault selects by that.
+    pub place: Option<Place>,
     /// The step that was in force.
     pub epoch: u16,
     /// When it came, in nanoseconds since 1970.
@@ -107,6 +110,9 @@ pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -
             port: arrival.port,
             frame: arrival.number + 1,
             ordinal: judged.ordinals.get(&injection).copied().unwrap_or(0),
+            place: passage
+                .verdicts()
+                .find_map(|verdict| verdict.place_for(injection)),
             epoch: judged.epoch,
             at_ns: arrival.at_ns,
             left: (passage.exits.iter().zip(judged.left))

@@ -1,0 +1,90 @@
+//! Numbers and ranges of them: `3`, `[3, 10..20, 40..]`.
+
+use std::ops::RangeInclusive;
+
+use super::reader;
+use super::shape::Shape;
+use crate::diagnostic::{Code, Sink};
+use crate::yaml::{Kind, Node};
+
+/// One of them, or a list.
+pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
+
+/// What is numbered.
+pub(super) struct Numbered {
+    /// The key: `ordinals`.
+    pub key: &'static str,
+    /// One number: `an ordinal`.
+    pub one: &'static str,
+    /// What has the number: `packet`.
+    pub of: &'static str,
+    /// The numbers there are.
+    pub all: RangeInclusive<u32>,
+    /// How they are written.
+    pub hint: &'static str,
+}
+
+impl Numbered {
+    /// Disjoint ranges, in the order of the file; what ends with `u32::MAX` has no end.
+    pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
+        let items = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        if items.is_empty() {
+            let message = format!("`{}` names at least one {}", self.key, self.of);
+            sink.error(Code::OutOfRange, node.span, message);
+            return None;
+        }
+        let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
+        for item in items {
+            let range = self.range(sink, item)?;
+            if let Some(other) = ranges
+                .iter()
+                .find(|other| range.start() <= other.end() && other.start() <= range.end())
+            {
+                let both = range.start().max(other.start());
+                let message = format!("{} {both} is named twice", self.of);
+                sink.error(Code::Duplicate, item.span, message);
+                return None;
+            }
+            ranges.push(range);
+        }
+        Some(ranges)
+    }
+
+    fn range(&self, sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
+        let Kind::Text { value, .. } = &node.kind else {
+            let bounds = u64::from(*self.all.start())..=u64::from(*self.all.end());
+            let one = reader::integer(sink, node, self.one, bounds)?;
+            let one = u32::try_from(one).ok()?;
+            return Some(one..=one);
+        };
+        let number = |text: &str| {
+            let number = text.trim().parse::<u32>().ok();
+            number.filter(|number| self.all.contains(number))
+        };
+        let bounds = value.split_once("..").and_then(|(low, high)| {
+            let low = number(low)?;
+            let high = match high.trim() {
+                "" => u32::MAX,
+                high => number(high)?,
+            };
+            Some((low, high))
+        });
+        match bounds {
+            Some((low, high)) if low <= high => Some(low..=high),
+            Some((low, high)) => {
+                let message = format!("the range {low}..{high} is empty");
+                sink.error(Code::OutOfRange, node.span, message);
+                None
+            }
+            None => {
+                let message = format!("`{value}` is neither {} nor a range of them", self.one);
+                sink.error(Code::WrongType, node.span, message)
+                    .hint(self.hint);
+                None
+            }
+        }
+    }
+}

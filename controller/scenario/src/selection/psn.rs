@@ -1,0 +1,156 @@
+//! `psn: {at: 3, round: 1}`: data packets of RDMA connections by sequence number and round.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use parser_gen::psn::Place;
+
+/// Packets by their place in their connection, which is the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Psn {
+    /// Sequence numbers, relative to the connection's first.
+    pub at: Ranges,
+    /// In which rounds.
+    pub rounds: Ranges,
+}
+
+impl Psn {
+    /// Whether it selects the packet that stands there.
+    #[must_use]
+    pub fn fires_at(&self, place: Place) -> bool {
+        self.at.contains(place.relative) && self.rounds.contains(place.round)
+    }
+
+    /// Whether every packet that this one selects is also selected by another.
+    #[must_use]
+    pub fn is_within(&self, outer: &Psn) -> bool {
+        self.at.is_within(&outer.at) && self.rounds.is_within(&outer.rounds)
+    }
+
+    /// How many packets of a connection, of which no round has more than 2²⁴; `None` if there is no end.
+    #[must_use]
+    pub fn packets(&self) -> Option<u64> {
+        let packets = self.at.count()?.checked_mul(self.rounds.count()?);
+        Some(packets.unwrap_or(u64::MAX))
+    }
+}
+
+/// Numbers: ascending, disjoint ranges, not adjacent. What ends with `u32::MAX` has no end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges(Vec<RangeInclusive<u32>>);
+
+impl Ranges {
+    /// Of ranges in any order.
+    #[must_use]
+    pub fn new(ranges: impl IntoIterator<Item = RangeInclusive<u32>>) -> Ranges {
+        let mut ranges: Vec<RangeInclusive<u32>> = ranges.into_iter().collect();
+        ranges.sort_unstable_by_key(|range| *range.start());
+        let mut joined: Vec<RangeInclusive<u32>> = Vec::new();
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if *range.start() <= last.end().saturating_add(1) => {
+                    *last = *last.start()..=*range.end().max(last.end());
+                }
+                _ => joined.push(range),
+            }
+        }
+        Ranges(joined)
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn as_slice(&self) -> &[RangeInclusive<u32>] {
+        &self.0
+    }
+
+    /// Whether a number is among them.
+    #[must_use]
+    pub fn contains(&self, number: u32) -> bool {
+        let after = self.0.partition_point(|range| *range.end() < number);
+        self.0
+            .get(after)
+            .is_some_and(|range| range.contains(&number))
+    }
+
+    fn is_within(&self, outer: &Ranges) -> bool {
+        self.0.iter().all(|range| {
+            let mut around = outer.0.iter();
+            around.any(|outer| outer.start() <= range.start() && range.end() <= outer.end())
+        })
+    }
+
+    /// How many; `None` without end.
+    fn count(&self) -> Option<u64> {
+        let has_end = self.0.last().is_none_or(|range| *range.end() < u32::MAX);
+        let counts = self.0.iter();
+        has_end.then(|| {
+            counts
+                .map(|range| u64::from(range.end() - range.start()) + 1)
+                .sum()
+        })
+    }
+
+    fn is_one(&self) -> bool {
+        self.count() == Some(1)
+    }
+}
+
+/// For people: `3`, `0 to 2, 7`, `from 2 on`.
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, range) in self.0.iter().enumerate() {
+            if position == super::counted::MAX_SHOWN {
+                return f.write_str(", …");
+            }
+            let comma = if position == 0 { "" } else { ", " };
+            match (*range.start(), *range.end()) {
+                (low, high) if low == high => write!(f, "{comma}{low}")?,
+                (low, u32::MAX) => write!(f, "{comma}from {low} on")?,
+                (low, high) => write!(f, "{comma}{low} to {high}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For people: `PSN 3 in round 1`, `PSNs 0 to 4, 9 in rounds from 2 on`.
+impl fmt::Display for Psn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |ranges: &Ranges| if ranges.is_one() { "" } else { "s" };
+        let (psns, rounds) = (plural(&self.at), plural(&self.rounds));
+        write!(f, "PSN{psns} {} in round{rounds} {}", self.at, self.rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn psn(at: &[RangeInclusive<u32>], rounds: &[RangeInclusive<u32>]) -> Psn {
+        Psn {
+            at: Ranges::new(at.iter().cloned()),
+            rounds: Ranges::new(rounds.iter().cloned()),
+        }
+    }
+
+    #[test]
+    fn places_are_told_in_few_words() {
+        let one = psn(&[3..=3], &[1..=1]);
+        assert_eq!(one.to_string(), "PSN 3 in round 1");
+        assert_eq!(one.packets(), Some(1));
+        let many = psn(&[9..=9, 0..=2, 3..=4], &[2..=u32::MAX]);
+        assert_eq!(many.to_string(), "PSNs 0 to 4, 9 in rounds from 2 on");
+        assert_eq!(many.packets(), None);
+    }
+
+    #[test]
+    fn both_have_to_fit() {
+        let some = psn(&[3..=5, 9..=9], &[1..=2]);
+        let fires = |relative, round| some.fires_at(Place { relative, round });
+        assert!(fires(3, 1) && fires(9, 2));
+        assert!(!fires(6, 1) && !fires(3, 3) && !fires(0, 1));
+        assert!(psn(&[4..=5], &[2..=2]).is_within(&some));
+        assert!(!psn(&[5..=9], &[2..=2]).is_within(&some));
+        assert!(!psn(&[4..=5], &[2..=3]).is_within(&some));
+    }
+}

@@ -1,0 +1,212 @@
+//! Data packets of RDMA connections by their sequence numbers: which packets they are, and where each stands, as P4 text and
+//! on a frame's bytes, which must come to the same.
+//!
+//! A base transport header has no source queue pair, so a connection is (source, destination, destination queue pair), and each
+//! direction is one of its own. Responses of a READ have the numbers of the side that asks, while all else that their sender
+//! sends to the same queue pair has the sender's: they stand apart.
+
+use crate::generate::writer::Writer;
+use crate::library::{Library, ProtocolId};
+
+/// Fields that tell connections apart.
+pub const CONNECTION: [&str; 3] = ["ip.src", "ip.dst", "roce.qp"];
+
+/// What data packets have in common, as a filter (InfiniBand architecture, volume 1, table 38): SEND and WRITE of reliable and
+/// unreliable connections, responses of a READ.
+pub const DATA: &str = "ip && roce.opcode in {0x00..0x0b, 0x0d..0x10, 0x16..0x17, 0x20..0x2b}";
+
+/// Mixed into the key of responses. Any number that two keys hardly differ by.
+pub const RESPONSES: u32 = 0x5EAD_0B5E;
+
+/// Sequence numbers are counted modulo this.
+pub const MODULUS: u32 = 1 << 24;
+
+/// A packet that carries data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataPacket {
+    /// Its sequence number, of 24 bits.
+    pub psn: u32,
+    /// Whether it answers a READ.
+    pub responds: bool,
+}
+
+impl DataPacket {
+    /// What a frame is, if it is one.
+    #[must_use]
+    pub fn of(library: &Library, frame: &[u8]) -> Option<DataPacket> {
+        let headers = library.headers(frame);
+        let start = |name: &str| {
+            let mut found = headers.iter();
+            let is_it = |(id, _): &&(ProtocolId, usize)| library.protocols[*id].name == name;
+            found.find(is_it).map(|(_, start)| *start)
+        };
+        start("ipv4")?;
+        let bth = frame.get(start("roce")?..)?;
+        let responds = match bth.first()? {
+            0x00..=0x0b | 0x16..=0x17 | 0x20..=0x2b => false,
+            0x0d..=0x10 => true,
+            _ => return None,
+        };
+        let [high, middle, low] = bth.get(9..12)?.try_into().ok()?;
+        Some(DataPacket {
+            psn: u32::from_be_bytes([0, high, middle, low]),
+            responds,
+        })
+    }
+
+    /// What is mixed into its connection's key.
+    #[must_use]
+    pub fn salt(self) -> u32 {
+        if self.responds { RESPONSES } else { 0 }
+    }
+}
+
+/// Where a data packet stands in its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its number less the first, modulo [`MODULUS`].
+    pub relative: u32,
+    /// From 1: in how many unbroken runs of numbers packets have come so far.
+    pub round: u32,
+}
+
+/// What a switch remembers of a connection. Round 0: nothing has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Connection {
+    first: u32,
+    last: u32,
+    round: u32,
+}
+
+impl Connection {
+    /// Takes the next data packet.
+    pub fn take(&mut self, psn: u32) -> Place {
+        if self.round == 0 {
+            self.first = psn;
+            self.round = 1;
+        } else if psn != (self.last + 1) % MODULUS {
+            self.round = self.round.wrapping_add(1);
+        }
+        self.last = psn;
+        Place {
+            relative: psn.wrapping_sub(self.first) % MODULUS,
+            round: self.round,
+        }
+    }
+}
+
+/// The registers of [`Connection`], one cell each.
+pub(crate) const REGISTERS: [(&str, &str); 3] = [
+    ("firsts", "bit<24>"),
+    ("lasts", "bit<24>"),
+    ("rounds", "bit<32>"),
+];
+
+/// Statements that say whether the packet is one: `data` is 1, or 2 of a response; else 0.
+pub(crate) fn write_kind(w: &mut Writer) {
+    w.line("bit<8> data = 0;");
+    w.open("if (hdr.ipv4.isValid() && hdr.roce.isValid())");
+    w.line(
+        "// SEND and WRITE of reliable connections, SEND with invalidate, both of unreliable ones.",
+    );
+    w.open(
+        "if (hdr.roce.opcode <= 0x0b || (hdr.roce.opcode >= 0x16 && hdr.roce.opcode <= 0x17) || \
+         (hdr.roce.opcode >= 0x20 && hdr.roce.opcode <= 0x2b))",
+    );
+    w.line("data = 1;");
+    w.close_open("else if (hdr.roce.opcode >= 0x0d && hdr.roce.opcode <= 0x10)");
+    w.line("data = 2;");
+    w.close();
+    w.close();
+}
+
+/// Statements that put [`Place`] into `relative` and `round`. `read` and `write` are a register's statements: of its name, and
+/// of the variable or value.
+pub(crate) fn write_place(
+    read: impl Fn(&str, &str) -> String,
+    write: impl Fn(&str, &str) -> String,
+    w: &mut Writer,
+) {
+    w.open("@atomic");
+    w.line("bit<24> first = 0;");
+    w.line("bit<24> last = 0;");
+    w.line(read("firsts", "first"));
+    w.line(read("lasts", "last"));
+    w.line(read("rounds", "round"));
+    w.line("// Whoever knows where a connection begins may have written it: then its round is 1.");
+    w.open("if (round == 0)");
+    w.line("first = hdr.roce.psn;");
+    w.line("round = 1;");
+    w.line(write("firsts", "first"));
+    w.line(write("rounds", "round"));
+    w.close_open("else if (hdr.roce.psn != last + 1)");
+    w.line("round = round + 1;");
+    w.line(write("rounds", "round"));
+    w.close();
+    w.line(write("lasts", "hdr.roce.psn"));
+    w.line("relative = hdr.roce.psn - first;");
+    w.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Filter;
+
+    fn frame(opcode: u8, psn: u32) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend([0xC0, 0x00, 0x12, 0xB7, 0, 40, 0, 0]);
+        frame.extend([opcode, 0x40, 0xFF, 0xFF, 0, 0, 0, 0x11, 0x80]);
+        frame.extend(&psn.to_be_bytes()[1..]);
+        frame.extend([0; 20]);
+        frame
+    }
+
+    #[test]
+    fn the_filter_means_what_the_bytes_are_taken_for() {
+        let library = Library::builtin();
+        let filter = Filter::parse(&library, DATA).unwrap();
+        for opcode in 0..=u8::MAX {
+            let frame = frame(opcode, 0xAB_CDEF);
+            let found = DataPacket::of(&library, &frame);
+            let values = library.dissect(&frame, 1);
+            assert_eq!(filter.matches(&values), found.is_some(), "{opcode:#04x}");
+            assert!(found.is_none_or(|packet| packet.psn == 0xAB_CDEF));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_data() {
+        let library = Library::builtin();
+        let frame = frame(0x04, 7);
+        for length in 0..54 {
+            assert_eq!(DataPacket::of(&library, &frame[..length]), None, "{length}");
+        }
+        assert!(DataPacket::of(&library, &frame[..54]).is_some());
+    }
+
+    #[test]
+    fn a_round_begins_where_numbers_do_not_follow() {
+        let mut connection = Connection::default();
+        let psns = [MODULUS - 2, MODULUS - 1, 0, 1, MODULUS - 1, 0, 1, 2, 2, 4];
+        let places = psns.map(|psn| {
+            let place = connection.take(psn);
+            (place.relative, place.round)
+        });
+        let expected = [
+            (0, 1),
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (1, 2),
+            (2, 2),
+            (3, 2),
+            (4, 2),
+            (4, 3),
+            (6, 4),
+        ];
+        assert_eq!(places, expected);
+    }
+}
