@@ -1,0 +1,5 @@
+//! Tests from outside.
+
+mod correct;
+mod form;
+mod textbook;
