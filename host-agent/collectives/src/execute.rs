@@ -103,8 +103,8 @@ pub fn check(collective: &Collective, contents: &Contents) -> Result<(), Executi
         let output = &memory[Buffer::Output.index()];
         for (element, wanted) in collective.expected(rank).into_iter().enumerate() {
             let value = output.get(element).cloned().flatten();
-            let got: Vec<(Contribution, u32)> =
-                value.iter().flat_map(|v| v.iter()).map(own).collect();
+            let parts = value.iter().flat_map(|symbol| &symbol.contributions);
+            let got: Vec<(Contribution, u32)> = parts.map(|(of, times)| (*of, *times)).collect();
             if !got.iter().copied().eq(wanted.iter().map(|one| (*one, 1))) {
                 return Err(ExecutionError::Wrong {
                     rank,

@@ -16,15 +16,21 @@
 //! | [`graph`] | form, pairs of puts and waits, deadlocks, rounds |
 //! | [`verify`](mod@verify) | races |
 //! | [`execute`](mod@execute) | a run by seed, with symbols for values |
+//! | [`cost`] | α-β on edges; bounds; [`cost::choose::choose`] |
+//! | [`machine`] | what is inside a node: GPUs, NICs, PCIe, NVLink |
+//! | [`sharing`] | few NICs for many GPUs |
 //!
 //! Who carries a schedule out owns memory, queue pairs and arithmetic.
 
 pub mod algorithms;
 pub mod builder;
 pub mod collective;
+pub mod cost;
 pub mod execute;
 pub mod graph;
+pub mod machine;
 pub mod schedule;
+pub mod sharing;
 pub mod verify;
 
 pub use algorithms::{Algorithm, BuildError, Hierarchy, Options, build, offered};

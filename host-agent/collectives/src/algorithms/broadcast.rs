@@ -3,16 +3,20 @@
 use super::Part;
 use crate::builder::Builder;
 
-/// Who has it gives it to one half of those that have not: ⌈log₂ n⌉ steps.
+/// Who has it gives it to one of those that have not, one after another, the one with the most others behind it first: ⌈log₂ n⌉
+/// steps.
 pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];
+    let mut last: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut distance = n.next_power_of_two() / 2;
     while distance > 0 {
         for v in (0..n).step_by(2 * distance) {
             if v + distance < n {
                 let source = if v == 0 { part.from } else { part.at };
-                builder.send(rank(v), source, rank(v + distance), part.at);
+                let child = rank(v + distance);
+                let sent = builder.send_after(rank(v), source, child, part.at, &last[v]);
+                last[v] = sent.puts;
             }
         }
         distance /= 2;

@@ -220,38 +220,55 @@ pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part)
     reduce::binomial(builder, &heads, home, across);
 }
 
-/// What goes to a rank of another node goes by the rail of this node that serves that rank, in one message for all members:
-/// fewer and larger messages across, one more hop inside. Rails of a node: all its members.
+/// What goes to a rank of another node goes by the rail that serves that rank, here and there, in one message for all members of
+/// this node: fewer and larger messages across, up to two more hops inside.
 pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_all::Exchange) {
     for (here, members) in nodes.nodes.iter().enumerate() {
-        for (place, rank) in members.iter().enumerate() {
-            for distance in 1..members.len() {
-                let peer = members[(place + distance) % members.len()];
-                let (source, target) = exchange.pair(*rank, peer);
-                builder.send(*rank, source, peer, target);
-            }
-        }
+        all_to_all::direct(builder, members, exchange);
         for distance in 1..nodes.nodes.len() {
             let there = &nodes.nodes[(here + distance) % nodes.nodes.len()];
             for (place, to) in there.iter().enumerate() {
-                let rail = members[place % members.len()];
-                let mut pairs = Vec::new();
-                for rank in members {
-                    let (source, target) = exchange.pair(*rank, *to);
-                    if members.len() == 1 {
-                        pairs.push((source, target));
-                        continue;
-                    }
-                    let waits = builder.scratch(rail, source.len);
-                    if *rank == rail {
-                        builder.copy(rail, source, waits);
-                    } else {
-                        builder.send(*rank, source, rail, waits);
-                    }
-                    pairs.push((waits, target));
-                }
-                builder.send_all(rail, *to, pairs);
+                let rails = [members, there].map(|node| node[place % nodes.rails]);
+                relay(builder, members, rails, *to, exchange);
             }
         }
     }
+}
+
+/// What the members of a node have for a rank of another, by a rail of each.
+fn relay(
+    builder: &mut Builder,
+    members: &[usize],
+    [rail, remote]: [usize; 2],
+    to: usize,
+    exchange: &all_to_all::Exchange,
+) {
+    let mut across = Vec::new();
+    for rank in members {
+        let (source, target) = exchange.pair(*rank, to);
+        if members.len() == 1 {
+            across.push((source, target));
+            continue;
+        }
+        let waits = builder.scratch(rail, source.len);
+        if *rank == rail {
+            builder.copy(rail, source, waits);
+        } else {
+            builder.send(*rank, source, rail, waits);
+        }
+        across.push((waits, target));
+    }
+    if remote == to {
+        builder.send_all(rail, to, across);
+        return;
+    }
+    let arrives = across.iter().map(|(source, target)| {
+        let waits = builder.scratch(remote, source.len);
+        (*source, waits, *target)
+    });
+    let arrives: Vec<(Span, Span, Span)> = arrives.collect();
+    let first = arrives.iter().map(|(source, waits, _)| (*source, *waits));
+    builder.send_all(rail, remote, first);
+    let last = arrives.iter().map(|(_, waits, target)| (*waits, *target));
+    builder.send_all(remote, to, last);
 }

@@ -1,5 +1,7 @@
 //! Tests from outside.
 
 mod correct;
+mod cost;
 mod form;
+mod sharing;
 mod textbook;
