@@ -25,8 +25,8 @@ pub struct Builder {
 
 /// There are more than [`MAX_STEPS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the schedule has {0} steps; at most {MAX_STEPS} are planned")]
-pub struct TooManySteps(pub usize);
+#[error("the schedule has more than {MAX_STEPS} steps")]
+pub struct TooManySteps;
 
 /// The steps that one [`Builder::send`] has become: a put and a wait for each tile.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,7 +68,7 @@ impl Builder {
     /// If it has become too large; then not all of it was kept.
     pub fn finish(self) -> Result<Schedule, TooManySteps> {
         if self.steps > MAX_STEPS {
-            return Err(TooManySteps(self.steps));
+            return Err(TooManySteps);
         }
         Ok(self.schedule)
     }
@@ -84,7 +84,7 @@ impl Builder {
     /// Puts a range of one rank into the same number of elements of another, which waits for it. Nothing, if it is empty.
     ///
     /// What the target was read or written for before is not looked at: that is another rank's, and has to be ordered by
-    /// messages. [`crate::verify`] tells whether it is.
+    /// messages. [`crate::verify()`] tells whether it is.
     pub fn send(&mut self, from: usize, source: Span, to: usize, target: Span) -> Sent {
         self.send_after(from, source, to, target, &[])
     }
@@ -99,6 +99,9 @@ impl Builder {
         after: &[usize],
     ) -> Sent {
         let mut sent = Sent::default();
+        if !self.has_room(source.len.div_ceil(self.tile), 2) {
+            return sent;
+        }
         for (source, target) in tiles(source, target, self.tile) {
             let put = self.put(from, source, to, target, after);
             sent.puts.push(put.0);
@@ -116,12 +119,18 @@ impl Builder {
 
     /// Signals without elements, after these steps of the sender: the put and the peer's wait.
     pub fn signal(&mut self, from: usize, to: usize, after: &[usize]) -> (usize, usize) {
+        if !self.has_room(1, 2) {
+            return (0, 0);
+        }
         let nothing = Buffer::Scratch.span(0, 0);
         self.put(from, nothing, to, nothing, after)
     }
 
     /// Combines the source into the target.
     pub fn reduce(&mut self, rank: usize, source: Span, target: Span) {
+        if !self.has_room(source.len.div_ceil(self.tile), 1) {
+            return;
+        }
         for (source, target) in tiles(source, target, self.tile) {
             self.local(rank, source, target, Action::Reduce { source, target });
         }
@@ -136,7 +145,7 @@ impl Builder {
 
     /// Copies, if it is not there already.
     pub fn copy(&mut self, rank: usize, source: Span, target: Span) {
-        if source == target {
+        if source == target || !self.has_room(source.len.div_ceil(self.tile), 1) {
             return;
         }
         for (source, target) in tiles(source, target, self.tile) {
@@ -181,15 +190,18 @@ impl Builder {
     }
 
     fn push(&mut self, rank: usize, action: Action, mut after: Vec<usize>) {
-        self.steps += 1;
-        if self.steps > MAX_STEPS {
-            return;
-        }
         after.sort_unstable();
         after.dedup();
         self.schedule.programs[rank]
             .steps
             .push(Step { action, after });
+    }
+
+    /// Counts so many tiles of so many steps each. Without room for all of them nothing is kept any more.
+    fn has_room(&mut self, tiles: usize, steps: usize) -> bool {
+        let steps = tiles.saturating_mul(steps);
+        self.steps = self.steps.saturating_add(steps);
+        self.steps <= MAX_STEPS
     }
 
     fn hazards(&mut self, rank: usize, buffer: Buffer) -> &mut Hazards {

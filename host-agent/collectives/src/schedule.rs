@@ -8,7 +8,7 @@
 //! | [`Action::Reduce`], [`Action::Copy`] | the rank's own processor |
 //!
 //! Nothing else orders steps: puts of one pair of ranks may overtake each other, so they may use any number of queue pairs and
-//! NICs. Whatever is not ordered by `after` and by waits has no conflict ([`crate::verify`]), so every run gives the same bits,
+//! NICs. Whatever is not ordered by `after` and by waits has no conflict ([`crate::verify()`]), so every run gives the same bits,
 //! floating point included.
 //!
 //! A rank may begin when its buffers are there at all ranks that put into them: after a barrier, or the collective before, or

@@ -305,14 +305,9 @@ impl<'m> Loads<'m> {
         match (self.traffic, fan_out) {
             (Traffic::AllGather { bytes }, FanOut::Star) => (gpus - 1.0) * (lands + bytes as f64),
             (Traffic::AllGather { bytes }, FanOut::Balanced) => {
-                // Trees: each byte is sent g − 1 times in all, at least once by who has it first.
+                // Trees: each byte is sent g − 1 times in all.
                 let all = (gpus - 1.0) * (self.enters + gpus * bytes as f64);
-                let once = if self.machine.gpus > 1 {
-                    lands + bytes as f64
-                } else {
-                    0.0
-                };
-                once.max(all / gpus)
+                self.once(gpu).max(all / gpus)
             }
             (Traffic::AllToAll { .. }, _) => self.relays(gpu),
         }
@@ -330,20 +325,32 @@ impl<'m> Loads<'m> {
         others + own + (gpus - 1.0) * bytes as f64
     }
 
+    /// By GPU: what passes its slot, to and from NICs, and without NVLink to and from other GPUs.
     fn gpu_slots(&self, fan_out: FanOut) -> Vec<f64> {
-        let inside = match self.machine.inside {
-            Inside::Pcie => self.ports_by_direction(fan_out),
-            _ => vec![[0.0; 2]; self.machine.gpus],
+        if self.machine.inside != Inside::Pcie {
+            return self.lands.clone();
+        }
+        // Trees leave those who send to NICs less to do inside.
+        let gpus = self.machine.gpus;
+        let all: f64 = self.enters + (0..gpus).map(|gpu| self.sends(gpu, fan_out)).sum::<f64>();
+        let slot = |gpu: usize| {
+            let out = match (self.traffic, fan_out) {
+                (Traffic::AllGather { .. }, FanOut::Balanced) => {
+                    (self.lands[gpu] + self.once(gpu)).max(all / gpus as f64)
+                }
+                _ => self.lands[gpu] + self.sends(gpu, fan_out),
+            };
+            out.max(self.lands[gpu] + self.gets(gpu))
         };
-        let lands = self.lands.iter().zip(inside);
-        lands
-            .map(|(lands, inside)| lands + largest(&inside))
-            .collect()
+        (0..gpus).map(slot).collect()
     }
 
-    fn ports_by_direction(&self, fan_out: FanOut) -> Vec<[f64; 2]> {
-        let of = |gpu: usize| [self.sends(gpu, fan_out), self.gets(gpu)];
-        (0..self.machine.gpus).map(of).collect()
+    /// All-gather: what a GPU is the first of its node to have goes out to the others once at least.
+    fn once(&self, gpu: usize) -> f64 {
+        match self.traffic {
+            Traffic::AllGather { bytes } if self.machine.gpus > 1 => self.lands[gpu] + bytes as f64,
+            _ => 0.0,
+        }
     }
 
     fn uplinks(&self, fan_out: FanOut) -> Vec<f64> {

@@ -77,9 +77,9 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
         for (here, members) in nodes.nodes.iter().enumerate() {
             for (node, sums) in sums[here].iter_mut().enumerate() {
                 let mut inside = Vec::new();
-                for rail in 0..nodes.rails {
+                for (rail, rank) in members.iter().enumerate().take(nodes.rails) {
                     let from = nodes.part(parts, node, rail, layer).from;
-                    let at = builder.scratch(members[rail], from.len);
+                    let at = builder.scratch(*rank, from.len);
                     inside.push(Part { from, at });
                 }
                 sums.extend(inside.iter().map(|part| part.at));

@@ -7,7 +7,7 @@ use crate::collective::Collective;
 use crate::schedule::{ReduceOp, Schedule};
 
 /// Schedules with more steps are not tried.
-pub const MAX_TRIED_STEPS: usize = 1 << 15;
+pub const MAX_TRIED_STEPS: usize = 1 << 16;
 /// The vector is cut into so many tiles.
 const TILES: [usize; 4] = [1, 4, 16, 64];
 

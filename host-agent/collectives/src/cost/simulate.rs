@@ -61,11 +61,32 @@ pub struct Load {
     pub utilisation: f64,
 }
 
+/// When a step began, and when it was done for its rank.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Period {
+    /// Behind all that it comes after.
+    pub begin_s: f64,
+    /// When a put's last byte left, or a wait's put was here.
+    pub end_s: f64,
+}
+
 /// Predicts.
 pub fn simulate(schedule: &Schedule, model: &Model) -> Result<Prediction, CostError> {
+    trace(schedule, model).map(|(prediction, _)| prediction)
+}
+
+/// Predicts, and says when each step is under way, by rank.
+pub fn trace(
+    schedule: &Schedule,
+    model: &Model,
+) -> Result<(Prediction, Vec<Vec<Period>>), CostError> {
     let mut simulation = Simulation::new(schedule, model)?;
     simulation.run();
-    Ok(simulation.prediction())
+    let mut periods = std::mem::take(&mut simulation.periods).into_iter();
+    let programs = schedule.programs.iter();
+    let by_rank = programs.map(|program| periods.by_ref().take(program.steps.len()).collect());
+    let by_rank = by_rank.collect();
+    Ok((simulation.prediction(), by_rank))
 }
 
 /// A point in time; of two at once the one that was planned first.
@@ -151,6 +172,8 @@ struct Simulation<'s> {
     /// When each rank may post again.
     free_s: Vec<f64>,
     done_s: Vec<f64>,
+    /// By node.
+    periods: Vec<Period>,
 }
 
 impl<'s> Simulation<'s> {
@@ -183,6 +206,7 @@ impl<'s> Simulation<'s> {
             is_stale: false,
             free_s: vec![0.0; schedule.ranks()],
             done_s: vec![0.0; schedule.ranks()],
+            periods: vec![Period::default(); graph.len()],
             graph,
         };
         simulation.find_queues()?;
@@ -316,6 +340,7 @@ impl<'s> Simulation<'s> {
             Action::Copy { source, .. } | Action::Reduce { source, .. } => source.len,
             Action::Wait { .. } => 0,
         };
+        self.periods[node].begin_s = self.now_s;
         let bytes = len * self.schedule.element_bytes;
         let Some(number) = self.queue_of[node].filter(|_| bytes > 0) else {
             let delay_s = self.queue_of[node].map_or(0.0, |queue| self.queues[queue].delay_s);
@@ -336,6 +361,7 @@ impl<'s> Simulation<'s> {
     fn end(&mut self, node: usize, delay_s: f64) {
         let rank = self.graph.at(node).rank;
         self.done_s[rank] = self.done_s[rank].max(self.now_s);
+        self.periods[node].end_s = self.now_s;
         let is_put = matches!(self.action(node), Action::Put { .. });
         if is_put {
             self.plan(self.now_s + delay_s, What::Arrive(node));

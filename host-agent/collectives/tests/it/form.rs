@@ -290,6 +290,12 @@ fn what_cannot_be_is_refused() {
         build(&Collective::all_to_all(2000, 1), Algorithm::Direct),
         BuildError::TooManySteps(_)
     ));
+    let tiny = Options {
+        tile: Some(1),
+        ..Options::default()
+    };
+    let tiles = collectives::build(&Collective::all_gather(3, 1 << 36), ring, &tiny);
+    assert!(matches!(tiles, Err(BuildError::TooManySteps(_))));
     assert_eq!(
         Hierarchy::new(vec![vec![0, 2]]).unwrap_err(),
         BuildError::Membership
@@ -364,4 +370,26 @@ fn a_missing_dependency_is_a_race() {
         }
     }
     assert_eq!(raced, removed, "none is there for nothing");
+}
+
+/// The executor is an oracle of its own: what races goes wrong in some run.
+#[test]
+fn races_go_wrong_for_some_seed() {
+    let collective = Collective::AllReduce { ranks: 4, len: 8 };
+    let schedule = build(&collective, Algorithm::Ring, &Options::default()).unwrap();
+    let good: Vec<_> = execute(&schedule, 0).unwrap().memory;
+    let (mut racy, mut caught) = (0, 0);
+    for rank in 0..4 {
+        for s in 0..schedule.programs[rank].steps.len() {
+            if schedule.programs[rank].steps[s].after.is_empty() {
+                continue;
+            }
+            let mut less = schedule.clone();
+            less.programs[rank].steps[s].after.clear();
+            racy += 1;
+            let goes_wrong = |seed| execute(&less, seed).map_or(true, |ran| ran.memory != good);
+            caught += usize::from((0..100).any(goes_wrong));
+        }
+    }
+    assert_eq!(caught, racy);
 }
