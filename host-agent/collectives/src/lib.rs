@@ -16,6 +16,7 @@
 //! | [`graph`] | form, pairs of puts and waits, deadlocks, rounds |
 //! | [`verify`](mod@verify) | races |
 //! | [`execute`](mod@execute) | a run by seed, with symbols for values |
+//! | [`progress`] | for who carries a schedule out: what a rank may do now |
 //! | [`cost`] | α-β on edges; bounds; [`cost::choose::choose`] |
 //! | [`machine`] | what is inside a node: GPUs, NICs, PCIe, NVLink |
 //! | [`sharing`] | few NICs for many GPUs |
@@ -29,11 +30,13 @@ pub mod cost;
 pub mod execute;
 pub mod graph;
 pub mod machine;
+pub mod progress;
 pub mod schedule;
 pub mod sharing;
 pub mod verify;
 
 pub use algorithms::{Algorithm, BuildError, Hierarchy, Options, build, offered};
 pub use collective::Collective;
+pub use progress::Progress;
 pub use schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
 pub use verify::{VerifyError, verify};

@@ -3,5 +3,6 @@
 mod correct;
 mod cost;
 mod form;
+mod over_roce;
 mod sharing;
 mod textbook;
