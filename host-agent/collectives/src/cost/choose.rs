@@ -7,7 +7,9 @@ use crate::collective::Collective;
 use crate::schedule::{ReduceOp, Schedule};
 
 /// Schedules with more steps are not tried.
-pub const MAX_TRIED_STEPS: usize = 1 << 16;
+pub const MAX_TRIED_STEPS: usize = 1 << 18;
+/// Nor are those in tiles with more than this.
+pub const MAX_TILED_STEPS: usize = 1 << 16;
 /// The vector is cut into so many tiles.
 const TILES: [usize; 4] = [1, 4, 16, 64];
 
@@ -42,7 +44,7 @@ pub struct Offer {
 pub struct Choice {
     /// At least one.
     pub offers: Vec<Offer>,
-    /// What was not tried: it has more than [`MAX_TRIED_STEPS`] steps.
+    /// What was not tried: it has more than [`MAX_TRIED_STEPS`] steps, or [`MAX_TILED_STEPS`] in tiles.
     pub left_out: Vec<(Algorithm, Numbering, usize)>,
 }
 
@@ -139,7 +141,13 @@ fn tried(
     options: &Options,
 ) -> Result<Option<Schedule>, BuildError> {
     match build(collective, algorithm, options) {
-        Ok(schedule) => Ok(Some(schedule).filter(|schedule| schedule.len() <= MAX_TRIED_STEPS)),
+        Ok(schedule) => {
+            let most = match options.tile {
+                Some(_) => MAX_TILED_STEPS,
+                None => MAX_TRIED_STEPS,
+            };
+            Ok(Some(schedule).filter(|schedule| schedule.len() <= most))
+        }
         Err(BuildError::TooManySteps(_)) => Ok(None),
         Err(error) => Err(error),
     }

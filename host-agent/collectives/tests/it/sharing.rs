@@ -171,6 +171,24 @@ fn without_nvlink_slots_are_full() {
     assert_row(row(Machine::pcie, 16, EXCHANGE), exchange);
 }
 
+/// A fabric that gives each node 600 Gb/s is what is full while two NICs or more bring 800 at least.
+#[test]
+fn a_narrow_fabric_is_full_first() {
+    use EdgeKind::{Fabric, Nic};
+    let narrow = |nics| Machine {
+        fabric_bps: Some(600_000_000_000),
+        ..Machine::nvlink(nics)
+    };
+    let used = [
+        (600.0 / 3200.0, Fabric),
+        (600.0 / 1600.0, Fabric),
+        (0.75, Fabric),
+        (1.0, Nic),
+    ];
+    assert_row(row(narrow, 16, GATHER), used);
+    assert_row(row(narrow, 16, EXCHANGE), used);
+}
+
 /// A queue pair is whole: with fewer than NICs some have nothing to do, and three NICs share eight as 3, 3, 2.
 #[test]
 fn whole_queue_pairs_leave_gaps() {
