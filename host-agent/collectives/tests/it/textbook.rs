@@ -219,3 +219,21 @@ fn a_remote_shard_enters_a_node_once() {
         "one to each member of each node"
     );
 }
+
+/// Scratch of any rank, in vectors.
+#[test]
+fn scratch_is_bounded() {
+    for n in 1..=17 {
+        let len = 12 * n;
+        for (algorithm, vectors) in [
+            (Algorithm::Ring, 1),
+            (Algorithm::Direct, 1),
+            (Algorithm::HalvingDoubling, 2),
+            (Algorithm::Tree, log2_up(n)),
+        ] {
+            let schedule = made(&Collective::AllReduce { ranks: n, len }, algorithm);
+            let scratch = schedule.programs.iter().map(|program| program.lens[2]);
+            assert!(scratch.max() <= Some(vectors * len), "{algorithm} of {n}");
+        }
+    }
+}
