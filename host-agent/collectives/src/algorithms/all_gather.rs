@@ -1,0 +1,81 @@
+//! All-gather: everybody gets every part. Who has a part first keeps it with [`keep`].
+
+use super::Part;
+use crate::builder::Builder;
+use crate::schedule::Span;
+
+/// Each rank's own part goes where it belongs at itself.
+pub fn keep(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    for (rank, part) in group.iter().zip(parts) {
+        builder.copy(*rank, part.from, part.at);
+    }
+}
+
+/// Everybody passes on to the next what came from the one before: n − 1 steps.
+pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    for round in 0..n.saturating_sub(1) {
+        for i in 0..n {
+            let part = parts[(i + n - round) % n];
+            let source = if round == 0 { part.from } else { part.at };
+            builder.send(group[i], source, group[(i + 1) % n], part.at);
+        }
+    }
+}
+
+/// Everybody sends its part to everybody: one step.
+pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    for distance in 1..n {
+        for i in 0..n {
+            builder.send(
+                group[i],
+                parts[i].from,
+                group[(i + distance) % n],
+                parts[i].at,
+            );
+        }
+    }
+}
+
+/// Partners ever farther apart exchange all that they have: log₂ n steps. Of n that is no power of two, those beyond the next
+/// lower one give a partner their part first, and take everything from it last. Parts are kept before.
+pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    let Some(core) = super::core(n) else { return };
+    let at = |part: usize| (parts[part].at, parts[part].at);
+    for extra in core..n {
+        builder.send_all(group[extra], group[extra - core], [at(extra)]);
+    }
+    let mut held: Vec<Vec<usize>> = (0..core)
+        .map(|v| [v, v + core].into_iter().filter(|part| *part < n).collect())
+        .collect();
+    let mut distance = 1;
+    while distance < core {
+        let before = held.clone();
+        for v in 0..core {
+            let partner = v ^ distance;
+            builder.send_all(group[v], group[partner], before[v].iter().map(|p| at(*p)));
+            held[partner].extend(&before[v]);
+        }
+        for parts in &mut held {
+            parts.sort_unstable();
+        }
+        distance *= 2;
+    }
+    for extra in core..n {
+        let others = (0..n).filter(|part| *part != extra);
+        builder.send_all(group[extra - core], group[extra], others.map(at));
+    }
+}
+
+/// Parts that lie where everybody wants them, one behind the other.
+pub fn in_place(spans: &[Span]) -> Vec<Part> {
+    spans
+        .iter()
+        .map(|span| Part {
+            from: *span,
+            at: *span,
+        })
+        .collect()
+}

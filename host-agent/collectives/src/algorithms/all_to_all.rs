@@ -1,0 +1,83 @@
+//! All-to-all: everybody sends something else to everybody, any amounts.
+
+use crate::builder::Builder;
+use crate::schedule::{Buffer, Span};
+
+/// Where what goes from one rank to another lies in the sender's input, and in the receiver's output.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pairs: Vec<Vec<(Span, Span)>>,
+}
+
+impl Exchange {
+    /// Of `counts[from][to]`, both sides in the order of ranks.
+    pub fn new(counts: &[Vec<usize>]) -> Self {
+        let mut received = vec![0; counts.len()];
+        let row = |to: &Vec<usize>| {
+            let mut sent = 0;
+            let pair = |(received, len): (&mut usize, &usize)| {
+                let pair = (
+                    Buffer::Input.span(sent, *len),
+                    Buffer::Output.span(*received, *len),
+                );
+                sent += len;
+                *received += len;
+                pair
+            };
+            received.iter_mut().zip(to).map(pair).collect()
+        };
+        Self {
+            pairs: counts.iter().map(row).collect(),
+        }
+    }
+
+    /// What a rank sends to another.
+    pub fn pair(&self, from: usize, to: usize) -> (Span, Span) {
+        self.pairs[from][to]
+    }
+}
+
+/// What each rank has for itself.
+pub fn keep(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
+    for rank in group {
+        let (source, target) = exchange.pair(*rank, *rank);
+        builder.copy(*rank, source, target);
+    }
+}
+
+/// All at once.
+pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
+    let n = group.len();
+    for distance in 1..n {
+        for i in 0..n {
+            let (from, to) = (group[i], group[(i + distance) % n]);
+            let (source, target) = exchange.pair(from, to);
+            builder.send(from, source, to, target);
+        }
+    }
+}
+
+/// In n − 1 steps, one peer to send to and one to receive from in each: nobody gets from two at once. Who has nothing to send
+/// or to receive in a step does not wait there.
+pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
+    let n = group.len();
+    let mut last: Vec<Vec<usize>> = vec![Vec::new(); n];
+    for distance in 1..n {
+        let before = last.clone();
+        for i in 0..n {
+            let j = (i + distance) % n;
+            let (source, target) = exchange.pair(group[i], group[j]);
+            let sent = builder.send_after(group[i], source, group[j], target, &before[i]);
+            replace(&mut last[i], &before[i], sent.puts);
+            replace(&mut last[j], &before[j], sent.waits);
+        }
+    }
+}
+
+/// The steps of this round take the place of those before it.
+fn replace(last: &mut Vec<usize>, before: &[usize], steps: Vec<usize>) {
+    if !steps.is_empty() {
+        last.retain(|step| !before.contains(step));
+        last.extend(steps);
+    }
+}

@@ -1,0 +1,20 @@
+//! Barrier: nobody is done before all have begun.
+
+use crate::builder::Builder;
+
+/// Signals ever farther around (Hensgen, Finkel and Manber, 1988): ⌈log₂ n⌉ steps for any n.
+pub fn dissemination(builder: &mut Builder, group: &[usize]) {
+    let n = group.len();
+    let mut heard: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut distance = 1;
+    while distance < n {
+        let before = heard.clone();
+        for i in 0..n {
+            let to = (i + distance) % n;
+            let (_, wait) = builder.signal(group[i], group[to], &before[i]);
+            heard[to] = vec![wait];
+            heard[to].extend(&before[to]);
+        }
+        distance *= 2;
+    }
+}

@@ -1,0 +1,91 @@
+//! Which ranks are on one node, and which of them speak to other nodes.
+
+use super::{BuildError, Part};
+
+/// Which ranks are on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// The ranks of each node. Rails are the first of them.
+    pub nodes: Vec<Vec<usize>>,
+    /// How many ranks of each node speak to others; at least 1, at most the ranks of the smallest node.
+    pub rails: usize,
+}
+
+impl Hierarchy {
+    /// With as many rails as the smallest node has ranks.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::with_rails`].
+    pub fn new(nodes: Vec<Vec<usize>>) -> Result<Self, BuildError> {
+        let rails = nodes.iter().map(Vec::len).min().unwrap_or(0);
+        Self::with_rails(nodes, rails)
+    }
+
+    /// With so many rails.
+    ///
+    /// # Errors
+    /// If a node has no ranks, or not so many, or not every rank of 0, 1, 2, … is in exactly one.
+    pub fn with_rails(nodes: Vec<Vec<usize>>, rails: usize) -> Result<Self, BuildError> {
+        let mut all = nodes.concat();
+        all.sort_unstable();
+        if !all.iter().copied().eq(0..all.len()) {
+            return Err(BuildError::Membership);
+        }
+        let smallest = nodes.iter().map(Vec::len).min().unwrap_or(0);
+        if rails == 0 || rails > smallest {
+            return Err(BuildError::Rails { rails, smallest });
+        }
+        Ok(Self { nodes, rails })
+    }
+
+    /// So many nodes of so many ranks each, in the order of ranks.
+    ///
+    /// # Errors
+    /// If one of them is 0.
+    pub fn blocks(nodes: usize, ranks: usize) -> Result<Self, BuildError> {
+        let node = |node: usize| (node * ranks..(node + 1) * ranks).collect();
+        Self::new((0..nodes).map(node).collect())
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.nodes.iter().map(Vec::len).sum()
+    }
+
+    /// The members of a rail, by node.
+    pub fn rail(&self, rail: usize) -> Vec<usize> {
+        self.nodes.iter().map(|members| members[rail]).collect()
+    }
+
+    /// How often rails are gone through until each member of each node had one.
+    pub(super) fn layers(&self) -> usize {
+        let largest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
+        largest.div_ceil(self.rails)
+    }
+
+    /// The member of a node that a rail serves in a layer.
+    pub(super) fn rank(&self, node: usize, rail: usize, layer: usize) -> Option<usize> {
+        self.nodes[node].get(rail + layer * self.rails).copied()
+    }
+
+    /// That member's part, by rank; empty, if there is none.
+    pub(super) fn part(&self, parts: &[Part], node: usize, rail: usize, layer: usize) -> Part {
+        let rank = self.rank(node, rail, layer);
+        rank.map_or(Part::EMPTY, |rank| parts[rank])
+    }
+
+    /// A rank's node, and its place there.
+    pub(super) fn place(&self, rank: usize) -> (usize, usize) {
+        let place = |members: &Vec<usize>| members.iter().position(|member| *member == rank);
+        let mut places = self.nodes.iter().map(place).enumerate();
+        let found = places.find_map(|(node, place)| place.map(|place| (node, place)));
+        found.unwrap_or((0, 0))
+    }
+
+    /// One rank of each node, among them this one.
+    pub(super) fn heads(&self, root: usize) -> Vec<usize> {
+        let mut heads = self.rail(0);
+        heads[self.place(root).0] = root;
+        heads
+    }
+}

@@ -1,0 +1,60 @@
+//! Reduce: one rank gets the sum at `at`. Everybody's contribution is at `from`.
+
+use super::Part;
+use crate::builder::Builder;
+use crate::schedule::Span;
+
+/// Pairs, pairs of pairs and so on, one of each gives its sum to the other: ⌈log₂ n⌉ steps.
+pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
+    let n = group.len();
+    let rank = |v: usize| group[(v + root) % n];
+    if n == 1 {
+        builder.copy(group[0], part.from, part.at);
+    }
+    let mut sums: Vec<Span> = vec![part.from; n];
+    let mut distance = 1;
+    while distance < n {
+        for v in (0..n).step_by(2 * distance) {
+            let child = v + distance;
+            if child >= n {
+                continue;
+            }
+            if sums[v] == part.from {
+                // The first to come is what others are added to.
+                let arrives = arrival(builder, rank(v), v == 0, part);
+                builder.send(rank(child), sums[child], rank(v), arrives);
+                builder.reduce(rank(v), part.from, arrives);
+                sums[v] = arrives;
+            } else {
+                let arrives = builder.scratch(rank(v), part.from.len);
+                builder.send(rank(child), sums[child], rank(v), arrives);
+                builder.reduce(rank(v), arrives, sums[v]);
+            }
+        }
+        distance *= 2;
+    }
+}
+
+/// The sum goes from the last to the first, tile by tile: n − 1 steps, the vector once through each rank.
+pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
+    let n = group.len();
+    let rank = |v: usize| group[(v + root) % n];
+    if n == 1 {
+        builder.copy(group[0], part.from, part.at);
+    }
+    let mut sum = part.from;
+    for v in (0..n - 1).rev() {
+        let arrives = arrival(builder, rank(v), v == 0, part);
+        builder.send(rank(v + 1), sum, rank(v), arrives);
+        builder.reduce(rank(v), part.from, arrives);
+        sum = arrives;
+    }
+}
+
+fn arrival(builder: &mut Builder, rank: usize, is_root: bool, part: Part) -> Span {
+    if is_root {
+        part.at
+    } else {
+        builder.scratch(rank, part.from.len)
+    }
+}

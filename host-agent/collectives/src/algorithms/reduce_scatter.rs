@@ -1,0 +1,127 @@
+//! Reduce-scatter: each rank gets its part of the sum. Everybody's contribution to a part is at `from`, its sum comes to `at`
+//! of its owner; the two may not overlap.
+
+use super::Part;
+use crate::builder::Builder;
+use crate::schedule::Span;
+
+/// A part's sum goes once around, from who comes after its owner to its owner: n − 1 steps.
+pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    if n == 1 {
+        builder.copy(group[0], parts[0].from, parts[0].at);
+    }
+    let mut sums: Vec<Span> = parts.iter().map(|part| part.from).collect();
+    for hop in 1..n {
+        for (owner, part) in parts.iter().enumerate() {
+            let (from, to) = (group[(owner + hop) % n], group[(owner + hop + 1) % n]);
+            let arrives = if hop == n - 1 {
+                part.at
+            } else {
+                builder.scratch(to, part.at.len)
+            };
+            builder.send(from, sums[owner], to, arrives);
+            builder.reduce(to, part.from, arrives);
+            sums[owner] = arrives;
+        }
+    }
+}
+
+/// Everybody sends each owner its part, and that sums them: one step. The first to come is what the others are added to.
+pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    if n == 1 {
+        builder.copy(group[0], parts[0].from, parts[0].at);
+    }
+    let mut arrivals: Vec<Vec<Span>> = vec![Vec::new(); n];
+    for distance in 1..n {
+        for i in 0..n {
+            let owner = (i + distance) % n;
+            let part = parts[owner];
+            let arrives = if distance == 1 {
+                part.at
+            } else {
+                builder.scratch(group[owner], part.at.len)
+            };
+            builder.send(group[i], part.from, group[owner], arrives);
+            arrivals[owner].push(arrives);
+        }
+    }
+    for (owner, part) in parts.iter().enumerate() {
+        for (place, arrived) in arrivals[owner].iter().enumerate() {
+            let summand = if place == 0 { part.from } else { *arrived };
+            builder.reduce(group[owner], summand, part.at);
+        }
+    }
+}
+
+/// Partners ever nearer exchange halves of what they still sum: log₂ n steps, n − 1 n-ths of the vector. Of n that is no power
+/// of two, those beyond the next lower one give a partner all they have first, and take their part of the sum last.
+pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
+    let n = group.len();
+    let Some(core) = super::core(n) else { return };
+    if n == 1 {
+        builder.copy(group[0], parts[0].from, parts[0].at);
+    }
+    // By member of the core and part: where its sum so far is.
+    let from: Vec<Span> = parts.iter().map(|part| part.from).collect();
+    let mut sums = vec![from.clone(); core];
+    for extra in core..n {
+        let v = extra - core;
+        let arrive = arrivals(builder, group[v], parts, 0..n);
+        builder.send_all(group[extra], group[v], pairs(&from, &arrive, 0..n));
+        builder.reduce_all(group[v], pairs(&from, &arrive, 0..n));
+        sums[v] = arrive;
+    }
+    let mut distance = core / 2;
+    while distance > 0 {
+        let before = sums.clone();
+        for (v, held) in sums.iter_mut().enumerate() {
+            let partner = v ^ distance;
+            let first = v & !(distance - 1);
+            let kept = (first..first + distance).chain(first + core..first + distance + core);
+            let kept: Vec<usize> = kept.filter(|part| *part < n).collect();
+            let is_sum = |part: usize| distance == 1 && part == v;
+            let rest = kept.iter().copied().filter(|part| !is_sum(*part));
+            let mut arrive = arrivals(builder, group[v], parts, rest);
+            if is_sum(v) {
+                arrive[v] = parts[v].at;
+            }
+            let kept = || kept.iter().copied();
+            builder.send_all(
+                group[partner],
+                group[v],
+                pairs(&before[partner], &arrive, kept()),
+            );
+            builder.reduce_all(group[v], pairs(&before[v], &arrive, kept()));
+            *held = arrive;
+        }
+        distance /= 2;
+    }
+    for extra in core..n {
+        let sum = sums[extra - core][extra];
+        builder.send(group[extra - core], sum, group[extra], parts[extra].at);
+    }
+}
+
+/// Room for sums of some parts, one behind the other; the others' places mean nothing.
+fn arrivals(
+    builder: &mut Builder,
+    rank: usize,
+    parts: &[Part],
+    which: impl Iterator<Item = usize>,
+) -> Vec<Span> {
+    let mut arrivals: Vec<Span> = parts.iter().map(|part| part.from).collect();
+    for part in which {
+        arrivals[part] = builder.scratch(rank, parts[part].from.len);
+    }
+    arrivals
+}
+
+fn pairs(
+    from: &[Span],
+    to: &[Span],
+    which: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = (Span, Span)> {
+    which.map(|part| (from[part], to[part]))
+}

@@ -1,0 +1,241 @@
+//! How algorithms write schedules: they say what is sent and combined, in an order in which one could do it, and the steps'
+//! dependencies follow from the ranges.
+//!
+//! Ranges are cut into tiles. A step that needs a tile waits for that, not for the whole.
+
+mod hazards;
+
+use std::collections::BTreeMap;
+
+use crate::schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
+use hazards::Hazards;
+
+/// Steps of all ranks, at most.
+pub const MAX_STEPS: usize = 1 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Builder {
+    schedule: Schedule,
+    hazards: Vec<[Hazards; 3]>,
+    signals: BTreeMap<(usize, usize), u32>,
+    tile: usize,
+    steps: usize,
+}
+
+/// There are more than [`MAX_STEPS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the schedule has more than {MAX_STEPS} steps")]
+pub struct TooManySteps;
+
+/// The steps that one [`Builder::send`] has become: a put and a wait for each tile.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Steps of the sender.
+    pub puts: Vec<usize>,
+    /// Steps of the receiver.
+    pub waits: Vec<usize>,
+}
+
+impl Builder {
+    /// For ranks with inputs and outputs of these lengths. `tile`: the most elements of a step; `None`: no limit.
+    pub fn new(
+        lens: &[(usize, usize)],
+        element_bytes: usize,
+        op: ReduceOp,
+        tile: Option<usize>,
+    ) -> Self {
+        let programs = lens.iter().map(|(input, output)| Program {
+            lens: [*input, *output, 0],
+            steps: Vec::new(),
+        });
+        Self {
+            schedule: Schedule {
+                element_bytes,
+                op,
+                programs: programs.collect(),
+            },
+            hazards: lens.iter().map(|_| Default::default()).collect(),
+            signals: BTreeMap::new(),
+            tile: tile.unwrap_or(usize::MAX).max(1),
+            steps: 0,
+        }
+    }
+
+    /// The schedule.
+    ///
+    /// # Errors
+    /// If it has become too large; then not all of it was kept.
+    pub fn finish(self) -> Result<Schedule, TooManySteps> {
+        if self.steps > MAX_STEPS {
+            return Err(TooManySteps);
+        }
+        Ok(self.schedule)
+    }
+
+    /// More scratch at a rank.
+    pub fn scratch(&mut self, rank: usize, len: usize) -> Span {
+        let has = &mut self.schedule.programs[rank].lens[Buffer::Scratch.index()];
+        let span = Buffer::Scratch.span(*has, len);
+        *has += len;
+        span
+    }
+
+    /// Puts a range of one rank into the same number of elements of another, which waits for it. Nothing, if it is empty.
+    ///
+    /// What the target was read or written for before is not looked at: that is another rank's, and has to be ordered by
+    /// messages. [`crate::verify()`] tells whether it is.
+    pub fn send(&mut self, from: usize, source: Span, to: usize, target: Span) -> Sent {
+        self.send_after(from, source, to, target, &[])
+    }
+
+    /// As [`Builder::send`], after these steps of the sender, too.
+    pub fn send_after(
+        &mut self,
+        from: usize,
+        source: Span,
+        to: usize,
+        target: Span,
+        after: &[usize],
+    ) -> Sent {
+        let mut sent = Sent::default();
+        if !self.has_room(source.len.div_ceil(self.tile), 2) {
+            return sent;
+        }
+        for (source, target) in tiles(source, target, self.tile) {
+            let put = self.put(from, source, to, target, after);
+            sent.puts.push(put.0);
+            sent.waits.push(put.1);
+        }
+        sent
+    }
+
+    /// Sends several ranges; those that follow each other at both ends go as one.
+    pub fn send_all(&mut self, from: usize, to: usize, pairs: impl IntoIterator<Item = Pair>) {
+        for (source, target) in merged(pairs) {
+            self.send(from, source, to, target);
+        }
+    }
+
+    /// Signals without elements, after these steps of the sender: the put and the peer's wait.
+    pub fn signal(&mut self, from: usize, to: usize, after: &[usize]) -> (usize, usize) {
+        if !self.has_room(1, 2) {
+            return (0, 0);
+        }
+        let nothing = Buffer::Scratch.span(0, 0);
+        self.put(from, nothing, to, nothing, after)
+    }
+
+    /// Combines the source into the target.
+    pub fn reduce(&mut self, rank: usize, source: Span, target: Span) {
+        if !self.has_room(source.len.div_ceil(self.tile), 1) {
+            return;
+        }
+        for (source, target) in tiles(source, target, self.tile) {
+            self.local(rank, source, target, Action::Reduce { source, target });
+        }
+    }
+
+    /// Combines several ranges.
+    pub fn reduce_all(&mut self, rank: usize, pairs: impl IntoIterator<Item = Pair>) {
+        for (source, target) in merged(pairs) {
+            self.reduce(rank, source, target);
+        }
+    }
+
+    /// Copies, if it is not there already.
+    pub fn copy(&mut self, rank: usize, source: Span, target: Span) {
+        if source == target || !self.has_room(source.len.div_ceil(self.tile), 1) {
+            return;
+        }
+        for (source, target) in tiles(source, target, self.tile) {
+            self.local(rank, source, target, Action::Copy { source, target });
+        }
+    }
+
+    fn put(
+        &mut self,
+        from: usize,
+        source: Span,
+        to: usize,
+        target: Span,
+        after: &[usize],
+    ) -> (usize, usize) {
+        debug_assert_ne!(from, to, "nobody puts to itself");
+        let used = self.signals.entry((from, to)).or_default();
+        let signal = Signal(*used);
+        *used += 1;
+        let put = self.schedule.programs[from].steps.len();
+        let mut needs = self.hazards(from, source.buffer).read(source, put);
+        needs.extend_from_slice(after);
+        let action = Action::Put {
+            to,
+            source,
+            target,
+            signal,
+        };
+        self.push(from, action, needs);
+        let wait = self.schedule.programs[to].steps.len();
+        self.hazards(to, target.buffer).write(target, wait);
+        self.push(to, Action::Wait { from, signal }, Vec::new());
+        (put, wait)
+    }
+
+    fn local(&mut self, rank: usize, source: Span, target: Span, action: Action) {
+        let step = self.schedule.programs[rank].steps.len();
+        let mut needs = self.hazards(rank, source.buffer).read(source, step);
+        needs.extend(self.hazards(rank, target.buffer).write(target, step));
+        needs.retain(|need| *need != step);
+        self.push(rank, action, needs);
+    }
+
+    fn push(&mut self, rank: usize, action: Action, mut after: Vec<usize>) {
+        after.sort_unstable();
+        after.dedup();
+        self.schedule.programs[rank]
+            .steps
+            .push(Step { action, after });
+    }
+
+    /// Counts so many tiles of so many steps each. Without room for all of them nothing is kept any more.
+    fn has_room(&mut self, tiles: usize, steps: usize) -> bool {
+        let steps = tiles.saturating_mul(steps);
+        self.steps = self.steps.saturating_add(steps);
+        self.steps <= MAX_STEPS
+    }
+
+    fn hazards(&mut self, rank: usize, buffer: Buffer) -> &mut Hazards {
+        &mut self.hazards[rank][buffer.index()]
+    }
+}
+
+/// A source and a target of the same length.
+pub type Pair = (Span, Span);
+
+fn tiles(source: Span, target: Span, tile: usize) -> impl Iterator<Item = Pair> {
+    debug_assert_eq!(source.len, target.len, "both have the same elements");
+    let starts = (0..source.len).step_by(tile);
+    starts.map(move |start| {
+        let len = tile.min(source.len - start);
+        (source.part(start, len), target.part(start, len))
+    })
+}
+
+fn merged(pairs: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
+    let mut merged: Vec<Pair> = Vec::new();
+    for (source, target) in pairs {
+        if source.len == 0 {
+            continue;
+        }
+        let follows =
+            |before: Span, span: Span| before.buffer == span.buffer && before.end() == span.start;
+        match merged.last_mut() {
+            Some(last) if follows(last.0, source) && follows(last.1, target) => {
+                last.0.len += source.len;
+                last.1.len += target.len;
+            }
+            _ => merged.push((source, target)),
+        }
+    }
+    merged
+}

@@ -1,0 +1,66 @@
+//! Max-min fair shares, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2).
+
+/// Levels that differ by less than this share are one: sums in another order round otherwise.
+const ROUNDING: f64 = 1e-12;
+
+/// The rate of each flow, given the edges that it uses; infinite where nothing limits it. An edge that stands twice is used twice.
+pub fn max_min(capacities: &[f64], flows: &[&[usize]]) -> Vec<f64> {
+    let mut left = capacities.to_vec();
+    let mut rising_on = vec![0_usize; capacities.len()];
+    let mut used: Vec<usize> = Vec::new();
+    for edge in flows.iter().copied().flatten() {
+        if rising_on[*edge] == 0 {
+            used.push(*edge);
+        }
+        rising_on[*edge] += 1;
+    }
+    let mut rates = vec![f64::INFINITY; flows.len()];
+    let mut rising: Vec<usize> = (0..flows.len()).collect();
+    loop {
+        // What all that still rise on an edge can have there.
+        let level = |edge: usize| match rising_on[edge] {
+            0 => f64::INFINITY,
+            flows => left[edge].max(0.0) / flows as f64,
+        };
+        let levels = used.iter().map(|edge| level(*edge));
+        let lowest = levels.fold(f64::INFINITY, f64::min);
+        if lowest.is_infinite() {
+            return rates;
+        }
+        let reached = lowest * (1.0 + ROUNDING);
+        let is_full = |edge: &usize| level(*edge) <= reached;
+        let (full, still): (Vec<usize>, Vec<usize>) = rising
+            .into_iter()
+            .partition(|flow| flows[*flow].iter().any(is_full));
+        for flow in full {
+            rates[flow] = lowest;
+            for edge in flows[flow] {
+                left[*edge] -= lowest;
+                rising_on[*edge] -= 1;
+            }
+        }
+        rising = still;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_line_of_two_edges() {
+        // One flow over both edges, one on the first, two on the second: 10 and 9 shared by 2 and 3.
+        let flows: [&[usize]; 4] = [&[0, 1], &[0], &[1], &[1]];
+        assert_eq!(max_min(&[10.0, 9.0], &flows), [3.0, 7.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn an_edge_used_twice_gives_half() {
+        assert_eq!(max_min(&[8.0], &[&[0, 0]]), [4.0]);
+    }
+
+    #[test]
+    fn what_nothing_limits_is_infinite() {
+        assert_eq!(max_min(&[], &[&[]]), [f64::INFINITY]);
+    }
+}

@@ -1,0 +1,182 @@
+//! How long a schedule takes, and which algorithm is the fastest.
+//!
+//! The α-β model: a message of m bytes over edges with delays α and rates β takes Σα + m/β, alone. Messages that are under way
+//! together share edges max-min fairly, as flows do ([`simulate`]): steps have no common beat here, since a step begins when its
+//! own tiles are there, and an edge that two steps of different ranks share is what hierarchies and shared NICs are about. A
+//! step-wise evaluation (the slowest message of a step, then the next step) sees neither.
+
+pub mod bounds;
+pub mod choose;
+mod fair;
+pub mod simulate;
+
+use std::collections::BTreeMap;
+
+use crate::algorithms::Hierarchy;
+
+/// An edge of a model: its place in [`Model::edges`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeId(pub usize);
+
+/// One direction of a link, a bus, a port, a memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// For people.
+    pub name: String,
+    /// What it carries.
+    pub rate_bps: u64,
+    /// α of what passes it.
+    pub delay_ns: u64,
+}
+
+/// Ranks, and what is between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    edges: Vec<Edge>,
+    routes: BTreeMap<(usize, usize), Vec<EdgeId>>,
+    memory: Vec<Option<EdgeId>>,
+    /// Which ranks are on one node, and who of them speaks to others; `None`: there are no nodes.
+    pub hierarchy: Option<Hierarchy>,
+    /// Time from one put of a rank to its next, at least: what a message costs whatever its length.
+    pub post_ns: u64,
+}
+
+/// Why a model cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// An edge carries nothing.
+    #[error("edge `{0}` carries 0 bit/s")]
+    NoRate(String),
+    /// A machine has none of these.
+    #[error("a machine has at least one {0}")]
+    Without(&'static str),
+    /// A route or a memory names an edge that there is not.
+    #[error("there is no edge {0}, only {1}")]
+    NoEdge(usize, usize),
+    /// There is no such rank.
+    #[error("there is no rank {0}, only {1}")]
+    NoRank(usize, usize),
+}
+
+impl Model {
+    /// So many ranks and nothing between them.
+    pub fn new(ranks: usize) -> Self {
+        Self {
+            edges: Vec::new(),
+            routes: BTreeMap::new(),
+            memory: vec![None; ranks],
+            hierarchy: None,
+            post_ns: 0,
+        }
+    }
+
+    /// Ranks with one full-duplex port each at a switch that never blocks. α is that of one message.
+    ///
+    /// # Errors
+    /// If the rate is 0.
+    pub fn star(ranks: usize, rate_bps: u64, delay_ns: u64) -> Result<Self, ModelError> {
+        let mut model = Self::new(ranks);
+        let mut ports = Vec::new();
+        for rank in 0..ranks {
+            let out = model.add_edge(&format!("rank {rank} out"), rate_bps, delay_ns)?;
+            let into = model.add_edge(&format!("rank {rank} in"), rate_bps, 0)?;
+            ports.push((out, into));
+        }
+        for (from, (out, _)) in ports.iter().enumerate() {
+            for (to, (_, into)) in ports.iter().enumerate() {
+                if from != to {
+                    model.set_route(from, to, vec![*out, *into])?;
+                }
+            }
+        }
+        Ok(model)
+    }
+
+    /// One more edge.
+    ///
+    /// # Errors
+    /// If it carries nothing.
+    pub fn add_edge(
+        &mut self,
+        name: &str,
+        rate_bps: u64,
+        delay_ns: u64,
+    ) -> Result<EdgeId, ModelError> {
+        if rate_bps == 0 {
+            return Err(ModelError::NoRate(name.to_owned()));
+        }
+        self.edges.push(Edge {
+            name: name.to_owned(),
+            rate_bps,
+            delay_ns,
+        });
+        Ok(EdgeId(self.edges.len() - 1))
+    }
+
+    /// The edges from one rank to another. What passes an edge twice loads it twice.
+    ///
+    /// # Errors
+    /// If there is no such rank or edge.
+    pub fn set_route(
+        &mut self,
+        from: usize,
+        to: usize,
+        route: Vec<EdgeId>,
+    ) -> Result<(), ModelError> {
+        for rank in [from, to] {
+            self.has_rank(rank)?;
+        }
+        for edge in &route {
+            self.has_edge(*edge)?;
+        }
+        self.routes.insert((from, to), route);
+        Ok(())
+    }
+
+    /// The edge that a rank's copies and reductions load; several ranks may have one. Without, they take no time.
+    ///
+    /// # Errors
+    /// If there is no such rank or edge.
+    pub fn set_memory(&mut self, rank: usize, edge: EdgeId) -> Result<(), ModelError> {
+        self.has_rank(rank)?;
+        self.has_edge(edge)?;
+        self.memory[rank] = Some(edge);
+        Ok(())
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// All edges, in the order in which they were added.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The edges from one rank to another.
+    pub fn route(&self, from: usize, to: usize) -> Option<&[EdgeId]> {
+        self.routes.get(&(from, to)).map(Vec::as_slice)
+    }
+
+    /// The edge that a rank's copies and reductions load.
+    pub fn memory(&self, rank: usize) -> Option<EdgeId> {
+        self.memory[rank]
+    }
+
+    fn has_rank(&self, rank: usize) -> Result<(), ModelError> {
+        if rank < self.ranks() {
+            Ok(())
+        } else {
+            Err(ModelError::NoRank(rank, self.ranks()))
+        }
+    }
+
+    fn has_edge(&self, edge: EdgeId) -> Result<(), ModelError> {
+        if edge.0 < self.edges.len() {
+            Ok(())
+        } else {
+            Err(ModelError::NoEdge(edge.0, self.edges.len()))
+        }
+    }
+}

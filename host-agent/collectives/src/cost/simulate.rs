@@ -1,0 +1,420 @@
+//! A schedule in virtual time, its messages as flows.
+//!
+//! A put begins when what it comes after is done, and [`Model::post_ns`] after the rank's last. Puts to one peer leave one after
+//! another, as from one queue pair; those to several peers at once, at the rates that max-min fairness gives them on all edges
+//! of their routes, from moment to moment. A put is done for its sender when its last byte has left, and at the receiver Σα
+//! later. The way back of acknowledgements is not modelled. Copies and reductions leave a rank's processor one after another,
+//! over its memory edge, by the bytes that they write.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use super::Model;
+use super::fair::max_min;
+use crate::graph::{FormError, Graph};
+use crate::schedule::{Action, Schedule};
+
+/// What differs by less than this share is at one time.
+const ROUNDING: f64 = 1e-9;
+
+/// Why nothing is predicted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CostError {
+    /// The schedule is not well formed, or deadlocks.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The model has no such way.
+    #[error("the model has no route from rank {from} to rank {to}")]
+    NoRoute {
+        /// A rank.
+        from: usize,
+        /// A rank.
+        to: usize,
+    },
+    /// The model is of other ranks.
+    #[error("the schedule has {schedule} ranks, the model {model}")]
+    Ranks {
+        /// Of the schedule.
+        schedule: usize,
+        /// Of the model.
+        model: usize,
+    },
+}
+
+/// What becomes of a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// When the last rank is done.
+    pub time_s: f64,
+    /// When each rank is.
+    pub by_rank_s: Vec<f64>,
+    /// By edge of the model.
+    pub loads: Vec<Load>,
+}
+
+/// What passes an edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// How much.
+    pub bytes: u64,
+    /// The share of what it could carry until the last rank is done.
+    pub utilisation: f64,
+}
+
+/// When a step began, and when it was done for its rank.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Period {
+    /// Behind all that it comes after.
+    pub begin_s: f64,
+    /// When a put's last byte left, or a wait's put was here.
+    pub end_s: f64,
+}
+
+/// Predicts.
+pub fn simulate(schedule: &Schedule, model: &Model) -> Result<Prediction, CostError> {
+    trace(schedule, model).map(|(prediction, _)| prediction)
+}
+
+/// Predicts, and says when each step is under way, by rank.
+pub fn trace(
+    schedule: &Schedule,
+    model: &Model,
+) -> Result<(Prediction, Vec<Vec<Period>>), CostError> {
+    let mut simulation = Simulation::new(schedule, model)?;
+    simulation.run();
+    let mut periods = std::mem::take(&mut simulation.periods).into_iter();
+    let programs = schedule.programs.iter();
+    let by_rank = programs.map(|program| periods.by_ref().take(program.steps.len()).collect());
+    let by_rank = by_rank.collect();
+    Ok((simulation.prediction(), by_rank))
+}
+
+/// A point in time; of two at once the one that was planned first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Due {
+    time_s: f64,
+    number: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum What {
+    /// A step begins.
+    Begin(usize),
+    /// A put is at its receiver.
+    Arrive(usize),
+}
+
+impl Eq for Due {}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let time = self.time_s.total_cmp(&other.time_s);
+        time.then(self.number.cmp(&other.number))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What leaves one after another: puts of one rank to another, or what a rank's processor does.
+#[derive(Debug, Default)]
+struct Queue {
+    edges: Vec<usize>,
+    delay_s: f64,
+    rate: f64,
+    /// Bytes that the first still has to move.
+    left: f64,
+    /// Steps, and their bytes.
+    steps: VecDeque<(usize, u64)>,
+    bytes: u64,
+}
+
+impl Queue {
+    /// Until the first is done.
+    fn seconds(&self) -> f64 {
+        self.left / self.rate
+    }
+
+    fn pass(&mut self, seconds: f64) {
+        let whole = self.steps.front().map_or(0.0, |step| step.1 as f64);
+        if self.rate.is_infinite() {
+            self.left = 0.0;
+            return;
+        }
+        self.left -= self.rate * seconds;
+        if self.left <= whole * ROUNDING {
+            self.left = 0.0;
+        }
+    }
+}
+
+struct Simulation<'s> {
+    schedule: &'s Schedule,
+    model: &'s Model,
+    graph: Graph,
+    missing: Vec<usize>,
+    behind: Vec<Vec<usize>>,
+    now_s: f64,
+    due: BinaryHeap<Reverse<Due>>,
+    planned: u64,
+    /// In bytes a second.
+    capacities: Vec<f64>,
+    queues: Vec<Queue>,
+    /// By node of a step that takes time.
+    queue_of: Vec<Option<usize>>,
+    /// Those that are not empty.
+    active: Vec<usize>,
+    is_stale: bool,
+    /// When each rank may post again.
+    free_s: Vec<f64>,
+    done_s: Vec<f64>,
+    /// By node.
+    periods: Vec<Period>,
+}
+
+impl<'s> Simulation<'s> {
+    fn new(schedule: &'s Schedule, model: &'s Model) -> Result<Self, CostError> {
+        if schedule.ranks() != model.ranks() {
+            return Err(CostError::Ranks {
+                schedule: schedule.ranks(),
+                model: model.ranks(),
+            });
+        }
+        let graph = Graph::new(schedule)?;
+        graph.order(schedule)?;
+        let bytes_s = |rate_bps: u64| rate_bps as f64 / 8.0;
+        let mut simulation = Self {
+            schedule,
+            model,
+            missing: vec![0; graph.len()],
+            behind: vec![Vec::new(); graph.len()],
+            now_s: 0.0,
+            due: BinaryHeap::new(),
+            planned: 0,
+            capacities: model
+                .edges()
+                .iter()
+                .map(|edge| bytes_s(edge.rate_bps))
+                .collect(),
+            queues: Vec::new(),
+            queue_of: vec![None; graph.len()],
+            active: Vec::new(),
+            is_stale: false,
+            free_s: vec![0.0; schedule.ranks()],
+            done_s: vec![0.0; schedule.ranks()],
+            periods: vec![Period::default(); graph.len()],
+            graph,
+        };
+        simulation.find_queues()?;
+        for node in 0..simulation.graph.len() {
+            let before: Vec<usize> = simulation.graph.before(schedule, node).collect();
+            simulation.missing[node] = before.len();
+            for earlier in &before {
+                simulation.behind[*earlier].push(node);
+            }
+            if before.is_empty() {
+                simulation.plan(0.0, What::Begin(node));
+            }
+        }
+        Ok(simulation)
+    }
+
+    fn find_queues(&mut self) -> Result<(), CostError> {
+        let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for node in 0..self.graph.len() {
+            let from = self.graph.at(node).rank;
+            // A rank's own processor is its peer where it has no other.
+            let (to, edges) = match self.action(node) {
+                Action::Put { to, .. } => {
+                    let route = self.model.route(from, to);
+                    (to, route.ok_or(CostError::NoRoute { from, to })?.to_vec())
+                }
+                Action::Copy { .. } | Action::Reduce { .. } => match self.model.memory(from) {
+                    Some(edge) => (from, vec![edge]),
+                    None => continue,
+                },
+                Action::Wait { .. } => continue,
+            };
+            let number = *known.entry((from, to)).or_insert_with(|| {
+                let delays = edges.iter().map(|edge| self.model.edges()[edge.0].delay_ns);
+                self.queues.push(Queue {
+                    delay_s: delays.sum::<u64>() as f64 * 1e-9,
+                    edges: edges.iter().map(|edge| edge.0).collect(),
+                    ..Queue::default()
+                });
+                self.queues.len() - 1
+            });
+            self.queue_of[node] = Some(number);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.share();
+            let flows = self.active.iter();
+            let flows = flows.map(|queue| self.now_s + self.queues[*queue].seconds());
+            let flow = flows.fold(f64::INFINITY, f64::min);
+            let due = self.due.peek().map_or(f64::INFINITY, |due| due.0.time_s);
+            let next = flow.min(due);
+            if next.is_infinite() {
+                return;
+            }
+            self.pass(next);
+            self.end_flows();
+            while let Some(Reverse(due)) = self.due.peek()
+                && due.time_s <= self.now_s * (1.0 + ROUNDING * ROUNDING)
+            {
+                let what = due.what;
+                self.due.pop();
+                self.happen(what);
+            }
+        }
+    }
+
+    /// Gives each flow its rate, if another has come or gone.
+    fn share(&mut self) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        let flows = self.active.iter();
+        let flows: Vec<&[usize]> = flows.map(|queue| &self.queues[*queue].edges[..]).collect();
+        let rates = max_min(&self.capacities, &flows);
+        for (queue, rate) in self.active.iter().zip(rates) {
+            self.queues[*queue].rate = rate;
+        }
+    }
+
+    fn pass(&mut self, next_s: f64) {
+        for queue in &self.active {
+            self.queues[*queue].pass(next_s - self.now_s);
+        }
+        self.now_s = next_s;
+    }
+
+    fn end_flows(&mut self) {
+        let mut active = std::mem::take(&mut self.active);
+        active.retain(|number| {
+            let queue = &mut self.queues[*number];
+            if queue.left > 0.0 {
+                return true;
+            }
+            let ended = queue.steps.pop_front();
+            queue.left = queue.steps.front().map_or(0.0, |step| step.1 as f64);
+            let (delay_s, is_busy) = (queue.delay_s, !queue.steps.is_empty());
+            self.is_stale |= !is_busy;
+            if let Some((node, _)) = ended {
+                self.end(node, delay_s);
+            }
+            is_busy
+        });
+        self.active = active;
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Begin(node) => self.begin(node),
+            What::Arrive(put) => {
+                if let Some(wait) = self.graph.partner(put) {
+                    self.fulfil(wait);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, node: usize) {
+        let rank = self.graph.at(node).rank;
+        let len = match self.action(node) {
+            Action::Put { source, .. } => {
+                if self.free_s[rank] > self.now_s {
+                    self.plan(self.free_s[rank], What::Begin(node));
+                    return;
+                }
+                self.free_s[rank] = self.now_s + self.model.post_ns as f64 * 1e-9;
+                source.len
+            }
+            Action::Copy { source, .. } | Action::Reduce { source, .. } => source.len,
+            Action::Wait { .. } => 0,
+        };
+        self.periods[node].begin_s = self.now_s;
+        let bytes = len * self.schedule.element_bytes;
+        let Some(number) = self.queue_of[node].filter(|_| bytes > 0) else {
+            let delay_s = self.queue_of[node].map_or(0.0, |queue| self.queues[queue].delay_s);
+            self.end(node, delay_s);
+            return;
+        };
+        let queue = &mut self.queues[number];
+        queue.bytes += bytes as u64;
+        queue.steps.push_back((node, bytes as u64));
+        if queue.steps.len() == 1 {
+            queue.left = bytes as f64;
+            self.active.push(number);
+            self.is_stale = true;
+        }
+    }
+
+    /// A step is done for its rank.
+    fn end(&mut self, node: usize, delay_s: f64) {
+        let rank = self.graph.at(node).rank;
+        self.done_s[rank] = self.done_s[rank].max(self.now_s);
+        self.periods[node].end_s = self.now_s;
+        let is_put = matches!(self.action(node), Action::Put { .. });
+        if is_put {
+            self.plan(self.now_s + delay_s, What::Arrive(node));
+        }
+        let wait = self.graph.partner(node).filter(|_| is_put);
+        for next in std::mem::take(&mut self.behind[node]) {
+            if Some(next) != wait {
+                self.fulfil(next);
+            }
+        }
+    }
+
+    fn fulfil(&mut self, node: usize) {
+        self.missing[node] -= 1;
+        if self.missing[node] == 0 {
+            self.plan(self.now_s, What::Begin(node));
+        }
+    }
+
+    fn plan(&mut self, time_s: f64, what: What) {
+        self.planned += 1;
+        self.due.push(Reverse(Due {
+            time_s,
+            number: self.planned,
+            what,
+        }));
+    }
+
+    fn action(&self, node: usize) -> Action {
+        let at = self.graph.at(node);
+        self.schedule.programs[at.rank].steps[at.step].action
+    }
+
+    fn prediction(self) -> Prediction {
+        let time_s = self.done_s.iter().copied().fold(0.0, f64::max);
+        let mut bytes = vec![0; self.capacities.len()];
+        for queue in &self.queues {
+            for edge in &queue.edges {
+                bytes[*edge] += queue.bytes;
+            }
+        }
+        let load = |(bytes, capacity): (u64, &f64)| Load {
+            bytes,
+            utilisation: if bytes == 0 {
+                0.0
+            } else {
+                bytes as f64 / (capacity * time_s)
+            },
+        };
+        Prediction {
+            time_s,
+            by_rank_s: self.done_s,
+            loads: bytes.into_iter().zip(&self.capacities).map(load).collect(),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Runs a schedule with symbols for values, in an order drawn by a seed: what comes of it, and what cannot go on.
+//!
+//! A value is the multiset of contributions that it was combined from. A put moves in pieces, each read when it is moved;
+//! its completion at the sender and its signal at the receiver come at times of their own. So an order that the schedule does
+//! not forbid does happen for some seed.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use crate::collective::{Collective, Contribution};
+use crate::graph::{At, FormError, Graph};
+use crate::schedule::{Action, Buffer, Schedule, Span};
+
+/// A symbol. Nothing: the element is undefined.
+pub type Value = Option<Rc<Symbol>>;
+
+/// What an element was combined from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// How often each contribution is in it.
+    pub contributions: BTreeMap<Contribution, u32>,
+    /// Which was combined with which, as a hash: floating-point sums have the same bits if it is the same.
+    pub expression: u64,
+}
+
+/// Why a run did not end well.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutionError {
+    /// The schedule is not well formed.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// A step uses what nobody has written yet.
+    #[error("step {} of rank {} reads element {element} of its {buffer:?}, which is undefined", at.step, at.rank)]
+    Undefined {
+        /// The step.
+        at: At,
+        /// The buffer.
+        buffer: Buffer,
+        /// The element.
+        element: usize,
+    },
+    /// Nothing can happen any more, and not all is done.
+    #[error("deadlock: ranks {ranks:?} wait")]
+    Deadlock {
+        /// Those that are not done.
+        ranks: Vec<usize>,
+    },
+    /// A result is not what the collective promises.
+    #[error("element {element} of rank {rank}'s output is {got:?} and not each of {wanted:?} once")]
+    Wrong {
+        /// Whose.
+        rank: usize,
+        /// Which.
+        element: usize,
+        /// What it is made of, and how often.
+        got: Vec<(Contribution, u32)>,
+        /// What it should be made of.
+        wanted: Vec<Contribution>,
+    },
+}
+
+/// What a run has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// By rank, then by [`Buffer::index`].
+    pub memory: Vec<[Vec<Value>; 3]>,
+    /// Ranks that have done all their steps.
+    pub finished: Vec<bool>,
+}
+
+/// Runs a schedule to its end.
+pub fn execute(schedule: &Schedule, seed: u64) -> Result<Contents, ExecutionError> {
+    let mut run = Run::new(schedule, seed, None)?;
+    while run.advance()? {}
+    let contents = run.contents();
+    let ranks: Vec<usize> = (0..schedule.ranks())
+        .filter(|rank| !contents.finished[*rank])
+        .collect();
+    if ranks.is_empty() {
+        Ok(contents)
+    } else {
+        Err(ExecutionError::Deadlock { ranks })
+    }
+}
+
+/// Runs a schedule as far as it goes while one rank does nothing.
+pub fn execute_without(
+    schedule: &Schedule,
+    seed: u64,
+    absent: usize,
+) -> Result<Contents, ExecutionError> {
+    let mut run = Run::new(schedule, seed, Some(absent))?;
+    while run.advance()? {}
+    Ok(run.contents())
+}
+
+/// Whether everybody has what the collective promises.
+pub fn check(collective: &Collective, contents: &Contents) -> Result<(), ExecutionError> {
+    for (rank, memory) in contents.memory.iter().enumerate() {
+        let output = &memory[Buffer::Output.index()];
+        for (element, wanted) in collective.expected(rank).into_iter().enumerate() {
+            let value = output.get(element).cloned().flatten();
+            let parts = value.iter().flat_map(|symbol| &symbol.contributions);
+            let got: Vec<(Contribution, u32)> = parts.map(|(of, times)| (*of, *times)).collect();
+            if !got.iter().copied().eq(wanted.iter().map(|one| (*one, 1))) {
+                return Err(ExecutionError::Wrong {
+                    rank,
+                    element,
+                    got,
+                    wanted,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What can happen next.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// A step begins; all but puts are done with it.
+    Step(usize),
+    /// A piece of a put moves: the put, its first element, how many.
+    Piece(usize, usize, usize),
+    /// The sender learns that its put is done.
+    Complete(usize),
+    /// The receiver can learn that a put is here.
+    Deliver(usize),
+}
+
+struct Run<'s> {
+    schedule: &'s Schedule,
+    graph: Graph,
+    random: ChaCha8Rng,
+    memory: Vec<[Vec<Value>; 3]>,
+    possible: Vec<Event>,
+    /// By node: how many of those before it are not done.
+    missing: Vec<usize>,
+    behind: Vec<Vec<usize>>,
+    /// By node of a put: pieces that have not moved yet.
+    pieces: Vec<usize>,
+    done: Vec<bool>,
+    absent: Option<usize>,
+}
+
+impl<'s> Run<'s> {
+    fn new(schedule: &'s Schedule, seed: u64, absent: Option<usize>) -> Result<Self, FormError> {
+        let graph = Graph::new(schedule)?;
+        let mut run = Self {
+            schedule,
+            random: ChaCha8Rng::seed_from_u64(seed),
+            memory: (0..schedule.ranks()).map(|r| memory(schedule, r)).collect(),
+            possible: Vec::new(),
+            missing: vec![0; graph.len()],
+            behind: vec![Vec::new(); graph.len()],
+            pieces: vec![0; graph.len()],
+            done: vec![false; graph.len()],
+            graph,
+            absent,
+        };
+        for node in 0..run.graph.len() {
+            let before: Vec<usize> = run.graph.before(schedule, node).collect();
+            run.missing[node] = before.len();
+            for earlier in before {
+                run.behind[earlier].push(node);
+            }
+            run.offer(node);
+        }
+        Ok(run)
+    }
+
+    /// Lets one thing happen; whether there was one.
+    fn advance(&mut self) -> Result<bool, ExecutionError> {
+        if self.possible.is_empty() {
+            return Ok(false);
+        }
+        let drawn = self.draw(self.possible.len());
+        match self.possible.swap_remove(drawn) {
+            Event::Step(node) => self.step(node)?,
+            Event::Piece(put, start, len) => self.transfer(put, start, len)?,
+            Event::Complete(put) => self.finish(put),
+            Event::Deliver(put) => {
+                let wait = self.graph.partner(put);
+                if let Some(wait) = wait {
+                    self.missing[wait] -= 1;
+                    self.offer(wait);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn step(&mut self, node: usize) -> Result<(), ExecutionError> {
+        let at = self.graph.at(node);
+        match self.action(node) {
+            Action::Put { source, .. } => {
+                let cut = self.draw(source.len + 1);
+                let pieces = [(0, cut), (cut, source.len - cut)];
+                self.pieces[node] = pieces.len();
+                for (start, len) in pieces {
+                    self.possible.push(Event::Piece(node, start, len));
+                }
+                return Ok(());
+            }
+            Action::Wait { .. } => {}
+            Action::Copy { source, target } => {
+                let values = self.read(at, source)?;
+                self.slice(at.rank, target).clone_from_slice(&values);
+            }
+            Action::Reduce { source, target } => {
+                let (one, other) = (self.read(at, source)?, self.read(at, target)?);
+                let sums = one.iter().zip(&other).map(|(a, b)| sum(a, b));
+                let sums: Vec<Value> = sums.collect();
+                self.slice(at.rank, target).clone_from_slice(&sums);
+            }
+        }
+        self.finish(node);
+        Ok(())
+    }
+
+    fn transfer(&mut self, put: usize, start: usize, len: usize) -> Result<(), ExecutionError> {
+        let Action::Put {
+            to, source, target, ..
+        } = self.action(put)
+        else {
+            return Ok(());
+        };
+        let values = self.read(self.graph.at(put), source.part(start, len))?;
+        self.slice(to, target.part(start, len))
+            .clone_from_slice(&values);
+        self.pieces[put] -= 1;
+        if self.pieces[put] == 0 {
+            self.possible.push(Event::Complete(put));
+            self.possible.push(Event::Deliver(put));
+        }
+        Ok(())
+    }
+
+    /// Lets those go on that came after a step of their own rank.
+    fn finish(&mut self, node: usize) {
+        self.done[node] = true;
+        let wait = match self.action(node) {
+            Action::Put { .. } => self.graph.partner(node),
+            _ => None,
+        };
+        for next in std::mem::take(&mut self.behind[node]) {
+            if Some(next) != wait {
+                self.missing[next] -= 1;
+                self.offer(next);
+            }
+        }
+    }
+
+    fn offer(&mut self, node: usize) {
+        let is_here = Some(self.graph.at(node).rank) != self.absent;
+        if self.missing[node] == 0 && is_here {
+            self.possible.push(Event::Step(node));
+        }
+    }
+
+    fn action(&self, node: usize) -> Action {
+        let at = self.graph.at(node);
+        self.schedule.programs[at.rank].steps[at.step].action
+    }
+
+    fn read(&self, at: At, span: Span) -> Result<Vec<Value>, ExecutionError> {
+        let values = &self.memory[at.rank][span.buffer.index()][span.start..span.end()];
+        if let Some(undefined) = values.iter().position(Option::is_none) {
+            return Err(ExecutionError::Undefined {
+                at,
+                buffer: span.buffer,
+                element: span.start + undefined,
+            });
+        }
+        Ok(values.to_vec())
+    }
+
+    fn slice(&mut self, rank: usize, span: Span) -> &mut [Value] {
+        &mut self.memory[rank][span.buffer.index()][span.start..span.end()]
+    }
+
+    /// Below `bound`.
+    fn draw(&mut self, bound: usize) -> usize {
+        (self.random.next_u64() % bound as u64) as usize
+    }
+
+    fn contents(self) -> Contents {
+        let mut finished = vec![true; self.schedule.ranks()];
+        for (node, done) in self.done.iter().enumerate() {
+            finished[self.graph.at(node).rank] &= done;
+        }
+        Contents {
+            memory: self.memory,
+            finished,
+        }
+    }
+}
+
+fn memory(schedule: &Schedule, rank: usize) -> [Vec<Value>; 3] {
+    let lens = schedule.programs[rank].lens;
+    Buffer::ALL.map(|buffer| {
+        let symbol = |element| Symbol {
+            contributions: BTreeMap::from([((rank, element), 1)]),
+            expression: mix(rank as u64, element as u64),
+        };
+        let value = |element| (buffer == Buffer::Input).then(|| Rc::new(symbol(element)));
+        (0..lens[buffer.index()]).map(value).collect()
+    })
+}
+
+/// The source's symbol combined into the target's.
+fn sum(source: &Value, target: &Value) -> Value {
+    let (source, target) = (source.as_ref()?, target.as_ref()?);
+    let mut contributions = target.contributions.clone();
+    for (contribution, times) in &source.contributions {
+        *contributions.entry(*contribution).or_default() += times;
+    }
+    // IEEE addition is commutative, not associative.
+    let (a, b) = (source.expression, target.expression);
+    Some(Rc::new(Symbol {
+        contributions,
+        expression: mix(a.min(b), a.max(b)),
+    }))
+}
+
+/// SplitMix64's mixing, of two numbers.
+fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(b);
+    for multiplier in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {
+        z = (z ^ (z >> 29)).wrapping_mul(multiplier);
+    }
+    z ^ (z >> 32)
+}

@@ -1,0 +1,289 @@
+//! A schedule's steps as one graph: what is well formed, which put a wait is for, what comes before what.
+
+use std::collections::BTreeMap;
+
+use crate::schedule::{Action, Buffer, Schedule, Signal, Span, Step};
+
+/// A step of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At {
+    /// Whose.
+    pub rank: usize,
+    /// Its place in the rank's program.
+    pub step: usize,
+}
+
+/// What is wrong with a schedule's form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormError {
+    /// A range ends behind its buffer.
+    #[error("step {} of rank {}: {span:?} lies outside of the buffer, which has {has} elements", at.step, at.rank)]
+    Outside {
+        /// The step.
+        at: At,
+        /// The range.
+        span: Span,
+        /// The buffer's elements.
+        has: usize,
+    },
+    /// Source and target differ in length.
+    #[error("step {} of rank {}: source and target differ in length", at.step, at.rank)]
+    Lengths {
+        /// The step.
+        at: At,
+    },
+    /// Source and target of one step have elements in common.
+    #[error("step {} of rank {}: source and target overlap", at.step, at.rank)]
+    Overlap {
+        /// The step.
+        at: At,
+    },
+    /// The input is written.
+    #[error("step {} of rank {} writes an input", at.step, at.rank)]
+    WritesInput {
+        /// The step.
+        at: At,
+    },
+    /// There is no such peer, or it is the rank itself.
+    #[error("step {} of rank {}: rank {peer} is no peer", at.step, at.rank)]
+    Peer {
+        /// The step.
+        at: At,
+        /// Whom it names.
+        peer: usize,
+    },
+    /// A step comes after one that is not before it.
+    #[error("step {} of rank {} comes after step {after}, which is not before it", at.step, at.rank)]
+    After {
+        /// The step.
+        at: At,
+        /// What it names.
+        after: usize,
+    },
+    /// Two puts to one peer have one signal, or two waits are for one.
+    #[error("step {} of rank {} uses the signal of step {first} again", at.step, at.rank)]
+    SignalTwice {
+        /// The second.
+        at: At,
+        /// The step of the same rank that was first.
+        first: usize,
+    },
+    /// A wait is for a put that there is not.
+    #[error("step {} of rank {} waits for what nobody puts", at.step, at.rank)]
+    NoPut {
+        /// The wait.
+        at: At,
+    },
+    /// Nobody waits for a put.
+    #[error("nobody waits for the put of step {} of rank {}", at.step, at.rank)]
+    NoWait {
+        /// The put.
+        at: At,
+    },
+    /// Steps wait for each other.
+    #[error("ranks {ranks:?} wait for each other for ever")]
+    Deadlock {
+        /// Those that do not come to an end.
+        ranks: Vec<usize>,
+    },
+}
+
+/// All steps of all ranks, numbered rank by rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    starts: Vec<usize>,
+    /// By node: the wait of a put, the put of a wait.
+    partner: Vec<Option<usize>>,
+}
+
+impl Graph {
+    /// Checks all but deadlocks and races.
+    pub fn new(schedule: &Schedule) -> Result<Self, FormError> {
+        let mut starts = vec![0];
+        for program in &schedule.programs {
+            starts.push(starts[starts.len() - 1] + program.steps.len());
+        }
+        let mut graph = Self {
+            partner: vec![None; starts[starts.len() - 1]],
+            starts,
+        };
+        for (at, step) in steps(schedule) {
+            well_formed(schedule, at, step)?;
+        }
+        graph.pair(schedule)?;
+        Ok(graph)
+    }
+
+    fn pair(&mut self, schedule: &Schedule) -> Result<(), FormError> {
+        let mut puts: BTreeMap<(usize, usize, Signal), At> = BTreeMap::new();
+        for (at, step) in steps(schedule) {
+            if let Action::Put { to, signal, .. } = step.action
+                && let Some(first) = puts.insert((at.rank, to, signal), at)
+            {
+                let first = first.step;
+                return Err(FormError::SignalTwice { at, first });
+            }
+        }
+        for (at, step) in steps(schedule) {
+            if let Action::Wait { from, signal } = step.action {
+                let put = *puts
+                    .get(&(from, at.rank, signal))
+                    .ok_or(FormError::NoPut { at })?;
+                let (put, wait) = (self.node(put), self.node(at));
+                if let Some(first) = self.partner[put].replace(wait) {
+                    let first = self.at(first).step;
+                    return Err(FormError::SignalTwice { at, first });
+                }
+                self.partner[wait] = Some(put);
+            }
+        }
+        let lonely = puts
+            .values()
+            .find(|put| self.partner[self.node(**put)].is_none());
+        lonely.map_or(Ok(()), |at| Err(FormError::NoWait { at: *at }))
+    }
+
+    /// How many steps there are.
+    pub fn len(&self) -> usize {
+        self.partner.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.partner.is_empty()
+    }
+
+    /// A step's number.
+    pub fn node(&self, at: At) -> usize {
+        self.starts[at.rank] + at.step
+    }
+
+    /// The step of a number.
+    pub fn at(&self, node: usize) -> At {
+        // Ranks without steps begin where the next does: the last that begins here has it.
+        let rank = self.starts.partition_point(|start| *start <= node) - 1;
+        At {
+            rank,
+            step: node - self.starts[rank],
+        }
+    }
+
+    /// The wait for a put, or the put of a wait.
+    pub fn partner(&self, node: usize) -> Option<usize> {
+        self.partner[node]
+    }
+
+    /// The steps that have to be done before this one, the put of a wait among them.
+    pub fn before<'s>(
+        &'s self,
+        schedule: &'s Schedule,
+        node: usize,
+    ) -> impl Iterator<Item = usize> + 's {
+        let at = self.at(node);
+        let step = &schedule.programs[at.rank].steps[at.step];
+        let is_wait = matches!(step.action, Action::Wait { .. });
+        let put = self.partner[node].filter(|_| is_wait);
+        let own = step
+            .after
+            .iter()
+            .map(move |step| self.starts[at.rank] + step);
+        own.chain(put)
+    }
+
+    /// All steps, each behind those that have to be done before it.
+    ///
+    /// # Errors
+    /// [`FormError::Deadlock`], if there is no such order.
+    pub fn order(&self, schedule: &Schedule) -> Result<Vec<usize>, FormError> {
+        let mut missing = vec![0_usize; self.len()];
+        let mut behind = vec![Vec::new(); self.len()];
+        for (node, missing) in missing.iter_mut().enumerate() {
+            for before in self.before(schedule, node) {
+                *missing += 1;
+                behind[before].push(node);
+            }
+        }
+        let mut order: Vec<usize> = (0..self.len()).filter(|node| missing[*node] == 0).collect();
+        let mut next = 0;
+        while let Some(node) = order.get(next) {
+            next += 1;
+            for after in &behind[*node] {
+                missing[*after] -= 1;
+                if missing[*after] == 0 {
+                    order.push(*after);
+                }
+            }
+        }
+        if order.len() == self.len() {
+            return Ok(order);
+        }
+        let stuck = (0..self.len()).filter(|node| missing[*node] > 0);
+        let mut ranks: Vec<usize> = stuck.map(|node| self.at(node).rank).collect();
+        ranks.dedup();
+        Err(FormError::Deadlock { ranks })
+    }
+
+    /// The most messages that follow one another: the steps of an algorithm, as textbooks count them.
+    ///
+    /// # Errors
+    /// As [`Graph::order`].
+    pub fn rounds(&self, schedule: &Schedule) -> Result<usize, FormError> {
+        let mut done = vec![0; self.len()];
+        for node in self.order(schedule)? {
+            let at = self.at(node);
+            let before = self.before(schedule, node).map(|node| done[node]).max();
+            let is_put = matches!(
+                schedule.programs[at.rank].steps[at.step].action,
+                Action::Put { .. }
+            );
+            done[node] = before.unwrap_or(0) + usize::from(is_put);
+        }
+        Ok(done.into_iter().max().unwrap_or(0))
+    }
+}
+
+/// All steps, rank by rank.
+pub fn steps(schedule: &Schedule) -> impl Iterator<Item = (At, &Step)> {
+    let ranks = schedule.programs.iter().enumerate();
+    ranks.flat_map(|(rank, program)| {
+        let steps = program.steps.iter().enumerate();
+        steps.map(move |(step, what)| (At { rank, step }, what))
+    })
+}
+
+fn well_formed(schedule: &Schedule, at: At, step: &Step) -> Result<(), FormError> {
+    if let Some(after) = step.after.iter().find(|after| **after >= at.step) {
+        return Err(FormError::After { at, after: *after });
+    }
+    let peer = match step.action {
+        Action::Put { to, .. } => Some(to),
+        Action::Wait { from, .. } => Some(from),
+        Action::Reduce { .. } | Action::Copy { .. } => None,
+    };
+    if let Some(peer) = peer.filter(|peer| *peer >= schedule.ranks() || *peer == at.rank) {
+        return Err(FormError::Peer { at, peer });
+    }
+    let (Action::Put { source, target, .. }
+    | Action::Reduce { source, target }
+    | Action::Copy { source, target }) = step.action
+    else {
+        return Ok(());
+    };
+    let target_rank = peer.unwrap_or(at.rank);
+    for (rank, span) in [(at.rank, source), (target_rank, target)] {
+        let has = schedule.programs[rank].lens[span.buffer.index()];
+        if span.start.checked_add(span.len).is_none_or(|end| end > has) {
+            return Err(FormError::Outside { at, span, has });
+        }
+    }
+    if source.len != target.len {
+        return Err(FormError::Lengths { at });
+    }
+    if target_rank == at.rank && source.meets(target) {
+        return Err(FormError::Overlap { at });
+    }
+    if target.buffer == Buffer::Input && target.len > 0 {
+        return Err(FormError::WritesInput { at });
+    }
+    Ok(())
+}

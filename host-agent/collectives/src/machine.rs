@@ -1,0 +1,324 @@
+//! What is inside a node, as edges: GPUs, NICs, PCIe switches, NVLink.
+//!
+//! ```text
+//!        ┌──────── NVLink ────────┐
+//!   GPU 0    GPU 1         GPU 2    GPU 3
+//!     └── PCIe ─┴─ switch    └── PCIe ─┴─ switch     each joined to the others by its uplink
+//!                   └─ NIC 0               └─ NIC 1
+//! ```
+//!
+//! GPUs and NICs are spread over the PCIe switches evenly, in order. A GPU's queue pairs are bound to the nearest NIC: one of
+//! its own switch if there is one, else to one in proportion to its number, by the uplinks. Each edge is there once in each
+//! direction. What one of several sockets has to send to another is not modelled: an uplink of x16 fills up before.
+
+use crate::algorithms::Hierarchy;
+use crate::cost::{EdgeId, Model, ModelError};
+
+/// What joins the GPUs of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inside {
+    /// A switch with a port for each GPU, of this rate in each direction.
+    NvLink {
+        /// Of a port.
+        port_bps: u64,
+    },
+    /// PCIe alone.
+    Pcie,
+    /// Processes of one host, by a memory that copies so much altogether.
+    Memory {
+        /// Bits copied in a second.
+        copy_bps: u64,
+    },
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// GPUs, at least 1.
+    pub gpus: usize,
+    /// NICs, at least 1.
+    pub nics: usize,
+    /// PCIe switches, at least 1.
+    pub switches: usize,
+    /// What a NIC's port carries in each direction.
+    pub nic_bps: u64,
+    /// The slot of each GPU.
+    pub gpu_slot_bps: u64,
+    /// The slot of each NIC.
+    pub nic_slot_bps: u64,
+    /// From each PCIe switch to the others.
+    pub uplink_bps: u64,
+    /// What joins the GPUs.
+    pub inside: Inside,
+    /// What joins nodes, for each of them; `None`: it never blocks.
+    pub fabric_bps: Option<u64>,
+    /// α from GPU to GPU in a node.
+    pub inside_ns: u64,
+    /// α from GPU to GPU of another node.
+    pub across_ns: u64,
+}
+
+const GIGA: u64 = 1_000_000_000;
+/// 16 lanes of 32 GT/s, 128b/130b (PCI Express base specification 5.0): 504.1 Gb/s in each direction.
+pub const PCIE5_X16_BPS: u64 = 32 * GIGA * 16 * 128 / 130;
+/// 16 lanes of 16 GT/s (PCI Express base specification 4.0): 252.1 Gb/s.
+pub const PCIE4_X16_BPS: u64 = 16 * GIGA * 16 * 128 / 130;
+/// Fourth-generation NVLink of an H100: 900 GB/s in both directions together (NVIDIA H100 data sheet).
+pub const NVLINK4_BPS: u64 = 450 * 8 * GIGA;
+
+impl Machine {
+    /// Eight GPUs on NVSwitch, four PCIe 5.0 switches, NICs of 400 Gb/s: NVIDIA's HGX H100 8-GPU with ConnectX-7 (data sheets of
+    /// both). α is assumed: 1 µs inside, 5 µs across.
+    pub fn nvlink(nics: usize) -> Self {
+        Self {
+            gpus: 8,
+            nics,
+            switches: 4,
+            nic_bps: 400 * GIGA,
+            gpu_slot_bps: PCIE5_X16_BPS,
+            nic_slot_bps: PCIE5_X16_BPS,
+            uplink_bps: PCIE5_X16_BPS,
+            inside: Inside::NvLink {
+                port_bps: NVLINK4_BPS,
+            },
+            fabric_bps: None,
+            inside_ns: 1_000,
+            across_ns: 5_000,
+        }
+    }
+
+    /// Eight GPUs without NVLink in PCIe 4.0 slots, as L40S (NVIDIA L40S data sheet: PCIe Gen4 x16), four switches, NICs of 200
+    /// Gb/s (ConnectX-6 data sheet). α as before.
+    pub fn pcie(nics: usize) -> Self {
+        Self {
+            nic_bps: 200 * GIGA,
+            gpu_slot_bps: PCIE4_X16_BPS,
+            nic_slot_bps: PCIE4_X16_BPS,
+            uplink_bps: PCIE4_X16_BPS,
+            inside: Inside::Pcie,
+            ..Self::nvlink(nics)
+        }
+    }
+
+    /// The PCIe switch of a GPU.
+    pub fn switch_of_gpu(&self, gpu: usize) -> usize {
+        gpu * self.switches / self.gpus
+    }
+
+    /// The PCIe switch of a NIC.
+    pub fn switch_of_nic(&self, nic: usize) -> usize {
+        nic * self.switches / self.nics
+    }
+
+    /// The NIC that a GPU's queue pairs are bound to.
+    pub fn nic_of(&self, gpu: usize) -> usize {
+        let switch = self.switch_of_gpu(gpu);
+        let near: Vec<usize> = (0..self.nics)
+            .filter(|nic| self.switch_of_nic(*nic) == switch)
+            .collect();
+        let there: Vec<usize> = (0..self.gpus)
+            .filter(|other| self.switch_of_gpu(*other) == switch)
+            .collect();
+        let place = there.iter().position(|other| *other == gpu).unwrap_or(0);
+        match near.len() {
+            0 => gpu * self.nics / self.gpus,
+            count => near[place * count / there.len()],
+        }
+    }
+
+    /// GPUs that have a NIC at their own switch.
+    pub fn near_gpus(&self) -> Vec<usize> {
+        let is_near =
+            |gpu: &usize| self.switch_of_nic(self.nic_of(*gpu)) == self.switch_of_gpu(*gpu);
+        (0..self.gpus).filter(is_near).collect()
+    }
+
+    /// Whether there is one of each at least, and every rate is above 0.
+    ///
+    /// # Errors
+    /// What there is not.
+    pub fn check(&self) -> Result<(), ModelError> {
+        let counts = [
+            ("GPU", self.gpus),
+            ("NIC", self.nics),
+            ("PCIe switch", self.switches),
+        ];
+        if let Some((what, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(ModelError::Without(what));
+        }
+        let inside = match self.inside {
+            Inside::NvLink { port_bps } => ("NVLink", port_bps),
+            Inside::Pcie => ("PCIe of GPU", self.gpu_slot_bps),
+            Inside::Memory { copy_bps } => ("memory", copy_bps),
+        };
+        let rates = [
+            inside,
+            ("NIC", self.nic_bps),
+            ("PCIe of GPU", self.gpu_slot_bps),
+            ("PCIe of NIC", self.nic_slot_bps),
+            ("uplink of PCIe switch", self.uplink_bps),
+            ("fabric", self.fabric_bps.unwrap_or(u64::MAX)),
+        ];
+        match rates.iter().find(|(_, rate)| *rate == 0) {
+            Some((name, _)) => Err(ModelError::NoRate((*name).to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// So many such nodes, a rank for each GPU; rails are the GPUs that have a NIC at their own switch.
+    ///
+    /// # Errors
+    /// As [`Machine::check`].
+    pub fn cluster(&self, nodes: usize) -> Result<Model, ModelError> {
+        self.check()?;
+        let mut model = Model::new(nodes * self.gpus);
+        let mut built = Vec::with_capacity(nodes);
+        for node in 0..nodes {
+            built.push(Node::new(&mut model, self, node)?);
+        }
+        for (here, node) in built.iter().enumerate() {
+            for (there, other) in built.iter().enumerate() {
+                for from in 0..self.gpus {
+                    for to in 0..self.gpus {
+                        let route = match here == there {
+                            true if from == to => continue,
+                            true => node.inside(self, from, to),
+                            false => [node.out(self, from), other.into(self, to)].concat(),
+                        };
+                        let [from, to] =
+                            [(here, from), (there, to)].map(|(node, gpu)| node * self.gpus + gpu);
+                        model.set_route(from, to, route)?;
+                    }
+                }
+            }
+            if let Some(memory) = node.memory {
+                for gpu in 0..self.gpus {
+                    model.set_memory(here * self.gpus + gpu, memory)?;
+                }
+            }
+        }
+        model.hierarchy = self.hierarchy(nodes);
+        Ok(model)
+    }
+
+    fn hierarchy(&self, nodes: usize) -> Option<Hierarchy> {
+        let mut gpus = self.near_gpus();
+        let rails = gpus.len();
+        let far = (0..self.gpus).filter(|gpu| !gpus.contains(gpu));
+        let far: Vec<usize> = far.collect();
+        gpus.extend(far);
+        let node = |node: usize| gpus.iter().map(|gpu| node * self.gpus + gpu).collect();
+        Hierarchy::with_rails((0..nodes).map(node).collect(), rails).ok()
+    }
+}
+
+/// Both directions of an edge.
+type Duplex = [EdgeId; 2];
+const OUT: usize = 0;
+const INTO: usize = 1;
+
+struct Node {
+    /// By GPU; those of NVLink, where it is.
+    ports: Vec<Duplex>,
+    slots: Vec<Duplex>,
+    uplinks: Vec<Duplex>,
+    nic_slots: Vec<Duplex>,
+    nics: Vec<Duplex>,
+    fabric: Option<Duplex>,
+    memory: Option<EdgeId>,
+    /// Without load: α alone.
+    wire: EdgeId,
+}
+
+impl Node {
+    fn new(model: &mut Model, machine: &Machine, node: usize) -> Result<Self, ModelError> {
+        let mut edges = |count: usize, name: &str, rate_bps: u64, delay_ns: u64| {
+            let mut all = Vec::with_capacity(count);
+            for i in 0..count {
+                let name = format!("node {node} {name} {i}");
+                let out = model.add_edge(&format!("{name} out"), rate_bps, delay_ns)?;
+                all.push([out, model.add_edge(&format!("{name} in"), rate_bps, 0)?]);
+            }
+            Ok(all)
+        };
+        let (ports, port_bps) = match machine.inside {
+            Inside::NvLink { port_bps } => (machine.gpus, port_bps),
+            Inside::Pcie | Inside::Memory { .. } => (0, u64::MAX),
+        };
+        let with_pcie = usize::from(!matches!(machine.inside, Inside::Memory { .. }));
+        let [slots, uplinks, nic_slots] =
+            [machine.gpus, machine.switches, machine.nics].map(|count| count * with_pcie);
+        let built = Self {
+            ports: edges(ports, "NVLink of GPU", port_bps, machine.inside_ns)?,
+            slots: edges(slots, "PCIe of GPU", machine.gpu_slot_bps, 0)?,
+            uplinks: edges(uplinks, "uplink of PCIe switch", machine.uplink_bps, 0)?,
+            nic_slots: edges(nic_slots, "PCIe of NIC", machine.nic_slot_bps, 0)?,
+            nics: edges(machine.nics, "NIC", machine.nic_bps, machine.across_ns)?,
+            fabric: match machine.fabric_bps {
+                Some(rate_bps) => edges(1, "fabric", rate_bps, 0)?.pop(),
+                None => None,
+            },
+            memory: None,
+            wire: model.add_edge(&format!("node {node} wire"), u64::MAX, machine.inside_ns)?,
+        };
+        let memory = match machine.inside {
+            Inside::Memory { copy_bps } => {
+                Some(model.add_edge(&format!("node {node} memory"), copy_bps, 0)?)
+            }
+            _ => None,
+        };
+        Ok(Self { memory, ..built })
+    }
+
+    /// From one GPU to another.
+    fn inside(&self, machine: &Machine, from: usize, to: usize) -> Vec<EdgeId> {
+        match (machine.inside, self.memory) {
+            (Inside::NvLink { .. }, _) => vec![self.ports[from][OUT], self.ports[to][INTO]],
+            (_, Some(memory)) => vec![self.wire, memory],
+            _ => {
+                let mut route = vec![self.wire, self.slots[from][OUT]];
+                let switches = [from, to].map(|gpu| machine.switch_of_gpu(gpu));
+                route.extend(self.between(switches));
+                route.push(self.slots[to][INTO]);
+                route
+            }
+        }
+    }
+
+    /// From a GPU out of the node.
+    fn out(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
+        let nic = machine.nic_of(gpu);
+        let mut route = Vec::new();
+        if self.memory.is_none() {
+            route.push(self.slots[gpu][OUT]);
+            let switches = [machine.switch_of_gpu(gpu), machine.switch_of_nic(nic)];
+            route.extend(self.between(switches));
+            route.push(self.nic_slots[nic][OUT]);
+        }
+        route.push(self.nics[nic][OUT]);
+        route.extend(self.fabric.map(|fabric| fabric[OUT]));
+        route
+    }
+
+    /// From outside to a GPU.
+    fn into(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
+        let nic = machine.nic_of(gpu);
+        let mut route: Vec<EdgeId> = self.fabric.iter().map(|fabric| fabric[INTO]).collect();
+        route.push(self.nics[nic][INTO]);
+        if self.memory.is_none() {
+            route.push(self.nic_slots[nic][INTO]);
+            let switches = [machine.switch_of_nic(nic), machine.switch_of_gpu(gpu)];
+            route.extend(self.between(switches));
+            route.push(self.slots[gpu][INTO]);
+        }
+        route
+    }
+
+    /// From one PCIe switch to another.
+    fn between(&self, [from, to]: [usize; 2]) -> Vec<EdgeId> {
+        if from == to {
+            return Vec::new();
+        }
+        vec![self.uplinks[from][OUT], self.uplinks[to][INTO]]
+    }
+}

@@ -1,0 +1,402 @@
+//! Few NICs for many GPUs: which NIC each queue pair is bound to, at which GPU its data enters the node, and how long the fullest
+//! edge then takes.
+//!
+//! min θ, so that each demand's paths carry its size, and no edge e more than θ·Bₑ. A queue pair is whole: it is bound to one
+//! NIC and one GPU. What is the same is merged: equal GPUs and NICs have equal shares, up to one queue pair, because every
+//! edge's load rises with what it is given. Left to search is how many GPUs near a NIC take part, and how many queue pairs go
+//! to GPUs far from any, by the uplinks. The search is exact where NICs and GPUs are spread evenly over the PCIe switches; a
+//! test compares it with all ways to bind queue pairs.
+//!
+//! What enters a node: all-gather, each remote shard once, fanned out inside; all-to-all, everything, and by NVLink or PCIe from
+//! the GPU where it enters to the one that it is for. What leaves is the same, mirrored: only what enters is counted, and what
+//! both cause inside.
+
+use crate::cost::ModelError;
+use crate::machine::{Inside, Machine};
+
+/// What is to be moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Shards of so many bytes.
+    AllGather {
+        /// Of each GPU.
+        bytes: u64,
+    },
+    /// So many bytes for each pair.
+    AllToAll {
+        /// Of each pair.
+        bytes: u64,
+    },
+}
+
+/// How what has entered reaches all GPUs of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FanOut {
+    /// Whoever has it first sends it to each other.
+    Star,
+    /// Everybody passes on what it got, so that all send equally much, and what is for several GPUs of a PCIe switch passes its
+    /// uplink once: the best that trees can do.
+    Balanced,
+}
+
+/// A kind of edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EdgeKind {
+    /// A NIC's port.
+    Nic,
+    /// What joins nodes.
+    Fabric,
+    /// The slot of a NIC.
+    NicSlot,
+    /// The slot of a GPU.
+    GpuSlot,
+    /// Between PCIe switches.
+    Uplink,
+    /// A GPU's port.
+    NvLink,
+    /// Copies by the host.
+    Memory,
+}
+
+/// A way to bind queue pairs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binding {
+    /// `queue_pairs[nic][gpu]`.
+    pub queue_pairs: Vec<Vec<usize>>,
+    /// θ: how long the fullest edge takes.
+    pub time_s: f64,
+    /// Which edge that is; of several the first of [`EdgeKind`].
+    pub fullest: EdgeKind,
+    /// How long each kind takes at its fullest edge.
+    pub by_kind: Vec<(EdgeKind, f64)>,
+    /// The share of all NICs' rate that is used until then.
+    pub utilisation: f64,
+}
+
+/// The best way to bind so many queue pairs (at least 1) of each node, of `nodes` equal ones.
+///
+/// # Errors
+/// As [`Machine::check`].
+pub fn bind(
+    machine: &Machine,
+    nodes: usize,
+    traffic: Traffic,
+    fan_out: FanOut,
+    queue_pairs: usize,
+) -> Result<Binding, ModelError> {
+    machine.check()?;
+    let queue_pairs = queue_pairs.max(1);
+    let mut best: Option<Binding> = None;
+    for near in 1..=machine.gpus {
+        for far in 0..=queue_pairs.div_ceil(machine.nics) {
+            let Some(bound) = spread(machine, queue_pairs, near, far) else {
+                continue;
+            };
+            let binding = evaluate(machine, nodes, traffic, fan_out, bound);
+            if best
+                .as_ref()
+                .is_none_or(|best| binding.time_s < best.time_s * (1.0 - 1e-12))
+            {
+                best = Some(binding);
+            }
+        }
+    }
+    // Every NIC has a GPU, so one near each is always possible.
+    best.ok_or(ModelError::Without("GPU"))
+}
+
+/// Queue pairs evenly over NICs; of each NIC `far` ones over the GPUs that are near to none, the others over `near` of its own.
+fn spread(
+    machine: &Machine,
+    queue_pairs: usize,
+    near: usize,
+    far: usize,
+) -> Option<Vec<Vec<usize>>> {
+    let is_near = machine.near_gpus();
+    let distant: Vec<usize> = (0..machine.gpus)
+        .filter(|gpu| !is_near.contains(gpu))
+        .collect();
+    if far > 0 && distant.is_empty() {
+        return None;
+    }
+    let mut bound = vec![vec![0; machine.gpus]; machine.nics];
+    let mut next_far = 0;
+    for (nic, bound) in bound.iter_mut().enumerate() {
+        let all = crate::collective::even(queue_pairs, machine.nics)[nic];
+        let far = far.min(all);
+        for _ in 0..far {
+            bound[distant[next_far % distant.len()]] += 1;
+            next_far += 1;
+        }
+        let own: Vec<usize> = near_nic(machine, nic).into_iter().take(near).collect();
+        if own.len() < near && far < all {
+            return None;
+        }
+        for i in 0..all - far {
+            bound[own[i % own.len()]] += 1;
+        }
+    }
+    Some(bound)
+}
+
+/// GPUs that a NIC's queue pairs may go to without an uplink; if there are none, the one in proportion to its number.
+fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
+    let at_switch = |gpu: &usize| machine.switch_of_gpu(*gpu) == machine.switch_of_nic(nic);
+    let there: Vec<usize> = (0..machine.gpus).filter(at_switch).collect();
+    let bound = there
+        .iter()
+        .copied()
+        .filter(|gpu| machine.nic_of(*gpu) == nic);
+    let bound: Vec<usize> = bound.collect();
+    match (bound.is_empty(), there.is_empty()) {
+        (false, _) => bound,
+        (true, false) => there,
+        (true, true) => vec![nic * machine.gpus / machine.nics],
+    }
+}
+
+/// What a way to bind costs, on a machine that passes [`Machine::check`].
+pub fn evaluate(
+    machine: &Machine,
+    nodes: usize,
+    traffic: Traffic,
+    fan_out: FanOut,
+    queue_pairs: Vec<Vec<usize>>,
+) -> Binding {
+    let loads = Loads::new(machine, nodes, traffic, &queue_pairs);
+    let kinds = [
+        (EdgeKind::Nic, Some(machine.nic_bps), largest(&loads.nics)),
+        (EdgeKind::Fabric, machine.fabric_bps, loads.enters),
+        (
+            EdgeKind::NicSlot,
+            slot(machine, machine.nic_slot_bps),
+            largest(&loads.nics),
+        ),
+        (
+            EdgeKind::GpuSlot,
+            slot(machine, machine.gpu_slot_bps),
+            largest(&loads.gpu_slots(fan_out)),
+        ),
+        (
+            EdgeKind::Uplink,
+            slot(machine, machine.uplink_bps),
+            largest(&loads.uplinks(fan_out)),
+        ),
+        (
+            EdgeKind::NvLink,
+            nvlink(machine),
+            largest(&loads.ports(fan_out)),
+        ),
+        (EdgeKind::Memory, memory(machine), loads.copied()),
+    ];
+    let time = |(kind, rate_bps, bytes): (EdgeKind, Option<u64>, f64)| {
+        rate_bps.map(|rate| (kind, bytes * 8.0 / rate as f64))
+    };
+    let by_kind: Vec<(EdgeKind, f64)> = kinds.into_iter().filter_map(time).collect();
+    let mut fullest = by_kind[0];
+    for kind in &by_kind {
+        if kind.1 > fullest.1 * (1.0 + 1e-9) {
+            fullest = *kind;
+        }
+    }
+    let carried = machine.nics as f64 * machine.nic_bps as f64 * fullest.1;
+    let utilisation = if carried > 0.0 {
+        loads.enters * 8.0 / carried
+    } else {
+        0.0
+    };
+    Binding {
+        queue_pairs,
+        time_s: fullest.1,
+        fullest: fullest.0,
+        by_kind,
+        utilisation,
+    }
+}
+
+fn slot(machine: &Machine, rate_bps: u64) -> Option<u64> {
+    (!matches!(machine.inside, Inside::Memory { .. })).then_some(rate_bps)
+}
+
+fn nvlink(machine: &Machine) -> Option<u64> {
+    match machine.inside {
+        Inside::NvLink { port_bps } => Some(port_bps),
+        _ => None,
+    }
+}
+
+fn memory(machine: &Machine) -> Option<u64> {
+    match machine.inside {
+        Inside::Memory { copy_bps } => Some(copy_bps),
+        _ => None,
+    }
+}
+
+fn largest(loads: &[f64]) -> f64 {
+    loads.iter().copied().fold(0.0, f64::max)
+}
+
+/// Bytes that pass a node's edges, in the direction that has more.
+struct Loads<'m> {
+    machine: &'m Machine,
+    traffic: Traffic,
+    /// What enters the node.
+    enters: f64,
+    /// By NIC.
+    nics: Vec<f64>,
+    /// By GPU: what enters the node there.
+    lands: Vec<f64>,
+    /// By PCIe switch: what passes its uplink between a NIC and a GPU.
+    detours: Vec<f64>,
+}
+
+impl<'m> Loads<'m> {
+    fn new(machine: &'m Machine, nodes: usize, traffic: Traffic, bound: &[Vec<usize>]) -> Self {
+        let (gpus, others) = (machine.gpus as f64, nodes.saturating_sub(1) as f64);
+        let enters = match traffic {
+            Traffic::AllGather { bytes } => others * gpus * bytes as f64,
+            Traffic::AllToAll { bytes } => others * gpus * gpus * bytes as f64,
+        };
+        let all: usize = bound.iter().flatten().sum();
+        let share = enters / all.max(1) as f64;
+        let mut loads = Self {
+            machine,
+            traffic,
+            enters,
+            nics: vec![0.0; machine.nics],
+            lands: vec![0.0; machine.gpus],
+            detours: vec![0.0; machine.switches],
+        };
+        // A detour comes down at the GPU's switch, up at the NIC's; and what leaves the other way round.
+        for (nic, by_gpu) in bound.iter().enumerate() {
+            for (gpu, count) in by_gpu.iter().enumerate() {
+                let bytes = share * *count as f64;
+                loads.nics[nic] += bytes;
+                loads.lands[gpu] += bytes;
+                let switches = [machine.switch_of_nic(nic), machine.switch_of_gpu(gpu)];
+                if switches[0] != switches[1] {
+                    for switch in switches {
+                        loads.detours[switch] += bytes;
+                    }
+                }
+            }
+        }
+        loads
+    }
+
+    /// By GPU: what NVLink's ports would carry, if there were some.
+    fn ports(&self, fan_out: FanOut) -> Vec<f64> {
+        let of = |gpu: usize| self.sends(gpu, fan_out).max(self.gets(gpu));
+        (0..self.machine.gpus).map(of).collect()
+    }
+
+    /// What a GPU gets from the others of its node.
+    fn gets(&self, gpu: usize) -> f64 {
+        let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
+        match self.traffic {
+            Traffic::AllGather { bytes } => self.enters - lands + (gpus - 1.0) * bytes as f64,
+            Traffic::AllToAll { .. } => self.relays(gpu),
+        }
+    }
+
+    /// What a GPU sends to the others of its node.
+    fn sends(&self, gpu: usize, fan_out: FanOut) -> f64 {
+        let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
+        match (self.traffic, fan_out) {
+            (Traffic::AllGather { bytes }, FanOut::Star) => (gpus - 1.0) * (lands + bytes as f64),
+            (Traffic::AllGather { bytes }, FanOut::Balanced) => {
+                // Trees: each byte is sent g − 1 times in all.
+                let all = (gpus - 1.0) * (self.enters + gpus * bytes as f64);
+                self.once(gpu).max(all / gpus)
+            }
+            (Traffic::AllToAll { .. }, _) => self.relays(gpu),
+        }
+    }
+
+    /// All-to-all: a GPU sends what has entered here for others, and what it has for other nodes to where that leaves; and what
+    /// it has for others of its node. It gets as much.
+    fn relays(&self, gpu: usize) -> f64 {
+        let Traffic::AllToAll { bytes } = self.traffic else {
+            return 0.0;
+        };
+        let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
+        let others = lands * (1.0 - 1.0 / gpus);
+        let own = self.enters / gpus - lands / gpus;
+        others + own + (gpus - 1.0) * bytes as f64
+    }
+
+    /// By GPU: what passes its slot, to and from NICs, and without NVLink to and from other GPUs.
+    fn gpu_slots(&self, fan_out: FanOut) -> Vec<f64> {
+        if self.machine.inside != Inside::Pcie {
+            return self.lands.clone();
+        }
+        // Trees leave those who send to NICs less to do inside.
+        let gpus = self.machine.gpus;
+        let all: f64 = self.enters + (0..gpus).map(|gpu| self.sends(gpu, fan_out)).sum::<f64>();
+        let slot = |gpu: usize| {
+            let out = match (self.traffic, fan_out) {
+                (Traffic::AllGather { .. }, FanOut::Balanced) => {
+                    (self.lands[gpu] + self.once(gpu)).max(all / gpus as f64)
+                }
+                _ => self.lands[gpu] + self.sends(gpu, fan_out),
+            };
+            out.max(self.lands[gpu] + self.gets(gpu))
+        };
+        (0..gpus).map(slot).collect()
+    }
+
+    /// All-gather: what a GPU is the first of its node to have goes out to the others once at least.
+    fn once(&self, gpu: usize) -> f64 {
+        match self.traffic {
+            Traffic::AllGather { bytes } if self.machine.gpus > 1 => self.lands[gpu] + bytes as f64,
+            _ => 0.0,
+        }
+    }
+
+    fn uplinks(&self, fan_out: FanOut) -> Vec<f64> {
+        let switches = self.machine.switches;
+        let of = |switch: usize| match self.machine.inside {
+            Inside::Pcie if switches > 1 => {
+                self.detours[switch] + largest(&self.crosses(switch, fan_out))
+            }
+            _ => self.detours[switch],
+        };
+        (0..switches).map(of).collect()
+    }
+
+    /// What passes the uplink of a PCIe switch from GPU to GPU: up, down.
+    fn crosses(&self, switch: usize, fan_out: FanOut) -> [f64; 2] {
+        let machine = self.machine;
+        let (gpus, switches) = (machine.gpus as f64, machine.switches as f64);
+        let members = (0..machine.gpus).filter(|gpu| machine.switch_of_gpu(*gpu) == switch);
+        let members: Vec<usize> = members.collect();
+        let here = members.len() as f64;
+        let lands: f64 = members.iter().map(|gpu| self.lands[*gpu]).sum();
+        match (self.traffic, fan_out) {
+            (Traffic::AllGather { bytes }, FanOut::Star) => {
+                let own = here * bytes as f64;
+                let elsewhere = self.enters - lands + (gpus - here) * bytes as f64;
+                [(gpus - here) * (lands + own), here * elsewhere]
+            }
+            (Traffic::AllGather { bytes }, FanOut::Balanced) => {
+                let own = here * bytes as f64;
+                let elsewhere = self.enters - lands + (gpus - here) * bytes as f64;
+                let all = (switches - 1.0) * (self.enters + gpus * bytes as f64);
+                [(lands + own).max(all / switches), elsewhere]
+            }
+            (Traffic::AllToAll { bytes }, _) => {
+                // Of what entered here the share of GPUs elsewhere; of what these have for other nodes the share that leaves
+                // elsewhere.
+                let away = lands * (1.0 - here / gpus);
+                let out = (self.enters - lands) * here / gpus;
+                let local = here * (gpus - here) * bytes as f64;
+                [away + out + local; 2]
+            }
+        }
+    }
+
+    /// What the host copies.
+    fn copied(&self) -> f64 {
+        (0..self.machine.gpus).map(|gpu| self.gets(gpu)).sum()
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether a schedule can go wrong in any order that it allows: form, deadlocks, races.
+//!
+//! *Happens before* is what the schedule itself says: a step's `after`, and a put before its wait. A put reads its source
+//! until it is done at the sender, and writes its target at any time from then on until its wait is done. Two accesses to one
+//! element of which one writes race, unless one is over before the other begins.
+
+use crate::graph::{At, FormError, Graph, steps};
+use crate::schedule::{Action, Buffer, Schedule, Span};
+
+/// The most steps whose order is computed: that takes so many bits, squared; 128 MiB.
+pub const MAX_VERIFIED_STEPS: usize = 1 << 15;
+
+/// How a schedule can go wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not well formed, or deadlocks.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// Two accesses are not ordered.
+    #[error(
+        "step {} of rank {} and step {} of rank {} both use {span:?} of rank {rank}, one writes, and neither is first",
+        steps[0].step, steps[0].rank, steps[1].step, steps[1].rank
+    )]
+    Race {
+        /// The steps.
+        steps: [At; 2],
+        /// Whose memory.
+        rank: usize,
+        /// What both use.
+        span: Span,
+    },
+    /// It is too large to tell.
+    #[error("the schedule has {0} steps; at most {MAX_VERIFIED_STEPS} are verified")]
+    TooManySteps(usize),
+}
+
+/// Checks a schedule.
+pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
+    let graph = Graph::new(schedule)?;
+    let order = Order::new(schedule, &graph)?;
+    for rank in 0..schedule.ranks() {
+        for buffer in Buffer::ALL {
+            let accesses = accesses(schedule, &graph, rank, buffer);
+            if let Some((steps, span)) = race(&order, accesses) {
+                let steps = steps.map(|node| graph.at(node));
+                return Err(VerifyError::Race { steps, rank, span });
+            }
+        }
+    }
+    Ok(graph)
+}
+
+/// Which steps are done before which.
+#[derive(Debug)]
+pub struct Order {
+    /// By node: a bit for each that is done before it.
+    before: Vec<Vec<u64>>,
+}
+
+impl Order {
+    /// Of a whole schedule.
+    pub fn new(schedule: &Schedule, graph: &Graph) -> Result<Self, VerifyError> {
+        if graph.len() > MAX_VERIFIED_STEPS {
+            return Err(VerifyError::TooManySteps(graph.len()));
+        }
+        let words = graph.len().div_ceil(64);
+        let mut before: Vec<Vec<u64>> = vec![Vec::new(); graph.len()];
+        for node in graph.order(schedule)? {
+            let mut bits = vec![0; words];
+            for earlier in graph.before(schedule, node) {
+                bits[earlier / 64] |= 1 << (earlier % 64);
+                for (word, other) in bits.iter_mut().zip(&before[earlier]) {
+                    *word |= other;
+                }
+            }
+            before[node] = bits;
+        }
+        Ok(Self { before })
+    }
+
+    /// Whether one step is done before another begins, in every run.
+    pub fn is_before(&self, first: usize, second: usize) -> bool {
+        self.before[second][first / 64] >> (first % 64) & 1 == 1
+    }
+}
+
+/// A use of memory: not before node `begin` begins, and over when node `end` is done.
+struct Access {
+    begin: usize,
+    end: usize,
+    span: Span,
+    writes: bool,
+}
+
+/// What uses a rank's buffer, by first element.
+fn accesses(schedule: &Schedule, graph: &Graph, rank: usize, buffer: Buffer) -> Vec<Access> {
+    let mut accesses = Vec::new();
+    let mut add = |whose: usize, begin, end, span: Span, writes| {
+        if whose == rank && span.buffer == buffer && span.len > 0 {
+            accesses.push(Access {
+                begin,
+                end,
+                span,
+                writes,
+            });
+        }
+    };
+    for (at, step) in steps(schedule) {
+        let node = graph.node(at);
+        match step.action {
+            Action::Put {
+                to, source, target, ..
+            } => {
+                add(at.rank, node, node, source, false);
+                if let Some(wait) = graph.partner(node) {
+                    add(to, node, wait, target, true);
+                }
+            }
+            Action::Reduce { source, target } | Action::Copy { source, target } => {
+                add(at.rank, node, node, source, false);
+                add(at.rank, node, node, target, true);
+            }
+            Action::Wait { .. } => {}
+        }
+    }
+    accesses.sort_by_key(|access| access.span.start);
+    accesses
+}
+
+fn race(order: &Order, accesses: Vec<Access>) -> Option<([usize; 2], Span)> {
+    let mut open: Vec<Access> = Vec::new();
+    for access in accesses {
+        open.retain(|earlier| earlier.span.end() > access.span.start);
+        for other in &open {
+            let is_first = |a: &Access, b: &Access| order.is_before(a.end, b.begin);
+            let is_harmless = !access.writes && !other.writes;
+            if !is_harmless && !is_first(&access, other) && !is_first(other, &access) {
+                let end = access.span.end().min(other.span.end());
+                let span = access
+                    .span
+                    .buffer
+                    .span(access.span.start, end - access.span.start);
+                return Some(([other.begin, access.begin], span));
+            }
+        }
+        open.push(access);
+    }
+    None
+}
