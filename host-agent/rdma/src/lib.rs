@@ -9,9 +9,11 @@
 //! | [`neighbour`] | the Ethernet address behind an IP address |
 //! | [`open`] | which provider it is here, and why |
 //! | [`rendezvous`] | how two programs tell each other their queue pairs: ibv_rc_pingpong's way |
+//! | [`group`] | ranks that carry out collectives |
 //! | [`perftest`] | bandwidths, as perftest measures them |
 //! | [`pingpong`] | the test that all RDMA begins with, as ibv_rc_pingpong does it |
 
+pub mod group;
 pub mod interface;
 pub mod neighbour;
 pub mod open;

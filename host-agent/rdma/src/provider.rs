@@ -213,6 +213,9 @@ pub trait Provider {
     /// Why a queue pair is in the state ERROR.
     fn fault(&self, qpn: Qpn) -> Option<Fault>;
 
+    /// The oldest PSN of a queue pair that has no answer, where the provider tells.
+    fn unanswered(&self, qpn: Qpn) -> Option<Psn>;
+
     /// What a queue pair has counted, where the provider tells.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
 }

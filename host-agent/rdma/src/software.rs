@@ -271,6 +271,10 @@ impl<F: Frames> Provider for Software<F> {
         self.endpoint.fault(qpn)
     }
 
+    fn unanswered(&self, qpn: Qpn) -> Option<Psn> {
+        self.endpoint.unanswered(qpn)
+    }
+
     fn counters(&self, qpn: Qpn) -> Option<Counters> {
         self.endpoint.qp_counters(qpn).copied()
     }
