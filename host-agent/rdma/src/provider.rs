@@ -82,6 +82,8 @@ pub struct Connection {
     pub mtu: Mtu,
     /// The transport timer's code: T = 4.096 µs · 2^timeout.
     pub timeout: u8,
+    /// Packets without an answer, at most.
+    pub window: u32,
     /// How often a packet is sent again before its work fails, at most 7.
     pub retry_count: u8,
     /// How often after RNR NAKs; 7: for ever.
@@ -106,6 +108,7 @@ impl Connection {
             psn,
             mtu,
             timeout: 14,
+            window: 128,
             retry_count: 7,
             rnr_retry: 7,
             max_reads: 1,

@@ -220,6 +220,7 @@ impl<F: Frames> Provider for Software<F> {
             retry_count: to.retry_count,
             rnr_retry: to.rnr_retry,
             max_reads: to.max_reads,
+            window: to.window,
             ..RtsAttributes::new(to.psn)
         };
         self.endpoint.modify(qpn, Modify::Rtr(rtr))?;

@@ -55,6 +55,7 @@ fn options(rank: usize, patience: Duration) -> GroupOptions {
         rank,
         ranks: RANKS,
         capacity: CAPACITY,
+        window: 128,
         mtu: None,
         patience,
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
 mod bed;
+mod collective;
 mod write;
 
 use anyhow::{Result, bail};
@@ -9,6 +10,8 @@ use anyhow::{Result, bail};
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("write_cpu") => write::measure(),
-        _ => bail!("name a subject: write_cpu"),
+        Some("all_gather") => collective::measure(collective::Kind::AllGather),
+        Some("all_to_all") => collective::measure(collective::Kind::AllToAll),
+        _ => bail!("name a subject: write_cpu, all_gather, all_to_all"),
     }
 }

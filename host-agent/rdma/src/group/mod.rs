@@ -37,6 +37,8 @@ pub struct GroupOptions {
     pub ranks: usize,
     /// Bytes of all buffers of a rank, at most.
     pub capacity: usize,
+    /// Packets without an answer to each peer, at most: queues on the way hold that of all who send.
+    pub window: u32,
     /// The path MTU; `None`: the largest that all carry.
     pub mtu: Option<Mtu>,
     /// What a peer may take for anything at all.
@@ -174,7 +176,10 @@ impl<'p> Group<'p> {
         let mine = own.iter().find(|(other, _)| *other == peer);
         if let (Some((_, mine)), Some(at)) = (mine, &mut self.peers[peer]) {
             (at.rkey, at.address) = (theirs.rkey, theirs.address);
-            let connection = Connection::new(theirs.gid, theirs.qpn, theirs.psn, mine.psn, mtu);
+            let connection = Connection {
+                window: self.options.window,
+                ..Connection::new(theirs.gid, theirs.qpn, theirs.psn, mine.psn, mtu)
+            };
             self.provider.connect(mine.qpn, &connection)?;
         }
         Ok(())

@@ -3,6 +3,8 @@
 //!
 //! What measures is `host-agent/rdma/examples/measure`, built as what is shipped, in a namespace of its own.
 
+mod figures;
+mod share;
 mod write;
 
 use std::process::{Command, Stdio};
@@ -14,7 +16,11 @@ use super::row::Row;
 /// What makes a row of what was measured.
 type Reading = fn(&str) -> Result<Row>;
 
-const ROWS: &[(&str, Reading)] = &[("write_cpu", write::row)];
+const ROWS: &[(&str, Reading)] = &[
+    ("write_cpu", write::row),
+    ("all_gather", |text| share::row("all_gather", text)),
+    ("all_to_all", |text| share::row("all_to_all", text)),
+];
 
 /// The rows whose names are wanted.
 pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {

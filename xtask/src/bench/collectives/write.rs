@@ -4,22 +4,22 @@
 use anyhow::{Context, Result};
 
 use super::super::row::{Goal, Row};
+use super::figures::read;
 
 /// Of what was measured.
 pub fn row(text: &str) -> Result<Row> {
-    let mut figures = Vec::new();
-    for line in text.lines() {
-        let (name, rest) = line.split_once(": ").context("a figure")?;
-        let numbers = rest.split_whitespace().map(str::parse::<f64>);
-        figures.push((name, numbers.collect::<Result<Vec<f64>, _>>()?));
-    }
+    let figures = read(text)?;
     let of = |name: &str| {
-        let found = figures.iter().find(|(other, _)| *other == name);
-        found.map(|(_, figures)| figures[0]).context("a figure")
+        let found = figures.iter().find(|figure| figure.name == name);
+        found.map(|figure| figure.median).context("a figure")
     };
-    let notes = figures
-        .iter()
-        .map(|(name, of)| format!("{name} {:.3} s/GB ({:.3} to {:.3})", of[0], of[1], of[2]));
+    let notes = figures.iter().map(|of| {
+        let (least, most) = (of.least, of.most);
+        format!(
+            "{} {:.3} s/GB ({least:.3} to {most:.3})",
+            of.name, of.median
+        )
+    });
     let notes: Vec<String> = notes.collect();
     Ok(Row {
         name: "write_cpu",

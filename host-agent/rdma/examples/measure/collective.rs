@@ -1,0 +1,114 @@
+//! `all_gather`, `all_to_all`: four ranks on a bridge with links of 200 Mbit/s, against what the links allow.
+//!
+//! The bound is (N − 1)·m ÷ B: each rank's link takes in the shards of all others. What headers take, 1.4 % at MTU 4,096, is not in
+//! it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, ensure};
+use collectives::{Algorithm, Collective, Options, Schedule, build};
+use rdma::Way;
+use rdma::group::{Group, GroupOptions};
+
+use crate::bed::Bridge;
+
+const RANKS: usize = 4;
+const RATE: &str = "200mbit";
+const RATE_BPS: f64 = 200e6;
+/// Of a rank for each other: 64 MB over a link in all.
+const SHARD: usize = 21_400_000;
+const ELEMENT: usize = 4;
+const ROUNDS: usize = 5;
+/// The queue on the way holds it.
+const WINDOW: u32 = 20;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    AllGather,
+    AllToAll,
+}
+
+impl Kind {
+    fn schedules(self) -> Result<Vec<(String, Schedule)>> {
+        let len = SHARD / ELEMENT;
+        let (collective, algorithms) = match self {
+            Self::AllGather => (
+                Collective::all_gather(RANKS, len),
+                vec![Algorithm::Ring, Algorithm::Direct],
+            ),
+            Self::AllToAll => (
+                Collective::all_to_all(RANKS, len),
+                vec![Algorithm::Pairwise, Algorithm::Direct],
+            ),
+        };
+        let tiled = Options {
+            tile: Some(65536),
+            ..Options::default()
+        };
+        let built = algorithms.into_iter().map(|algorithm| {
+            let schedule = build(&collective, algorithm, &tiled)?;
+            Ok((algorithm.to_string(), schedule))
+        });
+        built.collect()
+    }
+}
+
+/// Prints for each algorithm the bound over the time: median, least, most.
+pub fn measure(kind: Kind) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let bridge = Bridge::lay()?;
+    let ranks: Vec<_> = (0..RANKS)
+        .map(|rank| {
+            let folder = folder.path().to_owned();
+            bridge.host(rank, RATE, move || {
+                let nic = format!("nic{rank}");
+                let mut provider = rdma::open(Some(&nic), Way::Rings, rank as u64)?;
+                let options = GroupOptions {
+                    rank,
+                    ranks: RANKS,
+                    capacity: 10 * SHARD,
+                    window: WINDOW,
+                    mtu: None,
+                    patience: Duration::from_secs(30),
+                };
+                let mut group = Group::meet(&mut *provider, &folder, options)?;
+                let mut took = Vec::new();
+                for (_, schedule) in kind.schedules()? {
+                    let mut of_one = Vec::new();
+                    for _ in 0..ROUNDS {
+                        group.barrier()?;
+                        let start = Instant::now();
+                        group.run(&schedule, &|_, _| {})?;
+                        // Until the last of all has its last byte.
+                        group.barrier()?;
+                        of_one.push(start.elapsed().as_secs_f64());
+                    }
+                    took.push(of_one);
+                }
+                group.linger(Duration::from_millis(300))?;
+                Ok(took)
+            })
+        })
+        .collect::<Result<_>>()?;
+    let mut of_all = Vec::new();
+    for rank in ranks {
+        of_all.push(rank.join().map_err(|_| anyhow!("a rank"))??);
+    }
+    let bound_s = ((RANKS - 1) * SHARD) as f64 * 8.0 / RATE_BPS;
+    for (at, (name, _)) in kind.schedules()?.into_iter().enumerate() {
+        let slowest = |round: usize| {
+            let ranks = of_all.iter().map(|rank| rank[at][round]);
+            ranks.fold(0.0, f64::max)
+        };
+        let mut shares: Vec<f64> = (0..ROUNDS).map(|round| bound_s / slowest(round)).collect();
+        shares.sort_by(f64::total_cmp);
+        ensure!(shares[0] > 0.0, "no time");
+        println!(
+            "{name}: {} {} {}",
+            shares[ROUNDS / 2],
+            shares[0],
+            shares[ROUNDS - 1]
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! `all_gather`, `all_to_all`: what the links allow over the time that four ranks take at 200 Mbit/s each, MTU 4,096.
+
+use anyhow::Result;
+
+use super::super::row::{Goal, Row};
+use super::figures::read;
+
+/// What headers leave of a link at MTU 4,096.
+const FRAMING: f64 = 4096.0 / 4154.0;
+
+/// The best algorithm counts.
+pub fn row(name: &'static str, text: &str) -> Result<Row> {
+    let figures = read(text)?;
+    let best = figures
+        .iter()
+        .map(|figure| figure.median)
+        .fold(0.0, f64::max);
+    let notes: Vec<String> = figures
+        .iter()
+        .map(|of| {
+            format!(
+                "{} {:.3} ({:.3} to {:.3})",
+                of.name, of.median, of.least, of.most
+            )
+        })
+        .collect();
+    Ok(Row {
+        name,
+        value: Some(best),
+        unit: "share",
+        goal: Goal::AtLeast(0.95),
+        floor: Some(FRAMING),
+        note: format!(
+            "of (N - 1) m / B, 4 ranks on a bridge, 64 MB a link: {}",
+            notes.join(", ")
+        ),
+    })
+}
