@@ -45,6 +45,11 @@ struct Lab {
 
 impl Lab {
     fn new(arch: Arch, faults: &str) -> Lab {
+        Lab::edited(arch, faults, str::to_owned)
+    }
+
+    /// With P4 text that is changed.
+    fn edited(arch: Arch, faults: &str, edit: impl Fn(&str) -> String) -> Lab {
         let text = text(faults);
         let scenario =
             scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
@@ -57,7 +62,7 @@ impl Lab {
         let generated = planned.generate().unwrap();
         let mut files = p4lang::Files::new();
         for (path, text) in parser_gen::program(arch, &generated) {
-            files.insert(&path, text);
+            files.insert(&path, edit(&text));
         }
         let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
@@ -369,40 +374,65 @@ impl Random {
     }
 }
 
+const SEVERAL: &str = "  - {id: some, flows: [there, back], effect: drop, select: {psn: {at: [0..2, \"5..\"], round: [1, 3..4]}}}\n  \
+     - {id: few, flows: there, effect: observe, select: {psn: {at: 0..3, round: \"2..\"}}, keys: 1}\n  \
+     - {id: bits, flows: there, effect: {corrupt: {field: ip.ttl, bits: 3}}, select: {psn: {at: 3..4, round: 1..2}}}\n";
+
 /// Any opcodes, numbers and connections, more than there is room for, words drawn: switch and model do the same.
+fn compare(lab: &mut Lab, frames: usize) -> Vec<u64> {
+    let mut any = Random(9);
+    let mut nexts = vec![0_u32; 2_000];
+    for _ in 0..frames {
+        let which = any.below(2_000);
+        let (is_back, qp) = (which.is_multiple_of(3), 1 + which / 2);
+        let next = &mut nexts[which as usize];
+        *next = match any.below(8) {
+            0 => next.saturating_sub(any.below(4)),
+            1 => *next + any.below(3),
+            _ => *next + 1,
+        };
+        let psn = (TURN - 3 + which % 7 + *next) % TURN;
+        let mut frame = lab.frame(is_back, send(), qp, psn);
+        frame[packet::NETWORK_LEN] = match any.below(3) {
+            0 => any.below(256) as u8,
+            1 => any.below(0x30) as u8,
+            _ => 4,
+        };
+        if any.below(50) == 0 {
+            frame.truncate(14 + any.below(60) as usize);
+        }
+        lab.pass(is_back, &frame);
+    }
+    lab.counted()
+}
+
 #[test]
 fn the_text_does_what_the_model_says() {
-    let faults = "  - {id: some, flows: [there, back], effect: drop, select: {psn: {at: [0..2, \"5..\"], round: [1, 3..4]}}}\n  \
-         - {id: few, flows: there, effect: observe, select: {psn: {at: 0..3, round: \"2..\"}}, keys: 1}\n  \
-         - {id: bits, flows: there, effect: {corrupt: {field: ip.ttl, bits: 3}}, select: {psn: {at: 3..4, round: 1..2}}}\n";
     for arch in ARCHS {
-        let mut lab = Lab::new(arch, faults);
-        let mut any = Random(9);
-        let mut nexts = vec![0_u32; 2_000];
-        for _ in 0..20_000 {
-            let which = any.below(2_000);
-            let (is_back, qp) = (which.is_multiple_of(3), 1 + which);
-            let next = &mut nexts[which as usize];
-            *next = match any.below(8) {
-                0 => next.saturating_sub(any.below(4)),
-                1 => *next + any.below(3),
-                _ => *next + 1,
-            };
-            let psn = (TURN - 3 + which % 7 + *next) % TURN;
-            let mut frame = lab.frame(is_back, send(), qp, psn);
-            frame[packet::NETWORK_LEN] = match any.below(3) {
-                0 => any.below(256) as u8,
-                1 => any.below(0x30) as u8,
-                _ => 4,
-            };
-            if any.below(50) == 0 {
-                frame.truncate(14 + any.below(60) as usize);
-            }
-            lab.pass(is_back, &frame);
-        }
-        let counted = lab.counted();
+        let mut lab = Lab::new(arch, SEVERAL);
+        let counted = compare(&mut lab, 20_000);
         assert!(counted.iter().all(|hits| *hits > 50), "{counted:?}");
         assert!(lab.keyless > 1_000, "{}", lab.keyless);
+    }
+}
+
+#[test]
+fn a_change_of_the_text_is_noticed() {
+    for (line, changed) in [
+        ("hdr.roce.psn != last + 1", "hdr.roce.psn != last"),
+        ("hdr.roce.psn != last + 1", "hdr.roce.psn > last + 1"),
+        ("relative = hdr.roce.psn - first", "relative = hdr.roce.psn"),
+        ("hdr.roce.opcode <= 0x0b", "hdr.roce.opcode <= 0x0c"),
+        ("hdr.roce.opcode <= 0x2b", "hdr.roce.opcode <= 0x2a"),
+        ("hdr.roce.opcode <= 0x10", "hdr.roce.opcode <= 0x11"),
+        ("if (data == 2)", "if (data == 3)"),
+        ("rounds.write(slot_, round)", "rounds.write(slot_, 1)"),
+    ] {
+        let noticed = std::panic::catch_unwind(|| {
+            let edit = |text: &str| text.replace(line, changed);
+            compare(&mut Lab::edited(Arch::Psa, SEVERAL, edit), 5_000)
+        });
+        assert!(noticed.is_err(), "{changed}");
     }
 }
 
