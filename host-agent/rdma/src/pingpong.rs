@@ -108,10 +108,20 @@ pub fn pingpong(
     host: Option<&str>,
     options: &Options,
 ) -> Result<Outcome, PingpongError> {
-    let region = provider.register(options.size as usize, Access::LOCAL_WRITE)?;
-    provider.put(&region, 0, &vec![FILL; options.size as usize]);
-    let played = play(provider, host, options, &region);
-    provider.deregister(&region);
+    let size = options.size as usize;
+    let source = provider.register(size, Access::LOCAL_READ)?;
+    provider.put(&source, 0, &vec![FILL; size]);
+    // Apart, so that what has come is seen.
+    let target = match provider.register(size, Access::LOCAL_WRITE) {
+        Ok(target) => target,
+        Err(error) => {
+            provider.deregister(&source);
+            return Err(error.into());
+        }
+    };
+    let played = play(provider, host, options, [&source, &target]);
+    provider.deregister(&source);
+    provider.deregister(&target);
     played
 }
 
@@ -119,7 +129,7 @@ fn play(
     provider: &mut dyn Provider,
     host: Option<&str>,
     options: &Options,
-    region: &Region,
+    [source, target]: [&Region; 2],
 ) -> Result<Outcome, PingpongError> {
     let config = QpConfig {
         max_sends: 1,
@@ -128,7 +138,8 @@ fn play(
     };
     let qpn = provider.create(config, Access::LOCAL_READ)?;
     let mut game = Game {
-        region,
+        source,
+        target,
         options,
         qpn,
         posted: 0,
@@ -158,7 +169,8 @@ fn linger(provider: &mut dyn Provider) -> Result<(), ProviderError> {
 }
 
 struct Game<'a> {
-    region: &'a Region,
+    source: &'a Region,
+    target: &'a Region,
     options: &'a Options,
     qpn: Qpn,
     /// Receives.
@@ -265,17 +277,19 @@ impl Game<'_> {
         Ok(())
     }
 
-    fn check(&mut self, provider: &dyn Provider, len: u32) {
-        let mut bytes = vec![0; self.region.len];
-        provider.copy_out(self.region, 0, &mut bytes);
+    fn check(&mut self, provider: &mut dyn Provider, len: u32) {
+        let mut bytes = vec![0; self.target.len];
+        provider.copy_out(self.target, 0, &mut bytes);
         let is_whole = len == self.options.size && bytes.iter().all(|&byte| byte == FILL);
         self.wrong += u64::from(!is_whole);
+        bytes.fill(0);
+        provider.put(self.target, 0, &bytes);
     }
 
-    fn local(&self) -> Local {
+    fn local(&self, region: &Region) -> Local {
         Local {
-            key: self.region.lkey,
-            address: self.region.address,
+            key: region.lkey,
+            address: region.address,
             len: self.options.size,
         }
     }
@@ -284,7 +298,7 @@ impl Game<'_> {
         let request = SendRequest {
             wr_id: SEND,
             work: Work::Send {
-                local: self.local(),
+                local: self.local(self.source),
                 immediate: None,
             },
             signaled: true,
@@ -299,7 +313,7 @@ impl Game<'_> {
         while self.posted < self.options.receives {
             let request = ReceiveRequest {
                 wr_id: RECEIVE,
-                local: self.local(),
+                local: self.local(self.target),
             };
             provider.post_receive(self.qpn, request)?;
             self.posted += 1;

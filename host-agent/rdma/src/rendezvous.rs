@@ -64,9 +64,21 @@ pub enum RendezvousError {
         "the other program has told no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
     )]
     NoGid,
+    /// It says no word.
+    #[error("the other program says nothing: is it ibv_rc_pingpong?")]
+    Silent,
     /// The connection.
     #[error("the other program is gone: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for RendezvousError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
+            _ => Self::Io(error),
+        }
+    }
 }
 
 impl Destination {
@@ -190,7 +202,7 @@ impl Server {
         connected: impl FnOnce(&Destination) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut stream = self.client(patience)?;
-        let io = |error: io::Error| E::from(RendezvousError::Io(error));
+        let io = |error: io::Error| E::from(RendezvousError::from(error));
         limit(&stream, patience).map_err(io)?;
         let mut message = [0; LEN];
         stream.read_exact(&mut message).map_err(io)?;

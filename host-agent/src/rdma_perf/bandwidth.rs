@@ -35,7 +35,7 @@ pub struct BandwidthArgs {
     #[arg(short, long, default_value_t = 512, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
     rx_depth: u16,
     /// Seconds that the other end may take for anything.
-    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
     /// The outcome as JSON.
     #[arg(long)]

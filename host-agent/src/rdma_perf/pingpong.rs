@@ -33,7 +33,7 @@ pub struct PingpongArgs {
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     iters: u64,
     /// Seconds that the other end may take for anything.
-    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
     /// The outcome as JSON.
     #[arg(long)]

@@ -68,6 +68,8 @@ pub struct Ring {
     next_out: usize,
     /// Frames before `next_out` that the kernel has not been told of.
     queued: usize,
+    /// The room that was given, and has no frame yet.
+    given: Option<usize>,
     lost: usize,
     mark_at: Option<usize>,
     /// Frames that were marked since the last question.
@@ -143,6 +145,7 @@ impl Ring {
             outgoing,
             next_out: 0,
             queued: 0,
+            given: None,
             lost: 0,
             mark_at: options.mark_at.map(|frames| frames.clamp(1, MOST_MARK_AT)),
             marked: 0,
@@ -270,13 +273,16 @@ impl Ring {
     /// # Errors
     /// The link fails.
     pub fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        self.given = None;
         if len > self.slot_room || self.mark_at.is_some() {
             return Ok(None);
         }
         if self.queued == BATCH {
             self.transmit()?;
         }
-        Ok(self.outgoing.room(self.next_out))
+        let room = self.outgoing.room(self.next_out);
+        self.given = room.is_some().then_some(len);
+        Ok(room.map(|room| &mut room[..len]))
     }
 
     /// The frame of this length in the [room](Self::room) that was asked for last is queued.
@@ -284,6 +290,8 @@ impl Ring {
     /// # Panics
     /// If it is longer than the room, or there was none.
     pub fn written(&mut self, len: usize) {
+        let room = self.given.take().expect("room was given");
+        assert!((ETHERNET_HEADER..=room).contains(&len), "no frame for it");
         self.outgoing.release(self.next_out, len);
         self.next_out = (self.next_out + 1) % self.outgoing.count();
         self.queued += 1;

@@ -75,13 +75,35 @@ impl Meeting<'_> {
         mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<(Vec<(usize, Keys)>, Mtu), MeetingError> {
         self.write(own, mtu)?;
+        self.await_all("rank", &mut wait)?;
         let (mut theirs, mut least) = (Vec::new(), mtu);
-        let deadline = Instant::now() + self.patience;
         for peer in (0..self.ranks).filter(|peer| *peer != self.rank) {
-            let path = self.path(peer);
-            while !path.is_file() {
-                if Instant::now() > deadline {
-                    let is_missing = |peer: &usize| !self.path(*peer).is_file();
+            let (keys, its) = self.read(&self.path("rank", peer))?;
+            theirs.push((peer, keys));
+            least = least.min(its);
+        }
+        Ok((theirs, least))
+    }
+
+    /// Returns when all are connected.
+    pub fn ready(
+        &self,
+        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<(), MeetingError> {
+        self.publish("ready", "")?;
+        self.await_all("ready", &mut wait)
+    }
+
+    fn await_all(
+        &self,
+        what: &str,
+        wait: &mut impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<(), MeetingError> {
+        let begin = Instant::now();
+        for peer in 0..self.ranks {
+            while !self.path(what, peer).is_file() {
+                if begin.elapsed() > self.patience {
+                    let is_missing = |peer: &usize| !self.path(what, *peer).is_file();
                     return Err(MeetingError::Missing {
                         rank: self.rank,
                         patience: self.patience,
@@ -90,15 +112,12 @@ impl Meeting<'_> {
                 }
                 wait(LOOK)?;
             }
-            let (keys, its) = self.read(&path)?;
-            theirs.push((peer, keys));
-            least = least.min(its);
         }
-        Ok((theirs, least))
+        Ok(())
     }
 
-    fn path(&self, rank: usize) -> PathBuf {
-        self.folder.join(format!("rank-{rank}"))
+    fn path(&self, what: &str, rank: usize) -> PathBuf {
+        self.folder.join(format!("{what}-{rank}"))
     }
 
     fn write(&self, own: &[(usize, Keys)], mtu: Mtu) -> Result<(), MeetingError> {
@@ -108,8 +127,15 @@ impl Meeting<'_> {
             let keys = String::from_utf8_lossy(&keys[..Keys::LEN - 1]).into_owned();
             let _ = writeln!(text, "{peer} {keys}");
         }
-        let path = self.path(self.rank);
-        let part = self.folder.join(format!(".rank-{}.part", self.rank));
+        self.publish("rank", &text)
+    }
+
+    /// A file, all of it at once.
+    fn publish(&self, what: &str, text: &str) -> Result<(), MeetingError> {
+        let path = self.path(what, self.rank);
+        // Nobody else's, whatever rank it takes itself for.
+        let own = (std::process::id(), std::thread::current().id());
+        let part = self.folder.join(format!(".{what}-{}-{own:?}", self.rank));
         let of = |path: &Path| {
             let path = path.to_owned();
             move |source| MeetingError::File { path, source }

@@ -11,6 +11,7 @@
 mod meeting;
 mod run;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub use run::{Open, RunError};
 
 /// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
 const QUEUE: usize = 256;
+/// The same of all peers together: each may complete.
+const QUEUES: usize = 16_384;
+/// The transport timer's code, 0.54 s: eight silences of a peer are 4.3 s, in which it may compute and look for no frames.
+const TIMEOUT: u8 = 17;
 
 /// What ranks agree on before they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +46,8 @@ pub struct GroupOptions {
     pub window: u32,
     /// The path MTU; `None`: the largest that all carry.
     pub mtu: Option<Mtu>,
-    /// What a peer may take for anything at all.
+    /// How long nothing may happen. Whoever computes for longer than four seconds between two schedules lets peers know that it is
+    /// there by [`Group::linger`] now and then: where there is no device, nothing answers for it.
     pub patience: Duration,
 }
 
@@ -91,7 +97,9 @@ pub struct Group<'p> {
     peers: Vec<Option<Peer>>,
     barrier: Schedule,
     /// Signals of a schedule that has not begun here.
-    early: Vec<(usize, u32)>,
+    early: BTreeSet<(usize, u32)>,
+    /// Puts, and receives, of each peer.
+    queue: usize,
 }
 
 impl<'p> Group<'p> {
@@ -117,7 +125,8 @@ impl<'p> Group<'p> {
             region,
             peers: vec![None; ranks],
             barrier,
-            early: Vec::new(),
+            early: BTreeSet::new(),
+            queue: (QUEUES / ranks).clamp(1, QUEUE),
         };
         let mut own = Vec::new();
         for peer in (0..ranks).filter(|peer| *peer != rank) {
@@ -135,14 +144,16 @@ impl<'p> Group<'p> {
         for (peer, keys) in theirs {
             group.connect(peer, &own, &keys, mtu)?;
         }
+        // Who is not connected yet does not hear those who are.
+        meeting.ready(|wait| group.provider.wait(wait))?;
         Ok(group)
     }
 
     /// A queue pair for a peer, with its receives.
     fn open(&mut self, peer: usize) -> Result<Keys, GroupError> {
         let config = QpConfig {
-            max_sends: QUEUE,
-            max_receives: QUEUE,
+            max_sends: self.queue,
+            max_receives: self.queue,
             ..QpConfig::new(Service::Reliable)
         };
         let qpn = self.provider.create(config, Access::ALL)?;
@@ -153,7 +164,7 @@ impl<'p> Group<'p> {
             sent: 0,
             heard: 0,
         });
-        for _ in 0..QUEUE {
+        for _ in 0..self.queue {
             self.post_receive(peer, qpn)?;
         }
         Ok(Keys {
@@ -178,6 +189,7 @@ impl<'p> Group<'p> {
             (at.rkey, at.address) = (theirs.rkey, theirs.address);
             let connection = Connection {
                 window: self.options.window,
+                timeout: TIMEOUT,
                 ..Connection::new(theirs.gid, theirs.qpn, theirs.psn, mine.psn, mtu)
             };
             self.provider.connect(mine.qpn, &connection)?;

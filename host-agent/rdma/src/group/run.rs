@@ -1,12 +1,13 @@
 //! A schedule carried out by a rank.
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use collectives::{Action, Buffer, Progress, Schedule, Signal, Span};
 use roce::completion::{Status, WorkKind};
-use roce::{Completion, Local, Qpn, Remote, SendRequest, Work};
+use roce::{Completion, Local, PostError, Qpn, Remote, SendRequest, State, Work};
 
-use super::{Group, QUEUE};
+use super::Group;
 use crate::provider::ProviderError;
 
 /// What a rank still waits for, when it waits no more.
@@ -52,7 +53,7 @@ pub enum RunError {
     #[error("nothing has happened for {patience:?}: {open}")]
     Stuck {
         /// For how long.
-        patience: std::time::Duration,
+        patience: Duration,
         /// What is open.
         open: Open,
     },
@@ -74,6 +75,15 @@ pub enum RunError {
         /// What.
         signal: u32,
     },
+    /// A peer sends what no rank does.
+    #[error("rank {peer} sends messages, where ranks write: is it another program?")]
+    Strange {
+        /// Who.
+        peer: usize,
+    },
+    /// A put is longer than a message can be.
+    #[error("a put of {0} bytes: more than a message has; build the schedule in tiles")]
+    TooLong(usize),
     /// The schedule is for others.
     #[error(
         "the schedule is for {schedule} ranks and {bytes} bytes: this is a group of {ranks} with {capacity}"
@@ -104,8 +114,8 @@ struct Running<'s> {
     expected: Vec<u32>,
     /// By rank: puts that are posted.
     posted: Vec<usize>,
-    /// Puts that found a full queue.
-    held: Vec<(usize, Action)>,
+    /// By rank: puts that found a full queue.
+    held: Vec<VecDeque<(usize, Action)>>,
     completions: u64,
 }
 
@@ -135,21 +145,27 @@ impl Group<'_> {
             expected: (0..schedule.ranks()).map(|from| of((from, rank))).collect(),
             progress: Progress::new(&schedule.programs[rank]),
             posted: vec![0; schedule.ranks()],
-            held: Vec::new(),
+            held: vec![VecDeque::new(); schedule.ranks()],
             completions: 0,
         };
         for (peer, signal) in std::mem::take(&mut self.early) {
             self.heard(&mut running, peer, signal)?;
         }
         let patience = self.options.patience;
-        let mut deadline = Instant::now() + patience;
+        let mut deadline = after(patience);
+        let mut packets = self.packets();
         self.work(&mut running, combine)?;
         while !running.progress.is_finished() {
             match self.provider.poll()? {
                 Some(completion) => {
                     self.completed(&mut running, &completion)?;
                     self.work(&mut running, combine)?;
-                    deadline = Instant::now() + patience;
+                    deadline = after(patience);
+                }
+                // A long message has no completion for a while.
+                None if self.packets() != packets => {
+                    packets = self.packets();
+                    deadline = after(patience);
                 }
                 None if Instant::now() > deadline => {
                     let open = self.open_ends(&running);
@@ -177,8 +193,12 @@ impl Group<'_> {
 
     /// Begins all that can begin.
     fn work(&mut self, running: &mut Running<'_>, combine: Combine<'_>) -> Result<(), RunError> {
-        for (step, action) in std::mem::take(&mut running.held) {
-            self.begin(running, step, action, combine)?;
+        for peer in 0..running.held.len() {
+            while running.posted[peer] < self.queue
+                && let Some((step, action)) = running.held[peer].pop_front()
+            {
+                self.begin(running, step, action, combine)?;
+            }
         }
         while let Some((step, action)) = running.progress.next_step() {
             self.begin(running, step, action, combine)?;
@@ -204,8 +224,8 @@ impl Group<'_> {
                 let Some(peer) = self.peers[to] else {
                     return Ok(());
                 };
-                if running.posted[to] >= QUEUE {
-                    running.held.push((step, action));
+                if running.posted[to] >= self.queue {
+                    running.held[to].push_back((step, action));
                     return Ok(());
                 }
                 let (offset, len) = place(running.schedule, rank, source);
@@ -214,7 +234,7 @@ impl Group<'_> {
                     local: Local {
                         key: self.region.lkey,
                         address: self.region.address + offset as u64,
-                        len: len as u32,
+                        len: u32::try_from(len).map_err(|_| RunError::TooLong(len))?,
                     },
                     remote: Remote {
                         address: peer.address + there as u64,
@@ -228,7 +248,7 @@ impl Group<'_> {
                     signaled: true,
                     solicited: false,
                 };
-                self.provider.post_send(peer.qpn, request)?;
+                later(self.provider.post_send(peer.qpn, request))?;
                 running.posted[to] += 1;
                 return Ok(());
             }
@@ -279,13 +299,17 @@ impl Group<'_> {
                 open: self.open_ends(running),
             });
         }
-        if completion.kind != WorkKind::ReceiveWriteImmediate {
-            running.posted[peer] -= 1;
-            // It was posted for a step under way.
-            let _ = running.progress.done(completion.wr_id as usize);
-            return Ok(());
+        match completion.kind {
+            WorkKind::ReceiveWriteImmediate => {}
+            WorkKind::Write => {
+                running.posted[peer] = running.posted[peer].saturating_sub(1);
+                // It was posted for a step under way.
+                let _ = running.progress.done(completion.wr_id as usize);
+                return Ok(());
+            }
+            _ => return Err(RunError::Strange { peer }),
         }
-        self.post_receive(peer, completion.qpn)?;
+        later(self.post_receive(peer, completion.qpn))?;
         let signal = u32::from_be_bytes(completion.immediate.unwrap_or_default());
         self.heard(running, peer, signal)
     }
@@ -302,15 +326,21 @@ impl Group<'_> {
         let expected = running.expected[peer];
         let unknown = RunError::Signal { peer, signal };
         if own >= expected {
-            // Of the next schedule: the peer is ahead, by one at most.
-            if own - expected >= 1 << 20 {
+            // Of a schedule that has not begun here: the peer is ahead.
+            if own - expected >= MOST_EARLY || !self.early.insert((peer, signal)) {
                 return Err(unknown);
             }
-            self.early.push((peer, signal));
             return Ok(());
         }
         let told = running.progress.signalled(peer, Signal(own));
         told.map_err(|_| unknown)
+    }
+
+    /// Packets that have come from all peers, where the provider tells.
+    fn packets(&self) -> u64 {
+        let peers = self.peers.iter().flatten();
+        let counters = peers.filter_map(|peer| self.provider.counters(peer.qpn));
+        counters.map(|counters| counters.rcvd_pkts).sum()
     }
 
     fn open_ends(&self, running: &Running<'_>) -> Open {
@@ -333,6 +363,23 @@ impl Group<'_> {
             unanswered: unanswered.collect(),
             completions: running.completions,
         }
+    }
+}
+
+/// Signals of schedules that have not begun here, from each peer.
+const MOST_EARLY: u32 = 1 << 16;
+/// Longer than anybody waits.
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn after(patience: Duration) -> Instant {
+    Instant::now() + patience.min(DAY)
+}
+
+/// A queue pair that has failed takes no work; why it has failed a completion says, which waits to be polled.
+fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
+    match posted {
+        Err(ProviderError::Post(PostError::State(State::Error))) => Ok(()),
+        posted => posted,
     }
 }
 

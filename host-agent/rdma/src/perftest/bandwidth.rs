@@ -145,8 +145,9 @@ pub fn bandwidth(
         Some(host) => Talk::connect(host, options.port, options.patience)?,
         None => Talk::accept(options.port, options.patience)?,
     };
+    let cycle = greet(provider, &mut talk)?;
     // Small messages go round in the first bytes.
-    let region = provider.register((options.size.max(CYCLE)) as usize, Access::ALL)?;
+    let region = provider.register(options.size.max(cycle) as usize, Access::ALL)?;
     let config = QpConfig {
         max_sends: options.posted,
         max_receives: options.receives,
@@ -173,6 +174,24 @@ pub fn bandwidth(
     outcome
 }
 
+/// Says which program this is, and how small messages go round: the larger of both ends' bytes.
+fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestError> {
+    let theirs = talk.exchange(provider, VERSION)?;
+    if theirs != VERSION {
+        let theirs = version(&theirs);
+        return Err(PerftestError::Version { theirs });
+    }
+    let theirs = u32::from_be_bytes(talk.exchange(provider, CYCLE.to_be_bytes())?);
+    if theirs > MOST_CYCLE {
+        return Err(PerftestError::Message("how small messages go round"));
+    }
+    talk.exchange(provider, CACHE_LINE.to_be_bytes())?;
+    Ok(theirs.max(CYCLE))
+}
+
+/// Pages are no larger.
+const MOST_CYCLE: u32 = 1 << 24;
+
 /// The other side may still want an answer again, as from a device.
 fn linger(provider: &mut dyn Provider) -> Result<(), ProviderError> {
     const LINGER: Duration = Duration::from_millis(200);
@@ -198,13 +217,6 @@ impl Test<'_> {
         provider: &mut dyn Provider,
         talk: &mut Talk,
     ) -> Result<Outcome, PerftestError> {
-        let theirs = talk.exchange(provider, VERSION)?;
-        if theirs != VERSION {
-            let theirs = version(&theirs);
-            return Err(PerftestError::Version { theirs });
-        }
-        talk.exchange(provider, CYCLE.to_be_bytes())?;
-        talk.exchange(provider, CACHE_LINE.to_be_bytes())?;
         let most = provider.max_mtu();
         let mtu = self.options.mtu.unwrap_or(most);
         let theirs = talk.exchange(provider, message::encode_mtu(mtu))?;
@@ -250,8 +262,9 @@ impl Test<'_> {
             told = (!talk.is_client()).then(|| Report::decode(fields));
         }
         self.exchange_keys(provider, talk, &own)?;
-        talk.say(DONE)?;
-        let _: [u8; DONE.len()] = talk.hear(provider)?;
+        // All is measured: who is gone before the goodbye does no harm.
+        let _ = talk.say(DONE);
+        let _ = talk.hear::<{ DONE.len() }>(provider);
         Ok(Outcome {
             own,
             peer,
@@ -285,12 +298,14 @@ impl Test<'_> {
         }
     }
 
+    /// While packets come, the other program has something else to do than to speak.
     fn exchange_keys(
         &self,
         provider: &mut dyn Provider,
         talk: &mut Talk,
         own: &Keys,
     ) -> Result<Keys, PerftestError> {
+        talk.watch(self.qpn);
         let theirs = talk.exchange(provider, own.encode())?;
         Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))
     }
@@ -383,7 +398,8 @@ impl Test<'_> {
         meter: &mut Meter,
     ) -> Result<Completion, PerftestError> {
         let patience = self.options.patience;
-        let deadline = Instant::now() + patience;
+        let mut deadline = Instant::now() + patience;
+        let mut packets = None;
         loop {
             if let Some(completion) = provider.poll()? {
                 if completion.status == Status::Success {
@@ -393,6 +409,14 @@ impl Test<'_> {
                     status: completion.status,
                     fault: provider.fault(self.qpn),
                 });
+            }
+            // A long message has no completion for a while.
+            let came = provider
+                .counters(self.qpn)
+                .map(|counters| counters.rcvd_pkts);
+            if came != packets {
+                packets = came;
+                deadline = Instant::now() + patience;
             }
             if Instant::now() > deadline {
                 return Err(PerftestError::Silent { patience, done });

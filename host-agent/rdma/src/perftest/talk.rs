@@ -6,6 +6,8 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use roce::Qpn;
+
 use crate::provider::{Provider, ProviderError};
 
 /// What the provider waits for frames before one looks for a word.
@@ -53,6 +55,8 @@ pub struct Talk {
     stream: TcpStream,
     is_client: bool,
     patience: Duration,
+    /// As long as its packets come, the other program is not silent.
+    watched: Option<Qpn>,
 }
 
 impl Talk {
@@ -100,7 +104,13 @@ impl Talk {
             stream,
             is_client,
             patience,
+            watched: None,
         })
+    }
+
+    /// Whoever sends packets to this queue pair is not silent.
+    pub fn watch(&mut self, qpn: Qpn) {
+        self.watched = Some(qpn);
     }
 
     /// Whether this side speaks first.
@@ -145,13 +155,20 @@ impl Talk {
         provider: &mut dyn Provider,
     ) -> Result<[u8; N], TalkError> {
         let (mut bytes, mut heard) = ([0; N], 0);
-        let deadline = Instant::now() + self.patience;
+        let mut deadline = Instant::now() + self.patience;
+        let mut packets = None;
         while heard < N {
             match self.stream.read(&mut bytes[heard..]) {
                 Ok(0) => return Err(TalkError::Gone(io::ErrorKind::UnexpectedEof.into())),
                 Ok(more) => heard += more,
                 Err(error) if is_passing(&error) => provider.wait(LOOK)?,
                 Err(error) => return Err(error.into()),
+            }
+            let counters = self.watched.and_then(|qpn| provider.counters(qpn));
+            let came = counters.map(|counters| counters.rcvd_pkts);
+            if came != packets {
+                packets = came;
+                deadline = Instant::now() + self.patience;
             }
             if heard < N && Instant::now() > deadline {
                 return Err(TalkError::Silent(self.patience));
