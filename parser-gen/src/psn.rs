@@ -133,7 +133,6 @@ pub(crate) fn write_place(
     w.line(read("firsts", "first"));
     w.line(read("lasts", "last"));
     w.line(read("rounds", "round"));
-    w.line("// Whoever knows where a connection begins may have written it: then its round is 1.");
     w.open("if (round == 0)");
     w.line("first = hdr.roce.psn;");
     w.line("round = 1;");

@@ -98,7 +98,15 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
                 let why = format!("no packet of its flows came while trigger `{trigger}` was on");
                 Some(why)
             })
-            .unwrap_or_else(|| "no packet of its flows came while it was armed".to_owned());
+            .unwrap_or_else(|| {
+                let what = match fault.selection {
+                    Selection::Psn(_) => {
+                        "data packet of an RDMA connection (SEND, WRITE, answer to a READ)"
+                    }
+                    _ => "packet",
+                };
+                format!("no {what} of its flows came while it was armed")
+            });
     }
     let packets = match met {
         1 => "the 1 packet".to_owned(),

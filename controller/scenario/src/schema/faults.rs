@@ -289,16 +289,13 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         None => Some(Spanned::new(Selection::Always, fields.span)),
     };
     let keys = match (&selection, &effect) {
-        (Some(selection), Some(effect)) => {
-            let per = per_node.zip(per);
-            numbered(
-                sink,
-                per,
-                fields.get("keys"),
-                (&selection.value, selection.span),
-                &effect.value,
-            )
-        }
+        (Some(selection), Some(effect)) => numbered(
+            sink,
+            (per_node, per),
+            fields.get("keys"),
+            (&selection.value, selection.span),
+            &effect.value,
+        ),
         _ => None,
     };
     let place = match fields.get("where") {

@@ -178,13 +178,13 @@ pub(super) const MAX_KEYS: u64 = 65_536;
 /// many keys there is room.
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
-    per: Option<(&Node, Per)>,
+    (at, per): (Option<&Node>, Option<Per>),
     most: Option<&Node>,
     (selection, select): (&Selection, Span),
     effect: &Effect,
 ) -> Option<Keys> {
     if let Selection::Psn(_) = selection {
-        if let Some((node, _)) = per {
+        if let Some(node) = at {
             let message =
                 "`per` has no effect on `psn`: packets are placed by their RDMA connection";
             sink.error(Code::Suspicious, node.span, message).hint(
@@ -198,6 +198,7 @@ pub(super) fn numbered(
         };
         return Some(keys(rdma_connection(sink)?, most, select));
     }
+    let per = at.zip(per);
     let is_share = matches!(selection, Selection::Share(_));
     if let Some(node) = most.filter(|_| is_share || per.is_none()) {
         let message = "`keys` has no effect here: nothing is held for each key";

@@ -27,7 +27,7 @@ impl Psn {
         self.at.is_within(&outer.at) && self.rounds.is_within(&outer.rounds)
     }
 
-    /// How many packets of a connection, of which no round has more than 2²⁴; `None` if there is no end.
+    /// How many packets of a connection's first 2²⁴, answers to READs apart; `None` if there is no end.
     #[must_use]
     pub fn packets(&self) -> Option<u64> {
         let packets = self.at.count()?.checked_mul(self.rounds.count()?);
