@@ -7,11 +7,11 @@
 //! | [`udp`] | its frames through a UDP socket, for who may not send raw frames |
 //! | [`interface`] | an interface's addresses and MTU |
 //! | [`neighbour`] | the Ethernet address behind an IP address |
-//! | [`open`] | which provider it is here, and why |
+//! | [`open`](mod@open) | which provider it is here, and why |
 //! | [`rendezvous`] | how two programs tell each other their queue pairs: ibv_rc_pingpong's way |
 //! | [`group`] | ranks that carry out collectives |
 //! | [`perftest`] | bandwidths, as perftest measures them |
-//! | [`pingpong`] | the test that all RDMA begins with, as ibv_rc_pingpong does it |
+//! | [`pingpong`](mod@pingpong) | the test that all RDMA begins with, as ibv_rc_pingpong does it |
 
 pub mod group;
 pub mod interface;
