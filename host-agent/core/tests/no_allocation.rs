@@ -1,38 +1,16 @@
 //! In the middle of an all-reduce a rank allocates nothing for a packet, whether it is lost or not.
 //!
 //! A program of its own: its allocator counts what all threads allocate.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use aggregation::Mark;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Event, Rank, Received, Setup, Values};
 use aggregation::rto::Retransmission;
+use test_support::allocations;
 use wire::{Flags, Kind, Packet};
 
-/// Counts what all threads allocate.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to dealloc's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 const WINDOW: u32 = 64;
 const CHUNKS: usize = 4000;
@@ -98,10 +76,10 @@ fn a_packet_allocates_nothing() {
         }
         // The first windows make room.
         if answers > CHUNKS / 4 && before.is_none() {
-            before = Some(ALLOCATIONS.load(Ordering::Relaxed));
+            before = Some(allocations::count());
         }
     }
-    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before.unwrap();
+    let allocated = allocations::count() - before.unwrap();
     assert_eq!(allocated, 0);
     assert!(rank.counters().probes > 20, "{:?}", rank.counters());
     assert!(!matches!(rank.poll_event(), Some(Event::Failed(_))));

@@ -8,7 +8,8 @@
 //! | [`interface`] | an interface's addresses and MTU |
 //! | [`neighbour`] | the Ethernet address behind an IP address |
 //! | [`open`](mod@open) | which provider it is here, and why |
-//! | [`rendezvous`] | how two programs tell each other their queue pairs: ibv_rc_pingpong's way |
+//! | [`talk`] | the conversation of two programs beside their queue pairs |
+//! | [`rendezvous`] | how they tell each other their queue pairs: ibv_rc_pingpong's way |
 //! | [`group`] | ranks that carry out collectives |
 //! | [`perftest`] | bandwidths, as perftest measures them |
 //! | [`pingpong`](mod@pingpong) | the test that all RDMA begins with, as ibv_rc_pingpong does it |
@@ -22,6 +23,7 @@ pub mod pingpong;
 pub mod provider;
 pub mod rendezvous;
 pub mod software;
+pub mod talk;
 pub mod udp;
 
 pub use open::{OpenError, Way, open};

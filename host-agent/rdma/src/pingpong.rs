@@ -9,8 +9,9 @@ use roce::completion::{Status, WorkKind};
 use roce::packet::{Mtu, Service};
 use roce::{Access, Counters, Fault, Local, QpConfig, Qpn, ReceiveRequest, SendRequest, Work};
 
-use crate::provider::{Connection, Provider, ProviderError, Region};
-use crate::rendezvous::{self, Destination, RendezvousError, Server};
+use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
+use crate::rendezvous::{self, Destination, RendezvousError};
+use crate::talk::{PORT, Talk};
 
 /// What is played. The defaults are ibv_rc_pingpong's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            port: rendezvous::PORT,
+            port: PORT,
             size: 4096,
             iterations: 1000,
             mtu: Mtu::B1024,
@@ -149,23 +150,11 @@ fn play(
         wrong: 0,
     };
     let played = game.run(provider, host);
-    let gone = linger(provider);
+    let gone = linger(provider, GOODBYE);
     provider.destroy(qpn);
     let outcome = played?;
     gone?;
     Ok(outcome)
-}
-
-/// What the other side sent last may have to be acknowledged again, or refused: as a device would, which goes on when its program
-/// does not.
-fn linger(provider: &mut dyn Provider) -> Result<(), ProviderError> {
-    const LINGER: Duration = Duration::from_millis(200);
-    let end = Instant::now() + LINGER;
-    while let Some(left) = end.checked_duration_since(Instant::now()) {
-        provider.poll()?;
-        provider.wait(left)?;
-    }
-    Ok(())
 }
 
 struct Game<'a> {
@@ -199,24 +188,14 @@ impl Game<'_> {
         let connection = |peer: &Destination| {
             Connection::new(peer.gid, peer.qpn, peer.psn, own.psn, options.mtu)
         };
-        let peer = match host {
-            Some(host) => {
-                let peer = rendezvous::connect(host, options.port, &own, options.patience)?;
-                provider.connect(qpn, &connection(&peer))?;
-                peer
-            }
-            None => {
-                let mut told = None;
-                let server = Server::listen(options.port)?;
-                server.accept(&own, options.patience, |peer| {
-                    told = Some(*peer);
-                    provider
-                        .connect(qpn, &connection(peer))
-                        .map_err(PingpongError::from)
-                })?;
-                told.ok_or(RendezvousError::Message)?
-            }
-        };
+        let mut talk = match host {
+            Some(host) => Talk::connect(host, options.port, options.patience),
+            None => Talk::accept(options.port, options.patience),
+        }
+        .map_err(RendezvousError::from)?;
+        let peer = rendezvous::meet(&mut talk, provider, &own, |provider, peer| {
+            provider.connect(qpn, &connection(peer))
+        })?;
         let start = Instant::now();
         if host.is_some() {
             self.send(provider)?;

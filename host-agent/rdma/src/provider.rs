@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use roce::memory::RegisterError;
 use roce::packet::Mtu;
@@ -221,6 +221,22 @@ pub trait Provider {
 
     /// What a queue pair has counted, where the provider tells.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
+}
+
+/// How long a program that has all it wants goes on answering.
+pub const GOODBYE: Duration = Duration::from_millis(200);
+
+/// Does for so long what there is. What a peer sent last may have to be acknowledged again, or refused: a device does so when its
+/// program has ended.
+///
+/// # Errors
+/// As [`Provider::wait`].
+pub fn linger(provider: &mut dyn Provider, time: Duration) -> Result<(), ProviderError> {
+    let begin = Instant::now();
+    while let Some(left) = time.checked_sub(begin.elapsed()) {
+        provider.wait(left)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

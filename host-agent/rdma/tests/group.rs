@@ -1,16 +1,13 @@
 //! Ranks in network namespaces of their own, on a bridge: collectives of all kinds, and what becomes of those whose peer is gone.
 
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use collectives::{Collective, Options, ReduceOp, Schedule, build, offered};
-use nix::sched::{CloneFlags, unshare};
-use nix::unistd::gettid;
 use rdma::group::{Group, GroupError, GroupOptions, RunError};
 use rdma::{Way, open};
-use test_support::namespace::{in_namespace, ip};
+use test_support::namespace::{beyond, in_namespace, ip};
 
 const RANKS: usize = 4;
 const ELEMENT: usize = 4;
@@ -31,23 +28,14 @@ fn rank<T: Send + 'static>(
         "link add port{number} mtu 4200 type veth peer name nic{number} mtu 4200"
     ));
     ip(&format!("link set port{number} master hub up"));
-    let (ready, is_ready) = mpsc::channel();
-    let (go, may_go) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        ready.send(gettid()).unwrap();
-        may_go.recv().unwrap();
+    beyond(&format!("nic{number}"), move || {
         ip(&format!(
             "address add 10.9.0.{}/24 dev nic{number}",
             number + 1
         ));
         ip(&format!("link set nic{number} up"));
         work()
-    });
-    let there = is_ready.recv().unwrap();
-    ip(&format!("link set nic{number} netns {there}"));
-    go.send(()).unwrap();
-    thread
+    })
 }
 
 fn options(rank: usize, patience: Duration) -> GroupOptions {

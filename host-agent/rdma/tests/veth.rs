@@ -1,16 +1,13 @@
 //! Two hosts, each with a network namespace of its own and a cable between them, speak to each other by each way.
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, unshare};
-use nix::unistd::gettid;
 use rdma::perftest::{self, Verb, bandwidth};
 use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
 use rdma::{Way, open};
 use roce::packet::Mtu;
-use test_support::namespace::{in_namespace, ip};
+use test_support::namespace::{beyond, in_namespace, ip, remove};
 
 /// Runs something in a network namespace that has one end of a cable, at 10.9.0.2; the other end is `near`, at 10.9.0.1.
 fn beyond_a_cable<T: Send + 'static>(
@@ -20,20 +17,11 @@ fn beyond_a_cable<T: Send + 'static>(
     ip("link add near type veth peer name far");
     ip("address add 10.9.0.1/24 dev near");
     ip(&format!("link set near up mtu {link_mtu}"));
-    let (ready, is_ready) = mpsc::channel();
-    let (go, may_go) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        ready.send(gettid()).unwrap();
-        may_go.recv().unwrap();
+    beyond("far", move || {
         ip("address add 10.9.0.2/24 dev far");
         ip(&format!("link set far up mtu {link_mtu}"));
         work()
-    });
-    let there = is_ready.recv().unwrap();
-    ip(&format!("link set far netns {there}"));
-    go.send(()).unwrap();
-    thread
+    })
 }
 
 /// The server's outcome, then the client's.
@@ -46,7 +34,7 @@ fn play(way: Way, options: Options, link_mtu: u32) -> [Result<Outcome, PingpongE
     println!("{}", provider.describe());
     let client = pingpong(&mut *provider, Some("10.9.0.2"), &options);
     let server = server.join().unwrap();
-    ip("link delete near");
+    remove("near");
     [server, client]
 }
 
@@ -105,7 +93,7 @@ fn bandwidths_are_measured_by_each_way() {
             let mut provider = open(Some("near"), way, 2).unwrap();
             let client = bandwidth(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
             let server = server.join().unwrap();
-            ip("link delete near");
+            remove("near");
             assert_eq!((server.peer, client.peer), (client.own, server.own));
             assert_eq!((server.mtu, client.mtu), (Mtu::B4096, Mtu::B4096));
             let measured = client.measured.unwrap();

@@ -1,38 +1,16 @@
 //! While messages pass, lost packets among them, an endpoint allocates nothing.
 //!
 //! A program of its own: its allocator counts what all threads allocate.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use roce::packet::{Address, MAX_FRAME_LEN, Mtu, Service};
 use roce::{
     Access, Endpoint, EndpointConfig, InitAttributes, Key, Local, Memory, Psn, QpConfig, Qpn,
     ReceiveRequest, Remote, RtrAttributes, RtsAttributes, SendRequest, Status, Work,
 };
-
-/// Counts what all threads allocate.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to dealloc's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use test_support::allocations;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 const LEN: u32 = 20_000;
 /// One frame in so many is lost.
@@ -174,9 +152,9 @@ fn messages_allocate_nothing() {
     };
     // Queues grow to what they hold.
     pass();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::count();
     pass();
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(allocations::count() - before, 0);
     let retries = sides[0].endpoint.counters().completer_retry_err;
     assert!(retries > 100, "{retries}: packets were lost");
 }

@@ -17,7 +17,7 @@ pub struct BandwidthArgs {
     #[command(flatten)]
     port: PortArgs,
     /// The TCP port by which the two programs meet.
-    #[arg(short = 'p', long = "port", default_value_t = rdma::rendezvous::PORT, value_name = "PORT")]
+    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
     tcp_port: u16,
     /// Bytes of a message, the same at both ends.
     #[arg(short, long, default_value_t = 65_536, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]

@@ -1,40 +1,20 @@
 //! In steady state the packet loop allocates nothing for a frame, whether it sleeps in between or not.
 //!
 //! A program of its own: its allocator counts what all threads allocate.
-#![allow(unsafe_code)]
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4lang::Options;
 use softswitch::driver;
 use softswitch::p4::P4Loader;
 use softswitch::ports::{PortIo, Received, Sink};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Counts what all threads allocate.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to dealloc's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use test_support::allocations;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 const PROGRAM: &str = "
 #include <core.p4>
@@ -142,13 +122,13 @@ fn a_frame_costs_no_allocation() {
     };
     // Buffers and queues grow to what they need.
     send(1000);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::count();
     // A great batch, then one by one, with sleep in between.
     send(10_000);
     for _ in 0..200 {
         send(1);
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = allocations::count() - before;
     assert_eq!(allocations, 0, "for 10,200 frames");
     running.handle.run_blocking(|core| core.stop()).unwrap();
     running.thread.join().unwrap();

@@ -1,6 +1,7 @@
 //! What the tests of several crates share, one idea a file. A helper of one crate's tests stays with them.
 #![allow(clippy::disallowed_methods)] // Tests read clocks and files; the pure crates that use this do not.
 
+pub mod allocations;
 pub mod corpus;
 pub mod cost;
 pub mod namespace;

@@ -2,7 +2,11 @@
 //! process, and its links with it.
 
 use crate::skip;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::gettid;
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
@@ -68,4 +72,34 @@ pub fn veth(one: &str, other: &str) {
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         ip(&format!("link set {name} up"));
     }
+}
+
+/// Moves an interface to a network namespace of its own, and does something there, in a thread. What was set at the interface, such
+/// as its addresses, is gone then.
+///
+/// # Panics
+/// If there is no namespace, or no such interface.
+pub fn beyond<T: Send + 'static>(
+    interface: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let (ready, is_ready) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+        ready.send(gettid()).expect("who waits for it");
+        may_go.recv().expect("the interface");
+        work()
+    });
+    let there = is_ready.recv().expect("a namespace");
+    ip(&format!("link set {interface} netns {there}"));
+    go.send(()).expect("the thread");
+    thread
+}
+
+/// Removes an interface, if it has not gone already: with the namespace of its peer it does, at some time.
+pub fn remove(interface: &str) {
+    let _ = Command::new("ip")
+        .args(["link", "delete", interface])
+        .output();
 }

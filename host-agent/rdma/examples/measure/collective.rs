@@ -56,7 +56,7 @@ impl Kind {
 /// Prints for each algorithm the bound over the time: median, least, most.
 pub fn measure(kind: Kind) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let bridge = Bridge::lay()?;
+    let bridge = Bridge::lay();
     let ranks: Vec<_> = (0..RANKS)
         .map(|rank| {
             let folder = folder.path().to_owned();

@@ -6,31 +6,27 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use frames::{Frames, RingFrames};
 use nix::time::{ClockId, clock_gettime};
-use rdma::rendezvous::{self, Destination, Server};
-use rdma::{Connection, Way};
-use roce::completion::Status;
-use roce::packet::{Mtu, Service};
-use roce::{Access, Local, Psn, QpConfig, Remote, SendRequest, Work};
+use rdma::Way;
+use rdma::perftest::{Options, Verb, bandwidth};
+use roce::packet::UDP_PORT;
+use test_support::namespace::ip;
 
-use crate::bed::{Cable, FAR, NEAR, ip};
+use crate::bed::{Cable, FAR, NEAR};
 
 const MESSAGE: usize = 1 << 20;
 const MESSAGES: u64 = 512;
 const ROUNDS: usize = 5;
-/// Messages that are posted at once.
-const POSTED: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAYLOAD: usize = 4096;
 /// RoCEv2's headers and ICRC.
 const AROUND: usize = 58;
-const PORT: u16 = 4791;
+/// Of TCP.
+const PORT: u16 = 18_515;
 /// Frames under way, and how many an answer is for.
 const WINDOW: u64 = 128;
 const ANSWERED: u64 = 32;
@@ -68,112 +64,29 @@ fn processors() -> Result<f64> {
     Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
 }
 
-fn connection(own: &Destination, peer: &Destination) -> Connection {
-    Connection::new(peer.gid, peer.qpn, peer.psn, own.psn, Mtu::B4096)
-}
-
 fn write() -> Result<()> {
-    let cable = Cable::lay()?;
-    let done = Arc::new(AtomicBool::new(false));
-    let is_done = Arc::clone(&done);
-    // Its region is the first of a provider with this seed: no other rendezvous is needed than for queue pairs.
-    let far = cable.beyond(move || {
+    let options = Options {
+        size: MESSAGE as u32,
+        iterations: MESSAGES,
+        posted: 4,
+        ..Options::new(Verb::Write)
+    };
+    let (_cable, far) = Cable::lay(move || {
         let mut provider = rdma::open(Some("far"), Way::Rings, 1)?;
-        let region = provider.register(MESSAGE, Access::ALL)?;
-        let qpn = provider.create(QpConfig::new(Service::Reliable), Access::ALL)?;
-        // The PSN tells the peer the key, too: both are drawn from the seed.
-        let own = Destination {
-            lid: 0,
-            qpn,
-            psn: Psn::new(0),
-            gid: provider.gid(),
-        };
-        let server = Server::listen(rendezvous::PORT)?;
-        server.accept(&own, PATIENCE, |peer| {
-            Ok::<(), anyhow::Error>(provider.connect(qpn, &connection(&own, peer))?)
-        })?;
-        while !is_done.load(Ordering::Relaxed) {
-            if provider.poll()?.is_none() {
-                provider.wait(Duration::from_millis(10))?;
-            }
-        }
-        let mut last = [0];
-        provider.copy_out(&region, MESSAGE - 1, &mut last);
-        ensure!(last == [7], "not written to the end");
+        bandwidth(&mut *provider, Verb::Write, None, &options)?;
         Ok(())
-    })?;
-    let near = (|| {
-        let mut provider = rdma::open(Some("near"), Way::Rings, 2)?;
-        let (address, rkey) = first_region(1)?;
-        let region = provider.register(MESSAGE, Access::ALL)?;
-        provider.put(&region, 0, &vec![7; MESSAGE]);
-        let qpn = provider.create(QpConfig::new(Service::Reliable), Access::ALL)?;
-        let own = Destination {
-            lid: 0,
-            qpn,
-            psn: Psn::new(0),
-            gid: provider.gid(),
-        };
-        let peer = rendezvous::connect(FAR, rendezvous::PORT, &own, PATIENCE)?;
-        provider.connect(qpn, &connection(&own, &peer))?;
-        let local = Local {
-            key: region.lkey,
-            address: region.address,
-            len: MESSAGE as u32,
-        };
-        let work = Work::Write {
-            local,
-            remote: Remote { address, rkey },
-            immediate: None,
-        };
-        let (mut posted, mut completed) = (0, 0);
-        let deadline = Instant::now() + PATIENCE;
-        while completed < MESSAGES {
-            while posted < MESSAGES && posted - completed < POSTED {
-                let request = SendRequest {
-                    wr_id: posted,
-                    work,
-                    signaled: true,
-                    solicited: false,
-                };
-                provider.post_send(qpn, request)?;
-                posted += 1;
-            }
-            match provider.poll()? {
-                Some(completion) => {
-                    ensure!(
-                        completion.status == Status::Success,
-                        "{}",
-                        completion.status
-                    );
-                    completed += 1;
-                }
-                None => provider.wait(Duration::from_millis(10))?,
-            }
-            ensure!(
-                Instant::now() < deadline,
-                "{completed} messages in {PATIENCE:?}"
-            );
-        }
-        Ok(())
-    })();
-    done.store(true, Ordering::Relaxed);
+    });
+    let mut provider = rdma::open(Some("near"), Way::Rings, 2)?;
+    let near = bandwidth(&mut *provider, Verb::Write, Some(FAR), &options);
     far.join().map_err(|_| anyhow::anyhow!("the far end"))??;
-    near
-}
-
-/// The first region of a provider that was opened with this seed.
-fn first_region(seed: u64) -> Result<(u64, u32)> {
-    let mut same = rdma::open(Some("near"), Way::Pnet, seed)?;
-    let region = same.register(MESSAGE, Access::ALL)?;
-    Ok((region.address, region.rkey))
+    near?;
+    Ok(())
 }
 
 fn copies() -> Result<()> {
-    let cable = Cable::lay()?;
     let frames = MESSAGES * (MESSAGE / PAYLOAD) as u64;
-    let far = cable.beyond(move || {
-        let mut ring = RingFrames::open("far", PORT)?;
+    let (_cable, far) = Cable::lay(move || {
+        let mut ring = RingFrames::open("far", UDP_PORT)?;
         let (mut memory, mut taken, mut answered) = (vec![0; MESSAGE], 0_u64, 0);
         let deadline = Instant::now() + PATIENCE;
         while taken < frames {
@@ -192,9 +105,9 @@ fn copies() -> Result<()> {
         }
         std::hint::black_box(memory);
         Ok(())
-    })?;
+    });
     let near = (|| {
-        let mut ring = RingFrames::open("near", PORT)?;
+        let mut ring = RingFrames::open("near", UDP_PORT)?;
         let memory = vec![7; MESSAGE];
         let (mut sent, mut answered) = (0, 0);
         let head = headers(PAYLOAD + AROUND);
@@ -243,19 +156,15 @@ fn headers(len: usize) -> Vec<u8> {
     frame[14] = 0x45;
     frame[16..18].copy_from_slice(&((len - 14) as u16).to_be_bytes());
     frame[22..24].copy_from_slice(&[64, 17]);
-    frame[36..38].copy_from_slice(&PORT.to_be_bytes());
+    frame[36..38].copy_from_slice(&UDP_PORT.to_be_bytes());
     frame[38..40].copy_from_slice(&((len - 34) as u16).to_be_bytes());
     frame
 }
 
 /// `plain`: this interface does not take more than a packet at a time.
 fn tcp(plain: Option<&str>) -> Result<()> {
-    let cable = Cable::lay()?;
-    if let Some(interface) = plain {
-        ip(&format!("link set {interface} gso_max_segs 1"))?;
-    }
-    let far = cable.beyond(|| {
-        let listener = TcpListener::bind((FAR, rendezvous::PORT))?;
+    let (_cable, far) = Cable::lay(|| {
+        let listener = TcpListener::bind((FAR, PORT))?;
         let (mut stream, _) = listener.accept()?;
         let (mut memory, mut taken) = (vec![0; MESSAGE], 0);
         loop {
@@ -266,11 +175,14 @@ fn tcp(plain: Option<&str>) -> Result<()> {
         }
         ensure!(taken == MESSAGES * MESSAGE as u64, "{taken} bytes");
         Ok(())
-    })?;
+    });
+    if let Some(interface) = plain {
+        ip(&format!("link set {interface} gso_max_segs 1"));
+    }
     let near = (|| {
         let deadline = Instant::now() + PATIENCE;
         let mut stream = loop {
-            match TcpStream::connect((FAR, rendezvous::PORT)) {
+            match TcpStream::connect((FAR, PORT)) {
                 Ok(stream) => break stream,
                 Err(error) => ensure!(Instant::now() < deadline, "{NEAR} to {FAR}: {error}"),
             }

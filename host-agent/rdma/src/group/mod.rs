@@ -13,6 +13,7 @@ mod run;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use collectives::{Algorithm, BuildError, Collective, Options, Schedule, build};
@@ -20,7 +21,7 @@ use roce::packet::{Mtu, Service};
 use roce::{Access, Local, QpConfig, Qpn, ReceiveRequest};
 
 use crate::perftest::Keys;
-use crate::provider::{Connection, Provider, ProviderError, Region};
+use crate::provider::{Connection, Provider, ProviderError, Region, linger};
 use meeting::Meeting;
 
 pub use meeting::MeetingError;
@@ -95,7 +96,7 @@ pub struct Group<'p> {
     region: Region,
     /// By rank; `None`: this one.
     peers: Vec<Option<Peer>>,
-    barrier: Schedule,
+    barrier: Rc<Schedule>,
     /// Signals of a schedule that has not begun here.
     early: BTreeSet<(usize, u32)>,
     /// Puts, and receives, of each peer.
@@ -124,7 +125,7 @@ impl<'p> Group<'p> {
             options,
             region,
             peers: vec![None; ranks],
-            barrier,
+            barrier: Rc::new(barrier),
             early: BTreeSet::new(),
             queue: (QUEUES / ranks).clamp(1, QUEUE),
         };
@@ -236,26 +237,13 @@ impl<'p> Group<'p> {
     /// # Errors
     /// [`RunError`].
     pub fn barrier(&mut self) -> Result<(), RunError> {
-        let barrier = std::mem::replace(
-            &mut self.barrier,
-            Schedule {
-                element_bytes: 1,
-                op: collectives::ReduceOp::Sum,
-                programs: Vec::new(),
-            },
-        );
-        let done = self.run(&barrier, &|_, _| {});
-        self.barrier = barrier;
-        done
+        let barrier = Rc::clone(&self.barrier);
+        self.run(&barrier, &|_, _| {})
     }
 
     /// Goes on answering peers for a moment: the last acknowledgement of each may be lost.
     pub fn linger(&mut self, time: Duration) -> Result<(), ProviderError> {
-        let end = std::time::Instant::now() + time;
-        while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
-            self.provider.wait(left)?;
-        }
-        Ok(())
+        linger(self.provider, time)
     }
 }
 

@@ -10,9 +10,8 @@ use roce::{
 };
 
 use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, Report, VERSION};
-use super::talk::{Talk, TalkError};
-use crate::provider::{Connection, Provider, ProviderError, Region};
-use crate::rendezvous;
+use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
+use crate::talk::{PORT, Talk, TalkError};
 
 /// What the client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl Options {
     /// perftest's defaults for this test.
     pub fn new(verb: Verb) -> Self {
         Self {
-            port: rendezvous::PORT,
+            port: PORT,
             size: 65_536,
             iterations: match verb {
                 Verb::Write => 5000,
@@ -165,7 +164,7 @@ pub fn bandwidth(
                 posted: 0,
             };
             let outcome = test.run(provider, &mut talk);
-            let gone = linger(provider);
+            let gone = linger(provider, GOODBYE);
             provider.destroy(qpn);
             outcome.and_then(|outcome| Ok(gone.map(|()| outcome)?))
         }
@@ -191,16 +190,6 @@ fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestEr
 
 /// Pages are no larger.
 const MOST_CYCLE: u32 = 1 << 24;
-
-/// The other side may still want an answer again, as from a device.
-fn linger(provider: &mut dyn Provider) -> Result<(), ProviderError> {
-    const LINGER: Duration = Duration::from_millis(200);
-    let end = Instant::now() + LINGER;
-    while let Some(left) = end.checked_duration_since(Instant::now()) {
-        provider.wait(left)?;
-    }
-    Ok(())
-}
 
 struct Test<'a> {
     verb: Verb,

@@ -3,13 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `message.rs` | what is said over TCP |
-//! | `talk.rs` | how |
 //! | `bandwidth.rs` | what the client sends, writes or reads, and how fast |
 
 mod bandwidth;
 mod message;
-mod talk;
 
 pub use bandwidth::{Options, Outcome, PerftestError, Verb, bandwidth};
 pub use message::{Keys, Report};
-pub use talk::TalkError;

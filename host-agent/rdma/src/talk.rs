@@ -1,4 +1,4 @@
-//! The conversation beside the queue pairs: each turn the client speaks first, and the server answers with as many bytes.
+//! The conversation beside the queue pairs, over TCP, of two programs that are about to use RDMA.
 //!
 //! A device goes on while its program waits for a word. So does this side: while it waits, the provider does what there is.
 
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use roce::Qpn;
 
 use crate::provider::{Provider, ProviderError};
+
+/// The port of libibverbs' examples and of perftest.
+pub const PORT: u16 = 18_515;
 
 /// What the provider waits for frames before one looks for a word.
 const LOOK: Duration = Duration::from_millis(1);
@@ -118,7 +121,7 @@ impl Talk {
         self.is_client
     }
 
-    /// A turn of both sides: what the other has said.
+    /// A turn: the client speaks first, and the server answers with as many bytes; what the other has said.
     pub fn exchange<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,
