@@ -15,6 +15,7 @@ use std::ops::RangeInclusive;
 use parser_gen::{Classes, Filter, psn};
 
 use crate::diagnostic::{Code, Sink};
+use crate::effect::Effect;
 use crate::expect::metric::{FaultMetric, Metric, Metrics, TriggerMetric};
 use crate::model::{Direction, Fault, Scenario};
 use crate::selection::{Selection, Share};
@@ -112,6 +113,15 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let Ok(data) = Filter::parse(&library, psn::DATA) else {
         return;
     };
+    if let Effect::Reset(_) = fault.effect {
+        let message = format!(
+            "fault `{}` resets what it selects by `psn`: data of RDMA comes in UDP, which has no reset",
+            fault.id
+        );
+        sink.error(Code::Effect, fault.span, message).hint(
+            "`drop` a packet, or all `at: \"3..\"`, `round: \"1..\"`: the connection gives up",
+        );
+    }
     let source = sink.source();
     for flow in fault.flows.iter().map(|index| &scenario.flows[*index]) {
         let both =

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use scenario::expect::metric::{FaultMetric, Metric};
 use scenario::model::{Fault, Keys};
 use scenario::plan::Injection;
+use scenario::selection::Selection;
 use scenario::vacuous;
 use serde::Serialize;
 
@@ -152,7 +153,7 @@ impl FaultResult {
         if let Some(keys) = &fault.keys {
             let counted = injections.iter();
             let counted = counted.map(|(index, _)| evidence.keyless[*index]).sum();
-            against.extend(unkeyed(planned, &fault.id, keys, seen, counted));
+            against.extend(unkeyed(planned, fault, keys, seen, counted));
         }
         against.extend(result.indistinct(fault, seen));
         let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
@@ -297,11 +298,12 @@ fn idle(
 /// Keys that the switch did not tell apart, or had no cell for.
 fn unkeyed(
     planned: &Planned,
-    id: &str,
+    fault: &Fault,
     keys: &Keys,
     seen: Observation,
     counted: u64,
 ) -> Vec<String> {
+    let id = &fault.id;
     let mut told = Vec::new();
     let keyless = Metric::fault(id, FaultMetric::Keyless);
     if seen.keyless > 0 && !planned.scenario.expects_of(&keyless) {
@@ -319,8 +321,14 @@ fn unkeyed(
         ));
     }
     if seen.conflated > 0 {
+        let remedy = match fault.selection {
+            Selection::Psn(_) => {
+                "another `id` of the fault, or a flow for each queue pair (`roce.qp == …`), tells them apart"
+            }
+            _ => "the fields in another order, `per: [tcp.sport, …]`, tell them apart",
+        };
         told.push(format!(
-            "the switch took {} of some {} for those of others: the fields in another order, `per: [tcp.sport, …]`, tell them apart",
+            "the switch took {} of some {} for those of others: {remedy}",
             count(seen.conflated, "frame"),
             keys.of
         ));

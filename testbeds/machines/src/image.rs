@@ -231,10 +231,7 @@ impl Image {
         let mut base = fs::File::open(&self.initramfs).map_err(ImageError::at(&self.initramfs))?;
         io::copy(&mut base, &mut extended.as_file()).map_err(&at)?;
         let mut archive = Archive::new(BufWriter::new(extended.as_file()));
-        for (name, path) in &files {
-            let content = fs::read(path).map_err(ImageError::at(path))?;
-            archive.file(name, 0o755, &content).map_err(&at)?;
-        }
+        pack(&mut archive, &files, &at)?;
         archive
             .finish()
             .and_then(|mut to| to.flush())
@@ -267,6 +264,19 @@ impl Image {
     pub(crate) fn initramfs(&self) -> &Path {
         &self.initramfs
     }
+}
+
+/// Programs and libraries, under their names.
+fn pack<W: Write>(
+    archive: &mut Archive<W>,
+    files: &BTreeMap<String, PathBuf>,
+    at: impl Fn(io::Error) -> ImageError,
+) -> Result<(), ImageError> {
+    for (name, path) in files {
+        let content = fs::read(path).map_err(ImageError::at(path))?;
+        archive.file(name, 0o755, &content).map_err(&at)?;
+    }
+    Ok(())
 }
 
 /// What an image is made of, as this crate has it.
@@ -332,10 +342,7 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     archive
         .file("modules/order", 0o644, order.as_bytes())
         .map_err(&at)?;
-    for (name, path) in &files {
-        let content = fs::read(path).map_err(ImageError::at(path))?;
-        archive.file(name, 0o755, &content).map_err(&at)?;
-    }
+    pack(&mut archive, &files, &at)?;
     archive
         .finish()
         .and_then(|mut to| to.flush())

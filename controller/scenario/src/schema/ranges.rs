@@ -25,7 +25,7 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Disjoint ranges, in the order of the file; what ends with `u32::MAX` has no end.
+    /// Disjoint ranges, in the order of the file; what has no end goes to the last number there is.
     pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
         let items = match &node.kind {
             Kind::List(items) => items.as_slice(),
@@ -60,20 +60,27 @@ impl Numbered {
             let one = u32::try_from(one).ok()?;
             return Some(one..=one);
         };
-        let number = |text: &str| {
-            let number = text.trim().parse::<u32>().ok();
-            number.filter(|number| self.all.contains(number))
-        };
+        let (first, last) = (u64::from(*self.all.start()), u64::from(*self.all.end()));
+        let number = |text: &str| text.trim().parse::<u64>().ok();
         let bounds = value.split_once("..").and_then(|(low, high)| {
-            let low = number(low)?;
             let high = match high.trim() {
-                "" => u32::MAX,
+                "" => last,
                 high => number(high)?,
             };
-            Some((low, high))
+            Some((number(low)?, high))
         });
         match bounds {
-            Some((low, high)) if low <= high => Some(low..=high),
+            Some((low, high)) if low < first || high > last => {
+                let message = format!(
+                    "{} lies between {first} and {last}; found {value}",
+                    self.one
+                );
+                sink.error(Code::OutOfRange, node.span, message);
+                None
+            }
+            Some((low, high)) if low <= high => {
+                Some(u32::try_from(low).ok()?..=u32::try_from(high).ok()?)
+            }
             Some((low, high)) => {
                 let message = format!("the range {low}..{high} is empty");
                 sink.error(Code::OutOfRange, node.span, message);
