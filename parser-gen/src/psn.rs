@@ -21,6 +21,77 @@ pub const RESPONSES: u32 = 0x5EAD_0B5E;
 /// Sequence numbers are counted modulo this.
 pub const MODULUS: u32 = 1 << 24;
 
+/// A RoCEv2 packet over IPv4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Its sender's address.
+    pub source: [u8; 4],
+    /// Its receiver's.
+    pub destination: [u8; 4],
+    /// The receiver's queue pair.
+    pub qp: u32,
+    /// Its sequence number, of 24 bits.
+    pub psn: u32,
+    /// What it is.
+    pub opcode: u8,
+    /// The byte behind the base transport header: of an acknowledgement, the syndrome.
+    pub syndrome: Option<u8>,
+}
+
+/// Bytes of the base transport header.
+const HEADER: usize = 12;
+
+impl Packet {
+    /// What a frame is, if it is one.
+    #[must_use]
+    pub fn of(library: &Library, frame: &[u8]) -> Option<Packet> {
+        let headers = library.headers(frame);
+        let header = |name: &str| {
+            let mut found = headers.iter();
+            let is_it = |(id, _): &&(ProtocolId, usize)| library.protocols[*id].name == name;
+            frame.get(found.find(is_it)?.1..)
+        };
+        let (ip, bth) = (header("ipv4")?, header("roce")?);
+        let number = |at: usize| {
+            let [high, middle, low] = bth.get(at..at + 3)?.try_into().ok()?;
+            Some(u32::from_be_bytes([0, high, middle, low]))
+        };
+        Some(Packet {
+            source: ip.get(12..16)?.try_into().ok()?,
+            destination: ip.get(16..20)?.try_into().ok()?,
+            qp: number(5)?,
+            psn: number(9)?,
+            opcode: *bth.first()?,
+            syndrome: bth.get(HEADER).copied(),
+        })
+    }
+
+    /// The same, if it carries data.
+    #[must_use]
+    pub fn data(&self) -> Option<DataPacket> {
+        let responds = match self.opcode {
+            0x00..=0x0b | 0x16..=0x17 | 0x20..=0x2b => false,
+            0x0d..=0x10 => true,
+            _ => return None,
+        };
+        let psn = self.psn;
+        Some(DataPacket { psn, responds })
+    }
+
+    /// Whether it says that the sender of data is to begin again at its number: "RC Acknowledge" whose syndrome is a NAK, PSN
+    /// sequence error (InfiniBand architecture, volume 1, 9.7.5.2).
+    #[must_use]
+    pub fn is_sequence_nak(&self) -> bool {
+        self.opcode == 0x11 && self.syndrome == Some(0x60)
+    }
+
+    /// Whether it asks for data: "RC RDMA READ Request".
+    #[must_use]
+    pub fn is_read_request(&self) -> bool {
+        self.opcode == 0x0c
+    }
+}
+
 /// A packet that carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPacket {
@@ -34,24 +105,7 @@ impl DataPacket {
     /// What a frame is, if it is one.
     #[must_use]
     pub fn of(library: &Library, frame: &[u8]) -> Option<DataPacket> {
-        let headers = library.headers(frame);
-        let start = |name: &str| {
-            let mut found = headers.iter();
-            let is_it = |(id, _): &&(ProtocolId, usize)| library.protocols[*id].name == name;
-            found.find(is_it).map(|(_, start)| *start)
-        };
-        start("ipv4")?;
-        let bth = frame.get(start("roce")?..)?;
-        let responds = match bth.first()? {
-            0x00..=0x0b | 0x16..=0x17 | 0x20..=0x2b => false,
-            0x0d..=0x10 => true,
-            _ => return None,
-        };
-        let [high, middle, low] = bth.get(9..12)?.try_into().ok()?;
-        Some(DataPacket {
-            psn: u32::from_be_bytes([0, high, middle, low]),
-            responds,
-        })
+        Packet::of(library, frame)?.data()
     }
 
     /// What is mixed into its connection's key.

@@ -278,6 +278,12 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Whether it takes packets from RDMA connections that these miss, and ask for again.
+    #[must_use]
+    pub fn takes_rdma_data(&self) -> bool {
+        matches!(self.selection, Selection::Psn(_)) && self.effect.takes()
+    }
+
     /// Which packets it selects, for people: `every 3rd`, `every 3rd per connection`.
     #[must_use]
     pub fn selected(&self) -> String {

@@ -150,6 +150,7 @@ mod tests {
             flows: [].into(),
             losses: Vec::new(),
             hits: Vec::new(),
+            recoveries: Vec::new(),
             metrics: [].into(),
             training: Some(training),
             strain,

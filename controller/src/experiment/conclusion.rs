@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::disruption::DisruptionResult;
 use super::Planned;
 use super::proof::{
-    self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays, Throughput,
+    self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput,
 };
 use super::turns::TriggerResult;
 
@@ -33,6 +33,8 @@ pub struct Conclusion {
     pub losses: Vec<Loss>,
     /// Which frames were hit.
     pub hits: Vec<Hit>,
+    /// How RDMA connections came back from what was taken from them.
+    pub recoveries: Vec<Recovery>,
     /// By injection of the plan, how many frames it looked at.
     pub met: Vec<u64>,
 }
@@ -58,6 +60,7 @@ impl Conclusion {
             throughput: proof.throughput,
             losses: proof.losses,
             hits: proof.hits,
+            recoveries: proof.recoveries,
         }
     }
 }
@@ -97,6 +100,12 @@ pub struct FaultResult {
     /// For a delay: frames that it held longer than the bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
+    /// Of data of RDMA connections that it took by sequence number: what came again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<u64>,
+    /// The longest time that took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_ns: Option<u64>,
     /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
     pub proved: bool,
     /// Why not; or, of a fault that is proved, what else there is to know.
@@ -114,6 +123,9 @@ impl FaultResult {
             .iter()
             .map(|(index, _)| proof.observations[*index])
             .fold(Observation::default(), Observation::and);
+        let taken = proof.recoveries.iter().filter(|of| of.fault == fault.id);
+        let came_again = || taken.clone().filter_map(|of| of.retransmission_ns);
+        let is_rdma = fault.takes_rdma_data();
         let is_timed = fault.effect.longest_hold_ns() > 0;
         let bounds = injections.iter().filter_map(|(_, i)| i.lateness_bound_ns);
         let mut result = FaultResult {
@@ -134,6 +146,8 @@ impl FaultResult {
             latest_ns: is_timed.then_some(seen.latest_ns),
             lateness_bound_ns: bounds.max().filter(|_| is_timed),
             beyond: is_timed.then_some(seen.beyond),
+            recovered: is_rdma.then(|| came_again().count() as u64),
+            recovery_ns: came_again().max().filter(|_| is_rdma),
             proved: true,
             reason: None,
         };

@@ -31,14 +31,14 @@ in_a_testbed! {
     mod link;
     pub mod machine;
     mod observer;
-    mod percentile;
+    pub(crate) mod percentile;
     mod probing;
     mod repair;
     pub mod proof;
     mod run;
     mod stage;
     mod turns;
-pub mod steps;
+    pub mod steps;
     pub mod workload;
 
     pub use between::{Between, Passing};
@@ -49,6 +49,7 @@ pub mod steps;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};
     pub use probing::ProbeResult;
+    pub use proof::{Recovery, Teller};
     pub use repair::Repair;
     pub use run::{Run, Trained, run};
     pub use stage::{Conditions, Record, Stage};

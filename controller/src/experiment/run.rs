@@ -17,7 +17,7 @@ use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::repair::{self, Repair, Repairer};
 use super::steps::{self, StepResult};
-use super::proof::{FlowCount, Hit, Loss, Throughput};
+use super::proof::{FlowCount, Hit, Loss, Recovery, Throughput};
 use super::timeline::{Timeline, Turned};
 use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
@@ -54,6 +54,8 @@ pub struct Run {
     pub losses: Vec<Loss>,
     /// Which captured frames were hit.
     pub hits: Vec<Hit>,
+    /// How RDMA connections came back from what faults took from them.
+    pub recoveries: Vec<Recovery>,
     /// Everything measured.
     pub metrics: Metrics,
     /// Of a training.
@@ -223,6 +225,7 @@ pub fn run(
         timed: measured.timed,
         losses: conclusion.losses,
         hits: conclusion.hits,
+        recoveries: conclusion.recoveries,
         metrics,
         training,
         commands: measured.commands,
@@ -280,6 +283,8 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
             (FaultMetric::Boundary, Some(fault.boundary)),
             (FaultMetric::Slow, Some(fault.slow)),
             (FaultMetric::Beyond, fault.latest_ns),
+            (FaultMetric::Recovered, fault.recovered),
+            (FaultMetric::Recovery, fault.recovery_ns),
         ];
         let known = values.into_iter().filter_map(|(what, value)| {
             let metric = Metric::fault(&fault.id, what);

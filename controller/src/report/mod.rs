@@ -8,6 +8,8 @@ pub mod html;
 pub mod json;
 pub mod plot;
 #[cfg(feature = "testbed")]
+pub mod recoveries;
+#[cfg(feature = "testbed")]
 pub mod repairs;
 pub mod strain;
 pub mod table;

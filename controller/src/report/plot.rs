@@ -126,6 +126,64 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
     Ok(themed(&svg))
 }
 
+/// Points over a common axis, with a logarithmic vertical one; what is not above 0 has no place there.
+///
+/// # Errors
+/// If plotters fails.
+pub fn points(x_label: &str, y_label: &str, series: &[Curve<'_>]) -> Result<String, PlotError> {
+    let error = |e: &dyn std::fmt::Display| PlotError {
+        what: "points",
+        reason: e.to_string(),
+    };
+    let all = || series.iter().flat_map(|of| of.points.iter().copied()).filter(|point| point.1 > 0.0);
+    let x_max = all().map(|point| point.0).fold(1.0, f64::max);
+    let low = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let high = all().map(|point| point.1).fold(0.0, f64::max);
+    // Whole decades, one at least.
+    let low = if low.is_finite() { 10_f64.powf(low.log10().floor()) } else { 1.0 };
+    let high = 10_f64.powf(high.max(low).log10().floor() + 1.0);
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let mut chart = ChartBuilder::on(&root)
+            .margin(12)
+            .x_label_area_size(48)
+            .y_label_area_size(72)
+            .build_cartesian_2d(0.0..x_max * 1.02, (low..high).log_scale())
+            .map_err(|e| error(&e))?;
+        chart
+            .configure_mesh()
+            .x_desc(x_label)
+            .y_desc(y_label)
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.15))
+            .label_style(FONT)
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
+            .draw()
+            .map_err(|e| error(&e))?;
+        for of in series {
+            let style = of.role.placeholder().filled();
+            let above = of.points.iter().filter(|point| point.1 > 0.0);
+            chart
+                .draw_series(above.map(|point| Circle::new(*point, 3, style)))
+                .map_err(|e| error(&e))?
+                .label(of.name)
+                .legend(move |(x, y)| Circle::new((x + 9, y), 3, style));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .label_font(FONT)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(|e| error(&e))?;
+        root.present().map_err(|e| error(&e))?;
+    }
+    Ok(themed(&svg))
+}
+
 /// A stretch of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span<'a> {
@@ -223,6 +281,22 @@ mod tests {
     }
 
     #[test]
+    fn points_lie_in_whole_decades() -> Result<(), PlotError> {
+        let of = |points: &[(f64, f64)]| Curve {
+            name: "again",
+            role: Role::Main,
+            points: points.to_vec(),
+        };
+        let svg = points("k", "us", &[of(&[(0.0, 25.0), (99.0, 67_000.0), (3.0, 0.0)])])?;
+        assert_eq!(svg.matches("<circle").count(), 3, "two points and the legend's: {svg}");
+        assert!(svg.contains("100000") && svg.contains("again"), "{svg}");
+        // Nothing, and one value alone, are drawings as well.
+        points("k", "us", &[of(&[])])?;
+        points("k", "us", &[of(&[(5.0, 10.0)])])?;
+        Ok(())
+    }
+
+    #[test]
     fn ticks_have_no_digits_that_say_nothing() {
         assert_eq!(
             [20.0, 0.25, 0.0].map(|value| tick(&value)),
@@ -234,13 +308,17 @@ mod tests {
     #[test]
     fn drawings_take_the_colours_of_their_page() -> Result<(), PlotError> {
         let series = [("one", Role::Main, 1.0), ("two", Role::Other, 2.0)];
-        let points = vec![(0.0, 0.1), (1.0, 0.9)];
         let curve = Curve {
             name: "x",
             role: Role::Faulted,
-            points,
+            points: vec![(0.0, 0.1), (1.0, 0.9)],
         };
-        for svg in [bars("bytes", &series)?, curves("x", "y", &[curve])?] {
+        let drawings = [
+            bars("bytes", &series)?,
+            points("x", "y", std::slice::from_ref(&curve))?,
+            curves("x", "y", &[curve])?,
+        ];
+        for svg in drawings {
             assert!(!svg.contains("\"#"), "{svg}");
             assert!(
                 svg.contains("currentColor") && svg.contains("var(--"),

@@ -14,14 +14,14 @@ use crate::experiment::machine::Strain;
 use crate::experiment::steps::{StepResult, start_ns};
 use crate::experiment::workload::CommandResult;
 use crate::experiment::{
-    DisruptionResult, FaultResult, Planned, ProbeResult, Repair, Run, TriggerResult,
+    DisruptionResult, FaultResult, Planned, ProbeResult, Recovery, Repair, Run, TriggerResult,
 };
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{disruptions, faults, grouped, milliseconds, repairs, triggers};
+use crate::report::{disruptions, faults, grouped, milliseconds, recoveries, repairs, triggers};
 
 fn flows_table(run: &Run) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
@@ -144,10 +144,11 @@ fn other_metrics(run: &Run) -> Table {
 }
 
 /// All that a report has to say in tables.
-pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 12] {
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 13] {
     [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        recoveries::table(&run.recoveries),
         disruptions::table(&planned.scenario, &run.disruptions),
         repairs::table(&run.repairs, start_ns(&run.evidence.writes)),
         triggers::table(&run.triggers),
@@ -187,6 +188,8 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         failures: &'a [String],
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        #[serde(skip_serializing_if = "<[Recovery]>::is_empty")]
+        recoveries: &'a [Recovery],
         disruptions: &'a [DisruptionResult],
         #[serde(skip_serializing_if = "<[Repair]>::is_empty")]
         repairs: &'a [Repair],
@@ -212,6 +215,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
         failures: &run.failures,
         machine_strain: &run.strain,
         faults: &run.faults,
+        recoveries: &run.recoveries,
         disruptions: &run.disruptions,
         repairs: &run.repairs,
         triggers: &run.triggers,
@@ -246,6 +250,15 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    let recovered = recoveries::table(&run.recoveries);
+    if !recovered.rows().is_empty() {
+        page.heading("How RDMA connections came back")
+            .table(&recovered)
+            .about(recoveries::LEGEND);
+        if let Some(drawing) = recoveries::drawing(&run.recoveries)? {
+            page.figure(&drawing, "Each point is a lost packet.");
+        }
     }
     let disrupted = disruptions::table(scenario, &run.disruptions);
     if !disrupted.rows().is_empty() {

@@ -123,6 +123,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         timed: Vec::new(),
         losses: conclusion.losses,
         hits: conclusion.hits,
+        recoveries: conclusion.recoveries,
         metrics,
         training: None,
         commands: Vec::new(),

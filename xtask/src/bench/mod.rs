@@ -51,7 +51,7 @@ pub struct Args {
     packets: u32,
     /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
     /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg;
-    /// of simulator: simulated over measured, as simulator.svg
+    /// of simulator: simulated over measured, as simulator.svg; of collectives: what losses cost, as lost_*.svg and rdma-goodput.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Of planning: how many seeds each network has
@@ -163,7 +163,7 @@ fn faults(args: &Args) -> Result<bool> {
 
 /// RDMA, by what is built for it.
 fn collectives(args: &Args) -> Result<bool> {
-    let rows = collectives::run(&|name| name.contains(&args.row))?;
+    let rows = collectives::run(&|name| name.contains(&args.row), args.plots.as_deref())?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -49,7 +49,7 @@ pub fn plot() -> Result<String> {
         points,
     };
     drawing(
-        Axis::logarithmic("ranks"),
+        Axis::doubling("ranks"),
         Axis::logarithmic("time over S/R"),
         &[
             curve("switches sum", RGBColor(0x1f, 0x77, 0xb4), switches),

@@ -60,7 +60,14 @@ pub struct Curve {
 /// What an axis is of.
 pub struct Axis<'a> {
     label: &'a str,
-    is_logarithmic: bool,
+    scale: Scale,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    Linear,
+    /// With marks at powers of this.
+    Logarithmic(f64),
 }
 
 impl<'a> Axis<'a> {
@@ -68,21 +75,29 @@ impl<'a> Axis<'a> {
     pub fn linear(label: &'a str) -> Axis<'a> {
         Axis {
             label,
-            is_logarithmic: false,
+            scale: Scale::Linear,
         }
     }
 
-    /// From the least value on.
+    /// From the least value on, in decades.
     pub fn logarithmic(label: &'a str) -> Axis<'a> {
         Axis {
             label,
-            is_logarithmic: true,
+            scale: Scale::Logarithmic(10.0),
+        }
+    }
+
+    /// From the least value on, in powers of two.
+    pub fn doubling(label: &'a str) -> Axis<'a> {
+        Axis {
+            label,
+            scale: Scale::Logarithmic(2.0),
         }
     }
 }
 
-/// Curves as SVG, with their names above, where curves that rise have left room. Both axes are linear, from 0 on, or both are
-/// logarithmic, from the least value on.
+/// Curves as SVG, with their names above, where curves that rise have left room. A linear axis begins at 0, a logarithmic one with
+/// the least value, a vertical one with 1 at most.
 pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
     drawing_with(x, y, curves, SeriesLabelPosition::UpperLeft)
 }
@@ -95,11 +110,11 @@ pub fn drawing_with(
     names: SeriesLabelPosition,
 ) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let (x_most, y_most) = points().fold((1.0_f64, 1.0_f64), |(x, y), point| {
-        (x.max(point.0), y.max(point.1))
-    });
-    let x_least = points().map(|point| point.0).fold(x_most, f64::min);
-    let y_least = points().map(|point| point.1).fold(1.0, f64::min);
+    let xs = || points().map(|point| point.0);
+    let ys = || points().map(|point| point.1);
+    let (x_least, x_most) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN_POSITIVE, f64::max));
+    // 1 is what most are compared with.
+    let (y_least, y_most) = (ys().fold(1.0, f64::min), ys().fold(1.0, f64::max));
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -109,25 +124,27 @@ pub fn drawing_with(
             .margin(12)
             .x_label_area_size(44)
             .y_label_area_size(56);
-        match x.is_logarithmic && y.is_logarithmic {
-            true => {
-                let ranges = (
-                    (x_least..x_most).log_scale().base(2.0),
-                    (y_least..y_most).log_scale(),
-                );
-                draw(
-                    builder.build_cartesian_2d(ranges.0, ranges.1)?,
-                    &x,
-                    (&y, names),
-                    curves,
-                )?;
+        let logarithmic = |least, most, base| (least..most).log_scale().base(base);
+        let labels = (&y, names);
+        match (x.scale, y.scale) {
+            (Scale::Linear, Scale::Linear) => {
+                let chart = builder.build_cartesian_2d(0.0..x_most, 0.0..y_most * 1.05)?;
+                draw(chart, &x, labels, curves)?;
             }
-            false => draw(
-                builder.build_cartesian_2d(0.0..x_most, 0.0..y_most * 1.05)?,
-                &x,
-                (&y, names),
-                curves,
-            )?,
+            (Scale::Linear, Scale::Logarithmic(base)) => {
+                let up = logarithmic(y_least, y_most, base);
+                draw(builder.build_cartesian_2d(0.0..x_most, up)?, &x, labels, curves)?;
+            }
+            (Scale::Logarithmic(base), Scale::Linear) => {
+                let along = logarithmic(x_least, x_most, base);
+                let chart = builder.build_cartesian_2d(along, 0.0..y_most * 1.05)?;
+                draw(chart, &x, labels, curves)?;
+            }
+            (Scale::Logarithmic(of_x), Scale::Logarithmic(of_y)) => {
+                let along = logarithmic(x_least, x_most, of_x);
+                let up = logarithmic(y_least, y_most, of_y);
+                draw(builder.build_cartesian_2d(along, up)?, &x, labels, curves)?;
+            }
         }
         present(&area)?;
     }

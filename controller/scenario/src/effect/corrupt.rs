@@ -178,6 +178,10 @@ impl Behaviour for Corrupt {
         !self.masks.is_empty()
     }
 
+    fn takes(&self) -> bool {
+        true
+    }
+
     fn changes(&self) -> bool {
         true
     }

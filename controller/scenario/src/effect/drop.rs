@@ -32,6 +32,10 @@ impl Behaviour for Drop {
         Action::Drop
     }
 
+    fn takes(&self) -> bool {
+        true
+    }
+
     fn is_overridden(&self) -> bool {
         false
     }

@@ -229,6 +229,11 @@ pub trait Behaviour: fmt::Debug {
     /// Changes those of a packet for which it drew this word, but for how many there are.
     fn change(&self, _library: &Library, _headers: &Headers, _w: u32, _frame: &mut [u8]) {}
 
+    /// Whether the receiver is left with nothing of the packet that it takes.
+    fn takes(&self) -> bool {
+        false
+    }
+
     /// For how many packets of its flow it makes one wait.
     fn distance(&self) -> Option<u32> {
         None

@@ -68,6 +68,10 @@ impl Behaviour for Truncate {
         true
     }
 
+    fn takes(&self) -> bool {
+        true
+    }
+
     fn leaves(&self) -> Option<u16> {
         Some(self.to_bytes)
     }

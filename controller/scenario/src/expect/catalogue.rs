@@ -22,6 +22,10 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
             whats
                 .filter(|what| *what != FaultMetric::Beyond || is_delay)
                 .filter(|what| *what != FaultMetric::Keyless || fault.keys.is_some())
+                .filter(|what| match what {
+                    FaultMetric::Recovered | FaultMetric::Recovery => fault.takes_rdma_data(),
+                    _ => true,
+                })
                 .map(|what| Metric::fault(&fault.id, what)),
         );
     }

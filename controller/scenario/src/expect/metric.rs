@@ -112,7 +112,13 @@ impl Metric {
     pub(crate) fn is_a_given_count(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => {
-                !matches!(what, FaultMetric::Keyless | FaultMetric::Beyond)
+                !matches!(
+                    what,
+                    FaultMetric::Keyless
+                        | FaultMetric::Beyond
+                        | FaultMetric::Recovered
+                        | FaultMetric::Recovery
+                )
             }
             Metric::Flow { what, .. } => *what != FlowMetric::Longest,
             Metric::Switch { .. } => true,

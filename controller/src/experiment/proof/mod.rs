@@ -15,6 +15,7 @@ mod hits;
 mod judge;
 mod loss;
 mod order;
+mod recovery;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use super::fleet::{EpochWrite, TriggerCount};
 pub use flows::{FlowCount, MOST_FLOWS};
 pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
+pub use recovery::{Recovery, Teller};
 use switch::Witness;
 pub use throughput::{Carried, Throughput};
 
@@ -84,6 +86,8 @@ pub struct Proof {
     pub strays: BTreeMap<String, Strays>,
     /// Which frames were hit, switch by switch and port by port.
     pub hits: Vec<Hit>,
+    /// How RDMA connections came back from what was taken from them, in the same order.
+    pub recoveries: Vec<Recovery>,
 }
 
 /// Frames of a switch that no fault explains.
@@ -211,6 +215,7 @@ pub fn prove(
         triggers: seen.triggers,
         losses,
         strays,
+        recoveries: recovery::recoveries(scenario, plan, evidence, &seen.hits),
         hits: seen.hits,
     }
 }

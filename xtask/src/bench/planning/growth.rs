@@ -196,7 +196,7 @@ fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
     bench.draw("planning-time.svg", || {
         let y = Axis::logarithmic("milliseconds on a processor");
         drawing_with(
-            Axis::logarithmic("hosts"),
+            Axis::doubling("hosts"),
             y,
             &curves(&|point| point.seconds * 1e3),
             SeriesLabelPosition::LowerRight,
@@ -205,7 +205,7 @@ fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
     bench.draw("planning-memory.svg", || {
         let y = Axis::logarithmic("peak memory, MiB");
         drawing(
-            Axis::logarithmic("hosts"),
+            Axis::doubling("hosts"),
             y,
             &curves(&|point| point.bytes / 1_048_576.0),
         )

@@ -80,6 +80,10 @@ group! {
         Slow = "slow": Number,
         /// Of a delay: how much later than asked the latest packet left.
         Beyond = "beyond": Duration,
+        /// Of data of an RDMA connection that was taken: what came again.
+        Recovered = "recovered": Number,
+        /// The longest time that took.
+        Recovery = "recovery": Duration,
     }
 }
 

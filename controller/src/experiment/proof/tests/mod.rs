@@ -2,6 +2,7 @@
 
 mod bench;
 mod mutants;
+mod recovery;
 mod triggered;
 
 use bench::{Bench, Error, MS, Sent, US, evenly};

@@ -1,0 +1,92 @@
+//! How RDMA connections came back from what faults took: in a table, and drawn over the number of what was taken as Lumina does
+//! (SIGCOMM 2023, figures 8 and 9).
+
+use super::grouped;
+use super::plot::{self, Curve, PlotError, Role};
+use super::table::Table;
+use crate::experiment::percentile::percentile;
+use crate::experiment::Recovery;
+
+/// A time that passes until a packet comes again.
+struct Latency {
+    name: &'static str,
+    role: Role,
+    of: fn(&Recovery) -> Option<u64>,
+}
+
+const LATENCIES: [Latency; 3] = [
+    Latency {
+        name: "NAK generation",
+        role: Role::Other,
+        of: |of| of.nak_generation_ns,
+    },
+    Latency {
+        name: "NAK response",
+        role: Role::Faulted,
+        of: |of| of.nak_response_ns,
+    },
+    Latency {
+        name: "retransmission",
+        role: Role::Main,
+        of: |of| of.retransmission_ns,
+    },
+];
+
+/// A row for each fault and latency.
+pub fn table(recoveries: &[Recovery]) -> Table {
+    let mut table = Table::new(["fault", "latency", "packets", "least", "median", "most"]);
+    let mut faults: Vec<&str> = recoveries.iter().map(|of| of.fault.as_str()).collect();
+    faults.dedup();
+    for fault in faults {
+        let taken = || recoveries.iter().filter(|of| of.fault == fault);
+        for latency in &LATENCIES {
+            let mut times: Vec<u64> = taken().filter_map(latency.of).collect();
+            times.sort_unstable();
+            if times.is_empty() {
+                continue;
+            }
+            let shown = |percent| microseconds(percentile(&times, percent));
+            table.row([
+                fault.to_owned(),
+                latency.name.to_owned(),
+                format!("{} of {}", grouped(times.len() as u64), grouped(taken().count() as u64)),
+                microseconds(times[0]),
+                shown(50),
+                shown(100),
+            ]);
+        }
+    }
+    table
+}
+
+/// What the words of [`table`] mean.
+pub const LEGEND: &str = "NAK generation: from the first packet behind the lost one that went on, to what tells the sender, a \
+     NAK or a READ that begins anew. NAK response: from there to the packet when it comes again. Retransmission: from the lost \
+     packet to the same. Nothing tells of what was lost behind all others; then a time-out brings it back. All at the switch.";
+
+/// The latencies over the number of what was taken; `None` where all had one number.
+///
+/// # Errors
+/// If it cannot be drawn.
+pub fn drawing(recoveries: &[Recovery]) -> Result<Option<String>, PlotError> {
+    let first = recoveries.first().map(|of| of.relative_psn);
+    if recoveries.iter().all(|of| Some(of.relative_psn) == first) {
+        return Ok(None);
+    }
+    let series: Vec<Curve<'_>> = LATENCIES
+        .iter()
+        .map(|latency| Curve {
+            name: latency.name,
+            role: latency.role,
+            points: recoveries
+                .iter()
+                .filter_map(|of| Some((f64::from(of.relative_psn), (latency.of)(of)? as f64 / 1e3)))
+                .collect(),
+        })
+        .collect();
+    plot::points("relative PSN of the lost packet", "microseconds", &series).map(Some)
+}
+
+fn microseconds(ns: u64) -> String {
+    format!("{:.1} us", ns as f64 / 1e3)
+}

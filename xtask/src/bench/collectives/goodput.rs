@@ -1,0 +1,119 @@
+//! `goodput`: what WRITEs carry while a share of their packets is lost, beside what they carry without, and beside what
+//! go-back-N can: 1 / (1 + p · W), where a loss costs the W packets of a window.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use plotters::prelude::*;
+use serde_json::Value;
+
+use super::super::row::{Goal, Row};
+use crate::plots::{Axis, Curve, drawing};
+
+/// Shares of packets.
+const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
+/// Packets under way.
+const WINDOW: f64 = 128.0;
+/// In turns; the middle counts.
+const ROUNDS: usize = 3;
+/// Messages of 64 KiB.
+const MESSAGES: u32 = 500;
+
+fn scenario(loss: f64, seed: usize) -> String {
+    let perf = "weir, agent, rdma-perf, write";
+    let options = format!("-n, \"{MESSAGES}\", -m, \"1024\"");
+    let faults = match loss {
+        0.0 => String::new(),
+        _ => format!(
+            "faults: [{{id: lost, flows: data, effect: drop, select: {{probability: {loss}}}}}]\n\
+             expect: [fault.lost.fired >= 0]\n"
+        ),
+    };
+    format!(
+        "weir: 1
+name: goodput
+seed: {seed}
+topology: {{star: {{hosts: [c, s], switch: sw, rate: 200Mbit/s}}}}
+workload:
+  commands:
+    - {{name: server, host: s, root: true, run: [{perf}, {options}]}}
+    - name: client
+      host: c
+      root: true
+      run: [{perf}, \"{{host.s.ip}}\", {options}, --json]
+      metrics: {{rate: {{json: /average_mib_per_s}}}}
+flows:
+  data: {{from: c, to: s, filter: roce.opcode in {{6..11}}}}
+{faults}"
+    )
+}
+
+/// MiB/s.
+fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("s.yaml"), scenario(loss, seed))?;
+    let mut run = Command::new(weir);
+    run.args(["run", "s.yaml", "--json"]).current_dir(folder.path());
+    let output = run.output().context("cannot run weir")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).with_context(|| said.to_string())?;
+    let rate = report["metrics"]["command.client.rate"].as_f64();
+    rate.with_context(|| format!("loss {loss}: no rate: {said}"))
+}
+
+/// All of it, in turns.
+pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
+    let mut rates = vec![Vec::new(); LOSSES.len() + 1];
+    for round in 0..ROUNDS {
+        for (rates, loss) in rates.iter_mut().zip([0.0].iter().chain(&LOSSES)) {
+            rates.push(measured(weir, *loss, round + 1)?);
+        }
+    }
+    let middle = |rates: &mut Vec<f64>| {
+        rates.sort_by(f64::total_cmp);
+        rates[ROUNDS / 2]
+    };
+    let whole = middle(&mut rates[0]);
+    ensure!(whole > 0.0, "nothing was carried without losses");
+    let shares: Vec<f64> = rates[1..].iter_mut().map(|rates| middle(rates) / whole).collect();
+    let of_window = |loss: f64| 1.0 / (1.0 + loss * WINDOW);
+    if let Some(folder) = plots {
+        let of = |values: Vec<f64>| LOSSES.into_iter().zip(values).collect();
+        let curves = [
+            Curve {
+                name: "roce",
+                color: RGBColor(9, 105, 218),
+                points: of(shares.clone()),
+            },
+            Curve {
+                name: "1 / (1 + p W), W = 128",
+                color: RGBColor(140, 149, 159),
+                points: of(LOSSES.map(of_window).to_vec()),
+            },
+        ];
+        let svg = drawing(
+            Axis::logarithmic("share of packets lost"),
+            Axis::logarithmic("goodput, share of that without losses"),
+            &curves,
+        )?;
+        std::fs::write(folder.join("rdma-goodput.svg"), svg)?;
+    }
+    let notes = LOSSES.iter().zip(&shares);
+    let notes = notes.map(|(loss, share)| format!("{loss}: {share:.3} ({:.3})", of_window(*loss)));
+    let notes: Vec<String> = notes.collect();
+    // At a hundredth.
+    let at = LOSSES.iter().position(|loss| *loss == 1e-2).context("a hundredth")?;
+    Ok(Row {
+        name: "goodput",
+        value: Some(shares[at]),
+        unit: "share",
+        goal: Goal::Nothing,
+        floor: Some(of_window(LOSSES[at])),
+        note: format!(
+            "at a loss of 0.01, of the goodput without ({whole:.1} MiB/s, 200 Mbit/s); at losses of {}, in brackets \
+             1 / (1 + p W)",
+            notes.join(", ")
+        ),
+    })
+}

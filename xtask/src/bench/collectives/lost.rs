@@ -1,0 +1,147 @@
+//! `lost_write`, `lost_read`: of the 100 packets of a message each is lost once, in a run of `weir run` each; how long it takes
+//! until it comes again, as the run's report has it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use plotters::prelude::*;
+use serde_json::Value;
+
+use super::super::row::{Goal, Row};
+use crate::plots::{Axis, Curve, drawing};
+
+/// Packets of the message, of 1,024 bytes each.
+const PACKETS: u32 = 100;
+/// The time-out's code: T = 4.096 µs · 2^14, what perftest takes.
+const TIMEOUT_US: f64 = 4.096 * 16_384.0;
+
+/// What is done, and which way its data go.
+pub struct Subject {
+    pub name: &'static str,
+    verb: &'static str,
+    data: &'static str,
+}
+
+pub const SUBJECTS: [Subject; 2] = [
+    Subject {
+        name: "lost_write",
+        verb: "write",
+        data: "{from: c, to: s, filter: roce}",
+    },
+    Subject {
+        name: "lost_read",
+        verb: "read",
+        data: "{from: s, to: c, filter: roce}",
+    },
+];
+
+impl Subject {
+    fn scenario(&self, k: u32) -> String {
+        let Subject { verb, data, .. } = self;
+        let size = PACKETS * 1024;
+        let perf = format!("weir, agent, rdma-perf, {verb}");
+        let options = format!("-s, \"{size}\", -n, \"1\", -m, \"1024\"");
+        format!(
+            "weir: 1
+name: lost
+topology: {{star: {{hosts: [c, s], switch: sw, rate: 1Gbit/s}}}}
+workload:
+  commands:
+    - {{name: server, host: s, root: true, run: [{perf}, {options}]}}
+    - {{name: client, host: c, root: true, run: [{perf}, \"{{host.s.ip}}\", {options}]}}
+flows:
+  data: {data}
+faults:
+  - {{id: lost, flows: data, effect: drop, select: {{psn: {{at: {k}, round: 1}}}}}}
+expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
+"
+        )
+    }
+
+    /// Loses each packet once.
+    pub fn measure(&self, weir: &Path, plots: Option<&Path>) -> Result<Row> {
+        let lost = (0..PACKETS).map(|k| Lost::measured(weir, &self.scenario(k), k));
+        let lost: Vec<Lost> = lost.collect::<Result<_>>()?;
+        if let Some(folder) = plots {
+            let path = folder.join(format!("{}.svg", self.name));
+            std::fs::write(&path, drawn(&lost)?)?;
+        }
+        let recovered = lost.iter().filter(|of| of.again_us.is_some()).count();
+        let told = |of: fn(&Lost) -> Option<f64>| {
+            let mut times: Vec<f64> = lost.iter().filter_map(of).collect();
+            times.sort_by(f64::total_cmp);
+            let most = times.last().copied().unwrap_or_default();
+            format!("{:.0} us ({:.0} at most)", times.get(times.len() / 2).unwrap_or(&0.0), most)
+        };
+        let told_of = |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
+            true => told(of),
+            false => "none".to_owned(),
+        };
+        let last = lost.last().and_then(|of| of.again_us).unwrap_or_default();
+        Ok(Row {
+            name: self.name,
+            value: Some(recovered as f64),
+            unit: "of 100",
+            goal: Goal::AtLeast(f64::from(PACKETS)),
+            floor: None,
+            note: format!(
+                "packets that came again; NAK generation {}, NAK response {}, retransmission {}; {} were told of; the last took {:.2} T",
+                told_of(|of| of.generation_us),
+                told_of(|of| of.response_us),
+                told_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
+                lost.iter().filter(|of| of.response_us.is_some()).count(),
+                last / TIMEOUT_US
+            ),
+        })
+    }
+}
+
+/// What came of a lost packet, in microseconds.
+struct Lost {
+    k: u32,
+    generation_us: Option<f64>,
+    response_us: Option<f64>,
+    again_us: Option<f64>,
+}
+
+impl Lost {
+    fn measured(weir: &Path, scenario: &str, k: u32) -> Result<Lost> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("s.yaml"), scenario)?;
+        let mut run = Command::new(weir);
+        run.args(["run", "s.yaml", "--json"]).current_dir(folder.path());
+        let output = run.output().context("cannot run weir")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "packet {k}: {said}");
+        let report: Value = serde_json::from_slice(&output.stdout)?;
+        let recovery = &report["recoveries"][0];
+        ensure!(recovery["relative_psn"] == k, "packet {k}: {report}");
+        let microseconds = |name: &str| Some(recovery[name].as_f64()? / 1e3);
+        Ok(Lost {
+            k,
+            generation_us: microseconds("nak_generation_ns"),
+            response_us: microseconds("nak_response_ns"),
+            again_us: microseconds("retransmission_ns"),
+        })
+    }
+}
+
+/// Over the number of the lost packet.
+fn drawn(lost: &[Lost]) -> Result<String> {
+    let curve = |name, color, of: fn(&Lost) -> Option<f64>| Curve {
+        name,
+        color,
+        points: lost.iter().filter_map(|lost| Some((f64::from(lost.k), of(lost)?))).collect(),
+    };
+    let curves = [
+        curve("retransmission", RGBColor(9, 105, 218), |of| of.again_us),
+        curve("NAK generation", RGBColor(140, 149, 159), |of| of.generation_us),
+        curve("NAK response", RGBColor(154, 103, 0), |of| of.response_us),
+    ];
+    drawing(
+        Axis::linear("relative PSN of the lost packet"),
+        Axis::logarithmic("microseconds"),
+        &curves,
+    )
+}
