@@ -139,9 +139,9 @@ pub fn points(x_label: &str, y_label: &str, series: &[Curve<'_>]) -> Result<Stri
     let x_max = all().map(|point| point.0).fold(1.0, f64::max);
     let low = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = all().map(|point| point.1).fold(0.0, f64::max);
-    // Whole decades, one at least.
+    // Whole decades, with one above all points, where their names are.
     let low = if low.is_finite() { 10_f64.powf(low.log10().floor()) } else { 1.0 };
-    let high = 10_f64.powf(high.max(low).log10().floor() + 1.0);
+    let high = 10_f64.powf(high.max(low).log10().ceil() + 1.0);
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();

@@ -29,10 +29,12 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 10] = [
+const TESTED: [&str; 12] = [
     "ecmp-black-hole.yaml",
     "grid-training.yaml",
     "rdma-drop.yaml",
+    "rdma-effects.yaml",
+    "rdma-losses.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",
     "redis-slow-after-loss.yaml",

@@ -59,3 +59,73 @@ fn one_packet_is_lost_in_its_first_round_and_comes_in_a_later_one() {
     let judged = Watched::weir(folder.path(), &["replay", "kept", "--json"]).run();
     judged.expect_code(PASSED);
 }
+
+#[test]
+fn each_effect_hits_the_packet_of_its_number() {
+    if !has_namespaces("rdma-effects.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-effects.yaml")).unwrap();
+    let args = ["run", "s.yaml", "--json", "--out", "kept"];
+    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
+    watched.run().expect_code(PASSED);
+    let log = std::fs::read_to_string(folder.path().join("kept/events.jsonl")).unwrap();
+    let mut seen = std::collections::BTreeMap::new();
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["outcome"], "hit", "{event}");
+        let fault = event["fault"].as_str().unwrap().to_owned();
+        seen.insert(fault, event["rdma"]["relative_psn"].as_u64().unwrap());
+    }
+    let expected = [
+        ("broken", 100),
+        ("dropped", 20),
+        ("late", 400),
+        ("marked", 5),
+        ("overtaken", 800),
+        ("twice", 10),
+    ];
+    let expected = expected.map(|(fault, psn)| (fault.to_owned(), psn));
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn writes_and_reads_come_back_and_the_report_says_how_soon() {
+    if !has_namespaces("rdma-losses.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-losses.yaml")).unwrap();
+    let args = ["run", "s.yaml", "--json"];
+    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
+    let finished = watched.run();
+    finished.expect_code(PASSED);
+    let run = finished.json();
+    let recoveries = run["recoveries"].as_array().unwrap();
+    for (fault, teller, addresses) in [
+        ("lost-puts", "nak", ["10.0.0.1", "10.0.0.2"]),
+        ("lost-answers", "read", ["10.0.0.2", "10.0.0.1"]),
+    ] {
+        let of_fault: Vec<&Value> = recoveries.iter().filter(|of| of["fault"] == fault).collect();
+        let taken = run["faults"].as_array().unwrap().iter().find(|of| of["id"] == fault).unwrap();
+        assert_eq!(Some(of_fault.len() as u64), taken["observed"].as_u64(), "{taken}");
+        assert_eq!(taken["proved"], true, "{taken}");
+        for of in &of_fault {
+            assert_eq!([&of["source"], &of["destination"]], addresses, "{of}");
+            assert!(of["retransmission_ns"].is_u64(), "it never came again: {of}");
+            let told_by = of["told_by"].as_str().unwrap();
+            assert!([teller, "nobody"].contains(&told_by), "{of}");
+            let parts = ["nak_generation_ns", "nak_response_ns"].map(|part| of[part].as_u64());
+            assert_eq!(parts.map(|part| part.is_some()), [told_by == teller; 2], "{of}");
+            let whole = of["retransmission_ns"].as_u64().unwrap();
+            assert!(parts.iter().flatten().sum::<u64>() <= whole, "{of}");
+        }
+        assert!(of_fault.iter().any(|of| of["told_by"] == teller), "{fault}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();
+    assert!(page.contains("How RDMA connections came back"));
+    assert!(page.contains("relative PSN of the lost packet"));
+}

@@ -132,7 +132,9 @@ impl Passed {
             .told
             .get(&(lost.source, lost.destination, lost.psn, data.responds))
             .and_then(|times| times.iter().copied().find(|at_ns| *at_ns > lost_ns))
-            .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns));
+            .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
+            // Who has seen nothing behind it does not miss it: that is a READ's time-out.
+            .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));
         Times {
             noticed_ns,
             told_ns,
