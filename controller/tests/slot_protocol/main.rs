@@ -10,5 +10,6 @@ mod measure;
 mod mutants;
 mod p4_switch;
 mod packets;
+mod roce_form;
 mod runs;
 mod wild;
