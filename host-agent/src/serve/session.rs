@@ -281,12 +281,13 @@ fn sum<'a>(
 pub fn refusal(error: &CollectiveError) -> Refusal {
     let kind = match error {
         CollectiveError::NonFinite(_) => Kind::NonFinite,
-        CollectiveError::Io(_) | CollectiveError::Link(_) => Kind::Io,
+        CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => Kind::Io,
         CollectiveError::Place(_) => Kind::Refused,
         CollectiveError::Agent { kind, .. } => *kind,
-        CollectiveError::Opening(_) => Kind::Silent,
-        CollectiveError::Submit(_) => Kind::Refused,
+        CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => Kind::Silent,
+        CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => Kind::Refused,
         CollectiveError::Rank(_)
+        | CollectiveError::RegisteredAmong { .. }
         | CollectiveError::Timeout { .. }
         | CollectiveError::Late { .. }
         | CollectiveError::Closed => Kind::Failed,
