@@ -202,7 +202,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
     }
     // Headers around it, whose lengths are those of so many bytes in all.
     action carry(bit<16> total_len) {
-        hdr.ethernet.src = 0x02005e5745 ++ job[7:0];
+        hdr.ethernet.src = 40w0x02005e5745 ++ job[7:0];
         hdr.ethernet.dst = mac;
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
@@ -212,7 +212,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.ipv4.frag_offset = 0;
         hdr.ipv4.ttl = 64;
         hdr.ipv4.protocol = PROTOCOL_UDP;
-        hdr.ipv4.src = 0xEF5745 ++ job[7:0];
+        hdr.ipv4.src = 24w0xEF5745 ++ job[7:0];
         hdr.ipv4.dst = ip;
         bit<32> sum = (16w0 ++ 4w4 ++ 4w5 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + 0x4000
             + (16w0 ++ 8w64 ++ PROTOCOL_UDP) + (16w0 ++ hdr.ipv4.src[31:16]) + (16w0 ++ hdr.ipv4.src[15:0])

@@ -11,5 +11,6 @@ mod mutants;
 mod p4_switch;
 mod packets;
 mod roce_form;
+mod roce_switch;
 mod runs;
 mod wild;
