@@ -79,6 +79,11 @@ impl<F: Frames> Software<F> {
         }
     }
 
+    /// What all queue pairs have counted, and what was counted of frames for none.
+    pub fn all_counters(&self) -> Counters {
+        self.endpoint.counters()
+    }
+
     fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
     }

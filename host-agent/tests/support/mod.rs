@@ -70,7 +70,7 @@ impl Switch {
 }
 
 /// Whom a frame is for.
-fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
+pub fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
     let asks = asking(JOB, endpoint(from));
     if frame[..6] == sum(JOB).mac.0 {
         (Destination::All, sum(JOB))

@@ -19,8 +19,8 @@ use roce::{
     Work, WorkKind,
 };
 use wire::rdma::{
-    ANSWER_LEN, Immediate, REGISTRATION_LEN, Receiver, Registered, Registration, Target, Update,
-    VALUES_LEN, switch_qpn,
+    ANSWER_LEN, FIRST_PLACE, Immediate, REGISTRATION_LEN, Receiver, Registered, Registration,
+    Target, Update, VALUES_LEN, switch_qpn,
 };
 use wire::{Flags, HEADER_LEN, Kind, Packet, Repr, VALUES_PER_PACKET};
 
@@ -143,6 +143,21 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         };
         carrier.connect()?;
         Ok(carrier)
+    }
+
+    /// Who carries WRITEs.
+    pub fn provider(&self) -> &P {
+        &self.provider
+    }
+
+    /// Where SUMs are written.
+    pub fn results(&self) -> Region {
+        self.results
+    }
+
+    /// Whether the switch knows where SUMs go.
+    pub fn is_registered(&self) -> bool {
+        self.registering.is_registered()
     }
 
     /// A queue pair with its receives, connected to the switch, which knows nothing of it yet.
@@ -275,7 +290,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             target: Target {
                 qpn: self.life.qpn.bits(),
                 rkey: self.results.rkey,
-                base: self.results.address,
+                base: self.results.address + FIRST_PLACE as u64,
             },
             psn: self.life.psn.bits(),
             window: self.receiver.window,
@@ -289,12 +304,10 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Ok(())
     }
 
-    /// The 16 bytes behind a place's values.
-    fn answer(&self, place: usize) -> [u8; ANSWER_LEN] {
+    /// An answer that was written there.
+    fn answer(&self, at: usize) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
-        let results = &self.results;
-        self.provider
-            .copy_out(results, place + VALUES_LEN, &mut answer);
+        self.provider.copy_out(&self.results, at, &mut answer);
         answer
     }
 
@@ -331,14 +344,13 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
 
     /// The switch has answered the registration.
     fn take_registered(&mut self, immediate: Immediate, len: u32) -> Result<(), CollectiveError> {
-        // It stands in the first cell's place, as its number is 0.
         let answer = self.answer(0);
         let psn = self.life.psn.bits();
         let Some(Registered { everyone }) = Registered::parse(immediate, len, psn, &answer) else {
             self.foreign += 1;
             return Ok(());
         };
-        // A second answer says nothing new, and what stands there may be another frame's by now.
+        // A second answer says nothing new.
         if self.registering.is_registered() {
             return Ok(());
         }
@@ -356,7 +368,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         let place = self.receiver.place(immediate);
         let is_probe = immediate.flags().contains(Flags::PROBE);
         let answer = match is_probe {
-            true => self.answer(place),
+            true => self.answer(place + VALUES_LEN),
             false => [0; ANSWER_LEN],
         };
         let near = taker.near(immediate.low());

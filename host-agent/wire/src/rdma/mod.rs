@@ -19,7 +19,7 @@ mod update;
 
 pub use immediate::Immediate;
 pub use registration::{REGISTRATION_LEN, Registered, Registration};
-pub use sum::{ANSWER_LEN, PLACE_LEN, Receiver, Sum, Target, cell};
+pub use sum::{ANSWER_LEN, FIRST_PLACE, PLACE_LEN, Receiver, Sum, Target, cell};
 pub use update::{Update, switch_qpn};
 
 use crate::{VALUE_LEN, VALUES_PER_PACKET};

@@ -1,7 +1,15 @@
 //! A SUM as a WRITE to a rank, and the rank's region that it is written to.
 //!
-//! A rank has a place for each cell that a switch has for it. Two frames of one cell that come in one batch must not spoil each
-//! other before anybody has looked: so what answers a probe is written behind the values and not over them.
+//! ```text
+//!            base
+//!  ┌──────────┬──────────────────┬────────┬──────────────────┬────────┬──
+//!  │ answer   │ values of cell 0 │ answer │ values of cell 1 │ answer │ …
+//!  └──────────┴──────────────────┴────────┴──────────────────┴────────┴──
+//!   16: to the registration       16: to probes
+//! ```
+//!
+//! Frames that come in one batch must not spoil each other before anybody has looked: so an answer is not written over values,
+//! nor that to a registration over that to a probe.
 
 use super::{Immediate, Malformed, NotCarried, VALUES_LEN, Write};
 use crate::{Flags, Kind, Repr, VALUES_PER_PACKET};
@@ -10,6 +18,9 @@ use crate::{Flags, Kind, Repr, VALUES_PER_PACKET};
 pub const ANSWER_LEN: usize = 16;
 /// Bytes of a cell's place in a rank's region: values, then an answer.
 pub const PLACE_LEN: usize = VALUES_LEN + ANSWER_LEN;
+
+/// Where places begin in a rank's region, whose address is told as its base: in front of them is what answers its registration.
+pub const FIRST_PLACE: usize = ANSWER_LEN;
 
 /// The cell of a chunk with these low 16 bits: twice the slot, and the version.
 pub fn cell(low: u16, window: u32) -> usize {
@@ -24,7 +35,7 @@ pub struct Target {
     pub qpn: u32,
     /// Of its region.
     pub rkey: u32,
-    /// Where the region begins.
+    /// Where the places of its region begin.
     pub base: u64,
 }
 
@@ -56,7 +67,8 @@ impl Target {
         Write {
             len: ANSWER_LEN as u32,
             immediate: Immediate::registered(psn),
-            ..self.at(VALUES_LEN)
+            address: self.base.wrapping_sub(ANSWER_LEN as u64),
+            ..self.at(0)
         }
     }
 
@@ -116,12 +128,12 @@ pub struct Receiver {
 impl Receiver {
     /// Bytes of its region.
     pub fn region_len(&self) -> usize {
-        2 * self.window as usize * PLACE_LEN
+        FIRST_PLACE + 2 * self.window as usize * PLACE_LEN
     }
 
     /// Where the values of a frame with this immediate begin in the region; an answer follows [`VALUES_LEN`] bytes later.
     pub fn place(&self, immediate: Immediate) -> usize {
-        cell(immediate.low(), self.window) * PLACE_LEN
+        FIRST_PLACE + cell(immediate.low(), self.window) * PLACE_LEN
     }
 
     /// The header of a SUM of so many bytes. `chunk` and `scale` are those that the rank's own chunk of the slot has; `answer`

@@ -123,7 +123,7 @@ fn every_field_of_a_sum_lies_where_the_protocol_says() {
     ];
     assert_eq!(Sum::answer(&probe), answer);
     let write = target.registered(0xAB_CDEF);
-    assert_eq!((write.address, write.len), (target.base + 1024, 16));
+    assert_eq!((write.address, write.len), (target.base - 16, 16));
     assert_eq!(write.immediate.bytes(), [0xF0, 0, 0xCD, 0xEF]);
 }
 
@@ -238,7 +238,7 @@ proptest! {
         let write = target.sum(&header).unwrap();
         let receiver = Receiver { job: header.job, window, child: header.worker, everyone: 0b1011 };
         let place = receiver.place(write.immediate);
-        let offset = write.address - target.base;
+        let offset = write.address - target.base + FIRST_PLACE as u64;
         prop_assert!(offset as usize + write.len as usize <= receiver.region_len());
         let within = if write.len as usize == ANSWER_LEN { VALUES_LEN } else { 0 };
         prop_assert_eq!(offset as usize, place + within);
