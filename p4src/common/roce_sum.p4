@@ -266,7 +266,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
             if (is_known == 0) {
                 meta.verdict = VERDICT_DROP;
             } else {
-                to_region(32w0 ++ ROCE_VALUES_LENGTH, ROCE_ANSWER_LENGTH);
+                to_region(ROCE_BEFORE_PLACES, ROCE_ANSWER_LENGTH);
                 hdr.roce_immediate.flags = ROCE_HELLO_ANSWERED;
                 hdr.roce_immediate.scale = 0;
                 hdr.roce_immediate.next_scale = 0;

@@ -11,6 +11,8 @@ const bit<16> ROCE_PARTITION = 0xFFFF;
 // Of values, four bytes each, and of what answers a question. A worker's region has room for both for each cell.
 const bit<32> ROCE_VALUES_LENGTH = 1024;
 const bit<32> ROCE_ANSWER_LENGTH = 16;
+// What answers a registration is 16 bytes before the base that it tells.
+const bit<64> ROCE_BEFORE_PLACES = 0xFFFFFFFFFFFFFFF0;
 
 // IPv4, UDP, BTH, RETH, immediate, ICRC; with values; and a registration, which has neither RETH nor immediate.
 const bit<16> ROCE_WRITE_TOTAL = 20 + 8 + 12 + 16 + 4 + 4;

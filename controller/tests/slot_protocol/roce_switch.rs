@@ -17,7 +17,7 @@ use roce::packet::{
 use roce::{Psn, Qpn};
 use scenario::names::roce::{self as names, Outcome};
 use wire::rdma::{
-    ANSWER_LEN, Immediate, PLACE_LEN, Receiver, Registered, Registration, Sum, Target, Update,
+    ANSWER_LEN, FIRST_PLACE, Immediate, PLACE_LEN, Receiver, Registered, Registration, Sum, Target, Update,
 };
 use wire::{Flags, Packet as Frame, Repr};
 
@@ -64,7 +64,7 @@ impl Told {
         Told {
             target: Target {
                 qpn: 2 + draw(1, 0xFF_FF00) as u32,
-                base: draw(3, 1 << 40) << 12,
+                base: 16 + (draw(3, 1 << 40) << 12),
                 rkey: draw(4, 1 << 32) as u32,
             },
             // Numbers wrap in some; none is 0.
@@ -291,7 +291,7 @@ impl RoceSwitch {
         let (receiver, job) = (self.receiver(rank), self.p4.job());
         let base = self.told[usize::from(rank)].target.base;
         let region = &mut self.regions[usize::from(rank)];
-        let at = written.reth.address.wrapping_sub(base) as usize;
+        let at = (written.reth.address - base) as usize + FIRST_PLACE;
         region[at..at + written.payload.len()].copy_from_slice(&written.payload);
         let place = &region[receiver.place(written.immediate)..][..PLACE_LEN];
         let (values, answer) = place.split_at(PLACE_LEN - ANSWER_LEN);
