@@ -4,6 +4,7 @@ mod network;
 #[path = "../support/mod.rs"]
 #[allow(dead_code)]
 mod support;
+mod threads;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId, WorkerSet};
 use aggregation::rank::{Fallback, Sums, Values};
