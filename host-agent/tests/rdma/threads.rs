@@ -1,23 +1,20 @@
 //! The same in threads, over cables, by the machine's clock: what a rank's own thread does, from the opening of the job on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Setup, Sums, Values};
 use aggregation::{Destination, Retransmission};
 use cluster::ranks::{RankSwitch, SlotSwitch};
-use cluster::rdma::{Frame, RdmaCounters, RdmaSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, Rdma, open_job_by};
-use host_agent::frames::{CableFrames, Endpoint, Frames, build, open};
+use host_agent::frames::{CableFrames, Endpoint};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::network::{address, provider};
-use crate::support::{JOB, addressed, endpoint};
+use crate::network::provider;
+use crate::support::roce::Switch;
+use crate::support::{JOB, endpoint};
 
 const RANKS: u16 = 3;
 const WAIT: Duration = Duration::from_secs(60);
@@ -40,108 +37,6 @@ fn cable() -> [CableFrames; 2] {
     let (near, far) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
     fcntl(&near, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
     [near, far].map(CableFrames::new)
-}
-
-/// A switch in a thread, until this goes.
-struct Switch {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<RdmaCounters>>,
-}
-
-impl Switch {
-    /// Each rank has a cable for RoCEv2 and one for UDP. Every `loses`th frame that the switch sends is lost.
-    fn start(slots: SlotSwitch, loses: u64) -> (Switch, Vec<[CableFrames; 2]>) {
-        let (mut ports, mut ranks) = (Vec::new(), Vec::new());
-        for _ in 0..RANKS {
-            let ([roce, roce_of_rank], [udp, udp_of_rank]) = (cable(), cable());
-            ports.push([roce, udp]);
-            ranks.push([roce_of_rank, udp_of_rank]);
-        }
-        let ends = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&ends);
-        let job = job(ChunkId(0));
-        let places = (0..RANKS).map(|rank| {
-            let place = Place::under_one_switch(&job, WorkerId(rank));
-            (address(rank), place)
-        });
-        let mut switch = RdmaSwitch::new(slots, JOB, job.window(), places.collect());
-        let thread = std::thread::spawn(move || {
-            let mut sent = 0;
-            while !over.load(Ordering::Relaxed) {
-                for from in 0..RANKS {
-                    for frame in taken(&mut ports[usize::from(from)]) {
-                        let mut out = Vec::new();
-                        handle(&mut switch, from, &frame, &mut out);
-                        for (to, frame) in out {
-                            sent += 1;
-                            if sent % loses != 0 {
-                                send(&mut ports[usize::from(to.0)], from, to.0, &frame);
-                            }
-                        }
-                    }
-                }
-            }
-            switch.counters
-        });
-        let thread = Some(thread);
-        (Switch { ends, thread }, ranks)
-    }
-
-    fn counters(mut self) -> RdmaCounters {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A test that fails says why itself.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// What has come to a port.
-fn taken([roce, udp]: &mut [CableFrames; 2]) -> Vec<Frame> {
-    let mut taken = Vec::new();
-    // A cable whose rank has left has nothing to say.
-    if let Ok(Some(frame)) = roce.receive(Duration::from_micros(100)) {
-        taken.push(Frame::Roce(frame.to_vec()));
-    }
-    if let Ok(Some(frame)) = udp.receive(Duration::ZERO) {
-        taken.push(Frame::Udp(frame.to_vec()));
-    }
-    taken
-}
-
-fn handle(
-    switch: &mut RdmaSwitch<SlotSwitch>,
-    from: u16,
-    frame: &Frame,
-    out: &mut Vec<(WorkerId, Frame)>,
-) {
-    match frame {
-        Frame::Roce(frame) => switch.handle_roce(0, WorkerId(from), frame, out),
-        Frame::Udp(frame) => {
-            let (to, addressee) = addressed(frame, from);
-            if let Some(payload) = open(frame, addressee) {
-                switch.handle_udp(0, WorkerId(from), to, payload, out);
-            }
-        }
-    }
-}
-
-fn send([roce, udp]: &mut [CableFrames; 2], from: u16, to: u16, frame: &Frame) {
-    let _ = match frame {
-        Frame::Roce(frame) => roce.send(frame),
-        Frame::Udp(payload) => {
-            let mut frame = Vec::new();
-            build(&mut frame, endpoint(from), endpoint(to), payload);
-            udp.send(&frame)
-        }
-    };
 }
 
 fn setup(rank: u16, first: ChunkId) -> Setup {
@@ -187,7 +82,12 @@ fn values(rank: u16, length: usize) -> Values {
 fn members_open_a_job_and_sum_by_rdma() {
     let mut slots = SlotSwitch::new(job(ChunkId(0)));
     leave_used(&mut slots);
-    let (switch, mut cables) = Switch::start(slots, 7);
+    let cables: Vec<_> = (0..RANKS).map(|_| [cable(), cable()]).collect();
+    let (ports, mut cables): (Vec<_>, Vec<_>) = cables
+        .into_iter()
+        .map(|[[roce, of_rank], [udp, udp_of_rank]]| ([roce, udp], [of_rank, udp_of_rank]))
+        .unzip();
+    let switch = Switch::start(job(ChunkId(0)), slots, ports, Some(7));
     // Who opens the job is another process perhaps: its queue pair goes with it.
     let [roce, udp] = &mut cables[0];
     let own = setup(0, ChunkId(0));
