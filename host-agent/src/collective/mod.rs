@@ -3,6 +3,7 @@
 //! [`Member::all_reduce`] gives values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations are
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
+mod attach;
 mod carrier;
 mod driver;
 mod observer;
@@ -28,6 +29,7 @@ use crate::metrics::{Board, Waits};
 use driver::Driver;
 use observer::Seen;
 
+pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
 pub use carrier::{Carrier, Datagrams, NotByRdma, Rdma, Takes};
 pub use observer::Observer;
 pub use opening::{open_job, open_job_by};

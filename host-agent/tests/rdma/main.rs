@@ -4,6 +4,7 @@ mod network;
 #[path = "../support/mod.rs"]
 #[allow(dead_code)]
 mod support;
+mod threads;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId, WorkerSet};
 use aggregation::rank::{Fallback, Sums, Values};
@@ -12,9 +13,10 @@ use cluster::drawn::pick;
 use cluster::ranks::{Config, Racks, SlotSwitch, run};
 use cluster::rdma::{Frame, roce_frame};
 use host_agent::collective::CollectiveError;
-use network::{Network, Options, address, retransmission};
+use network::{Network, Options, retransmission};
 use roce::Psn;
 use roce::packet::{Ecn, Route};
+use support::roce::address;
 use wire::rdma::{Immediate, Write};
 
 const MS: u64 = 1_000_000;
@@ -145,71 +147,86 @@ fn sums_are_those_of_a_run_by_udp_without_a_loss() {
     assert!(counters.sums >= 4 * 4, "{counters:?}");
 }
 
+/// Ranks of one switch over a network that misbehaves; frames lost, and registrations that came again.
+fn misbehaves(seed: u64) -> [u64; 2] {
+    let job = config(seed, 2 + (seed % 5) as u16);
+    let mut network = network(seed, job, drawn_faults(seed));
+    submit(&mut network, seed);
+    network.run_to_end(OPERATIONS);
+    have(&network, &by_udp(seed, job, None), seed);
+    assert_eq!(network.switch.counters.dropped, 0, "seed {seed}");
+    [network.lost, network.switch.counters.registered_again]
+}
+
 #[test]
 fn loss_repeats_and_reordering_change_no_bit() {
-    let (mut lost, mut again) = (0, 0);
-    for seed in 0..150 {
-        let job = config(seed, 2 + (seed % 5) as u16);
-        let mut network = network(seed, job, drawn_faults(seed));
-        submit(&mut network, seed);
-        network.run_to_end(OPERATIONS);
-        have(&network, &by_udp(seed, job, None), seed);
-        lost += network.lost;
-        again += network.switch.counters.registered_again;
-        assert_eq!(network.switch.counters.dropped, 0, "seed {seed}");
-    }
+    let seen = (0..150).map(misbehaves);
+    let [lost, again] = seen.fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
     assert!(lost > 1000, "{lost} frames were lost");
     assert!(again > 10, "{again} registrations came again");
 }
 
+/// `cargo test -p host-agent --test rdma -- --ignored`
+#[test]
+#[ignore = "minutes"]
+fn loss_repeats_and_reordering_change_no_bit_in_many_runs() {
+    let mut lost = 0;
+    for seed in 150..10_000 {
+        lost += misbehaves(seed)[0];
+        restarts(seed);
+        if seed % 5 == 0 {
+            on_a_tree(seed);
+        }
+    }
+    println!("{lost} frames were lost");
+}
+
+fn on_a_tree(seed: u64) {
+    let job = config(seed, 5);
+    let checked = Job::new(job).unwrap();
+    let racks = Racks { size: 2 };
+    let options = Options {
+        seed,
+        job: checked,
+        racks: Some(racks),
+        faults: drawn_faults(seed),
+        fallback: None,
+    };
+    let mut network = Network::new(&options, SlotSwitch::tree(checked, racks));
+    submit(&mut network, seed);
+    network.run_to_end(OPERATIONS);
+    have(&network, &by_udp(seed, job, Some(racks)), seed);
+}
+
 #[test]
 fn a_tree_sums_as_well() {
-    for seed in 0..20 {
-        let job = config(seed, 5);
-        let checked = Job::new(job).unwrap();
-        let racks = Racks { size: 2 };
-        let options = Options {
-            seed,
-            job: checked,
-            racks: Some(racks),
-            faults: drawn_faults(seed),
-            fallback: None,
-        };
-        let mut network = Network::new(&options, SlotSwitch::tree(checked, racks));
-        submit(&mut network, seed);
-        network.run_to_end(OPERATIONS);
-        have(&network, &by_udp(seed, job, Some(racks)), seed);
-    }
+    (0..20).for_each(on_a_tree);
+}
+
+/// The switch restarts in the middle; how many ranks registered anew.
+fn restarts(seed: u64) -> u64 {
+    let job = JobConfig {
+        // A switch that has forgotten all takes chunks for older ones beyond half of all numbers.
+        first_chunk: ChunkId(0),
+        ..config(seed, 4)
+    };
+    let (checked, at_ns) = (Job::new(job).unwrap(), 200_000 + pick(seed, 9, 1, 400_000));
+    let slots = SlotSwitch::new(checked).restarting(at_ns, 0);
+    let faults = match seed % 2 {
+        0 => Faults::NONE,
+        _ => drawn_faults(seed),
+    };
+    let mut network = network_of(seed, checked, faults, slots);
+    network.restart_after(at_ns);
+    submit(&mut network, seed);
+    network.run_to_end(OPERATIONS);
+    have(&network, &by_udp(seed, job, None), seed);
+    network.switch.counters.registered.saturating_sub(4)
 }
 
 #[test]
 fn a_switch_that_restarts_is_told_anew() {
-    let mut anew = 0;
-    for seed in 0..30 {
-        let job = config(seed, 4);
-        let checked = Job::new(JobConfig {
-            // A switch that has forgotten all takes chunks for older ones beyond half of all numbers.
-            first_chunk: ChunkId(0),
-            ..job
-        });
-        let (checked, at_ns) = (checked.unwrap(), 200_000 + pick(seed, 9, 1, 400_000));
-        let slots = SlotSwitch::new(checked).restarting(at_ns, 0);
-        let faults = if seed % 2 == 0 {
-            Faults::NONE
-        } else {
-            drawn_faults(seed)
-        };
-        let mut network = network_of(seed, checked, faults, slots);
-        network.restart_after(at_ns);
-        submit(&mut network, seed);
-        network.run_to_end(OPERATIONS);
-        let job = JobConfig {
-            first_chunk: ChunkId(0),
-            ..job
-        };
-        have(&network, &by_udp(seed, job, None), seed);
-        anew += network.switch.counters.registered.saturating_sub(4);
-    }
+    let anew: u64 = (0..30).map(restarts).sum();
     assert!(anew > 30, "{anew} ranks registered anew");
 }
 

@@ -21,8 +21,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rdma::Provider;
 use rdma::software::{Software, SoftwareOptions};
-use roce::packet::{Address, Mtu};
+use roce::packet::Mtu;
 
+use crate::support::roce::address;
 use crate::support::{addressed, endpoint};
 
 const MS: u64 = 1_000_000;
@@ -114,11 +115,6 @@ pub struct Network {
     happens: BinaryHeap<Reverse<(u64, u64, Happens)>>,
     order: u64,
     pub lost: u64,
-}
-
-pub fn address(rank: u16) -> Address {
-    let Endpoint { mac, ip } = endpoint(rank);
-    Address { mac: mac.0, ip }
 }
 
 impl Network {

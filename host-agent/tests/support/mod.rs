@@ -1,5 +1,8 @@
 //! A switch with the reference slots, in a thread of the test's.
 
+#[allow(dead_code)]
+pub mod roce;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -88,6 +88,61 @@ pub trait Carrier {
     fn descriptors(&self) -> Vec<RawFd>;
 }
 
+impl<C: Carrier + ?Sized> Carrier for Box<C> {
+    fn is_ready(&self) -> bool {
+        (**self).is_ready()
+    }
+
+    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
+        (**self).send(now_ns, to, frame)
+    }
+
+    fn flush(&mut self) -> Result<(), CollectiveError> {
+        (**self).flush()
+    }
+
+    fn receive(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        taker: &mut dyn Takes,
+    ) -> Result<usize, CollectiveError> {
+        (**self).receive(now_ns, most, taker)
+    }
+
+    fn handle_timeout(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
+        (**self).handle_timeout(now_ns)
+    }
+
+    fn poll_timeout(&self, now_ns: u64) -> Option<u64> {
+        (**self).poll_timeout(now_ns)
+    }
+
+    fn readable(&self) -> Vec<BorrowedFd<'_>> {
+        (**self).readable()
+    }
+
+    fn foreign(&self) -> u64 {
+        (**self).foreign()
+    }
+
+    fn overflow(&mut self) -> Option<u64> {
+        (**self).overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        (**self).unsent()
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        (**self).fault()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        (**self).descriptors()
+    }
+}
+
 fn io_error(error: io::Error) -> CollectiveError {
     CollectiveError::Io(Arc::new(error))
 }

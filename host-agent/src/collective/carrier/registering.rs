@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             end,
             Due::GiveUp {
-                tries: 14,
+                tries: 13,
                 waited_ns
             }
         );
