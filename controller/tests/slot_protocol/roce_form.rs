@@ -221,6 +221,10 @@ fn a_packet_that_was_changed_is_dropped() {
         let whole = Sent::update(&update(&job, 0), false).frame();
         let mut wrong = 0;
         for at in (14 + 8 + 4..whole.len()).step_by(4) {
+            // UDP's port and checksum: another protocol's packet, and what may change.
+            if at == 34 || at == 38 {
+                continue;
+            }
             let mut frame = whole.clone();
             frame[at + 3] ^= 0x10;
             let before = switch.outcomes();

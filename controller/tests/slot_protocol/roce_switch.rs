@@ -17,7 +17,8 @@ use roce::packet::{
 use roce::{Psn, Qpn};
 use scenario::names::roce::{self as names, Outcome};
 use wire::rdma::{
-    ANSWER_LEN, FIRST_PLACE, Immediate, PLACE_LEN, Receiver, Registered, Registration, Sum, Target, Update,
+    ANSWER_LEN, FIRST_PLACE, Immediate, PLACE_LEN, Receiver, Registered, Registration, Sum, Target,
+    Update,
 };
 use wire::{Flags, Packet as Frame, Repr};
 
@@ -352,10 +353,13 @@ impl RankSwitch for RoceSwitch {
             }
         };
         let repr = Repr::parse(&Frame::new_checked(payload).expect("a frame"));
-        let last = self.sent.entry((from.0, repr.slot)).or_default();
-        // A probe has no scale.
-        let is_probe = repr.flags.contains(Flags::PROBE) && last.0 == repr.chunk;
-        *last = (repr.chunk, if is_probe { last.1 } else { repr.scale });
+        // What comes late is of a chunk that the rank has left; and a probe has no scale.
+        let sent = (repr.chunk, repr.scale);
+        let last = self.sent.entry((from.0, repr.slot)).or_insert(sent);
+        let ahead = repr.chunk.wrapping_sub(last.0) as i32;
+        if ahead > 0 || ahead == 0 && !repr.flags.contains(Flags::PROBE) {
+            *last = sent;
+        }
         let frame = Sent::update(payload, is_question).frame();
         for (at, bytes) in self.p4.send(now_ns, port(Node::Worker(from)), &frame) {
             let Node::Worker(rank) = node_at(at) else {

@@ -44,6 +44,8 @@ struct Report {
     bits_per_s: f64,
     /// Of the last operation's sums, which are the same bits at all ranks.
     sums_sha256: String,
+    /// The first 48 bits of it, as a number.
+    fingerprint: u64,
     /// No sum is farther from the exact one than that.
     error_bound: f64,
     /// Sums that are farther; absent if nobody looked.
@@ -97,6 +99,7 @@ impl AllReduceArgs {
             false => Some(given.wrong(&sums, setup.job.workers(), iteration)?),
         };
         let bytes = self.length() as u64 * 4;
+        let sums_sha256 = digest(&sums)?;
         let (counters, _) = member.counters();
         let report = Report {
             rank: setup.rank.0,
@@ -110,7 +113,8 @@ impl AllReduceArgs {
             seconds,
             begun_s,
             ended_s,
-            sums_sha256: digest(&sums)?,
+            fingerprint: fingerprint(&sums_sha256)?,
+            sums_sha256,
             error_bound: sums.error_bound,
             wrong,
             frames: counters.sent.frames,
@@ -168,6 +172,12 @@ fn digest(sums: &Sums) -> Result<String> {
     }
     let digest = hasher.finalize();
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What a scenario can compare.
+fn fingerprint(sha256: &str) -> Result<u64> {
+    let first = sha256.get(..12).context("a digest")?;
+    Ok(u64::from_str_radix(first, 16)?)
 }
 
 fn now_s() -> Result<f64> {

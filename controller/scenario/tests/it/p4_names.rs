@@ -447,7 +447,12 @@ fn queue_pairs_have_these_names_where_roce_is_summed() {
         let info = p4info_of(&switch, arch);
         let tables = tables(&info);
         let wanted: [(&str, &[&str], &str, &[&str]); 3] = [
-            (roce::JOBS, &[roce::KEY_ADDRESS], roce::SUMS, &[roce::JOB, roce::WINDOW]),
+            (
+                roce::JOBS,
+                &[roce::KEY_ADDRESS],
+                roce::SUMS,
+                &[roce::JOB, roce::WINDOW],
+            ),
             (
                 roce::SENDERS,
                 &[roce::KEY_QPN, roce::KEY_PORT],
@@ -456,14 +461,23 @@ fn queue_pairs_have_these_names_where_roce_is_summed() {
             ),
             (
                 roce::WORKERS,
-                &[roce::KEY_JOB, roce::KEY_COPY, roce::KEY_ADDRESSED, roce::KEY_PORT],
+                &[
+                    roce::KEY_JOB,
+                    roce::KEY_COPY,
+                    roce::KEY_ADDRESSED,
+                    roce::KEY_PORT,
+                ],
                 roce::REACHES,
                 &[roce::CONTACT, roce::MAC, roce::IP, roce::ALL_WORKERS],
             ),
         ];
         for (table, keys, action, params) in wanted {
             let (found_keys, actions) = &tables[table];
-            assert_eq!(*found_keys, keys.iter().copied().collect(), "{arch:?} {table}");
+            assert_eq!(
+                *found_keys,
+                keys.iter().copied().collect(),
+                "{arch:?} {table}"
+            );
             assert!(actions.contains(action), "{arch:?} {table}: {actions:?}");
             assert_eq!(parameters(&info, action), params.iter().copied().collect());
         }

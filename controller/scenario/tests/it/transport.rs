@@ -35,15 +35,28 @@ fn a_switch_writes_to_each_rank_by_itself() {
 
 #[test]
 fn programs_are_told_and_the_switch_that_sums_has_text_for_it() {
-    for (keys, is_rdma) in [("", false), (", transport: udp", false), (", transport: rdma", true)] {
+    for (keys, is_rdma) in [
+        ("", false),
+        (", transport: udp", false),
+        (", transport: rdma", true),
+    ] {
         let scenario = two_switches(keys);
         let told = scenario.jobs[0].environment("b");
-        let told: Vec<_> = told.iter().filter(|(name, _)| *name == "WEIR_TRANSPORT").collect();
+        let told: Vec<_> = told
+            .iter()
+            .filter(|(name, _)| *name == "WEIR_TRANSPORT")
+            .collect();
         assert_eq!(told.len(), usize::from(is_rdma), "{told:?}");
         assert!(told.iter().all(|(_, value)| value == "rdma"));
         let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap();
-        let sums = plan.switches.iter().map(|switch| (switch.name.as_str(), switch.sums_roce));
-        assert_eq!(sums.collect::<Vec<_>>(), [("core", is_rdma), ("leaf", false)]);
+        let sums = plan
+            .switches
+            .iter()
+            .map(|switch| (switch.name.as_str(), switch.sums_roce));
+        assert_eq!(
+            sums.collect::<Vec<_>>(),
+            [("core", is_rdma), ("leaf", false)]
+        );
     }
 }
 
@@ -52,9 +65,16 @@ fn targets_without_a_crc_over_a_packet_refuse_it_by_name() {
     let text = "weir: 1\nname: star\ntopology: {star: {hosts: [a, b]}}\n\
                 jobs: {sums: {ranks: [a, b], transport: rdma}}\nworkload: {idle: {for: 1s}}\n";
     let scenario = load("star.yaml", text).unwrap_or_else(|error| panic!("{error}"));
-    for target in [TargetModel::TOFINO, TargetModel::TOFINO2, TargetModel::PSA_SWITCH] {
+    for target in [
+        TargetModel::TOFINO,
+        TargetModel::TOFINO2,
+        TargetModel::PSA_SWITCH,
+    ] {
         let refused = plan(&scenario, &target).unwrap_err().to_string();
-        assert!(refused.contains("the ICRC, a CRC-32 over all of a packet, cannot be computed"), "{refused}");
+        assert!(
+            refused.contains("the ICRC, a CRC-32 over all of a packet, cannot be computed"),
+            "{refused}"
+        );
         assert!(refused.contains("star.yaml:4:40"), "{refused}");
     }
     for target in [TargetModel::EMBEDDED, TargetModel::SIMPLE_SWITCH_GRPC] {
@@ -68,8 +88,16 @@ fn jobs_share_the_queue_pairs_that_a_switch_knows() {
         let jobs = ranks.div_ceil(64);
         let hosts: Vec<String> = (0..ranks).map(|n| format!("h{n}")).collect();
         let jobs = (0..jobs).map(|job| {
-            let ranks = hosts.iter().skip(64 * job).take(64).cloned().collect::<Vec<_>>();
-            format!("  j{job}: {{ranks: [{}], window: 4, transport: rdma}}\n", ranks.join(", "))
+            let ranks = hosts
+                .iter()
+                .skip(64 * job)
+                .take(64)
+                .cloned()
+                .collect::<Vec<_>>();
+            format!(
+                "  j{job}: {{ranks: [{}], window: 4, transport: rdma}}\n",
+                ranks.join(", ")
+            )
         });
         let jobs: String = jobs.collect();
         format!(
@@ -82,5 +110,8 @@ fn jobs_share_the_queue_pairs_that_a_switch_knows() {
     let contacts: Vec<u32> = scenario.jobs.iter().map(|job| job.contact).collect();
     assert_eq!(contacts, (0..CONTACTS).step_by(64).collect::<Vec<_>>());
     let refused = load("many.yaml", &file(full + 1)).unwrap_err().to_string();
-    assert!(refused.contains("are 1025; a switch knows 1024 queue pairs"), "{refused}");
+    assert!(
+        refused.contains("are 1025; a switch knows 1024 queue pairs"),
+        "{refused}"
+    );
 }

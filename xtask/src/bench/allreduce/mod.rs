@@ -28,8 +28,8 @@ use serde_json::Value;
 use super::row::Row;
 use super::veth;
 use bed::Through;
-use scenario::job::Transport;
 use ranks::Measured;
+use scenario::job::Transport;
 
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]

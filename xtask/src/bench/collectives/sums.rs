@@ -129,7 +129,10 @@ impl Measured {
         let count = |name: &str| first[name].as_u64().unwrap_or_default();
         Ok(Measured {
             seconds: seconds.context("seconds")?,
-            digest: first["sums_sha256"].as_str().context("a digest")?.to_owned(),
+            digest: first["sums_sha256"]
+                .as_str()
+                .context("a digest")?
+                .to_owned(),
             again: count("frames_again"),
             frames: count("frames"),
             way: first["way"].as_str().unwrap_or_default().to_owned(),
@@ -177,10 +180,7 @@ pub fn run() -> Result<Vec<Row>> {
     };
     rows.push(free(NAMES[0], &roce, Goal::AtMost(1.12), ROCE_FRAMING));
     rows.push(free(NAMES[1], &udp, Goal::Nothing, UDP_FRAMING));
-    for (name, lossy, free) in [
-        (NAMES[2], roce_lossy?, &roce),
-        (NAMES[3], udp_lossy?, &udp),
-    ] {
+    for (name, lossy, free) in [(NAMES[2], roce_lossy?, &roce), (NAMES[3], udp_lossy?, &udp)] {
         for other in [&lossy, &udp] {
             ensure!(other.digest == roce.digest, "{name}: other bits");
         }
