@@ -51,13 +51,13 @@ impl Given {
         let words: Vec<_> = (0..ranks).map(|rank| self.words(rank, operation)).collect();
         let wrong = match (&sums.values, self.dtype) {
             (Values::Floats(sums_of), Dtype::Float32) => {
-                let is_wrong = |(at, sum): &(usize, &f32)| {
+                // A sum that is no number is not near anything.
+                let is_right = |(at, sum): &(usize, &f32)| {
                     let given = words.iter().map(|word| f64::from(float(word(*at))));
                     let exact: f64 = given.sum();
-                    // A sum that is no number is not near anything.
-                    !((f64::from(**sum) - exact).abs() <= sums.error_bound)
+                    (f64::from(**sum) - exact).abs() <= sums.error_bound
                 };
-                sums_of.iter().enumerate().filter(is_wrong).count()
+                sums_of.len() - sums_of.iter().enumerate().filter(is_right).count()
             }
             (Values::Integers(sums_of), Dtype::Int32) => {
                 let is_wrong = |(at, sum): &(usize, &i32)| {

@@ -379,7 +379,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         // The answer may be that to a later question by now, when the chunk was complete.
         let is_complete = header.contributors == self.receiver.everyone;
         if is_probe && header.scale == 0 && is_complete && self.is_flat {
-            header.flags = header.flags | Flags::AGAIN;
+            header.flags |= Flags::AGAIN;
         }
         self.frame.resize(HEADER_LEN + VALUES_LEN, 0);
         let frame = &mut self.frame[..header.buffer_len()];

@@ -103,24 +103,7 @@ fn every_field_of_a_sum_lies_where_the_protocol_says() {
         (target.base + 13 * 1040 + 1024, 16)
     );
     assert_eq!(write.immediate.bytes(), [0x2F, 0x80, 0x05, 0x06]);
-    let answer = [
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        2,
-        0,
-        9 >> 2,
-        9 << 6 & 0xFF | 10,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let answer = [0, 0, 0, 0, 0, 0, 2, 0, 0x02, 0x4A, 0, 0, 0, 0, 0, 0];
     assert_eq!(Sum::answer(&probe), answer);
     let write = target.registered(0xAB_CDEF);
     assert_eq!((write.address, write.len), (target.base - 16, 16));

@@ -6,6 +6,8 @@ use crate::{Flags, Kind, MAX_CHILDREN, MAX_TRANSMISSION, Repr, VALUES_PER_PACKET
 /// Queue pairs of a switch: this bit, job, child.
 const QPN: u32 = 0x80_0000;
 const CHILD_BITS: u32 = 6;
+const CHILD: u32 = (1 << CHILD_BITS) - 1;
+const JOB_AND_CHILD: u32 = (1 << (16 + CHILD_BITS)) - 1;
 /// Keys of a switch: this, slot, version.
 const RKEY: u32 = 0x2BA2;
 const RKEY_SHIFT: u32 = 17;
@@ -27,7 +29,7 @@ const CARRIED: Flags = Flags::from_bits(
 /// The queue pair at a switch of one of its children in a job.
 pub fn switch_qpn(job: u16, child: u16) -> u32 {
     debug_assert!(child < u16::from(MAX_CHILDREN));
-    QPN | u32::from(job) << CHILD_BITS | u32::from(child) & (1 << CHILD_BITS) - 1
+    QPN | u32::from(job) << CHILD_BITS | u32::from(child) & CHILD
 }
 
 /// An UPDATE. Its contributors are not carried: a switch takes them from `worker`.
@@ -82,7 +84,7 @@ impl Update {
             len,
             immediate,
         } = *write;
-        if qpn & !(QPN - 1 >> 1) != QPN {
+        if qpn & !JOB_AND_CHILD != QPN {
             return Err(Malformed::Qpn(qpn));
         }
         if rkey >> RKEY_SHIFT != RKEY {
@@ -106,7 +108,7 @@ impl Update {
         if immediate.low() != chunk as u16 || immediate.scale() != scale as u8 & 0xF {
             return Err(Malformed::Immediate);
         }
-        let child = (qpn & (1 << CHILD_BITS) - 1) as u16;
+        let child = (qpn & CHILD) as u16;
         Ok(Self {
             header: Repr {
                 kind: Kind::Update,
