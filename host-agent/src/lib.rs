@@ -8,6 +8,7 @@
 //! | [`metrics`] | what a member of a job shows of itself, for Prometheus and for `weir doctor` |
 //! | [`doctor`] | what keeps a host from being a rank, for `weir doctor` |
 //! | [`serve`] | a daemon by which processes without capabilities are ranks |
+//! | [`all_reduce`] | a rank that gives values by a rule, and looks whether the sums are right |
 //! | [`rdma_perf`] | RDMA tried and measured, in the words of perftest |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
@@ -15,6 +16,7 @@
 //! frames arrive, so that runs can be compared bit by bit.
 
 pub mod agent;
+pub mod all_reduce;
 pub mod collective;
 pub mod doctor;
 pub mod frames;

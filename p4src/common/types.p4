@@ -52,6 +52,9 @@ struct metadata_t {
     @field_list(0)
     bit<16> cut;
 
+    // Of RoCEv2 that is summed: what ingress tells egress (ROCE_NONE …).
+    bit<2> roce;
+
     // Filled by Forward.
     way_t way;
     port_t egress_port;

@@ -8,6 +8,9 @@
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
 #endif
+#ifndef NUM_CONTACTS
+#define NUM_CONTACTS 1024
+#endif
 // PSA leaves the unit of timestamps open: the embedded switch counts nanoseconds, BMv2's psa_switch microseconds (1000).
 #ifndef NS_PER_TICK
 #define NS_PER_TICK 1
@@ -34,6 +37,11 @@ typedef bit<64> workers_t;
 #include "slots.p4"
 #include "../common/aggregate.p4"
 #endif
+#ifdef SUMS_ROCE
+#include "../common/roce_types.p4"
+#include "roce.p4"
+#include "../common/roce_sum.p4"
+#endif
 #ifdef GUARDS_JOBS
 #include "guard.p4"
 #include "../common/job_guard.p4"
@@ -46,13 +54,14 @@ typedef bit<64> workers_t;
 struct empty_t { }
 
 // What ingress tells egress of a packet.
-#ifdef TRUNCATES
 struct bridge_t {
+#ifdef TRUNCATES
     bit<16> cut;
-}
-#else
-struct bridge_t { }
 #endif
+#ifdef SUMS_ROCE
+    bit<2> roce;
+#endif
+}
 
 parser IngressParserImpl(
     packet_in pkt,
@@ -104,6 +113,9 @@ control SwitchIngress(
 #endif
 #ifdef AGGREGATES
     Aggregate() aggregate;
+#endif
+#ifdef SUMS_ROCE
+    RoceIn() roce;
 #endif
     Forward() forward;
 
@@ -159,7 +171,13 @@ control SwitchIngress(
             hdr.wait.unit = WAIT_NONE;
         }
 #endif
+#ifdef SUMS_ROCE
+        roce.apply(hdr, meta);
+        if (meta.verdict == VERDICT_FORWARD && meta.roce == ROCE_NONE) {
+            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE;
+#else
         if (meta.verdict == VERDICT_FORWARD) {
+#endif
             forward.apply(hdr, meta);
 #ifdef GUARDS_JOBS
             guard.apply(hdr, meta, (TimestampUint_t) istd.ingress_timestamp);
@@ -167,6 +185,12 @@ control SwitchIngress(
 #ifdef AGGREGATES
             // After it: what ascends goes another way.
             aggregate.apply(hdr, meta);
+#endif
+#ifdef SUMS_ROCE
+            // A SUM that came as such is no word of this switch.
+            if (is_update && hdr.agg.kind == AGG_SUM) {
+                meta.roce = ROCE_SUM;
+            }
 #endif
             if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;
@@ -201,6 +225,9 @@ control IngressDeparserImpl(
 #ifdef TRUNCATES
         normal_meta.cut = meta.cut;
 #endif
+#ifdef SUMS_ROCE
+        normal_meta.roce = meta.roce;
+#endif
         pkt.emit(hdr.hold);
 #ifdef REORDERS
         pkt.emit(hdr.wait);
@@ -222,8 +249,11 @@ parser EgressParserImpl(
 #ifdef EGRESS_FAULTS
     FlowParserShort() flow_parser;
 #endif
-#ifdef TRUNCATES
+#ifdef SUMS_ROCE
+    FlowParser() whole_parser;
+#endif
     state start {
+#if defined(TRUNCATES) || defined(SUMS_ROCE)
         transition select(istd.packet_path) {
             PSA_PacketPath_t.CLONE_E2E: cut_already;
             default: bridged;
@@ -231,41 +261,54 @@ parser EgressParserImpl(
     }
     state cut_already {
         meta.cut = 0;
+        meta.roce = 0;
         transition by_port;
     }
     state bridged {
+#ifdef TRUNCATES
         meta.cut = normal_meta.cut;
-        transition by_port;
+#endif
+#ifdef SUMS_ROCE
+        meta.roce = normal_meta.roce;
+        transition select(normal_meta.roce) {
+            0: by_port;
+            default: whole;
+        }
+    }
+    state whole {
+        whole_parser.apply(pkt, hdr, meta);
+        transition accept;
     }
 #else
-    state start {
         transition by_port;
     }
 #endif
-#ifdef EGRESS_FAULTS
+#else
+        transition by_port;
+    }
+#endif
     state by_port {
+#if defined(EGRESS_FAULTS) || defined(SPREADS_COPIES)
         transition select((PortIdUint_t) istd.egress_port) {
 #ifdef SPREADS_COPIES
             (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
 #else
             (PortIdUint_t) PSA_PORT_RECIRCULATE: accept;
 #endif
+#ifdef EGRESS_FAULTS
             default: headers;
-        }
-    }
-    state headers {
-        flow_parser.apply(pkt, hdr, meta);
-        transition accept;
-    }
-#elif defined(SPREADS_COPIES)
-    state by_port {
-        transition select((PortIdUint_t) istd.egress_port) {
-            (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
+#else
             default: accept;
+#endif
         }
     }
 #else
-    state by_port {
+        transition accept;
+    }
+#endif
+#ifdef EGRESS_FAULTS
+    state headers {
+        flow_parser.apply(pkt, hdr, meta);
         transition accept;
     }
 #endif
@@ -292,6 +335,9 @@ control SwitchEgress(
 #ifdef SPREADS_COPIES
     SpreadCopies() spread;
 #endif
+#ifdef SUMS_ROCE
+    RoceOut() roce;
+#endif
 
     apply {
 #ifdef SPREADS_COPIES
@@ -299,9 +345,17 @@ control SwitchEgress(
             spread.apply(hdr, (bit<16>)(EgressInstanceUint_t) istd.instance);
         }
 #endif
-#ifdef EGRESS_FAULTS
+#if defined(EGRESS_FAULTS) || defined(SUMS_ROCE)
         meta.verdict = VERDICT_FORWARD;
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
+#endif
+#ifdef SUMS_ROCE
+        // Before faults, which are to hit what leaves.
+        if (meta.roce != ROCE_NONE) {
+            roce.apply(hdr, meta, (bit<16>)(EgressInstanceUint_t) istd.instance);
+        }
+#endif
+#ifdef EGRESS_FAULTS
         meta.class = 0;
 
         if (istd.egress_port != PSA_PORT_RECIRCULATE) {
@@ -312,6 +366,8 @@ control SwitchEgress(
                 faults.apply(hdr, meta);
             }
         }
+#endif
+#if defined(EGRESS_FAULTS) || defined(SUMS_ROCE)
         ostd.drop = meta.verdict == VERDICT_DROP;
 #endif
 #ifdef TRUNCATES

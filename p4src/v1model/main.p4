@@ -12,6 +12,9 @@
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
 #endif
+#ifndef NUM_CONTACTS
+#define NUM_CONTACTS 1024
+#endif
 
 // Modulo 78 hours.
 typedef bit<48> time_ns_t;
@@ -33,6 +36,11 @@ typedef bit<64> workers_t;
 #ifdef AGGREGATES
 #include "slots.p4"
 #include "../common/aggregate.p4"
+#endif
+#ifdef SUMS_ROCE
+#include "../common/roce_types.p4"
+#include "roce.p4"
+#include "../common/roce_sum.p4"
 #endif
 #ifdef GUARDS_JOBS
 #include "guard.p4"
@@ -101,6 +109,9 @@ control SwitchIngress(
 #ifdef AGGREGATES
     Aggregate() aggregate;
 #endif
+#ifdef SUMS_ROCE
+    RoceIn() roce;
+#endif
     Forward() forward;
 
     apply {
@@ -158,7 +169,13 @@ control SwitchIngress(
             hdr.wait.unit = WAIT_NONE;
         }
 #endif
+#ifdef SUMS_ROCE
+        roce.apply(hdr, meta);
+        if (meta.verdict == VERDICT_FORWARD && meta.roce == ROCE_NONE) {
+            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE;
+#else
         if (meta.verdict == VERDICT_FORWARD) {
+#endif
             forward.apply(hdr, meta);
 #ifdef GUARDS_JOBS
             guard.apply(hdr, meta, standard_metadata.ingress_global_timestamp);
@@ -166,6 +183,12 @@ control SwitchIngress(
 #ifdef AGGREGATES
             // After it: what ascends goes another way.
             aggregate.apply(hdr, meta);
+#endif
+#ifdef SUMS_ROCE
+            // A SUM that came as such is no word of this switch.
+            if (is_update && hdr.agg.kind == AGG_SUM) {
+                meta.roce = ROCE_SUM;
+            }
 #endif
             if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;
@@ -204,6 +227,9 @@ control SwitchEgress(
 #ifdef REORDERS
     WaitLimit() wait_limit;
 #endif
+#ifdef SUMS_ROCE
+    RoceOut() roce;
+#endif
 
     apply {
         if (hdr.hold.isValid()) {
@@ -219,9 +245,17 @@ control SwitchEgress(
 #endif
             recirculate_preserving_field_list(0);
         } else {
-#ifdef EGRESS_FAULTS
+#if defined(EGRESS_FAULTS) || defined(SUMS_ROCE)
             meta.verdict = VERDICT_FORWARD;
             meta.port = (port_t) standard_metadata.egress_port;
+#endif
+#ifdef SUMS_ROCE
+            // Before faults, which are to hit what leaves.
+            if (meta.roce != ROCE_NONE) {
+                roce.apply(hdr, meta, standard_metadata.egress_rid);
+            }
+#endif
+#ifdef EGRESS_FAULTS
             meta.class = 0;
             timeline.apply(meta);
             lease.apply(meta, standard_metadata.egress_global_timestamp);
@@ -229,6 +263,8 @@ control SwitchEgress(
                 classify.apply(hdr, meta);
                 faults.apply(hdr, meta);
             }
+#endif
+#if defined(EGRESS_FAULTS) || defined(SUMS_ROCE)
             if (meta.verdict == VERDICT_DROP) {
                 mark_to_drop(standard_metadata);
             }

@@ -48,12 +48,15 @@ const COMMON: &[(&str, &str)] = p4src![
     "common/values256.p4",
     "common/values2048.p4",
     "common/aggregate.p4",
+    "common/roce_types.p4",
+    "common/roce_sum.p4",
     "common/job_guard.p4",
     "common/forward.p4",
 ];
 const PSA: &[(&str, &str)] = p4src![
     "psa/externs.p4",
     "psa/slots.p4",
+    "psa/roce.p4",
     "psa/guard.p4",
     "psa/flow_hash.p4",
     "psa/main.p4"
@@ -61,6 +64,7 @@ const PSA: &[(&str, &str)] = p4src![
 const V1MODEL: &[(&str, &str)] = p4src![
     "v1model/externs.p4",
     "v1model/slots.p4",
+    "v1model/roce.p4",
     "v1model/guard.p4",
     "v1model/flow_hash.p4",
     "v1model/main.p4"

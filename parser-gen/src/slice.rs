@@ -60,6 +60,17 @@ impl Slice {
         }
     }
 
+    /// Adds BTH and RETH straight behind Ethernet, IPv4 and UDP: what of RoCEv2 is summed, which has no options.
+    pub fn add_roce(&mut self, library: &Library) {
+        let named = |chain: &[ProtocolId]| {
+            let names = chain.iter().map(|id| library.protocols[*id].name.as_str());
+            names.eq(["ethernet", "ipv4", "udp", "roce", "reth"])
+        };
+        for chain in chains(library).iter().filter(|chain| named(chain)) {
+            self.add(chain);
+        }
+    }
+
     pub fn follows(&self, from: ProtocolId, to: ProtocolId) -> bool {
         self.edges.contains(&(from, to))
     }

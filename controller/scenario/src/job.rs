@@ -19,6 +19,10 @@ pub const MAX_CHILDREN: usize = 64;
 pub const MAX_JOBS: usize = 64;
 /// What of an IP packet stands before a frame's values: headers of IPv4, UDP and aggregation (docs/protocol.md).
 pub const HEADERS: u32 = 20 + 8 + 24;
+/// What stands around them in RoCEv2: IPv4, UDP, BTH, RETH, immediate, ICRC (docs/rdma.md, "Sums by the switch").
+pub const ROCE_HEADERS: u32 = 20 + 8 + 12 + 16 + 4 + 4;
+/// Queue pairs that a switch knows of all its jobs (`NUM_CONTACTS` in p4src).
+pub const CONTACTS: u32 = 1024;
 
 /// The least rate that a job can be held to, in bits a second.
 pub const MIN_RATE_BPS: u64 = 1000;
@@ -57,6 +61,27 @@ pub struct Deadline {
     pub span: Span,
 }
 
+/// What carries the values of a job between ranks and the switch that sums them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP (docs/protocol.md).
+    #[default]
+    Udp,
+    /// RDMA WRITEs with immediate, over RoCEv2.
+    Rdma,
+}
+
+impl Transport {
+    /// As scenarios and programs say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Rdma => "rdma",
+        }
+    }
+}
+
 /// A job: ranks that give values, and the switches that sum them and send all of them the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -80,6 +105,10 @@ pub struct Job {
     pub values: FrameValues,
     /// Where their number is declared. `None` if it follows from the links.
     pub values_span: Option<Span>,
+    /// What carries them.
+    pub transport: Spanned<Transport>,
+    /// Of RDMA: the number by which a switch knows rank 0's queue pair; the others' follow.
+    pub contact: u32,
     /// Where it is declared.
     pub span: Span,
 }
@@ -108,6 +137,12 @@ impl Job {
         self.tree.first().map_or("", |top| &top.switch)
     }
 
+    /// Whether its values are carried by RoCEv2.
+    #[must_use]
+    pub fn is_rdma(&self) -> bool {
+        self.transport.value == Transport::Rdma
+    }
+
     /// What tells a program on a host which rank of the job it is to be; empty if the host is none.
     #[must_use]
     pub fn environment(&self, host: &str) -> Vec<(&'static str, String)> {
@@ -131,6 +166,9 @@ impl Job {
                 format!("{child}/{siblings}/{}", top.children.len()),
             ),
         ];
+        if self.is_rdma() {
+            environment.push(("WEIR_TRANSPORT", self.transport.value.name().to_owned()));
+        }
         if let Some(deadline) = self.deadline {
             let seconds = deadline.after_ns as f64 / 1e9;
             let late = match deadline.late {
@@ -185,7 +223,24 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
         jobs.push(job);
     }
     frame_values(sink, raw, &mut jobs);
+    contacts(sink, &mut jobs);
     jobs
+}
+
+/// Numbers the queue pairs of jobs whose values RoCEv2 carries.
+fn contacts(sink: &mut Sink<'_>, jobs: &mut [Job]) {
+    let mut next = 0;
+    for job in jobs.iter_mut().filter(|job| job.is_rdma()) {
+        job.contact = next;
+        next += job.ranks.len() as u32;
+        if next > CONTACTS {
+            let message = format!(
+                "the ranks of all jobs over RDMA are {next}; a switch knows {CONTACTS} queue pairs"
+            );
+            sink.error(Code::Capacity, job.transport.span, message);
+            return;
+        }
+    }
 }
 
 /// Says how many values the frames of each job have: as many as declared, or, of all jobs that declare nothing, as many as
@@ -196,17 +251,25 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
         .map(|job| narrowest(&raw.topology, job))
         .collect();
     let silent = jobs.iter().zip(&narrowest);
-    let silent = silent.filter(|(job, _)| job.values_span.is_none());
+    let silent = silent.filter(|(job, _)| job.values_span.is_none() && !job.is_rdma());
     let mtu = silent
         .filter_map(|(_, link)| Some(link.as_ref()?.mtu))
         .min();
     let most = mtu.map_or(FrameValues::default(), largest_within);
     for (job, narrowest) in jobs.iter_mut().zip(narrowest) {
-        let Some(span) = job.values_span else {
-            job.values = most;
-            continue;
+        let span = match job.values_span {
+            Some(span) => span,
+            // One packet is one message, of one size.
+            None if job.is_rdma() => job.transport.span,
+            None => {
+                job.values = most;
+                continue;
+            }
         };
-        let bytes = packet_bytes(job.values);
+        let bytes = match job.transport.value {
+            Transport::Udp => packet_bytes(job.values),
+            Transport::Rdma => ROCE_HEADERS + 4 * u32::from(job.values.count()),
+        };
         if let Some(link) = narrowest.filter(|link| link.mtu < bytes) {
             let [a, b] = &link.ends;
             let message = format!(
@@ -214,10 +277,14 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
                 job.values.count(),
                 link.mtu
             );
-            sink.error(Code::Capacity, span, message).hint(format!(
-                "`mtu: 9000` there, or `values: {}` here",
-                largest_within(link.mtu).count()
-            ));
+            let hint = match job.transport.value {
+                Transport::Udp => format!(
+                    "`mtu: 9000` there, or `values: {}` here",
+                    largest_within(link.mtu).count()
+                ),
+                Transport::Rdma => format!("`mtu: {bytes}` there, or more"),
+            };
+            sink.error(Code::Capacity, span, message).hint(hint);
         }
     }
     for (index, job) in jobs.iter().enumerate() {
@@ -307,6 +374,8 @@ fn of_training(training: &Training, span: Span) -> Option<Job> {
         // As many as `weir-agent` sends.
         values: FrameValues::default(),
         values_span: None,
+        transport: Spanned::new(Transport::Udp, span),
+        contact: 0,
         span,
     })
 }
@@ -348,7 +417,7 @@ fn job(
         None => None,
         Some(raw) => Some(deadline(sink, declared, raw, &on)?),
     };
-    if !is_known {
+    if !is_known || !carries(sink, declared, &on) {
         return None;
     }
     Some(Job {
@@ -370,8 +439,44 @@ fn job(
             .map(|v| v.value)
             .unwrap_or_default(),
         values_span: declared.values.as_ref().map(|v| v.span),
+        transport: declared.transport,
+        contact: 0,
         span: declared.name.span,
     })
+}
+
+/// Refuses what RDMA does not carry.
+fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bool {
+    if declared.transport.value == Transport::Udp {
+        return true;
+    }
+    let mut refuse = |span, message: &str, hint: &str| {
+        sink.error(Code::Contradiction, span, message).hint(hint);
+        false
+    };
+    if let Some(values) = &declared.values
+        && values.value != FrameValues::V256
+    {
+        let message = "RDMA carries 256 values, a message of 1,024 bytes, in one packet";
+        return refuse(values.span, message, "`values: 256`");
+    }
+    if let Some(deadline) = &declared.deadline {
+        let message = "`deadline` with `transport: rdma`: a WRITE has no room to say who is late";
+        return refuse(
+            deadline.span,
+            message,
+            "`transport: udp`, or leave `deadline` out",
+        );
+    }
+    if let [_, below, ..] = on {
+        let message = "`transport: rdma` with more than one switch that sums: one switch holds the queue pairs of all ranks";
+        return refuse(
+            below.span,
+            message,
+            "let one switch sum, or `transport: udp`",
+        );
+    }
+    true
 }
 
 /// A deadline that a switch can keep.

@@ -363,6 +363,75 @@ pub mod aggregate {
     }
 }
 
+/// `RoceIn` and `RoceOut` in p4src/common/roce_sum.p4.
+pub mod roce {
+    /// Whose address is that of a job that is summed.
+    pub const JOBS: &str = "SwitchIngress.roce.jobs";
+    /// The key of [`JOBS`].
+    pub const KEY_ADDRESS: &str = "hdr.ethernet.dst";
+    /// The action of [`JOBS`].
+    pub const SUMS: &str = "SwitchIngress.roce.sums";
+    /// Parameter of [`SUMS`] and [`SPEAKS`]: the job's number.
+    pub const JOB: &str = "job_";
+    /// Parameter of [`SUMS`]: how many slots it has.
+    pub const WINDOW: &str = "window_";
+    /// Which worker a queue pair number is, by the port that its packets come by.
+    pub const SENDERS: &str = "SwitchIngress.roce.senders";
+    /// Key of [`SENDERS`]: the number.
+    pub const KEY_QPN: &str = "hdr.roce.dest_qp";
+    /// Key of [`SENDERS`]: the port.
+    pub const KEY_PORT: &str = super::aggregate::KEY_PORT;
+    /// The action of [`SENDERS`].
+    pub const SPEAKS: &str = "SwitchIngress.roce.speaks";
+    /// Parameter of [`SPEAKS`]: the worker's number.
+    pub const WORKER: &str = "worker_";
+    /// Counts frames by what became of them (`ROCE_UPDATED` … in p4src/common/roce_types.p4).
+    pub const OUTCOMES: &str = "SwitchIngress.roce.outcomes.cells";
+    /// Where a worker is, in egress.
+    pub const WORKERS: &str = "SwitchEgress.roce.workers";
+    /// Key of [`WORKERS`]: the job.
+    pub const KEY_JOB: &str = "job";
+    /// Key of [`WORKERS`]: which copy of what goes to all; 0 of what goes to one.
+    pub const KEY_COPY: &str = "copy";
+    /// Key of [`WORKERS`]: the address that it has so far.
+    pub const KEY_ADDRESSED: &str = "addressed";
+    /// The action of [`WORKERS`].
+    pub const REACHES: &str = "SwitchEgress.roce.reaches";
+    /// Parameter of [`REACHES`]: the number of its queue pair in the registers.
+    pub const CONTACT: &str = "contact_";
+    /// Parameter of [`REACHES`]: its MAC address.
+    pub const MAC: &str = "mac_";
+    /// Parameter of [`REACHES`]: its IPv4 address.
+    pub const IP: &str = "ip_";
+    /// Parameter of [`REACHES`]: the bitmap of all workers.
+    pub const ALL_WORKERS: &str = "all_workers_";
+    /// The register of the workers' queue pair numbers; 0 of those that have not registered.
+    pub const QPNS: &str = "SwitchEgress.roce.contacts.qpns";
+
+    /// The switch's queue pair number for a worker of a job.
+    #[must_use]
+    pub fn qpn(job: u16, worker: u16) -> u32 {
+        0x80_0000 | u32::from(job) << 6 | u32::from(worker & 0x3F)
+    }
+
+    /// What becomes of a frame that comes to a job's address.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Outcome {
+        /// It is an update.
+        Updated,
+        /// It is a registration.
+        Registered,
+        /// Its queue pair number is nobody's, or another port's.
+        Stranger,
+        /// Its ICRC is wrong.
+        WrongIcrc,
+        /// It is no update and no registration that can be.
+        Malformed,
+        /// It is of another operation.
+        Other,
+    }
+}
+
 /// `JobGuard` in p4src/common/job_guard.p4.
 pub mod guard {
     /// Until when a job may send.

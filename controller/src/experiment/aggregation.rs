@@ -5,6 +5,7 @@ use scenario::job::{Job, Summing};
 use scenario::model::Scenario;
 use scenario::plan::SwitchPlan;
 
+use crate::jobs::contacts::{self, Contact};
 use crate::jobs::entries::{self, Summed};
 use crate::target::Item;
 
@@ -20,11 +21,33 @@ pub fn aggregation_entries(
         return Vec::new();
     };
     let mut told = summed.entries();
+    if job.is_rdma() {
+        told.extend(contacts(scenario, job, summing, &summed));
+    }
     if switch.guards_jobs {
         told.push(entries::lease(job.number, None));
         told.extend(summed.senders());
     }
     told
+}
+
+/// Entries by which a switch knows the queue pairs of a job's ranks.
+fn contacts(scenario: &Scenario, job: &Job, summing: &Summing, summed: &Summed) -> Vec<TableEntry> {
+    let ranks = summing
+        .children
+        .iter()
+        .zip(&summed.ports)
+        .zip(job.contact..);
+    let ranks = ranks.filter_map(|((rank, port), number)| {
+        let host = scenario.topology.host(rank)?;
+        Some(Contact {
+            number,
+            port: *port,
+            mac: host.mac,
+            ip: host.ip,
+        })
+    });
+    contacts::entries(job.number, job.window, &ranks.collect::<Vec<_>>())
 }
 
 /// What holds the jobs of a switch to their rates, where some have one.

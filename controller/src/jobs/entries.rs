@@ -204,7 +204,12 @@ fn by_mac(mac: Mac, action: &str, params: &[(&str, u128)]) -> TableEntry {
     )
 }
 
-fn exact(table: &str, key: &[(&str, u128)], action: &str, params: &[(&str, u128)]) -> TableEntry {
+pub(super) fn exact(
+    table: &str,
+    key: &[(&str, u128)],
+    action: &str,
+    params: &[(&str, u128)],
+) -> TableEntry {
     let field = |(field, value): &(&str, u128)| FieldMatch {
         field: (*field).to_owned(),
         value: Match::exact(*value),

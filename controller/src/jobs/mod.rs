@@ -4,10 +4,12 @@
 //! them comes and goes. What is decided is crate `admission`'s matter.
 //!
 //! - `entries.rs`: what a switch is told of a job; scenarios use it as well.
+//! - `contacts.rs`: the same of queue pairs, where RoCEv2 carries values.
 //! - `program.rs`: the program that sums and asks who may speak for a job.
 //! - `switch.rs`: a switch, read and written.
 //! - `listing.rs`: what of it is told.
 
+pub mod contacts;
 pub mod entries;
 mod listing;
 mod program;

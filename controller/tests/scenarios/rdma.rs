@@ -129,3 +129,28 @@ fn writes_and_reads_come_back_and_the_report_says_how_soon() {
     assert!(page.contains("How RDMA connections came back"));
     assert!(page.contains("relative PSN of the lost packet"));
 }
+
+/// Ranks of both jobs have the same bits, and captures prove what one of them has lost.
+#[test]
+fn sums_by_rdma_are_the_same_bits_whatever_is_lost() {
+    if !has_namespaces("rdma-allreduce.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-allreduce.yaml")).unwrap();
+    let watched = Watched::weir(folder.path(), &["run", "s.yaml", "--json"]);
+    let finished = watched.env("PATH", with_weir_in_path()).run();
+    finished.expect_code(PASSED);
+    assert!(finished.stderr.is_empty(), "{}", finished.stderr);
+    let run = finished.json();
+    for fault in run["faults"].as_array().unwrap() {
+        assert_eq!(fault["proved"], true, "{fault}");
+    }
+    for rank in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let of = |what: &str| run["metrics"][format!("command.rank-{rank}.{what}")].as_f64();
+        assert_eq!(of("wrong"), Some(0.0), "{rank}");
+        let first = run["metrics"]["command.rank-a.fingerprint"].as_f64();
+        assert_eq!(of("fingerprint"), first, "{rank}");
+    }
+}

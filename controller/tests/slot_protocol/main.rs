@@ -10,5 +10,7 @@ mod measure;
 mod mutants;
 mod p4_switch;
 mod packets;
+mod roce_form;
+mod roce_switch;
 mod runs;
 mod wild;

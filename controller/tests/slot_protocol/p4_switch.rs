@@ -406,6 +406,13 @@ impl P4Switch {
         self.entries.push(entry);
     }
 
+    /// Tells the program more of the job: it is taken out with it.
+    pub fn tell(&mut self, entry: TableEntry) {
+        let told = self.switch.insert_entry(&entry);
+        told.unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+        self.entries.push(entry);
+    }
+
     /// Whether a cell is opened, and whether closed.
     pub fn marks(&self, cell: CellIndex) -> (bool, bool) {
         let marks = self.read(MARKS, BASE + u64::from(cell.0));

@@ -120,6 +120,7 @@ impl Case {
         // Vectors may be aggregation frames whatever the scenario's workload is.
         let options = parser_gen::Options {
             multipath: planned.multipath,
+            sums_roce: planned.sums_roce,
             ..parser_gen::Options::aggregating(true)
         };
         let (flows, engine) = (planned.classifier(), &planned.engine);

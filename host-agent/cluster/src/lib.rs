@@ -15,6 +15,7 @@ pub mod growth;
 mod network;
 pub mod oracle;
 pub mod ranks;
+pub mod rdma;
 mod recovery;
 mod report;
 mod run;

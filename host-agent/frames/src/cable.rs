@@ -1,7 +1,7 @@
 //! Frames over a socket that keeps their boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -37,7 +37,7 @@ fn unplugged() -> io::Error {
 }
 
 impl AsFd for CableFrames {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
@@ -54,6 +54,10 @@ impl Frames for CableFrames {
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {

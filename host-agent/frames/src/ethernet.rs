@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -85,7 +85,7 @@ impl EthernetFrames {
 }
 
 impl AsFd for EthernetFrames {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
@@ -100,6 +100,10 @@ impl Frames for EthernetFrames {
             Some(Err(error)) => Err(error),
             _ => Ok(()),
         }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {

@@ -132,6 +132,10 @@ impl Frames for InterfaceFrames {
         self.way.inner_mut().flush().map_err(of(&self.name))
     }
 
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         self.way
             .inner_mut()

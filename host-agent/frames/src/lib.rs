@@ -7,7 +7,7 @@ mod link;
 mod ring;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 pub use cable::CableFrames;
@@ -64,6 +64,11 @@ pub trait Frames {
         None
     }
 
+    /// Becomes readable when frames have come; `None` where there is nothing to wait for.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// The descriptors that keep it open, for a process that is forked to close.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
@@ -112,6 +117,56 @@ impl<F: Frames + ?Sized> Frames for Box<F> {
 
     fn fault(&self) -> Option<LinkFault> {
         (**self).fault()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readable()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        (**self).descriptors()
+    }
+
+    fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        (**self).receive_batch(most, take)
+    }
+}
+
+impl<F: Frames + ?Sized> Frames for &mut F {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        (**self).send(frame)
+    }
+
+    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+        (**self).room(len)
+    }
+
+    fn written(&mut self, len: usize) {
+        (**self).written(len);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        (**self).receive(timeout)
+    }
+
+    fn overflow(&mut self) -> Option<u64> {
+        (**self).overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        (**self).unsent()
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        (**self).fault()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readable()
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

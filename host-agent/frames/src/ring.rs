@@ -61,6 +61,10 @@ impl Frames for RingFrames {
         Ok(())
     }
 
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         self.flush()?;
         for waited in [false, true] {

@@ -369,9 +369,13 @@ fn told(error: CollectiveError) -> PyErr {
         CollectiveError::Timeout { .. } | CollectiveError::Late { .. } => {
             PyTimeoutError::new_err(error.to_string())
         }
-        CollectiveError::Opening(_) => Silent::new_err(error.to_string()),
+        CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => {
+            Silent::new_err(error.to_string())
+        }
         CollectiveError::NonFinite(_) => NonFinite::new_err(error.to_string()),
-        CollectiveError::Io(_) | CollectiveError::Link(_) => PyOSError::new_err(error.to_string()),
+        CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => {
+            PyOSError::new_err(error.to_string())
+        }
         _ => PyRuntimeError::new_err(error.to_string()),
     }
 }

@@ -1,14 +1,13 @@
 //! A rank before it joins: what is known of it, and how it asks for its first chunk.
 
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aggregation::job::{self, ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rank::{Fallback, Rounding, Setup};
-use host_agent::collective::{self, CollectiveError, Config, Place};
-use host_agent::frames::{Endpoint, EndpointError, Frames, InterfaceFrames, Io};
+use host_agent::collective::{self, AttachError, CollectiveError, Config, Place};
+use host_agent::frames::{Endpoint, EndpointError, Io};
 use host_agent::metrics::{Address, Exporter, Role, Status};
 use host_agent::serve::{Client, Deadline, RankOf};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -81,19 +80,12 @@ fn status_of(client: &Client, blank: &Status) -> Status {
     }
 }
 
-/// An interface for raw frames, which not everybody may have.
-fn opened(interface: &str, io: Io) -> PyResult<(InterfaceFrames, Option<io::Error>)> {
-    InterfaceFrames::open(interface, host_agent::frames::UDP_PORT, io).map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                ": it takes root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"
-            }
-            _ => "",
-        };
-        PyOSError::new_err(format!(
-            "cannot open the interface {interface}: {error}{hint}"
-        ))
-    })
+fn unattached(error: AttachError) -> PyErr {
+    match error {
+        AttachError::Carrier(error) => told(error),
+        AttachError::Link(fault) => told(CollectiveError::Link(fault)),
+        error => PyOSError::new_err(error.to_string()),
+    }
 }
 
 /// The place of a rank of such a job whose values one switch sums.
@@ -127,8 +119,9 @@ impl Rank {
     /// a daemon that owns the interface. `deadline` is after how many seconds a sum is made of those who are there, if `quorum`
     /// are; what comes later is dropped, or joins the next sum of the same key if `late` is `next`.
     #[new]
+    /// `transport` is what frames are between it and its switch: `udp`, or `rdma`.
     #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
-        late = "drop"))]
+        late = "drop", transport = "udp"))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         interface: String,
@@ -142,6 +135,7 @@ impl Rank {
         deadline: Option<f64>,
         quorum: u16,
         late: &str,
+        transport: &str,
     ) -> PyResult<Rank> {
         let place = match place {
             Some(place) => place,
@@ -169,6 +163,7 @@ impl Rank {
             values_per_packet: values,
             place,
             deadline: deadline.transpose()?,
+            transport: transport.parse().map_err(PyValueError::new_err)?,
         };
         let setup = described.setup(0).map_err(wrong)?;
         let agent = agent.map(|path| Client::connect(Path::new(path)));
@@ -198,8 +193,11 @@ impl Rank {
             return py.detach(|| agent.open(&self.described)).map_err(told);
         }
         let _place = self.place()?;
-        let (mut frames, _) = opened(&self.interface, Io::Auto)?;
-        let first = py.detach(|| collective::open_job(&self.setup, self.me, &mut frames));
+        let (setup, transport) = (&self.setup, self.described.transport);
+        let carrier =
+            collective::attach_alone(&self.interface, Io::Auto, transport, setup, self.me);
+        let mut carrier = carrier.map_err(unattached)?;
+        let first = py.detach(|| collective::open_job_by(setup, &mut carrier));
         Ok(first.map_err(told)?.0)
     }
 
@@ -245,17 +243,15 @@ impl Rank {
         let metrics: Option<Address> = metrics.map(str::parse).transpose().map_err(wrong)?;
         let (member, io, refused) = match &self.agent {
             None => {
-                let (frames, refused) = opened(&self.interface, io)?;
-                let io = frames.io();
-                if let Some(fault) = frames.fault() {
-                    return Err(told(CollectiveError::Link(fault)));
-                }
+                let transport = self.described.transport;
+                let attached = collective::attach(&self.interface, io, transport, &config);
+                let (carrier, way) = attached.map_err(unattached)?;
                 let place = Some(self.place()?);
-                let member = collective::Member::start_at(config, frames, place)?;
+                let member = collective::Member::start_by(config, carrier, place)?;
                 (
                     Link::Own(Box::new(member)),
-                    io,
-                    refused.map(|error| error.to_string()),
+                    way.io,
+                    way.refused.map(|error| error.to_string()),
                 )
             }
             // How frames come and go is the daemon's to say.

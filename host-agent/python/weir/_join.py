@@ -32,7 +32,9 @@ def join(store, job, interface, seed, torch_rank, timeout):
         # What was closed a rank that sums for others does not know.
         falls_back = _settings.falls_back() and not lateness
         agent = os.environ.get("WEIR_AGENT") or None
-        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"], agent, **lateness)
+        # Each rank's own: of one job some may be by RDMA.
+        how = dict(lateness, transport=_settings.transport())
+        rank = Rank(interface, job["job"], number, ranks, job["window"], job["place"], job["values"], agent, **how)
         # What is done with what is late is each rank's own.
         waits = f"{lateness['deadline']:g}s/{lateness['quorum']}" if lateness else "all"
         where = f"{rank.address} {waits}"

@@ -53,6 +53,14 @@ def interface():
     return os.environ.get("WEIR_INTERFACE", "eth0")
 
 
+def transport():
+    """What frames are between this rank and its switch."""
+    told = os.environ.get("WEIR_TRANSPORT") or "udp"
+    if told not in ("udp", "rdma"):
+        raise RuntimeError(f"weir: WEIR_TRANSPORT={told}: it is udp or rdma")
+    return told
+
+
 def set_interface():
     """Has Gloo use the job's interface, too, if nothing else is said: it would take the one of the host's name, which on Debian is
     an address that no other host reaches."""

@@ -11,7 +11,8 @@ operations, other types, groups of fewer ranks, and all groups of all ranks but 
 
 The switch has to know the job: ``weir run`` tells it, and tells the ranks by WEIR_JOB, WEIR_RANK, WEIR_RANKS,
 WEIR_WINDOW, WEIR_VALUES and WEIR_PLACE, and if a scenario says so, by WEIR_DEADLINE, WEIR_QUORUM and WEIR_LATE, when a sum is
-made of fewer than all and what becomes of the rest. Eight more variables are the user's. WEIR_INTERFACE names the interface,
+made of fewer than all and what becomes of the rest, and by WEIR_TRANSPORT, whether frames to the switch are RDMA WRITEs
+(``rdma``) instead of UDP datagrams (``udp``). Eight more variables are the user's. WEIR_INTERFACE names the interface,
 ``eth0`` without.
 WEIR_IO says how frames come and go: ``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the
 system allows. WEIR_ROUNDING says how values are rounded before they are summed: ``nearest``, or ``stochastic:SEED``.

@@ -77,33 +77,45 @@ pub fn open(interface: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Prov
         Way::Rings => (Io::Rings, false),
         Way::Pnet => (Io::Pnet, false),
     };
-    match InterfaceFrames::open(&interface.name, UDP_PORT, io) {
-        Ok((frames, refused)) => {
-            let by = match frames.io() {
-                Io::Pnet => "pnet",
-                _ => "rings",
-            };
-            let because = refused.map_or(String::new(), |why| format!(" (no rings: {why})"));
-            let name = interface.name.clone();
-            let options = SoftwareOptions {
-                name: format!("roce over {by} of {name}{because}"),
-                address: interface.address,
-                max_mtu: interface.mtu()?,
-                seed,
-                source_port: None,
-                resolve: Box::new(move |peer| neighbour::resolve(&name, peer)),
-            };
-            Ok(Box::new(Software::new(frames, options)))
-        }
-        Err(why) if fallback && is_permission(&why) => {
+    match raw(&interface, io, seed) {
+        Ok(raw) => Ok(Box::new(raw)),
+        Err(OpenError::Raw { source, .. }) if fallback && is_permission(&source) => {
             let because = "raw frames are not permitted: CAP_NET_RAW";
             Ok(Box::new(udp(&interface, because, seed)?))
         }
-        Err(source) => Err(OpenError::Raw {
-            interface: interface.name,
-            source,
-        }),
+        Err(error) => Err(error),
     }
+}
+
+/// RoCEv2 in user space over raw frames of an interface: what speaks with all RoCEv2, and with switches.
+///
+/// # Errors
+/// [`OpenError`]: there is no fallback.
+pub fn raw(
+    interface: &Interface,
+    io: Io,
+    seed: u64,
+) -> Result<Software<InterfaceFrames>, OpenError> {
+    let opened = InterfaceFrames::open(&interface.name, UDP_PORT, io);
+    let (frames, refused) = opened.map_err(|source| OpenError::Raw {
+        interface: interface.name.clone(),
+        source,
+    })?;
+    let by = match frames.io() {
+        Io::Pnet => "pnet",
+        _ => "rings",
+    };
+    let because = refused.map_or(String::new(), |why| format!(" (no rings: {why})"));
+    let name = interface.name.clone();
+    let options = SoftwareOptions {
+        name: format!("roce over {by} of {name}{because}"),
+        address: interface.address,
+        max_mtu: interface.mtu()?,
+        seed,
+        source_port: None,
+        resolve: Box::new(move |peer| neighbour::resolve(&name, peer)),
+    };
+    Ok(Software::new(frames, options))
 }
 
 fn udp(interface: &Interface, because: &str, seed: u64) -> Result<Software<UdpFrames>, OpenError> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,8 @@ pub struct Region {
 pub struct Connection {
     /// The peer's port.
     pub peer: Gid,
+    /// The Ethernet address behind it. `None`: whoever answers for its IP address.
+    pub peer_mac: Option<[u8; 6]>,
     /// The peer's queue pair.
     pub peer_qpn: Qpn,
     /// The PSN of the peer's first packet.
@@ -103,6 +106,7 @@ impl Connection {
     pub fn new(peer: Gid, peer_qpn: Qpn, peer_psn: Psn, psn: Psn, mtu: Mtu) -> Self {
         Self {
             peer,
+            peer_mac: None,
             peer_qpn,
             peer_psn,
             psn,
@@ -212,6 +216,36 @@ pub trait Provider {
 
     /// Waits until something has come or is due, not longer than `timeout`.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError>;
+
+    /// Sends what was posted and may be sent now. A device does so by itself.
+    fn flush(&mut self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+
+    /// Becomes readable when something has come, for who waits for other things as well; `None`: there is only [`wait`](Self::wait).
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// In how long there is something to do though nothing comes; `None`: never.
+    fn due(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Packets that were dropped since the last call because too many waited to be taken; `None` if the system does not tell.
+    fn overflow(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Packets that were not sent so far because the link took no more.
+    fn unsent(&self) -> u64 {
+        0
+    }
+
+    /// The descriptors that keep it open, for a process that is forked to close.
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
 
     /// Why a queue pair is in the state ERROR.
     fn fault(&self, qpn: Qpn) -> Option<Fault>;

@@ -4,6 +4,7 @@
 //! completions.
 
 use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use frames::Frames;
@@ -26,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The Ethernet address of a peer's IP address.
 pub type Resolve =
-    Box<dyn Fn(std::net::Ipv4Addr) -> Result<[u8; 6], crate::neighbour::NeighbourError>>;
+    Box<dyn Fn(std::net::Ipv4Addr) -> Result<[u8; 6], crate::neighbour::NeighbourError> + Send>;
 
 /// See the module.
 pub struct Software<F> {
@@ -78,6 +79,11 @@ impl<F: Frames> Software<F> {
         }
     }
 
+    /// What all queue pairs have counted, and what was counted of frames for none.
+    pub fn all_counters(&self) -> Counters {
+        self.endpoint.counters()
+    }
+
     fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
     }
@@ -93,8 +99,8 @@ impl<F: Frames> Software<F> {
         Ok(taken > 0)
     }
 
-    /// Sends up to a batch of frames.
-    fn send(&mut self) -> io::Result<()> {
+    /// Sends up to a batch of frames; whether it was one, and more may wait.
+    fn send(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         if self
             .endpoint
@@ -104,6 +110,7 @@ impl<F: Frames> Software<F> {
             self.endpoint.handle_timeout(now_ns);
         }
         let longest = packet::frame_len(self.max_mtu);
+        let mut is_full = true;
         for _ in 0..BATCH {
             let (endpoint, memory) = (&mut self.endpoint, &self.memory);
             let sent = match self.frames.room(longest)? {
@@ -116,10 +123,12 @@ impl<F: Frames> Software<F> {
                 },
             };
             if sent.is_none() {
+                is_full = false;
                 break;
             }
         }
-        self.frames.flush()
+        self.frames.flush()?;
+        Ok(is_full)
     }
 
     fn buffer(&self, region: &Region) -> &[u8] {
@@ -205,7 +214,10 @@ impl<F: Frames> Provider for Software<F> {
             });
         }
         let ip = to.peer.ipv4().ok_or(ProviderError::NotIpv4(to.peer))?;
-        let mac = (self.resolve)(ip)?;
+        let mac = match to.peer_mac {
+            Some(mac) => mac,
+            None => (self.resolve)(ip)?,
+        };
         let rtr = RtrAttributes {
             peer: Address { mac, ip },
             peer_qpn: to.peer_qpn,
@@ -265,7 +277,34 @@ impl<F: Frames> Provider for Software<F> {
             let _ = self.endpoint.handle_frame(now_ns, &mut self.memory, frame);
             self.receive()?;
         }
-        Ok(self.send()?)
+        self.send()?;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ProviderError> {
+        while self.send()? {}
+        Ok(())
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.frames.readable()
+    }
+
+    fn due(&self) -> Option<Duration> {
+        let due_ns = self.endpoint.poll_timeout()?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(self.now_ns())))
+    }
+
+    fn overflow(&mut self) -> Option<u64> {
+        self.frames.overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.frames.unsent()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.frames.descriptors()
     }
 
     fn fault(&self, qpn: Qpn) -> Option<Fault> {

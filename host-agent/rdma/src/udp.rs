@@ -7,7 +7,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use frames::{FRAME_LIMIT, Frames};
@@ -117,7 +117,7 @@ impl UdpFrames {
 }
 
 impl AsFd for UdpFrames {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
@@ -151,6 +151,10 @@ impl Frames for UdpFrames {
             }
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {

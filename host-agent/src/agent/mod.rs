@@ -24,6 +24,7 @@ pub use args::{
 pub use orders::{Order, Orders};
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
+use crate::all_reduce::AllReduceArgs;
 use crate::frames::Frames;
 use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
@@ -40,6 +41,8 @@ pub enum AgentCommand {
     Reference(ReferenceArgs),
     /// Let processes without capabilities be ranks, through a Unix socket, until SIGTERM.
     Serve(ServeArgs),
+    /// Be a rank of a job whose values the switch sums: give values by a rule, and look whether the sums are right.
+    AllReduce(AllReduceArgs),
     /// Try and measure RDMA, in perftest's words: over RoCEv2 in user space, with any RDMA at the other end.
     RdmaPerf(RdmaPerfArgs),
 }
@@ -62,6 +65,7 @@ impl AgentCommand {
             AgentCommand::Server(_) => "server".into(),
             AgentCommand::Reference(_) => "reference".into(),
             AgentCommand::Serve(_) => "serve".into(),
+            AgentCommand::AllReduce(_) => "all-reduce".into(),
             AgentCommand::RdmaPerf(_) => "rdma-perf".into(),
         }
     }
@@ -84,6 +88,7 @@ impl AgentCommand {
                 let ready = || print(&Line::Ready).map_err(io::Error::other);
                 Ok(serve(args, ready)?)
             }
+            AgentCommand::AllReduce(args) => args.run(),
             AgentCommand::RdmaPerf(args) => args.run(),
             AgentCommand::Reference(args) => {
                 let start = Instant::now();

@@ -1,7 +1,6 @@
 //! The thread of a member.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -9,14 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::job::WorkerId;
-use aggregation::rank::{Event, Rank, RankError, Setup, Sums};
-use aggregation::{Destination, UnderWay};
+use aggregation::rank::{Event, Rank, RankError, Sums};
+use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
-use super::{CollectiveError, Command, Config, Place, Seen, Shared, Standing};
-use crate::frames::{Frames, asking, build, mark, open, refused, source, sum};
+use super::{Carrier, CollectiveError, Command, Config, Place, Seen, Shared, Standing, Takes};
+use crate::frames::Endpoint;
 
 /// So many frames are taken before what they brought about is sent.
 const BURST: usize = 64;
@@ -31,22 +30,17 @@ const LINK_NS: u64 = 200_000_000;
 /// An interface that carries nothing for so long is not waited for, where ranks do not say when one of them is gone.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
-pub struct Driver<F> {
+pub struct Driver<C> {
     config: Config,
     rank: Rank,
-    frames: F,
-    /// Whose frames are taken, ascending: the job's ranks, which also stand in what a switch makes of their frames. Of a job
-    /// whose ranks are not known, everybody's.
-    senders: Vec<Ipv4Addr>,
+    carrier: C,
     commands: Receiver<Command>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     origin: Instant,
     /// Who waits for which operation.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
-    payload: Vec<u8>,
     frame: Vec<u8>,
-    foreign: u64,
     /// When nobody was there any more who could give commands.
     left_ns: Option<u64>,
     received: u64,
@@ -59,32 +53,25 @@ pub struct Driver<F> {
     _place: Option<Place>,
 }
 
-impl<F: Frames + AsFd> Driver<F> {
+impl<C: Carrier> Driver<C> {
     pub fn new(
         config: Config,
-        frames: F,
+        carrier: C,
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
         place: Option<Place>,
-    ) -> Driver<F> {
+    ) -> Driver<C> {
         Driver {
             rank: Rank::new(config.setup),
-            senders: {
-                let mut senders: Vec<Ipv4Addr> = config.peers.iter().map(|peer| peer.ip).collect();
-                senders.sort_unstable();
-                senders
-            },
             config,
-            frames,
+            carrier,
             commands,
             wake,
             shared,
             origin: Instant::now(),
             waiting: HashMap::new(),
-            payload: Vec::new(),
             frame: Vec::new(),
-            foreign: 0,
             left_ns: None,
             received: 0,
             lost: None,
@@ -117,7 +104,7 @@ impl<F: Frames + AsFd> Driver<F> {
     }
 
     /// Others may have lost the word that says why this rank has given up: it is there for a while to say it again.
-    fn answer_why(&mut self) -> io::Result<()> {
+    fn answer_why(&mut self) -> Result<(), CollectiveError> {
         let until_ns = self.now_ns().saturating_add(LINGERING_NS);
         while self.now_ns() < until_ns && self.take_commands() {
             if self.receive()? == 0 {
@@ -129,7 +116,6 @@ impl<F: Frames + AsFd> Driver<F> {
     }
 
     fn serve(&mut self) -> Result<(), CollectiveError> {
-        let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
         loop {
             if !self.take_commands() && !self.lingers() {
                 return Ok(());
@@ -137,17 +123,18 @@ impl<F: Frames + AsFd> Driver<F> {
             if self.shared.board.is_asked() {
                 self.show(None);
             }
-            self.transmit().map_err(io)?;
+            self.carrier.handle_timeout(self.now_ns())?;
+            self.transmit()?;
             self.take_events()?;
-            let received = self.receive().map_err(io)?;
+            let received = self.receive()?;
             self.received += received as u64;
             self.rank.handle_timeout(self.now_ns());
             self.take_events()?;
             if received == 0 {
-                self.transmit().map_err(io)?;
+                self.transmit()?;
                 self.tell();
                 self.check_link()?;
-                self.wait().map_err(io)?;
+                self.wait()?;
             }
         }
     }
@@ -159,7 +146,7 @@ impl<F: Frames + AsFd> Driver<F> {
             return Ok(());
         }
         self.link_ns = now_ns.saturating_add(LINK_NS);
-        let Some(fault) = self.frames.fault() else {
+        let Some(fault) = self.carrier.fault() else {
             self.faulty_ns = None;
             return Ok(());
         };
@@ -180,7 +167,7 @@ impl<F: Frames + AsFd> Driver<F> {
             error,
             CollectiveError::Rank(RankError::Gone { .. } | RankError::Silent { .. })
         );
-        let fault = self.frames.fault().filter(|_| seems);
+        let fault = self.carrier.fault().filter(|_| seems);
         fault.map_or(error, CollectiveError::Link)
     }
 
@@ -218,52 +205,26 @@ impl<F: Frames + AsFd> Driver<F> {
         }
     }
 
-    fn transmit(&mut self) -> io::Result<()> {
-        let me = self.config.me;
-        let Setup { job, rank, .. } = self.config.setup;
+    fn transmit(&mut self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
-        loop {
-            let Some(to) = self.rank.poll_transmit(now_ns, &mut self.payload) else {
-                return self.frames.flush();
-            };
-            let to = match to {
-                Destination::All => sum(job.id().0),
-                Destination::Worker(to) if to == rank => asking(job.id().0, me),
-                Destination::Worker(to) => match self.config.peers.get(usize::from(to.0)) {
-                    Some(peer) => *peer,
-                    None => continue,
-                },
-                Destination::Server => continue,
-            };
-            build(&mut self.frame, me, to, &self.payload);
-            self.frames.send(&self.frame)?;
+        // What the rank sends before would be late before anybody can answer it.
+        while self.carrier.is_ready()
+            && let Some(to) = self.rank.poll_transmit(now_ns, &mut self.frame)
+        {
+            self.carrier.send(now_ns, to, &self.frame)?;
         }
+        self.carrier.flush()
     }
 
     /// How many frames came.
-    fn receive(&mut self) -> io::Result<usize> {
-        let (now_ns, me) = (self.now_ns(), self.config.me);
-        let (rank, foreign, peers) = (&mut self.rank, &mut self.foreign, &self.config.peers);
-        let senders = &self.senders;
-        let is_known = |frame: &[u8]| {
-            senders.is_empty() || source(frame).is_some_and(|ip| senders.binary_search(&ip).is_ok())
+    fn receive(&mut self) -> Result<usize, CollectiveError> {
+        let now_ns = self.now_ns();
+        let mut taker = Taker {
+            now_ns,
+            rank: &mut self.rank,
+            peers: &self.config.peers,
         };
-        self.frames
-            .receive_batch(BURST, &mut |frame| match open(frame, me) {
-                Some(_) if !is_known(frame) => *foreign += 1,
-                Some(payload) => {
-                    rank.handle_packet(now_ns, mark(frame), payload);
-                }
-                None => match refused(frame, me) {
-                    Some(host) => {
-                        let mut peers = (0..).zip(peers);
-                        if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
-                            rank.peer_gone(WorkerId(gone));
-                        }
-                    }
-                    None => *foreign += 1,
-                },
-            })
+        self.carrier.receive(now_ns, BURST, &mut taker)
     }
 
     fn take_events(&mut self) -> Result<(), CollectiveError> {
@@ -288,7 +249,7 @@ impl<F: Frames + AsFd> Driver<F> {
         // The switch tells only who asks.
         let may_stand = state.stands.is_some() || counters.probes > 0;
         state.counters = counters;
-        state.foreign = self.foreign;
+        state.foreign = self.carrier.foreign();
         if !may_stand {
             return;
         }
@@ -307,16 +268,16 @@ impl<F: Frames + AsFd> Driver<F> {
 
     /// Writes down what somebody asks for.
     fn show(&mut self, failed: Option<String>) {
-        if let Some(lost) = self.frames.overflow() {
+        if let Some(lost) = self.carrier.overflow() {
             self.lost = Some(self.lost.unwrap_or(0) + lost);
         }
         let under_way = self.rank.under_way().filter(|_| failed.is_none());
         self.shared.board.write(Seen {
             counters: self.rank.counters(),
-            foreign: self.foreign,
+            foreign: self.carrier.foreign(),
             received: self.received,
             lost: self.lost,
-            unsent: self.frames.unsent(),
+            unsent: self.carrier.unsent(),
             under_way: under_way.map(|found| {
                 let since = self.origin + Duration::from_nanos(found.since_ns);
                 (found, since)
@@ -326,24 +287,56 @@ impl<F: Frames + AsFd> Driver<F> {
     }
 
     /// Until there is a frame, a command, or something is due.
-    fn wait(&self) -> io::Result<()> {
-        let timeout = match self.rank.poll_timeout() {
-            Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(self.now_ns())).min(IDLE),
+    fn wait(&self) -> Result<(), CollectiveError> {
+        let now_ns = self.now_ns();
+        let due_ns = self.rank.poll_timeout();
+        let carrier_ns = self.carrier.poll_timeout(now_ns);
+        let timeout = match due_ns.into_iter().chain(carrier_ns).min() {
+            Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(IDLE),
             None => IDLE,
         };
         let timeout = match self.left_ns {
             Some(_) => timeout.min(LINGERING),
             None => timeout,
         };
-        let mut sources =
-            [self.frames.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let io = |errno: Errno| CollectiveError::Io(Arc::new(errno.into()));
+        let readable = self.carrier.readable();
+        let sources = readable.into_iter().chain([self.wake.as_fd()]);
+        let mut sources: Vec<PollFd<'_>> = sources
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
         match ppoll(&mut sources, Some(timeout.into()), None) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(io(errno)),
         }
         match self.wake.read() {
             Ok(_) | Err(Errno::EAGAIN) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Err(errno) => Err(io(errno)),
         }
+    }
+}
+
+/// The rank, as who takes frames.
+struct Taker<'a> {
+    now_ns: u64,
+    rank: &'a mut Rank,
+    peers: &'a [Endpoint],
+}
+
+impl Takes for Taker<'_> {
+    fn take(&mut self, mark: Mark, frame: &[u8]) {
+        self.rank.handle_packet(self.now_ns, mark, frame);
+    }
+
+    fn gone(&mut self, host: Ipv4Addr) {
+        let mut peers = (0..).zip(self.peers);
+        if let Some((gone, _)) = peers.find(|(_, peer)| peer.ip == host) {
+            self.rank.peer_gone(WorkerId(gone));
+        }
+    }
+
+    fn near(&self, low: u16) -> (u32, u8) {
+        let (chunk, scale) = self.rank.near(low);
+        (chunk.0, scale.bits())
     }
 }

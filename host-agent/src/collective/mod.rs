@@ -1,15 +1,17 @@
-//! A rank of an all-reduce, attached to a network: a thread that drives [`aggregation::rank::Rank`] over raw frames.
+//! A rank of an all-reduce, attached to a network: a thread that drives [`aggregation::rank::Rank`] over raw frames, or over RDMA.
 //!
 //! [`Member::all_reduce`] gives values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations are
 //! summed in the order in which they were given, several at a time as far as the window reaches.
 
+mod attach;
+mod carrier;
 mod driver;
 mod observer;
 mod opening;
 mod place;
 
 use std::io;
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,14 +22,17 @@ use aggregation::rank::{
     NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
 };
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use rdma::ProviderError;
 
 use crate::frames::{Endpoint, Frames, LinkFault};
 use crate::metrics::{Board, Waits};
 use driver::Driver;
 use observer::Seen;
 
+pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
+pub use carrier::{Carrier, Datagrams, NotByRdma, Rdma, Takes};
 pub use observer::Observer;
-pub use opening::open_job;
+pub use opening::{open_job, open_job_by};
 pub use place::{Place, PlaceError};
 
 /// What a member needs to know.
@@ -62,6 +67,37 @@ pub enum CollectiveError {
     /// No frame passes the network interface, so this rank has left its job.
     #[error("{0}, so this rank can sum nothing")]
     Link(LinkFault),
+    /// The job's frames are not carried by RDMA.
+    #[error("the switch sums nothing by RDMA: {0}")]
+    NotByRdma(#[from] NotByRdma),
+    /// RDMA failed.
+    #[error("RDMA failed: {0}")]
+    Rdma(Arc<ProviderError>),
+    /// The switch does not know where sums go.
+    #[error(
+        "the switch did not answer the registration of queue pair {qpn:#08x} at its {switch:#08x}, {tries} times in {waited_ms} ms: \
+         does it sum RoCEv2 for this job, by this port?"
+    )]
+    Unregistered {
+        /// The rank's.
+        qpn: u32,
+        /// The switch's.
+        switch: u32,
+        /// How often it was sent.
+        tries: u32,
+        /// For how long.
+        waited_ms: u64,
+    },
+    /// The switch sums for other ranks.
+    #[error(
+        "the switch sums for {everyone}, and this rank knows of {siblings}: was it told of another number of them?"
+    )]
+    RegisteredAmong {
+        /// As it has answered the registration.
+        everyone: WorkerSet,
+        /// As the rank was told.
+        siblings: WorkerSet,
+    },
     /// Somebody else on this host is a rank of the job.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -210,21 +246,29 @@ impl Member {
     }
 
     /// Starts the thread.
-    pub fn start(
-        config: Config,
-        frames: impl Frames + AsFd + Send + 'static,
-    ) -> io::Result<Member> {
+    pub fn start(config: Config, frames: impl Frames + Send + 'static) -> io::Result<Member> {
         Self::start_at(config, frames, None)
     }
 
     /// The same, and until the thread ends nobody else on this host is a rank of the job by that interface.
     pub fn start_at(
         config: Config,
-        frames: impl Frames + AsFd + Send + 'static,
+        frames: impl Frames + Send + 'static,
+        place: Option<Place>,
+    ) -> io::Result<Member> {
+        let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
+        let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
+        Self::start_by(config, datagrams, place)
+    }
+
+    /// The same, whatever carries its frames.
+    pub fn start_by(
+        config: Config,
+        carrier: impl Carrier + Send + 'static,
         place: Option<Place>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);
-        let mut descriptors = frames.descriptors();
+        let mut descriptors = carrier.descriptors();
         descriptors.extend(place.as_ref().map(Place::descriptor));
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
@@ -232,7 +276,7 @@ impl Member {
         let (commands, taken) = mpsc::channel();
         let driver = Driver::new(
             config,
-            frames,
+            carrier,
             taken,
             Arc::clone(&wake),
             Arc::clone(&shared),

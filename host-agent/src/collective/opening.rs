@@ -1,24 +1,34 @@
 //! Before a job begins: one rank asks from which chunk number on the switch's cells are free.
 
-use std::io;
-use std::os::fd::AsFd;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aggregation::job::ChunkId;
 use aggregation::rank::{Opening, Setup};
+use aggregation::{Destination, Mark};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 
-use super::CollectiveError;
-use crate::frames::{Endpoint, Frames, asking, build, open, source};
+use super::{Carrier, CollectiveError, Datagrams, Takes};
+use crate::frames::{Endpoint, Frames};
+
+/// So many frames are taken before what they brought about is looked at.
+const BURST: usize = 64;
 
 /// Asks the switch from an endpoint, and gives the job's first chunk, which all ranks are then to be told. It asks from the
 /// chunk on that the job has now.
 pub fn open_job(
     setup: &Setup,
     me: Endpoint,
-    frames: &mut (impl Frames + AsFd),
+    frames: &mut impl Frames,
 ) -> Result<ChunkId, CollectiveError> {
-    let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
+    let (job, rank) = (setup.job.id().0, setup.rank.0);
+    open_job_by(setup, &mut Datagrams::alone(frames, job, rank, me))
+}
+
+/// The same, whatever carries its frames.
+pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId, CollectiveError> {
     let Setup {
         job,
         place,
@@ -32,28 +42,56 @@ pub fn open_job(
     if lateness.is_some() {
         opening = opening.with_deadlines();
     }
-    let (mut payload, mut frame) = (Vec::new(), Vec::new());
+    let me = Destination::Worker(setup.rank);
+    let mut frame = Vec::new();
     loop {
-        while opening.poll_transmit(now_ns(), &mut payload) {
-            build(&mut frame, me, asking(job.id().0, me), &payload);
-            frames.send(&frame).map_err(io)?;
+        let now = now_ns();
+        carrier.handle_timeout(now)?;
+        while carrier.is_ready() && opening.poll_transmit(now, &mut frame) {
+            carrier.send(now, me, &frame)?;
         }
+        carrier.flush()?;
         // An answer may have said that nothing can begin.
         if let Err(error) = opening.handle_timeout(now_ns()) {
-            let fault = frames.fault();
+            let fault = carrier.fault();
             return Err(fault.map_or(error.into(), CollectiveError::Link));
         }
         if let Some(first) = opening.first_chunk() {
             return Ok(first);
         }
-        let due_ns = opening.poll_timeout().unwrap_or(0);
-        let wait = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
-        if let Some(frame) = frames.receive(wait).map_err(io)?
-            && let Some(payload) = open(frame, me)
-            // A switch answers with the header of who asked. Of what comes of others nothing is known.
-            && source(frame) == Some(me.ip)
-        {
-            opening.handle_packet(payload);
+        if carrier.receive(now_ns(), BURST, &mut Taker(&mut opening))? > 0 {
+            continue;
         }
+        let now = now_ns();
+        let due_ns = opening.poll_timeout().into_iter();
+        let due_ns = due_ns.chain(carrier.poll_timeout(now)).min().unwrap_or(now);
+        wait(carrier, Duration::from_nanos(due_ns.saturating_sub(now)))?;
+    }
+}
+
+/// Until there is a frame, but not for longer.
+fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
+    let readable = carrier.readable().into_iter();
+    let mut sources: Vec<PollFd<'_>> = readable
+        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+        .collect();
+    match ppoll(&mut sources, Some(timeout.into()), None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(CollectiveError::Io(Arc::new(errno.into()))),
+    }
+}
+
+/// The one who asks, as who takes frames.
+struct Taker<'a>(&'a mut Opening);
+
+impl Takes for Taker<'_> {
+    fn take(&mut self, _mark: Mark, frame: &[u8]) {
+        self.0.handle_packet(frame);
+    }
+
+    fn gone(&mut self, _host: Ipv4Addr) {}
+
+    fn near(&self, low: u16) -> (u32, u8) {
+        (self.0.near(low).0, 0)
     }
 }

@@ -16,10 +16,11 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::collective::Transport;
 use crate::metrics::Status;
 
 /// Of this protocol. A daemon speaks one version. Counts up with [`aggregation::rank::LAYOUT`] as well.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
 /// The kernel's SCM_MAX_FD: no message brings more descriptors.
@@ -76,6 +77,9 @@ pub struct RankOf {
     pub place: (u16, u8, u8),
     /// When sums are made of fewer than all; `None`: never.
     pub deadline: Option<Deadline>,
+    /// What frames are between it and its switch.
+    #[serde(default)]
+    pub transport: Transport,
 }
 
 impl RankOf {
@@ -445,6 +449,7 @@ mod tests {
             values_per_packet: 256,
             place,
             deadline: Some(deadline),
+            transport: Transport::Udp,
         };
         let deadline = Deadline {
             after_ns: 0,

@@ -9,8 +9,11 @@ use aggregation::rank::{Fallback, Reduction, Rounding, Terms};
 use super::message::{Answer, Ask, Kind, RankOf, VERSION, receive, send};
 use super::operations::{Given, Operations, Room};
 use super::values;
-use crate::collective::{CollectiveError, Config, Member, Observer, Place, open_job};
-use crate::frames::{Endpoint, InterfaceFrames};
+use crate::collective::{
+    AttachError, CollectiveError, Config, Member, Observer, Place, attach, attach_alone,
+    open_job_by,
+};
+use crate::frames::Endpoint;
 
 /// So many operations may be given and not answered, if the daemon may have as many files open.
 pub const OPERATIONS: u64 = 4_096;
@@ -141,6 +144,14 @@ pub fn broken(error: &io::Error) -> Refusal {
     (Kind::Io, error.to_string())
 }
 
+/// A rank is not attached to its interface.
+fn unattached(error: AttachError) -> Refusal {
+    match error {
+        AttachError::Carrier(error) => refusal(&error),
+        error => (Kind::Io, error.to_string()),
+    }
+}
+
 /// The interface that is meant, if it is served.
 fn interface<'a>(grounds: &'a Grounds, named: Option<&str>) -> Result<&'a str, Refusal> {
     let served = &grounds.interfaces;
@@ -168,9 +179,9 @@ fn open(grounds: &Grounds, rank: &RankOf) -> Result<Answer, Refusal> {
     let setup = rank.setup(0).map_err(refused)?;
     let _place = taken(interface, rank.job)?;
     let me = Endpoint::of(interface).map_err(|error| broken(&error))?;
-    let frames = InterfaceFrames::open(interface, crate::frames::UDP_PORT, grounds.io);
-    let (mut frames, _) = frames.map_err(|error| broken(&error))?;
-    let first = open_job(&setup, me, &mut frames).map_err(|error| refusal(&error))?;
+    let carrier = attach_alone(interface, grounds.io, rank.transport, &setup, me);
+    let mut carrier = carrier.map_err(unattached)?;
+    let first = open_job_by(&setup, &mut carrier).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
 }
 
@@ -218,10 +229,10 @@ fn join(
         me: Endpoint::of(interface).map_err(|error| broken(&error))?,
         peers: peers.map_err(|error| refused(error.to_string()))?,
     };
-    let frames = InterfaceFrames::open(interface, crate::frames::UDP_PORT, grounds.io);
-    let (frames, why_not) = frames.map_err(|error| broken(&error))?;
-    let io = frames.io().to_string();
-    let member = Member::start_at(config, frames, Some(place));
+    let attached = attach(interface, grounds.io, rank.transport, &config);
+    let (carrier, way) = attached.map_err(unattached)?;
+    let io = way.io.to_string();
+    let member = Member::start_by(config, carrier, Some(place));
     let member = member.map_err(|error| broken(&error))?;
     let observer = member.observer();
     let room = Room::new(left, grounds.operations);
@@ -234,7 +245,7 @@ fn join(
     };
     let answer = Answer::Joined {
         io,
-        refused: why_not.map(|error| error.to_string()),
+        refused: way.refused.map(|error| error.to_string()),
         operations: grounds.operations,
     };
     Ok((answer, joined))
@@ -281,12 +292,13 @@ fn sum<'a>(
 pub fn refusal(error: &CollectiveError) -> Refusal {
     let kind = match error {
         CollectiveError::NonFinite(_) => Kind::NonFinite,
-        CollectiveError::Io(_) | CollectiveError::Link(_) => Kind::Io,
+        CollectiveError::Io(_) | CollectiveError::Link(_) | CollectiveError::Rdma(_) => Kind::Io,
         CollectiveError::Place(_) => Kind::Refused,
         CollectiveError::Agent { kind, .. } => *kind,
-        CollectiveError::Opening(_) => Kind::Silent,
-        CollectiveError::Submit(_) => Kind::Refused,
+        CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => Kind::Silent,
+        CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => Kind::Refused,
         CollectiveError::Rank(_)
+        | CollectiveError::RegisteredAmong { .. }
         | CollectiveError::Timeout { .. }
         | CollectiveError::Late { .. }
         | CollectiveError::Closed => Kind::Failed,

@@ -18,7 +18,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::SlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
-use host_agent::collective::CollectiveError;
+use host_agent::collective::{CollectiveError, Transport};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use host_agent::serve::{Client, Kind, RankOf};
 use nix::sys::signal::Signal;
@@ -52,6 +52,7 @@ fn rank(number: u16) -> RankOf {
         values_per_packet: 256,
         place: (number, 2, 2),
         deadline: None,
+        transport: Transport::Udp,
     }
 }
 

@@ -1,5 +1,8 @@
 //! A switch with the reference slots, in a thread of the test's.
 
+#[allow(dead_code)]
+pub mod roce;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -70,7 +73,7 @@ impl Switch {
 }
 
 /// Whom a frame is for.
-fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
+pub fn addressed(frame: &[u8], from: u16) -> (Destination, Endpoint) {
     let asks = asking(JOB, endpoint(from));
     if frame[..6] == sum(JOB).mac.0 {
         (Destination::All, sum(JOB))

@@ -2,6 +2,7 @@
 //!
 //! [`Packet`] reads and writes single fields of a buffer in place; [`Repr`] is the whole header as a
 //! value. Everything here begins at the aggregation header: Ethernet, IPv4 and UDP are the caller's.
+//! [`rdma`] is the same protocol as RDMA WRITEs.
 //!
 //! ```
 //! use wire::{Flags, Kind, Packet, Repr};
@@ -32,6 +33,7 @@
 
 mod flags;
 mod packet;
+pub mod rdma;
 mod repr;
 
 pub use flags::Flags;

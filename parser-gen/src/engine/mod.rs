@@ -207,6 +207,11 @@ pub(crate) fn text(
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
     }
+    if options.sums_roce && arch != Arch::Tna {
+        w.blank();
+        w.line("// Frames of RoCEv2 are summed, too.");
+        w.line("#define SUMS_ROCE");
+    }
     if options.guards_jobs {
         w.blank();
         w.line("// Jobs have leases, rates, and ports of their own: main.p4 asks before it sums.");

@@ -1,7 +1,7 @@
 //! Header types, `headers_t`, and the deparser, which emits it in wire order.
 
-use super::Program;
 use super::writer::Writer;
+use super::{FrameValues, Program, roce};
 use crate::library::{Body, Protocol, ProtocolId};
 
 impl Program<'_> {
@@ -31,13 +31,8 @@ impl Program<'_> {
                             format!("{}_options", protocol.name),
                         ));
                     }
-                    if let Some(values) = self.options.aggregate
-                        && protocol.has_values()
-                    {
-                        instances.extend(
-                            (0..values.blocks())
-                                .map(|n| ("values32_h".to_owned(), format!("values{n}"))),
-                        );
+                    if protocol.has_values() && !self.options.sums_roce {
+                        instances.extend(self.values());
                     }
                 }
                 Body::Message(_) if self.slice.nodes.contains(&id) => {
@@ -46,7 +41,19 @@ impl Program<'_> {
                 _ => {}
             }
         }
+        // They stand behind either header.
+        if self.options.sums_roce {
+            let named = |(ty, name): &(&str, &str)| ((*ty).to_owned(), (*name).to_owned());
+            instances.extend(roce::BEFORE_VALUES.iter().map(named));
+            instances.extend(self.values());
+            instances.push(named(&roce::BEHIND_VALUES));
+        }
         instances
+    }
+
+    fn values(&self) -> impl Iterator<Item = (String, String)> {
+        let blocks = self.options.aggregate.map_or(0, FrameValues::blocks);
+        (0..blocks).map(|n| ("values32_h".to_owned(), format!("values{n}")))
     }
 }
 

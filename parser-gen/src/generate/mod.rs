@@ -9,6 +9,7 @@ mod headers;
 mod message;
 mod notes;
 mod parsers;
+mod roce;
 pub(crate) mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,8 @@ pub struct Options {
     /// Several ways lead to some hosts, and a packet's flow says which it takes: addresses and ports are parsed, whatever the
     /// filters name. Tofino has no text of it.
     pub multipath: bool,
+    /// Frames of RoCEv2 are summed as well, of 256 values: docs/rdma.md, "Sums by the switch". Tofino has no text of it.
+    pub sums_roce: bool,
 }
 
 impl Options {
@@ -67,6 +70,7 @@ impl Options {
             waits: false,
             guards_jobs: false,
             multipath: false,
+            sums_roce: false,
         }
     }
 }
@@ -273,6 +277,9 @@ pub fn generate_with(
     }
     if options.multipath {
         slice.add_ports(library);
+    }
+    if options.sums_roce {
+        slice.add_roce(library);
     }
     let diagram = classes::diagram(library, flows, &terms)?;
     let classes = Classes::of(&diagram, flows.len());

@@ -1,6 +1,7 @@
 //! `FlowParser` and `FlowParserShort`: one state per header of the slice, and what its options need.
 
 use super::notes;
+use super::roce;
 use super::writer::{Transition, Writer, extract};
 use super::{FrameValues, Program};
 use crate::library::{Body, Edge, Options, ProtocolId, Target};
@@ -107,6 +108,10 @@ fn header_states(program: &Program<'_>, id: ProtocolId, values: bool, w: &mut Wr
         return;
     }
     let next = next_transition(program, id);
+    if program.options.sums_roce && values && *name == roce::CARRIER {
+        roce::write_states(program, "parse_roce_next", w);
+        return w.state("parse_roce_next", &[], &next);
+    }
     match protocol.options() {
         Some(options) if program.skips_options(id) => {
             let after = format!("parse_{name}_next");
@@ -218,8 +223,15 @@ fn values_states(summed: FrameValues, state: &str, extracted: &[String], w: &mut
         extracted,
         &Transition::select(&["hdr.agg.version", "hdr.agg.count"], cases, COMPLETE),
     );
-    let values: Vec<String> = (0..summed.blocks())
-        .map(|n| extract(&format!("values{n}")))
-        .collect();
-    w.state("parse_values", &values, &Transition::to(COMPLETE));
+    w.state(
+        "parse_values",
+        &values(summed.blocks()),
+        &Transition::to(COMPLETE),
+    );
+}
+
+/// Takes so many blocks of values.
+pub(super) fn values(blocks: u16) -> Vec<String> {
+    let blocks = 0..blocks;
+    blocks.map(|n| extract(&format!("values{n}"))).collect()
 }

@@ -10,3 +10,4 @@ mod library;
 mod own;
 mod payload;
 mod program;
+mod roce;

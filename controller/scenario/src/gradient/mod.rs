@@ -18,8 +18,8 @@ pub(crate) use entries::{forwarding, groups};
 pub use repair::RepairError;
 pub(crate) use resolve::resolve;
 
-use crate::diagnostic::Span;
-use crate::job::{Job, Summing};
+use crate::diagnostic::{Span, Spanned};
+use crate::job::{Job, Summing, Transport};
 use crate::model::Path;
 use crate::names::JOB;
 use crate::topology::{Mac, Topology};
@@ -203,6 +203,8 @@ impl Gradients {
                 rate: None,
                 values: parser_gen::FrameValues::default(),
                 values_span: None,
+                transport: Spanned::new(Transport::Udp, span),
+                contact: 0,
                 span,
             })
         });

@@ -527,17 +527,29 @@ pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<Mu
         id: group::FLOOD,
         replicas: numbered(scenario.topology.flood_ports(switch)),
     });
-    groups.extend(
-        job_ports(scenario, switch)
-            .into_iter()
-            .map(|(number, ports)| MulticastGroup {
-                id: group::of_job(number),
-                replicas: numbered(ports),
-            }),
-    );
+    let job_groups = job_ports(scenario, switch).into_iter();
+    groups.extend(job_groups.map(|(number, ports)| {
+        let mut jobs = scenario.jobs.iter();
+        let job = jobs.find(|job| job.number == number && job.is_rdma());
+        let each = job.and_then(|job| copies_of_ranks(scenario, job, switch));
+        MulticastGroup {
+            id: group::of_job(number),
+            replicas: each.unwrap_or_else(|| numbered(ports)),
+        }
+    }));
     let gradients = scenario.gradients.iter();
     groups.extend(gradients.flat_map(|gradients| gradient::groups(gradients, switch)));
     groups
+}
+
+/// Where a switch writes to each rank by itself: a copy for each, whose instance is one more than the rank's number there.
+fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<Replica>> {
+    let ranks = job.on(switch)?.children.iter().zip(1..);
+    let copies = ranks.map(|(rank, instance)| {
+        let port = scenario.topology.next_hop(switch, rank)?.number;
+        Some(Replica { port, instance })
+    });
+    copies.collect()
 }
 
 /// p4lang's runtime types carry no serde: the JSON's shape is this crate's.

@@ -292,6 +292,7 @@ fn switch_plan(
         summing::check_children(sink, scenario, name, target);
         summing::check_deadlines(sink, scenario, name, target);
         summing::check_rates(sink, scenario, name, target);
+        summing::check_transport(sink, scenario, name, target);
     }
     let is_faultless = units.is_empty() && triggers.is_empty();
     let most = match is_faultless {
@@ -318,6 +319,10 @@ fn switch_plan(
         engine,
         aggregates,
         guards_jobs: summing::rated(scenario, name).next().is_some(),
+        sums_roce: scenario
+            .jobs
+            .iter()
+            .any(|job| job.is_rdma() && job.on(name).is_some()),
         multipath: entries
             .iter()
             .any(|entry| entry.table == names::forward::NEXT_HOPS),

@@ -84,6 +84,24 @@ pub(super) fn check_deadlines(
     }
 }
 
+/// Refuses RDMA where no ICRC can be checked and made.
+pub(super) fn check_transport(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    target: &TargetModel,
+) {
+    let here = scenario.jobs.iter().filter(|job| job.on(switch).is_some());
+    for job in here.filter(|job| job.is_rdma() && !target.sums_roce) {
+        let message = format!(
+            "switch `{switch}` cannot sum RoCEv2 for job `{}`: the ICRC, a CRC-32 over all of a packet, cannot be computed there",
+            job.name
+        );
+        sink.error(Code::Capacity, job.transport.span, message)
+            .hint("the embedded switch and simple_switch_grpc can; or `transport: udp`");
+    }
+}
+
 /// The jobs that a switch sums, and holds to a rate.
 pub(super) fn rated<'s>(
     scenario: &'s Scenario,

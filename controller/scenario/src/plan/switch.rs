@@ -43,6 +43,9 @@ pub struct SwitchPlan {
     /// Several ways lead from here to some hosts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub multipath: bool,
+    /// Jobs here have their values carried by RoCEv2.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sums_roce: bool,
     /// It forwards by the port that a packet came in by.
     #[serde(skip)]
     pub wire: bool,
@@ -130,6 +133,7 @@ impl SwitchPlan {
             waits: self.engine.waits(),
             guards_jobs: self.guards_jobs,
             multipath: self.multipath,
+            sums_roce: self.sums_roce,
         }
     }
 

@@ -39,6 +39,8 @@ pub struct TargetModel {
     pub sum_children: usize,
     /// Whether a slot has room for what closes it before all have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
+    /// Whether its program sums RoCEv2: it has to compute a CRC-32 over all of a packet, before and behind the sum.
+    pub sums_roce: bool,
     /// Whether its program asks before a sum who may speak for a job, and how much: Tofino has no stage left for it, and the
     /// Thrift of `psa_switch` is not spoken to of meters.
     pub guards_jobs: bool,
@@ -114,6 +116,7 @@ impl TargetModel {
         frame_values: FrameValues::V2048,
         sum_children: MAX_CHILDREN,
         closes_chunks: true,
+        sums_roce: true,
         guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
@@ -146,6 +149,7 @@ impl TargetModel {
         frame_values: FrameValues::V256,
         sum_children: MAX_CHILDREN,
         closes_chunks: true,
+        sums_roce: true,
         guards_jobs: true,
         compares_deadlines: true,
         mends_checksums: true,
@@ -164,6 +168,8 @@ impl TargetModel {
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
+        // Its text is PSA's; no p4c was there to compile it.
+        sums_roce: false,
         guards_jobs: false,
         truncates: None,
         tells_time: true,
@@ -193,6 +199,7 @@ impl TargetModel {
         // A word of a stateful ALU.
         sum_children: 32,
         closes_chunks: false,
+        sums_roce: false,
         guards_jobs: false,
         compares_deadlines: false,
         mends_checksums: false,

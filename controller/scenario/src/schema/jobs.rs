@@ -5,7 +5,7 @@ use parser_gen::FrameValues;
 use super::reader::{self, Fields};
 use super::shape::{DURATION, Object, RATE, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::job::{Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS};
+use crate::job::{Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS, Transport};
 use crate::units::{Dimension, show_duration, show_rate};
 use crate::yaml::{Entry, Node};
 
@@ -36,6 +36,11 @@ pub(super) static JOB: Object = Object {
             "of a frame: 32, 64, 256 or 2048; as many as the links' MTU has room for, at least 64",
         ),
         may(
+            "transport",
+            Shape::Word(&["udp", "rdma"]),
+            "what carries values to the switch and sums back; udp",
+        ),
+        may(
             "deadline",
             DURATION,
             "a sum is made of those who are there after so long, up to 1m; all are waited for",
@@ -62,6 +67,7 @@ pub(crate) struct RawJob {
     pub window: Spanned<u32>,
     pub rate: Option<Spanned<u64>>,
     pub values: Option<Spanned<FrameValues>>,
+    pub transport: Spanned<Transport>,
     pub deadline: Option<Spanned<RawDeadline>>,
 }
 
@@ -124,6 +130,18 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         Some(node) => Some(Spanned::new(frame_values(sink, node)?, node.span)),
         None => None,
     };
+    let transport = match fields.get("transport") {
+        None => Spanned::new(Transport::Udp, entry.key_span),
+        Some(node) => {
+            let written = reader::variant(sink, node, "`transport`", &["udp", "rdma"])?;
+            written.nothing(sink);
+            let transport = match written.name == "rdma" {
+                true => Transport::Rdma,
+                false => Transport::Udp,
+            };
+            Spanned::new(transport, node.span)
+        }
+    };
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -144,6 +162,7 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         window,
         rate,
         values,
+        transport,
         deadline,
     })
 }

@@ -21,5 +21,6 @@ mod shipped;
 mod together;
 mod topologies;
 mod translations;
+mod transport;
 mod ways;
 mod workloads;

@@ -6,7 +6,7 @@ use p4lang::p4info::P4Info;
 use parser_gen::Arch;
 use scenario::model::Direction;
 use scenario::names::fault;
-use scenario::names::{aggregate, classify, forward, group, guard, lease, port, timeline};
+use scenario::names::{aggregate, classify, forward, group, guard, lease, port, roce, timeline};
 use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel, load, plan};
 
@@ -433,5 +433,56 @@ fn numbers_agree_with_the_text() {
         let (time, draw) = (model.time_bits, model.draw_bits);
         assert!(TNA.contains(&format!("typedef bit<{time}> time_ns_t;")));
         assert!(TNA.contains(&format!("typedef bit<{draw}> draw_t;")));
+    }
+}
+
+/// What the controller writes of queue pairs stands in the programs that sum RoCEv2, and in no other.
+#[test]
+fn queue_pairs_have_these_names_where_roce_is_summed() {
+    for arch in [Arch::Psa, Arch::V1model] {
+        let mut switch = planned().switches.remove(0);
+        switch.aggregates = Some(parser_gen::FrameValues::V256);
+        assert!(!tables(&p4info_of(&switch, arch)).contains_key(roce::JOBS));
+        switch.sums_roce = true;
+        let info = p4info_of(&switch, arch);
+        let tables = tables(&info);
+        let wanted: [(&str, &[&str], &str, &[&str]); 3] = [
+            (
+                roce::JOBS,
+                &[roce::KEY_ADDRESS],
+                roce::SUMS,
+                &[roce::JOB, roce::WINDOW],
+            ),
+            (
+                roce::SENDERS,
+                &[roce::KEY_QPN, roce::KEY_PORT],
+                roce::SPEAKS,
+                &[roce::JOB, roce::WORKER],
+            ),
+            (
+                roce::WORKERS,
+                &[
+                    roce::KEY_JOB,
+                    roce::KEY_COPY,
+                    roce::KEY_ADDRESSED,
+                    roce::KEY_PORT,
+                ],
+                roce::REACHES,
+                &[roce::CONTACT, roce::MAC, roce::IP, roce::ALL_WORKERS],
+            ),
+        ];
+        for (table, keys, action, params) in wanted {
+            let (found_keys, actions) = &tables[table];
+            assert_eq!(
+                *found_keys,
+                keys.iter().copied().collect(),
+                "{arch:?} {table}"
+            );
+            assert!(actions.contains(action), "{arch:?} {table}: {actions:?}");
+            assert_eq!(parameters(&info, action), params.iter().copied().collect());
+        }
+        let counts = |name: &str| info.counters.iter().any(|c| c.preamble.name == name);
+        assert!(counts(roce::OUTCOMES), "{arch:?}");
+        assert!(info.registers.iter().any(|r| r.preamble.name == roce::QPNS));
     }
 }

@@ -108,6 +108,12 @@ impl Opening {
         false
     }
 
+    /// The chunk with these low bits that was asked for, if any was.
+    pub fn near(&self, low: u16) -> ChunkId {
+        let first = self.job.first_chunk();
+        first.plus(low.wrapping_sub(first.0 as u16).into())
+    }
+
     /// Takes a frame in.
     pub fn handle_packet(&mut self, bytes: &[u8]) {
         let Ok(packet) = Packet::new_checked(bytes) else {

@@ -29,6 +29,14 @@ impl Rank {
         received
     }
 
+    /// The chunk that the slot of a number with these low bits is at, and the exponent that it is sent with: what a SUM by RDMA
+    /// does not say of itself.
+    pub fn near(&self, low: u16) -> (ChunkId, Exponent) {
+        // A window has 15 bits at most.
+        let lane = &self.lanes[self.lane_of(ChunkId(low.into()))];
+        (self.job.chunk(lane.sequence), lane.scale)
+    }
+
     pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
         if repr.job != self.job.id().0 {

@@ -10,16 +10,13 @@ use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
+use scenario::job::Transport;
 use testbeds::host::{Host, Process};
 use testbeds::net::{Interface, Netlink, Rate};
 
 use super::Setting;
 use super::ranks::line;
 
-/// What may leave a shaped link at once: a thousandth of what a round sends, and more than the timer's tick.
-const BURST_BYTES: u32 = 64 << 10;
-/// What may wait for a shaped link: what a testbed's may.
-const QUEUE_BYTES: u32 = 4 << 20;
 const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH: &str = "sw";
@@ -101,8 +98,8 @@ impl Bed {
                         name,
                         Rate {
                             rate_bps,
-                            burst_bytes: BURST_BYTES,
-                            limit_bytes: QUEUE_BYTES,
+                            burst_bytes: setting.burst_bytes,
+                            limit_bytes: setting.queue_bytes,
                         },
                     )?;
                 }
@@ -170,11 +167,22 @@ fn scenario_text(setting: &Setting) -> String {
     );
     for (job, ranks) in ranks.chunks(setting.ranks).enumerate() {
         let (ranks, window) = (ranks.join(", "), setting.window);
-        text += &format!("  bench{job}: {{ranks: [{ranks}], window: {window}}}\n");
+        let transport = setting.transport.name();
+        text += &format!(
+            "  bench{job}: {{ranks: [{ranks}], window: {window}, transport: {transport}}}\n"
+        );
     }
     if let Some(loss) = setting.loss {
+        let [updates, sums] = match setting.transport {
+            Transport::Udp => ["agg.kind == 1", "agg.kind == 2"],
+            // What RoCEv2 carries is an update on its way in, and a sum on its way out.
+            Transport::Rdma => [
+                "roce && ip.dst == 239.87.69.1",
+                "roce && ip.src == 239.87.69.1",
+            ],
+        };
         text += &format!(
-            "lease: off\nflows: {{updates: agg.kind == 1, sums: agg.kind == 2}}\nfaults:\n  \
+            "lease: off\nflows: {{updates: {updates}, sums: {sums}}}\nfaults:\n  \
              - {{id: there, flows: updates, where: {{ingress: {SWITCH}}}, effect: drop, select: {{probability: {loss}}}}}\n  \
              - {{id: back, flows: sums, where: {{egress: {SWITCH}}}, effect: drop, select: {{probability: {loss}}}}}\n"
         );

@@ -5,16 +5,16 @@
 //! turn ([`ranks`]). What is measured is built first, as it is shipped. Each row looks at the sums: all ranks' bits are the
 //! same, and the values are right; else it is an error and no figure.
 
-mod bed;
+pub(super) mod bed;
 mod bulk;
 mod ddp;
 mod jobs;
 mod latency;
 mod loss;
 mod loss_plot;
-mod machine;
+pub(super) mod machine;
 mod ps_bytes;
-mod ranks;
+pub(super) mod ranks;
 mod shaped;
 mod stream;
 
@@ -29,38 +29,44 @@ use super::row::Row;
 use super::veth;
 use bed::Through;
 use ranks::Measured;
+use scenario::job::Transport;
 
 /// All-reduces in one network.
 #[derive(Debug, Clone, Copy)]
-struct Setting {
+pub(super) struct Setting {
     /// What the process that measures is called by.
-    name: &'static str,
+    pub name: &'static str,
     /// What each rank runs, of `host-agent/python/bench`.
     script: &'static str,
     through: Through,
     jobs: usize,
     /// Of each job.
-    ranks: usize,
+    pub ranks: usize,
     /// Hosts that are no ranks, after all those that are.
     servers: usize,
     /// In turn.
     backends: &'static [&'static str],
     /// Values of 4 bytes.
-    values: usize,
+    pub values: usize,
     /// How often each backend has its turn, and how often it sums then.
     rounds: usize,
     calls: usize,
     /// Of each link, in both directions.
-    rate_bps: Option<u64>,
+    pub rate_bps: Option<u64>,
+    /// What may leave a shaped link at once.
+    pub burst_bytes: u32,
+    /// What may wait for it.
+    pub queue_bytes: u32,
     /// The share of updates, and of sums, that the switch drops.
-    loss: Option<f64>,
+    pub loss: Option<f64>,
+    pub transport: Transport,
     window: u32,
     mtu: u32,
 }
 
 impl Setting {
     /// Float32 that is summed once a round, between hosts with what a network card has.
-    const BASE: Setting = Setting {
+    pub const BASE: Setting = Setting {
         name: "",
         script: "allreduce.py",
         through: Through::Switch,
@@ -72,12 +78,17 @@ impl Setting {
         rounds: 3,
         calls: 1,
         rate_bps: None,
+        // A thousandth of what a round sends, and more than the timer's tick.
+        burst_bytes: 64 << 10,
+        // What a testbed's may.
+        queue_bytes: 4 << 20,
         loss: None,
+        transport: Transport::Udp,
         window: 256,
         mtu: 1500,
     };
 
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         4 * self.values
     }
 }
@@ -175,7 +186,7 @@ fn measure(role: &str, folder: &Path) -> Result<Value> {
 }
 
 /// Now, by the clock that all processes of the machine share.
-fn monotonic_ns() -> Result<u64> {
+pub(super) fn monotonic_ns() -> Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(Duration::from(now).as_nanos() as u64)
 }

@@ -18,23 +18,22 @@ const TIMEOUT_US: f64 = 4.096 * 16_384.0;
 
 /// What is done, and which way its data go.
 pub struct Subject {
-    pub name: &'static str,
+    name: &'static str,
     verb: &'static str,
     data: &'static str,
 }
 
-pub const SUBJECTS: [Subject; 2] = [
-    Subject {
-        name: "lost_write",
-        verb: "write",
-        data: "{from: c, to: s, filter: roce}",
-    },
-    Subject {
-        name: "lost_read",
-        verb: "read",
-        data: "{from: s, to: c, filter: roce}",
-    },
-];
+pub const WRITE: Subject = Subject {
+    name: "lost_write",
+    verb: "write",
+    data: "{from: c, to: s, filter: roce}",
+};
+
+pub const READ: Subject = Subject {
+    name: "lost_read",
+    verb: "read",
+    data: "{from: s, to: c, filter: roce}",
+};
 
 impl Subject {
     fn scenario(&self, k: u32) -> String {

@@ -1,13 +1,14 @@
 //! `cargo xtask bench collectives`: RDMA and what is made of it, beside bounds and rivals in the same run. Figures are kept in
 //! docs/rdma.md.
 //!
-//! What measures is `host-agent/rdma/examples/measure`, in a namespace of its own, or `weir run`; both are built as what is
-//! shipped.
+//! What measures is `host-agent/rdma/examples/measure`, or `weir` with a scenario, or programs of others; ours are built as what
+//! is shipped, and all are in namespaces of their own.
 
 mod figures;
 mod goodput;
 mod lost;
 mod share;
+mod sums;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -16,72 +17,80 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::row::Row;
+use super::veth;
 
-/// What makes a row of what was measured.
-type Reading = fn(&str) -> Result<Row>;
+/// What measures rows; drawings go into the folder.
+type Measure = fn(plots: Option<&Path>) -> Result<Vec<Row>>;
 
-const ROWS: &[(&str, Reading)] = &[
-    ("write_cpu", write::row),
-    ("all_gather", |text| share::row("all_gather", text)),
-    ("all_to_all", |text| share::row("all_to_all", text)),
+/// The names of rows that are measured together, and what measures them.
+const ROWS: &[(&[&str], Measure)] = &[
+    (&["write_cpu"], |_| one(write::row(&measured("write_cpu")?))),
+    (&["all_gather"], |_| one(share::row("all_gather", &measured("all_gather")?))),
+    (&["all_to_all"], |_| one(share::row("all_to_all", &measured("all_to_all")?))),
+    (sums::NAMES, |_| {
+        weir()?;
+        sums::run()
+    }),
+    (&["lost_write"], |plots| one(lost::WRITE.measure(&weir()?, plots))),
+    (&["lost_read"], |plots| one(lost::READ.measure(&weir()?, plots))),
+    (&["goodput"], |plots| one(goodput::row(&weir()?, plots))),
 ];
 
-/// What runs scenarios, and makes a row of their reports; drawings go into the folder.
-type Running = fn(&Path, Option<&Path>) -> Result<Row>;
-
-const RUN_ROWS: &[(&str, Running)] = &[
-    (lost::SUBJECTS[0].name, |weir, plots| lost::SUBJECTS[0].measure(weir, plots)),
-    (lost::SUBJECTS[1].name, |weir, plots| lost::SUBJECTS[1].measure(weir, plots)),
-    ("goodput", goodput::row),
-];
+fn one(row: Result<Row>) -> Result<Vec<Row>> {
+    Ok(vec![row?])
+}
 
 /// The rows whose names are wanted.
 pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Row>> {
-    let chosen: Vec<_> = ROWS.iter().filter(|(name, _)| wanted(name)).collect();
-    let runs: Vec<_> = RUN_ROWS.iter().filter(|(name, _)| wanted(name)).collect();
-    if chosen.is_empty() && runs.is_empty() {
-        let names = ROWS.iter().map(|(name, _)| *name);
-        let names: Vec<&str> = names.chain(RUN_ROWS.iter().map(|(name, _)| *name)).collect();
-        bail!("no row is called so; they are {}", names.join(", "));
+    if let Some(role) = veth::role() {
+        // It was built outside of the namespace.
+        println!("{}", sums::measure(&role, &place("--bin", "weir")?)?);
+        std::process::exit(0);
     }
+    let chosen = ROWS.iter().filter(|(names, _)| names.iter().any(|name| wanted(name)));
     let mut rows = Vec::new();
-    if !chosen.is_empty() {
-        build(&["--package", "rdma", "--example", "measure"])?;
+    for (names, measure) in chosen {
+        eprintln!("measuring {} …", names.join(", "));
+        rows.extend(measure(plots)?.into_iter().filter(|row| wanted(row.name)));
     }
-    for (name, read) in chosen {
-        eprintln!("measuring {name} …");
-        rows.push(read(&measured(name)?)?);
-    }
-    if !runs.is_empty() {
-        build(&["--package", "controller", "--bin", "weir"])?;
-    }
-    for (name, row) in runs {
-        eprintln!("measuring {name} …");
-        rows.push(row(&as_shipped("weir")?, plots)?);
+    if rows.is_empty() {
+        let names: Vec<&str> = ROWS.iter().flat_map(|(names, _)| *names).copied().collect();
+        bail!("no row is called so; they are {}", names.join(", "));
     }
     Ok(rows)
 }
 
-fn build(what: &[&str]) -> Result<()> {
+fn weir() -> Result<PathBuf> {
+    shipped("controller", "--bin", "weir")
+}
+
+/// Builds a program as what is shipped; where it lies then.
+fn shipped(package: &str, kind: &str, program: &str) -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--profile", "dist"]).args(what);
+    cargo.args(["build", "--quiet", "--profile", "dist"]);
+    cargo.args(["--package", package, kind, program]);
     cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let status = cargo.status().context("cannot run cargo")?;
     ensure!(status.success(), "the build with profile dist failed");
-    Ok(())
+    place(kind, program)
 }
 
-/// What was built, beside the folder that this program is in.
-fn as_shipped(name: &str) -> Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let target = program.parent().and_then(|folder| folder.parent());
-    Ok(target.context("no target folder")?.join("dist").join(name))
+fn place(kind: &str, program: &str) -> Result<PathBuf> {
+    // Beside the folder that this program is in.
+    let this = std::env::current_exe()?;
+    let target = this.parent().and_then(|folder| folder.parent());
+    let built = target.context("no target folder")?.join("dist");
+    Ok(match kind {
+        "--example" => built.join("examples").join(program),
+        _ => built.join(program),
+    })
 }
 
-/// What it prints of a subject.
+/// What the measuring program prints of a subject.
 fn measured(subject: &str) -> Result<String> {
+    let example = shipped("rdma", "--example", "measure")?;
     let mut command = Command::new("unshare");
-    command.args(["-rn", "--"]).arg(as_shipped("examples/measure")?).arg(subject);
+    command.args(["-rn", "--"]).arg(example).arg(subject);
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.context("cannot run unshare")?;
     ensure!(output.status.success(), "{subject} cannot be measured");

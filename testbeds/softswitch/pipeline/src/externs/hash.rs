@@ -173,7 +173,7 @@ impl Algorithm {
 /// The hash of `data`, whose first `bits` bits count, as far as `width` bits need it.
 pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 {
     match algorithm {
-        Algorithm::Crc32 => crc32(data).into(),
+        Algorithm::Crc32 => crc32fast::hash(data).into(),
         Algorithm::Crc16 => crc16(data).into(),
         Algorithm::OnesComplement16 => {
             let mut unit = Unit::default();
@@ -206,7 +206,6 @@ pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 
     }
 }
 
-const CRC32_TABLE: [u32; 256] = crc_table(0xedb8_8320);
 const CRC16_TABLE: [u32; 256] = crc_table(0xa001);
 
 const fn crc_table(polynomial: u32) -> [u32; 256] {
@@ -229,12 +228,6 @@ const fn crc_table(polynomial: u32) -> [u32; 256] {
     table
 }
 
-fn crc32(data: &[u8]) -> u32 {
-    !data.iter().fold(!0, |crc, byte| {
-        CRC32_TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize] ^ crc >> 8
-    })
-}
-
 fn crc16(data: &[u8]) -> u32 {
     data.iter().fold(0, |crc, byte| {
         CRC16_TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize] ^ crc >> 8
@@ -247,7 +240,7 @@ mod tests {
 
     #[test]
     fn check_values_of_the_catalogues() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(compute(Algorithm::Crc32, b"123456789", 32, 72), 0xcbf4_3926);
         assert_eq!(crc16(b"123456789"), 0xbb3d);
         let crc = |width, polynomial, init, xor, reflected| {
             let crc = Crc {

@@ -1,0 +1,58 @@
+//! What a switch is told of a job's queue pairs, so that it sums RoCEv2: who speaks for which worker, and where each is.
+
+use std::net::Ipv4Addr;
+
+use p4lang::runtime::TableEntry;
+use scenario::names::roce;
+use scenario::topology::Mac;
+
+use super::entries::exact;
+
+/// A worker of a job whose values RoCEv2 carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contact {
+    /// The number of its queue pair in the switch's registers: no other worker of that switch has it.
+    pub number: u32,
+    /// The port that it is behind.
+    pub port: u32,
+    /// Its address on Ethernet.
+    pub mac: Mac,
+    /// Its address on IP.
+    pub ip: Ipv4Addr,
+}
+
+/// Entries of a job, of all its workers by number.
+#[must_use]
+pub fn entries(job: u16, window: u32, workers: &[Contact]) -> Vec<TableEntry> {
+    let number = u128::from(job);
+    let params = [(roce::JOB, number), (roce::WINDOW, u128::from(window))];
+    let address = [(roce::KEY_ADDRESS, Mac::of_sum(job).value())];
+    let mut entries = vec![exact(roce::JOBS, &address, roce::SUMS, &params)];
+    let all_workers = (1_u128 << workers.len()) - 1;
+    for (worker, contact) in (0_u16..).zip(workers) {
+        let port = u128::from(contact.port);
+        let key = [
+            (roce::KEY_QPN, roce::qpn(job, worker).into()),
+            (roce::KEY_PORT, port),
+        ];
+        let params = [(roce::JOB, number), (roce::WORKER, worker.into())];
+        entries.push(exact(roce::SENDERS, &key, roce::SPEAKS, &params));
+        let params = [
+            (roce::CONTACT, contact.number.into()),
+            (roce::MAC, contact.mac.value()),
+            (roce::IP, contact.ip.to_bits().into()),
+            (roce::ALL_WORKERS, all_workers),
+        ];
+        let its_copy = (u128::from(worker) + 1, Mac::of_job(job));
+        for (copy, addressed) in [its_copy, (0, contact.mac)] {
+            let key = [
+                (roce::KEY_JOB, number),
+                (roce::KEY_COPY, copy),
+                (roce::KEY_ADDRESSED, addressed.value()),
+                (roce::KEY_PORT, port),
+            ];
+            entries.push(exact(roce::WORKERS, &key, roce::REACHES, &params));
+        }
+    }
+    entries
+}

@@ -1,0 +1,187 @@
+//! Which rank it is, and by which way: options, or what a scenario says in the environment.
+
+use aggregation::Retransmission;
+use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::rank::{Fallback, Setup};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use super::Dtype;
+use crate::collective::Transport;
+use crate::frames::{Endpoint, Io};
+
+/// `weir-agent all-reduce`
+#[derive(Debug, Clone, Args)]
+pub struct AllReduceArgs {
+    /// The job's number; without, WEIR_JOB.
+    #[arg(long, value_name = "NUMBER")]
+    job: Option<u16>,
+    /// Which rank this is, from 0; without, WEIR_RANK.
+    #[arg(long, value_name = "NUMBER")]
+    rank: Option<u16>,
+    /// How many ranks there are; without, WEIR_RANKS.
+    #[arg(long, value_name = "NUMBER")]
+    ranks: Option<u16>,
+    /// Chunks that a rank may have under way, a power of two; without, WEIR_WINDOW.
+    #[arg(long, value_name = "NUMBER")]
+    window: Option<u32>,
+    /// The rank's number at its switch, how many that one sums, and the topmost; without, WEIR_PLACE, or one switch sums all.
+    #[arg(long, value_name = "CHILD/SIBLINGS/TOP")]
+    place: Option<String>,
+    /// The job's first chunk: in a switch's cells that another use has left, one beyond them.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    first_chunk: u32,
+    /// The interface; without, WEIR_INTERFACE, or eth0.
+    #[arg(short = 'd', long, value_name = "NAME")]
+    interface: Option<String>,
+    /// What frames are between this rank and its switch: udp, or rdma (WRITEs over RoCEv2); without, WEIR_TRANSPORT, or udp.
+    #[arg(long, value_name = "TRANSPORT")]
+    transport: Option<Transport>,
+    /// How frames come and go: auto, rings or pnet.
+    #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
+    pub(super) way: Io,
+    /// A rank's addresses; repeat in the order of the ranks. Ranks that know each other tell who is gone, and do without a switch.
+    #[arg(long = "peer", value_name = "MAC/IP")]
+    pub(super) peers: Vec<Endpoint>,
+    /// Values of an operation.
+    #[arg(short = 'n', long, default_value_t = 1 << 20, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    values: u32,
+    /// What is summed: float32 or int32.
+    #[arg(long, default_value = "float32", value_name = "TYPE")]
+    pub(super) dtype: Dtype,
+    /// Operations, one after the other.
+    #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) iters: u32,
+    /// Of the values: the same at all ranks, which then know what the sums have to be.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    pub(super) seed: u64,
+    /// Nobody looks whether the sums are right.
+    #[arg(long)]
+    pub(super) no_check: bool,
+    /// Seconds that a sum may take.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) patience: u64,
+    /// The outcome as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl AllReduceArgs {
+    /// The rank.
+    pub(super) fn setup(&self) -> Result<Setup> {
+        let values_per_packet = match said("WEIR_VALUES") {
+            Some(said) => number("WEIR_VALUES", &said)?,
+            None => wire::VALUES_PER_PACKET as u16,
+        };
+        let job = Job::new(JobConfig {
+            job: JobId(of(self.job, "WEIR_JOB", "--job")?),
+            workers: of(self.ranks, "WEIR_RANKS", "--ranks")?,
+            window: of(self.window, "WEIR_WINDOW", "--window")?,
+            values_per_packet,
+            values_per_round: 0,
+            first_chunk: ChunkId(self.first_chunk),
+        })?;
+        let rank: u16 = of(self.rank, "WEIR_RANK", "--rank")?;
+        let ranks = job.workers();
+        ensure!(
+            rank < ranks,
+            "rank {rank} of {ranks} ranks: ranks count from 0"
+        );
+        let peers = self.peers.len();
+        ensure!(
+            peers == 0 || peers == usize::from(ranks),
+            "{peers} addresses of {ranks} ranks"
+        );
+        let setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
+        let place = match self.place.clone().or_else(|| said("WEIR_PLACE")) {
+            Some(text) => place(&text)?,
+            None => setup.place,
+        };
+        let knows_others = peers > 0;
+        Ok(Setup {
+            place,
+            dead_after_ns: knows_others.then_some(GONE_AFTER_NS),
+            fallback: knows_others.then_some(Fallback::IF_SILENT),
+            ..setup
+        })
+    }
+
+    pub(super) fn interface(&self) -> String {
+        let said = self.interface.clone().or_else(|| said("WEIR_INTERFACE"));
+        said.unwrap_or_else(|| "eth0".to_owned())
+    }
+
+    /// Which, and who says so.
+    pub(super) fn transport(&self) -> Result<(Transport, &'static str)> {
+        if let Some(transport) = self.transport {
+            return Ok((transport, "--transport says so"));
+        }
+        match said("WEIR_TRANSPORT") {
+            None => Ok((Transport::Udp, "nobody says otherwise")),
+            Some(text) => {
+                let transport = text.parse().map_err(anyhow::Error::msg);
+                Ok((
+                    transport.context("WEIR_TRANSPORT")?,
+                    "WEIR_TRANSPORT says so",
+                ))
+            }
+        }
+    }
+
+    /// How many values an operation has.
+    pub(super) fn length(&self) -> usize {
+        self.values as usize
+    }
+}
+
+/// A rank that does not answer the others for so long is gone.
+const GONE_AFTER_NS: u64 = 5_000_000_000;
+
+fn said(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
+    let parsed = text.parse().ok();
+    parsed.with_context(|| format!("{name}={text}: it is a whole number"))
+}
+
+fn of<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> Result<T> {
+    match option {
+        Some(number) => Ok(number),
+        None => {
+            let said = said(name);
+            let said = said.with_context(|| format!("neither {flag} nor {name} is said"))?;
+            number(name, &said)
+        }
+    }
+}
+
+fn place(text: &str) -> Result<Place> {
+    let wrong = || format!("{text}: a place is CHILD/SIBLINGS/TOP, such as 0/2/2");
+    let mut parts = text.split('/').map(|part| part.parse::<u16>().ok());
+    let mut next = || parts.next().flatten().with_context(wrong);
+    let small = |number: u16| u8::try_from(number).ok().with_context(wrong);
+    let place = Place {
+        child: WorkerId(next()?),
+        siblings: small(next()?)?,
+        top: small(next()?)?,
+    };
+    ensure!(place.is_possible(), wrong());
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let read = place("3/4/2").unwrap();
+        assert_eq!((read.child.0, read.siblings, read.top), (3, 4, 2));
+        for wrong in ["", "1/2", "4/4/4", "0/65/65", "0/0/0", "a/1/1"] {
+            let told = place(wrong).unwrap_err().to_string();
+            assert!(told.contains("CHILD/SIBLINGS/TOP"), "{wrong}: {told}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `weir-agent all-reduce`: a rank that gives values by a rule, has them summed by the switch, and looks whether the sums are
+//! right.
+//!
+//! | file | what |
+//! |---|---|
+//! | `args.rs` | which rank it is, and by which way: options, or what a scenario says in the environment |
+//! | `values.rs` | what a rank gives, and what the sums have to be |
+
+mod args;
+mod values;
+
+use std::time::{Duration, Instant};
+
+use aggregation::rank::{RankCounters, Sums, Values};
+use anyhow::{Context, Result, bail, ensure};
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+pub use args::AllReduceArgs;
+pub use values::Dtype;
+
+use crate::collective::{Config, Member, Place, attach};
+use crate::frames::Endpoint;
+use values::Given;
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Report {
+    rank: u16,
+    ranks: u16,
+    job: u16,
+    transport: String,
+    /// By which way, and why.
+    way: String,
+    bytes: u64,
+    iterations: u32,
+    /// Of each operation.
+    seconds: Vec<f64>,
+    /// By the machine's clock, which its programs share.
+    begun_s: f64,
+    ended_s: f64,
+    /// Values a second and rank, in bits, over all operations.
+    bits_per_s: f64,
+    /// Of the last operation's sums, which are the same bits at all ranks.
+    sums_sha256: String,
+    /// The first 48 bits of it, as a number.
+    fingerprint: u64,
+    /// No sum is farther from the exact one than that.
+    error_bound: f64,
+    /// Sums that are farther; absent if nobody looked.
+    wrong: Option<u64>,
+    frames: u64,
+    frames_again: u64,
+    probes: u64,
+    timeouts: u64,
+    fallbacks: u64,
+}
+
+impl AllReduceArgs {
+    /// Runs it to its end, and prints what came of it.
+    pub fn run(&self) -> Result<()> {
+        let setup = self.setup()?;
+        let interface = self.interface();
+        let (transport, because) = self.transport()?;
+        let peers = self.peers.clone();
+        let me = Endpoint::of(&interface)?;
+        let config = Config { setup, me, peers };
+        let place = Place::take(&interface, setup.job.id().0)?;
+        let (carrier, way) = attach(&interface, self.way, transport, &config)?;
+        let told = format!("{} ({transport}: {because})", way.told);
+        eprintln!(
+            "rank {} of {}, job {}: {told}",
+            setup.rank.0,
+            setup.job.workers(),
+            setup.job.id().0
+        );
+        let member = Member::start_by(config, carrier, Some(place))?;
+        let patience = Duration::from_secs(self.patience);
+        let given = Given {
+            dtype: self.dtype,
+            seed: self.seed,
+            length: self.length(),
+        };
+        let begun_s = now_s()?;
+        let mut seconds = Vec::new();
+        let mut last = None;
+        for iteration in 0..self.iters {
+            let values = given.by(setup.rank.0, iteration);
+            let begin = Instant::now();
+            last = Some(member.all_reduce(values)?.wait(patience)?);
+            seconds.push(begin.elapsed().as_secs_f64());
+        }
+        let ended_s = now_s()?;
+        let sums = last.context("no operation")?;
+        let iteration = self.iters - 1;
+        let wrong = match self.no_check {
+            true => None,
+            false => Some(given.wrong(&sums, setup.job.workers(), iteration)?),
+        };
+        let bytes = self.length() as u64 * 4;
+        let sums_sha256 = digest(&sums)?;
+        let (counters, _) = member.counters();
+        let report = Report {
+            rank: setup.rank.0,
+            ranks: setup.job.workers(),
+            job: setup.job.id().0,
+            transport: transport.to_string(),
+            way: told,
+            bytes,
+            iterations: self.iters,
+            bits_per_s: bytes as f64 * 8.0 * f64::from(self.iters) / seconds.iter().sum::<f64>(),
+            seconds,
+            begun_s,
+            ended_s,
+            fingerprint: fingerprint(&sums_sha256)?,
+            sums_sha256,
+            error_bound: sums.error_bound,
+            wrong,
+            frames: counters.sent.frames,
+            frames_again: counters.sent.retransmitted_frames,
+            probes: counters.probes,
+            timeouts: counters.timeouts,
+            fallbacks: counters.fallbacks,
+        };
+        self.print(&report, &counters)?;
+        let wrong = wrong.unwrap_or(0);
+        ensure!(wrong == 0, "{wrong} sums are not what the ranks gave");
+        Ok(())
+    }
+
+    fn print(&self, report: &Report, counters: &RankCounters) -> Result<()> {
+        if self.json {
+            println!("{}", serde_json::to_string(report)?);
+            return Ok(());
+        }
+        let sum_s: f64 = report.seconds.iter().sum();
+        println!(
+            "{} sums of {} bytes in {sum_s:.3} s = {:.2} Mbit/s; sha256 {}",
+            report.iterations,
+            report.bytes,
+            report.bits_per_s / 1e6,
+            report.sums_sha256
+        );
+        let wrong = match report.wrong {
+            Some(wrong) => format!("{wrong} wrong"),
+            None => "nobody looked whether they are right".to_owned(),
+        };
+        println!(
+            "error at most {:e}; {wrong}; {} frames, {} of them again, {} probes",
+            report.error_bound, report.frames, report.frames_again, counters.probes
+        );
+        Ok(())
+    }
+}
+
+/// The sums' bits.
+fn digest(sums: &Sums) -> Result<String> {
+    let mut hasher = Sha256::new();
+    match &sums.values {
+        Values::Floats(values) => {
+            values
+                .iter()
+                .for_each(|value| hasher.update(value.to_le_bytes()));
+        }
+        Values::Integers(values) => {
+            values
+                .iter()
+                .for_each(|value| hasher.update(value.to_le_bytes()));
+        }
+        _ => bail!("sums of another type"),
+    }
+    let digest = hasher.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What a scenario can compare.
+fn fingerprint(sha256: &str) -> Result<u64> {
+    let first = sha256.get(..12).context("a digest")?;
+    Ok(u64::from_str_radix(first, 16)?)
+}
+
+fn now_s() -> Result<f64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(Duration::from(now).as_secs_f64())
+}

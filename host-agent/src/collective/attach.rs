@@ -1,0 +1,197 @@
+//! A rank's way to an interface: which transport, and how frames come and go.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::str::FromStr;
+
+use aggregation::rank::Setup;
+use rdma::interface::{Interface, InterfaceError};
+use rdma::open::raw;
+use rdma::software::Software;
+use rdma::{OpenError, Provider};
+use serde::{Deserialize, Serialize};
+
+use super::{Carrier, CollectiveError, Config, Datagrams, Rdma};
+use crate::frames::{Endpoint, Frames, InterfaceFrames, Io, LinkFault, UDP_PORT};
+
+/// What a rank's frames are between it and its switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// UDP datagrams.
+    #[default]
+    Udp,
+    /// RDMA WRITEs over RoCEv2.
+    Rdma,
+}
+
+impl FromStr for Transport {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Transport, String> {
+        match text {
+            "udp" => Ok(Transport::Udp),
+            "rdma" => Ok(Transport::Rdma),
+            _ => Err(format!("`{text}` is neither udp nor rdma")),
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Udp => "udp",
+            Transport::Rdma => "rdma",
+        })
+    }
+}
+
+/// Why a rank is not attached to an interface.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// It cannot be opened for raw frames.
+    #[error("cannot open the interface {interface}: {source}{}", hint(source))]
+    Interface {
+        /// Which.
+        interface: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// No frame passes it now.
+    #[error(transparent)]
+    Link(#[from] LinkFault),
+    /// It is none for RoCEv2.
+    #[error(transparent)]
+    Unfit(#[from] InterfaceError),
+    /// The system does not say what numbers to begin with.
+    #[error("cannot read /dev/urandom: {0}")]
+    Seed(io::Error),
+    /// The job's frames are not carried so.
+    #[error(transparent)]
+    Carrier(#[from] CollectiveError),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": it takes root or CAP_NET_RAW, or a daemon that has it (WEIR_AGENT)"
+        }
+        _ => "",
+    }
+}
+
+/// How frames come and go, by what the system allows.
+#[derive(Debug)]
+pub struct Way {
+    /// By which.
+    pub io: Io,
+    /// Why not by rings, where these were wanted.
+    pub refused: Option<io::Error>,
+    /// For people, in a line.
+    pub told: String,
+}
+
+/// A carrier, whichever it is.
+pub type AnyCarrier = Box<dyn Carrier + Send>;
+
+/// Attaches a rank that knows its job's ranks.
+pub fn attach(
+    interface: &str,
+    io: Io,
+    transport: Transport,
+    config: &Config,
+) -> Result<(AnyCarrier, Way), AttachError> {
+    let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
+    let (frames, way) = opened(interface, io)?;
+    if transport == Transport::Udp {
+        let carrier = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
+        return Ok((Box::new(carrier), way));
+    }
+    let provider = provider(interface, way.io)?;
+    let way = by_rdma(&provider, way);
+    Ok((Box::new(Rdma::new(provider, frames, config)?), way))
+}
+
+/// The same before a job's ranks are known.
+pub fn attach_alone(
+    interface: &str,
+    io: Io,
+    transport: Transport,
+    setup: &Setup,
+    me: Endpoint,
+) -> Result<AnyCarrier, AttachError> {
+    let (job, rank) = (setup.job.id().0, setup.rank.0);
+    let (frames, way) = opened(interface, io)?;
+    Ok(match transport {
+        Transport::Udp => Box::new(Datagrams::alone(frames, job, rank, me)),
+        Transport::Rdma => {
+            let provider = provider(interface, way.io)?;
+            Box::new(Rdma::alone(provider, frames, setup, me)?)
+        }
+    })
+}
+
+fn opened(interface: &str, io: Io) -> Result<(InterfaceFrames, Way), AttachError> {
+    let opened = InterfaceFrames::open(interface, UDP_PORT, io);
+    let (frames, refused) = opened.map_err(|source| AttachError::Interface {
+        interface: interface.to_owned(),
+        source,
+    })?;
+    if let Some(fault) = frames.fault() {
+        return Err(fault.into());
+    }
+    let because = match &refused {
+        Some(why) => format!(" (no rings: {why})"),
+        None => String::new(),
+    };
+    let way = Way {
+        io: frames.io(),
+        told: format!("UDP over {} of {interface}{because}", frames.io()),
+        refused,
+    };
+    Ok((frames, way))
+}
+
+/// RoCEv2 over a socket of its own: the kernel sorts out which frames are for which.
+fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, AttachError> {
+    let found = Interface::find(Some(interface))?;
+    // A switch must not take this rank for one of an earlier life.
+    let mut seed = [0; 8];
+    let system = std::fs::File::open("/dev/urandom");
+    let read = system.and_then(|mut system| system.read_exact(&mut seed));
+    read.map_err(AttachError::Seed)?;
+    raw(&found, io, u64::from_ne_bytes(seed)).map_err(|error| match error {
+        OpenError::Interface(error) => error.into(),
+        OpenError::Raw { interface, source } => AttachError::Interface { interface, source },
+        OpenError::Port { source, .. } => AttachError::Interface {
+            interface: interface.to_owned(),
+            source,
+        },
+    })
+}
+
+fn by_rdma(provider: &impl Provider, way: Way) -> Way {
+    Way {
+        told: format!(
+            "RDMA by {}; to other ranks {}",
+            provider.describe(),
+            way.told
+        ),
+        ..way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports_are_read_and_written() {
+        for text in ["udp", "rdma"] {
+            assert_eq!(text.parse::<Transport>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "RDMA".parse::<Transport>().unwrap_err(),
+            "`RDMA` is neither udp nor rdma"
+        );
+    }
+}

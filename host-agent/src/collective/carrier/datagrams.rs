@@ -1,0 +1,125 @@
+//! All frames as UDP datagrams, to the switch and to other ranks (`docs/protocol.md`, "Frame").
+
+use std::net::Ipv4Addr;
+use std::os::fd::{BorrowedFd, RawFd};
+
+use aggregation::Destination;
+
+use super::super::CollectiveError;
+use super::{Carrier, Takes, io_error};
+use crate::frames::{Endpoint, Frames, LinkFault, asking, build, mark, open, refused, source, sum};
+
+/// See the module.
+pub struct Datagrams<F> {
+    frames: F,
+    job: u16,
+    rank: u16,
+    me: Endpoint,
+    /// By rank.
+    peers: Vec<Endpoint>,
+    /// Whose frames are taken, ascending: the job's ranks, which also stand in what a switch makes of their frames. Of a job
+    /// whose ranks are not known, everybody's.
+    senders: Vec<Ipv4Addr>,
+    frame: Vec<u8>,
+    foreign: u64,
+}
+
+impl<F: Frames> Datagrams<F> {
+    /// Of a rank that is there, of a job whose ranks are there; `peers` is empty if they are not known.
+    pub fn new(frames: F, job: u16, rank: u16, me: Endpoint, peers: Vec<Endpoint>) -> Self {
+        let mut senders: Vec<Ipv4Addr> = peers.iter().map(|peer| peer.ip).collect();
+        senders.sort_unstable();
+        Self {
+            frames,
+            job,
+            rank,
+            me,
+            peers,
+            senders,
+            frame: Vec::new(),
+            foreign: 0,
+        }
+    }
+
+    /// One that takes nothing but what a switch makes of its own frames: before a job's ranks are known.
+    pub fn alone(frames: F, job: u16, rank: u16, me: Endpoint) -> Self {
+        Self {
+            senders: vec![me.ip],
+            ..Self::new(frames, job, rank, me, Vec::new())
+        }
+    }
+
+    /// Whose frames these are.
+    pub fn rank(&self) -> u16 {
+        self.rank
+    }
+}
+
+impl<F: Frames> Carrier for Datagrams<F> {
+    fn send(&mut self, _now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
+        let to = match to {
+            Destination::All => sum(self.job),
+            Destination::Worker(to) if to.0 == self.rank => asking(self.job, self.me),
+            Destination::Worker(to) => match self.peers.get(usize::from(to.0)) {
+                Some(peer) => *peer,
+                None => return Ok(()),
+            },
+            Destination::Server => return Ok(()),
+        };
+        build(&mut self.frame, self.me, to, frame);
+        self.frames.send(&self.frame).map_err(io_error)
+    }
+
+    fn flush(&mut self) -> Result<(), CollectiveError> {
+        self.frames.flush().map_err(io_error)
+    }
+
+    fn receive(
+        &mut self,
+        _now_ns: u64,
+        most: usize,
+        taker: &mut dyn Takes,
+    ) -> Result<usize, CollectiveError> {
+        let (me, foreign, peers) = (self.me, &mut self.foreign, &self.peers);
+        let senders = &self.senders;
+        let is_known = |frame: &[u8]| {
+            senders.is_empty() || source(frame).is_some_and(|ip| senders.binary_search(&ip).is_ok())
+        };
+        let received = self
+            .frames
+            .receive_batch(most, &mut |frame| match open(frame, me) {
+                Some(_) if !is_known(frame) => *foreign += 1,
+                Some(payload) => taker.take(mark(frame), payload),
+                None => match refused(frame, me) {
+                    Some(host) if peers.iter().any(|peer| peer.ip == host) => taker.gone(host),
+                    Some(_) => {}
+                    None => *foreign += 1,
+                },
+            });
+        received.map_err(io_error)
+    }
+
+    fn readable(&self) -> Vec<BorrowedFd<'_>> {
+        self.frames.readable().into_iter().collect()
+    }
+
+    fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
+    fn overflow(&mut self) -> Option<u64> {
+        self.frames.overflow()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.frames.unsent()
+    }
+
+    fn fault(&self) -> Option<LinkFault> {
+        self.frames.fault()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.frames.descriptors()
+    }
+}

@@ -1,0 +1,83 @@
+//! Where WRITEs are sent from: registered places, each used again once what it held was sent.
+
+/// Places, one after the other.
+///
+/// ```text
+///      done               next
+///  ─────┼──────────────────┼─────▶ numbers; a number's place is the number modulo the places
+///  free │ posted           │ free
+/// ```
+#[derive(Debug, Clone)]
+pub struct Places {
+    count: u64,
+    next: u64,
+    done: u64,
+}
+
+impl Places {
+    /// So many, all free.
+    pub fn new(count: usize) -> Self {
+        Self {
+            count: count as u64,
+            next: 0,
+            done: 0,
+        }
+    }
+
+    /// The next number and its place; `None` if all are posted.
+    pub fn take(&mut self) -> Option<(u64, usize)> {
+        let number = self.next;
+        if number - self.done >= self.count {
+            return None;
+        }
+        self.next += 1;
+        Some((number, (number % self.count) as usize))
+    }
+
+    /// The number that was taken last was not posted after all.
+    pub fn give_back(&mut self) {
+        self.next -= 1;
+    }
+
+    /// Whether its completion is to be told: that of one in four rounds tells of those before it.
+    pub fn is_told(&self, number: u64) -> bool {
+        (number + 1).is_multiple_of((self.count / 4).max(1))
+    }
+
+    /// What was posted under this number, and all before it, was sent.
+    pub fn sent(&mut self, number: u64) {
+        self.done = self.done.max(number + 1).min(self.next);
+    }
+
+    /// Nothing is posted any more.
+    pub fn forget(&mut self) {
+        self.done = self.next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_used_again_when_what_it_held_was_sent() {
+        let mut places = Places::new(8);
+        let taken: Vec<_> = std::iter::from_fn(|| places.take()).collect();
+        assert_eq!(taken.len(), 8);
+        let told: Vec<u64> = (0..8).filter(|number| places.is_told(*number)).collect();
+        assert_eq!(told, [1, 3, 5, 7]);
+        places.sent(1);
+        assert_eq!(
+            [places.take(), places.take(), places.take()],
+            [Some((8, 0)), Some((9, 1)), None]
+        );
+        places.give_back();
+        assert_eq!([places.take(), places.take()], [Some((9, 1)), None]);
+        // Of one that was told before, and of one that was never posted.
+        places.sent(0);
+        places.sent(99);
+        assert_eq!(places.take(), Some((10, 2)));
+        places.forget();
+        assert_eq!(std::iter::from_fn(|| places.take()).count(), 8);
+    }
+}

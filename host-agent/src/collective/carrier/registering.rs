@@ -1,0 +1,278 @@
+//! When a rank tells its switch where SUMs go, and when it tells it anew.
+//!
+//! ```text
+//!           answered                       no word for too long, or SUMs of the other form
+//!  ASKING ─────────────▶ REGISTERED ──────────────────────────────────────────────────────▶ ASKING, by a new queue pair
+//!    │ ▲
+//!    └─┘ again, ever less often; the first time not for ever
+//! ```
+//!
+//! A switch that restarts has forgotten its ranks. What it has sent to the queue pair before is then lost, as on any wire.
+
+use aggregation::Retransmission;
+
+/// A switch that has not answered a rank for so many of its first timeouts is asked whether it still knows it. Before, the rank has
+/// asked it by a probe.
+const SILENT_AFTER: u64 = 3;
+/// Silence that was none is waited for twice as long the next time, so often at most.
+const DOUBLINGS: u32 = 3;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// The registration is sent, once more perhaps.
+    Ask,
+    /// It was sent so often, and never answered.
+    GiveUp {
+        /// So often.
+        tries: u32,
+        /// For so long.
+        waited_ns: u64,
+    },
+    /// The switch may have forgotten: a new queue pair is registered.
+    Anew,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Asking {
+        since_ns: u64,
+        next_ns: u64,
+        wait_ns: u64,
+        tries: u32,
+    },
+    Registered,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Registering {
+    pace: Retransmission,
+    state: State,
+    /// Frames for the switch can be sent: it has answered once, or one does without it.
+    is_ready: bool,
+    /// When the oldest frame was sent since the switch was heard last.
+    owes_ns: Option<u64>,
+    /// Silences in a row that led to a new queue pair.
+    silences: u32,
+    begun_ns: u64,
+}
+
+impl Registering {
+    /// Nothing was said yet. Waits follow from the rank's own.
+    pub fn new(pace: Retransmission) -> Self {
+        Self {
+            pace,
+            state: Self::asking(0, pace),
+            is_ready: false,
+            owes_ns: None,
+            silences: 0,
+            begun_ns: 0,
+        }
+    }
+
+    fn asking(now_ns: u64, pace: Retransmission) -> State {
+        State::Asking {
+            since_ns: now_ns,
+            next_ns: now_ns,
+            wait_ns: pace.floor_ns.max(1),
+            tries: 0,
+        }
+    }
+
+    /// Whether frames for the switch can be sent.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Whether the switch knows this rank, as far as it has said.
+    pub fn is_registered(&self) -> bool {
+        matches!(self.state, State::Registered)
+    }
+
+    /// There is a new queue pair, of which nothing was said yet.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.state = Self::asking(now_ns, self.pace);
+        self.owes_ns = None;
+        self.begun_ns = now_ns;
+    }
+
+    /// The switch has answered.
+    pub fn answered(&mut self) {
+        self.state = State::Registered;
+        self.is_ready = true;
+        self.owes_ns = None;
+    }
+
+    /// One does without the switch, and asks on.
+    pub fn go_on(&mut self) {
+        self.is_ready = true;
+    }
+
+    /// A frame that the switch may answer was sent.
+    pub fn sent(&mut self, now_ns: u64) {
+        self.owes_ns.get_or_insert(now_ns);
+    }
+
+    /// The switch was heard by the queue pair.
+    pub fn heard(&mut self) {
+        self.owes_ns = None;
+        self.silences = 0;
+    }
+
+    /// The switch sends SUMs by the other form, as to one whom it does not know. Says whether a new queue pair is registered.
+    pub fn is_forgotten(&mut self, now_ns: u64) -> bool {
+        // One that says so again and again is no switch.
+        self.is_registered() && now_ns.saturating_sub(self.begun_ns) >= self.pace.initial_ns
+    }
+
+    fn patience_ns(&self) -> u64 {
+        let first_ns = self.pace.initial_ns.saturating_mul(SILENT_AFTER);
+        first_ns.saturating_mul(1 << self.silences.min(DOUBLINGS))
+    }
+
+    /// When [`due`](Self::due) wants to be asked.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        match self.state {
+            State::Asking { next_ns, .. } => Some(next_ns),
+            State::Registered => Some(self.owes_ns?.saturating_add(self.patience_ns())),
+        }
+    }
+
+    /// What is to be done now.
+    pub fn due(&mut self, now_ns: u64) -> Due {
+        let is_silent = self.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns);
+        if !is_silent {
+            return Due::Nothing;
+        }
+        let State::Asking {
+            since_ns,
+            next_ns,
+            wait_ns,
+            tries,
+        } = &mut self.state
+        else {
+            self.silences = self.silences.saturating_add(1);
+            return Due::Anew;
+        };
+        let waited_ns = now_ns.saturating_sub(*since_ns);
+        if !self.is_ready
+            && waited_ns
+                >= self
+                    .pace
+                    .initial_ns
+                    .saturating_mul(self.pace.max_timeouts.into())
+        {
+            return Due::GiveUp {
+                tries: *tries,
+                waited_ns,
+            };
+        }
+        *next_ns = now_ns.saturating_add(*wait_ns);
+        let most_ns = match self.is_ready {
+            true => self.pace.ceiling_ns,
+            false => self.pace.initial_ns,
+        };
+        *wait_ns = wait_ns.saturating_mul(2).min(most_ns);
+        *tries = tries.saturating_add(1);
+        Due::Ask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn pace() -> Retransmission {
+        Retransmission {
+            floor_ns: 10 * MS,
+            initial_ns: 100 * MS,
+            ceiling_ns: 1000 * MS,
+            max_timeouts: 10,
+            ..Retransmission::of_ranks()
+        }
+    }
+
+    /// When it asks, until something else is due.
+    fn asks(registering: &mut Registering) -> (Vec<u64>, Due) {
+        let mut asked = Vec::new();
+        loop {
+            let at_ns = registering.poll_timeout().unwrap();
+            match registering.due(at_ns) {
+                Due::Ask if asked.len() < 40 => asked.push(at_ns / MS),
+                other => return (asked, other),
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_not_answered_asks_ever_less_often_and_gives_up() {
+        let mut registering = Registering::new(pace());
+        registering.begin(0);
+        let (asked, end) = asks(&mut registering);
+        assert_eq!(asked[..6], [0, 10, 30, 70, 150, 250]);
+        let waited_ns = 1050 * MS;
+        assert_eq!(
+            end,
+            Due::GiveUp {
+                tries: 13,
+                waited_ns
+            }
+        );
+        assert!(!registering.is_ready());
+        // Who does without asks on.
+        registering.go_on();
+        let (asked, end) = asks(&mut registering);
+        assert_eq!(
+            (asked.len(), end, registering.is_ready()),
+            (40, Due::Ask, true)
+        );
+        assert_eq!(asked[39] - asked[38], 1000);
+    }
+
+    #[test]
+    fn silence_is_only_what_follows_a_frame() {
+        let mut registering = Registering::new(pace());
+        registering.begin(0);
+        assert_eq!(registering.due(0), Due::Ask);
+        registering.answered();
+        assert_eq!(
+            (registering.is_ready(), registering.poll_timeout()),
+            (true, None)
+        );
+        registering.sent(5 * MS);
+        registering.sent(6 * MS);
+        assert_eq!(registering.poll_timeout(), Some(305 * MS));
+        registering.heard();
+        assert_eq!(registering.poll_timeout(), None);
+        registering.sent(7 * MS);
+        assert_eq!(registering.due(306 * MS), Due::Nothing);
+        assert_eq!(registering.due(307 * MS), Due::Anew);
+        // It has known the rank all the time: the next silence is borne twice as long.
+        registering.begin(307 * MS);
+        assert_eq!(registering.due(307 * MS), Due::Ask);
+        registering.answered();
+        registering.sent(400 * MS);
+        assert_eq!(registering.poll_timeout(), Some(1000 * MS));
+        registering.heard();
+        registering.sent(400 * MS);
+        assert_eq!(registering.poll_timeout(), Some(700 * MS));
+    }
+
+    #[test]
+    fn nobody_makes_a_rank_register_all_the_time() {
+        let mut registering = Registering::new(pace());
+        registering.begin(0);
+        assert!(!registering.is_forgotten(500 * MS), "it is not registered");
+        registering.answered();
+        assert!(!registering.is_forgotten(99 * MS));
+        assert!(registering.is_forgotten(100 * MS));
+        registering.begin(100 * MS);
+        registering.answered();
+        assert!(!registering.is_forgotten(150 * MS));
+    }
+}

@@ -1,0 +1,121 @@
+//! A switch that speaks RoCEv2 with its ranks, in a thread of the test's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use aggregation::job::{Job, Place, WorkerId};
+use cluster::ranks::SlotSwitch;
+use cluster::rdma::{Frame, RdmaCounters, RdmaSwitch};
+use host_agent::frames::{Endpoint, Frames, build, open};
+use roce::packet::Address;
+
+use super::{addressed, endpoint};
+
+/// Where a rank is, in RoCEv2's words.
+pub fn address(rank: u16) -> Address {
+    let Endpoint { mac, ip } = endpoint(rank);
+    Address { mac: mac.0, ip }
+}
+
+/// A switch in a thread, until this goes.
+pub struct Switch {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<RdmaCounters>>,
+}
+
+impl Switch {
+    /// Each rank has a link for RoCEv2 and one for UDP. Every `loses`th frame that the switch sends is lost.
+    pub fn start<F: Frames + Send + 'static>(
+        job: Job,
+        slots: SlotSwitch,
+        mut ports: Vec<[F; 2]>,
+        loses: Option<u64>,
+    ) -> Switch {
+        let ends = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ends);
+        let places = (0..job.workers()).map(|rank| {
+            let place = Place::under_one_switch(&job, WorkerId(rank));
+            (address(rank), place)
+        });
+        let (id, window) = (job.id().0, job.window());
+        let mut switch = RdmaSwitch::new(slots, id, window, places.collect());
+        let thread = std::thread::spawn(move || {
+            let mut sent = 0;
+            while !over.load(Ordering::Relaxed) {
+                for from in 0..ports.len() {
+                    for frame in taken(&mut ports[from]) {
+                        let mut out = Vec::new();
+                        handle(&mut switch, from as u16, &frame, &mut out);
+                        for (to, frame) in out {
+                            sent += 1;
+                            if loses.is_none_or(|loses| sent % loses != 0) {
+                                send(&mut ports[usize::from(to.0)], from as u16, to.0, &frame);
+                            }
+                        }
+                    }
+                }
+            }
+            switch.counters
+        });
+        let thread = Some(thread);
+        Switch { ends, thread }
+    }
+
+    /// Ends it; what it has counted.
+    pub fn counters(mut self) -> RdmaCounters {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A test that fails says why itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What has come to a port.
+fn taken<F: Frames>([roce, udp]: &mut [F; 2]) -> Vec<Frame> {
+    let mut taken = Vec::new();
+    // A link whose rank has left has nothing to say.
+    if let Ok(Some(frame)) = roce.receive(Duration::from_micros(100)) {
+        taken.push(Frame::Roce(frame.to_vec()));
+    }
+    let _ = roce.receive_batch(64, &mut |frame| taken.push(Frame::Roce(frame.to_vec())));
+    let _ = udp.receive_batch(64, &mut |frame| taken.push(Frame::Udp(frame.to_vec())));
+    taken
+}
+
+fn handle(
+    switch: &mut RdmaSwitch<SlotSwitch>,
+    from: u16,
+    frame: &Frame,
+    out: &mut Vec<(WorkerId, Frame)>,
+) {
+    match frame {
+        Frame::Roce(frame) => switch.handle_roce(0, WorkerId(from), frame, out),
+        Frame::Udp(frame) => {
+            let (to, addressee) = addressed(frame, from);
+            if let Some(payload) = open(frame, addressee) {
+                switch.handle_udp(0, WorkerId(from), to, payload, out);
+            }
+        }
+    }
+}
+
+fn send<F: Frames>([roce, udp]: &mut [F; 2], from: u16, to: u16, frame: &Frame) {
+    let _ = match frame {
+        Frame::Roce(frame) => roce.send(frame).and_then(|()| roce.flush()),
+        Frame::Udp(payload) => {
+            let mut frame = Vec::new();
+            build(&mut frame, endpoint(from), endpoint(to), payload);
+            udp.send(&frame).and_then(|()| udp.flush())
+        }
+    };
+}

@@ -1,0 +1,93 @@
+//! How a rank tells its switch where SUMs go: a SEND to its queue pair there, which is answered by a WRITE.
+
+use super::sum::read;
+use super::{ANSWER_LEN, Immediate, Malformed, Target};
+
+/// Bytes of a registration.
+pub const REGISTRATION_LEN: usize = 32;
+/// "WEIR".
+const MAGIC: u32 = 0x5745_4952;
+const VERSION: u8 = 1;
+
+/// What a rank tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Registration {
+    /// The job.
+    pub job: u16,
+    /// The number by which the switch knows the rank.
+    pub child: u8,
+    /// Where its SUMs go.
+    pub target: Target,
+    /// The PSN of the first, 24 bits and never 0: what a switch has stored of nobody is 0.
+    pub psn: u32,
+    /// The job's window, which says how large the region is.
+    pub window: u32,
+}
+
+impl Registration {
+    /// The payload of the SEND.
+    pub fn bytes(&self) -> [u8; REGISTRATION_LEN] {
+        let mut bytes = [0; REGISTRATION_LEN];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&MAGIC.to_be_bytes());
+        put(&[VERSION, self.child]);
+        put(&self.job.to_be_bytes());
+        put(&self.target.qpn.to_be_bytes());
+        put(&self.psn.to_be_bytes());
+        put(&self.target.base.to_be_bytes());
+        put(&self.target.rkey.to_be_bytes());
+        put(&self.window.to_be_bytes());
+        bytes
+    }
+
+    /// What such a payload tells.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let whole: &[u8; REGISTRATION_LEN] =
+            bytes.try_into().map_err(|_| Malformed::Registration)?;
+        let (words, _) = whole.as_chunks::<4>();
+        let word = |at: usize| u32::from_be_bytes(words[at]);
+        let [version, child, job @ ..] = words[1];
+        if word(0) != MAGIC || version != VERSION {
+            return Err(Malformed::Registration);
+        }
+        Ok(Self {
+            job: u16::from_be_bytes(job),
+            child,
+            target: Target {
+                qpn: word(2),
+                rkey: word(6),
+                base: u64::from(word(4)) << 32 | u64::from(word(5)),
+            },
+            psn: word(3),
+            window: word(7),
+        })
+    }
+}
+
+/// What a switch answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Registered {
+    /// All whose values it sums.
+    pub everyone: u64,
+}
+
+impl Registered {
+    /// The answer with this immediate, if it is one to a registration that told this PSN.
+    pub fn parse(
+        immediate: Immediate,
+        len: u32,
+        psn: u32,
+        answer: &[u8; ANSWER_LEN],
+    ) -> Option<Self> {
+        let is_answer = immediate.is_registered()
+            && len as usize == ANSWER_LEN
+            && immediate.low() == psn as u16;
+        is_answer.then(|| Self {
+            everyone: read(answer).0,
+        })
+    }
+}

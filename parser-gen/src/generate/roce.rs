@@ -1,0 +1,73 @@
+//! RoCEv2 that is summed: headers behind BTH and RETH, and the states that parse them.
+//!
+//! A switch looks at it if it comes to the address of a job's sum: what of other packets stands there would be nobody's values.
+
+use super::parsers::{COMPLETE, values};
+use super::writer::{Transition, Writer, extract};
+use super::{FrameValues, Program};
+
+/// Type and instance of the headers before the values: p4src/common/headers.p4 declares them.
+pub(super) const BEFORE_VALUES: [(&str, &str); 3] = [
+    ("roce_immediate_h", "roce_immediate"),
+    ("roce_hello_h", "roce_hello"),
+    ("roce_answer_h", "roce_answer"),
+];
+/// The same of what ends a packet.
+pub(super) const BEHIND_VALUES: (&str, &str) = ("roce_icrc_h", "roce_icrc");
+
+/// The protocol behind which they stand.
+pub(super) const CARRIER: &str = "roce";
+/// The address of a job's sum, without the job's number.
+const SUM_ADDRESS: &str = "0x02005e5745";
+/// Operations: WRITE ONLY with immediate, and SEND ONLY, of an unreliable connection.
+const WRITE: &str = "0x2b";
+const SEND: &str = "0x24";
+/// Bytes of a frame's values.
+const VALUES_LENGTH: &str = "1024";
+
+/// The state `parse_roce`, which goes on to `others` with what is not summed.
+pub(super) fn write_states(program: &Program<'_>, others: &str, w: &mut Writer) {
+    let icrc = extract(BEHIND_VALUES.1);
+    let case = |opcode: &str, state: &str| {
+        (
+            vec![SUM_ADDRESS.to_owned(), opcode.to_owned()],
+            state.to_owned(),
+        )
+    };
+    w.state(
+        "parse_roce",
+        &[extract(CARRIER)],
+        &Transition::select(
+            &["hdr.ethernet.dst[47:8]", "hdr.roce.opcode"],
+            vec![
+                case(WRITE, "parse_roce_write"),
+                case(SEND, "parse_roce_hello"),
+            ],
+            others,
+        ),
+    );
+    w.state(
+        "parse_roce_write",
+        &[extract("reth"), extract("roce_immediate")],
+        &Transition::select(
+            &["hdr.reth.length"],
+            vec![
+                (vec![VALUES_LENGTH.to_owned()], "parse_roce_values".into()),
+                (vec!["0".to_owned()], "parse_roce_icrc".into()),
+            ],
+            COMPLETE,
+        ),
+    );
+    let blocks = program.options.aggregate.map_or(0, FrameValues::blocks);
+    w.state(
+        "parse_roce_values",
+        &values(blocks),
+        &Transition::to("parse_roce_icrc"),
+    );
+    w.state(
+        "parse_roce_hello",
+        &[extract("roce_hello")],
+        &Transition::to("parse_roce_icrc"),
+    );
+    w.state("parse_roce_icrc", &[icrc], &Transition::to(COMPLETE));
+}

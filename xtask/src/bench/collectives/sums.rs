@@ -1,0 +1,240 @@
+//! `sums`: an all-reduce of 64 MB that the switch sums, 4 ranks at links of 200 Mbit/s, by RoCEv2 and by UDP; and with 1 % of all
+//! updates and sums lost.
+//!
+//! Ranks are `weir agent all-reduce`, each in a namespace of its own, and look whether their sums are right.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use scenario::job::Transport;
+use serde_json::{Value, json};
+
+use super::super::allreduce::Setting;
+use super::super::allreduce::bed::Bed;
+use super::super::allreduce::machine::{self, Look};
+use super::super::allreduce::ranks::hear;
+use super::super::row::{Goal, Row};
+use super::super::veth;
+
+pub const NAMES: &[&str] = &["sums", "sums_udp", "sums_loss_1", "sums_udp_loss_1"];
+
+const RATE_BPS: u64 = 200_000_000;
+/// Of the values of a packet, 1,024 bytes; as the shaper counts: Ethernet's header, neither preamble, gap nor FCS.
+const ROCE_FRAMING: f64 = (1024 + 78) as f64 / 1024.0;
+const UDP_FRAMING: f64 = 1090.0 / 1024.0;
+const LOSS: f64 = 0.01;
+/// The first finds queues and windows empty.
+const OPERATIONS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(600);
+
+const BY_ROCE: Setting = Setting {
+    name: "sums",
+    ranks: 4,
+    rate_bps: Some(RATE_BPS),
+    burst_bytes: 16 << 10,
+    queue_bytes: 256 << 10,
+    transport: Transport::Rdma,
+    ..Setting::BASE
+};
+
+const BY_UDP: Setting = Setting {
+    name: "sums_udp",
+    transport: Transport::Udp,
+    ..BY_ROCE
+};
+
+const SETTINGS: [Setting; 4] = [
+    BY_ROCE,
+    BY_UDP,
+    Setting {
+        name: "sums_loss_1",
+        loss: Some(LOSS),
+        ..BY_ROCE
+    },
+    Setting {
+        name: "sums_udp_loss_1",
+        loss: Some(LOSS),
+        ..BY_UDP
+    },
+];
+
+/// In the namespace: what all ranks said.
+pub fn measure(role: &str, weir: &Path) -> Result<Value> {
+    let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
+    let setting = setting.with_context(|| format!("no setting is called {role}"))?;
+    let bed = Bed::up(&setting, weir)?;
+    let before = Look::now()?;
+    let job = bed.scenario.jobs.first().context("a job")?;
+    let mut ranks = Vec::new();
+    for (rank, host) in bed.hosts.iter().enumerate() {
+        let mut command = Command::new(weir);
+        command.args(["agent", "all-reduce", "--json", "--seed", "1"]);
+        command.args(["--values", &setting.values.to_string()]);
+        command.args(["--iters", &OPERATIONS.to_string()]);
+        command.envs(job.environment(&format!("r{rank}")));
+        ranks.push(host.spawn(command)?);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let mut said = Vec::new();
+    for (rank, process) in ranks.iter_mut().enumerate() {
+        let lines = hear(process, deadline).with_context(|| format!("rank {rank}"))?;
+        said.extend(lines);
+    }
+    Ok(json!({ "ranks": said, "machine": before.until_now()? }))
+}
+
+/// What a setting came to.
+struct Measured {
+    /// Of each operation but the first, until the slowest rank has its sums.
+    seconds: Vec<f64>,
+    digest: String,
+    again: u64,
+    frames: u64,
+    way: String,
+    machine: String,
+}
+
+impl Measured {
+    fn of(setting: &Setting) -> Result<Measured> {
+        eprintln!("  {} …", setting.name);
+        let text = veth::in_namespace_as("collectives", setting.name, None)?;
+        let said: Value = serde_json::from_str(&text)?;
+        Measured::parse(setting, &said).with_context(|| setting.name.to_owned())
+    }
+
+    fn parse(setting: &Setting, said: &Value) -> Result<Measured> {
+        let ranks = said["ranks"].as_array().context("ranks")?;
+        ensure!(ranks.len() == setting.ranks, "{} ranks", ranks.len());
+        let first = &ranks[0];
+        for rank in ranks {
+            ensure!(rank["wrong"] == 0, "wrong sums: {}", rank["wrong"]);
+            ensure!(
+                rank["sums_sha256"] == first["sums_sha256"],
+                "ranks have different bits"
+            );
+            ensure!(
+                rank["transport"] == setting.transport.name(),
+                "values came by {}",
+                rank["transport"]
+            );
+        }
+        let slowest = |operation: usize| {
+            let took = ranks.iter().map(|rank| rank["seconds"][operation].as_f64());
+            let took: Option<Vec<f64>> = took.collect();
+            Some(took?.into_iter().fold(0.0, f64::max))
+        };
+        let seconds: Option<Vec<f64>> = (1..OPERATIONS).map(slowest).collect();
+        let count = |name: &str| first[name].as_u64().unwrap_or_default();
+        Ok(Measured {
+            seconds: seconds.context("seconds")?,
+            digest: first["sums_sha256"]
+                .as_str()
+                .context("a digest")?
+                .to_owned(),
+            again: count("frames_again"),
+            frames: count("frames"),
+            way: first["way"].as_str().unwrap_or_default().to_owned(),
+            machine: machine::told(&said["machine"]),
+        })
+    }
+
+    /// What else runs on the machine only adds to the best.
+    fn best(&self) -> f64 {
+        self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn told(&self) -> String {
+        let seconds = self.seconds.iter().map(|s| format!("{s:.3}"));
+        format!(
+            "best of {} s; of {} frames of rank 0, {} were sent again; {}; {}",
+            seconds.collect::<Vec<_>>().join(", "),
+            self.frames,
+            self.again,
+            self.way,
+            self.machine
+        )
+    }
+}
+
+/// All rows; every setting has to give the same bits.
+pub fn run() -> Result<Vec<Row>> {
+    let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(Measured::of);
+    let (roce, udp) = (roce?, udp?);
+    let bound_s = 8.0 * BY_ROCE.bytes() as f64 / RATE_BPS as f64;
+    let mut rows = Vec::new();
+    let free = |name, measured: &Measured, goal, floor| Row {
+        name,
+        value: Some(measured.best() / bound_s),
+        unit: "S/R",
+        goal,
+        floor: Some(floor),
+        note: format!(
+            "{} ranks, {} MB, links of 200 Mbit/s as tbf counts, bursts of 16 KiB, queues of 256 KiB: S/R is {bound_s:.2} s; \
+             floor: framing; {}",
+            BY_ROCE.ranks,
+            BY_ROCE.bytes() / 1_000_000,
+            measured.told()
+        ),
+    };
+    rows.push(free(NAMES[0], &roce, Goal::AtMost(1.12), ROCE_FRAMING));
+    rows.push(free(NAMES[1], &udp, Goal::Nothing, UDP_FRAMING));
+    for (name, lossy, free) in [(NAMES[2], roce_lossy?, &roce), (NAMES[3], udp_lossy?, &udp)] {
+        for other in [&lossy, &udp] {
+            ensure!(other.digest == roce.digest, "{name}: other bits");
+        }
+        rows.push(Row {
+            name,
+            value: Some(lossy.best() / free.best()),
+            unit: "times",
+            goal: Goal::Nothing,
+            floor: Some(1.0),
+            note: format!(
+                "1 % of updates and of sums lost, against no loss; the same bits; {}",
+                lossy.told()
+            ),
+        });
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(wrong: u64, digest: &str, seconds: [f64; OPERATIONS]) -> Value {
+        json!({
+            "wrong": wrong, "sums_sha256": digest, "transport": "rdma", "seconds": seconds,
+            "frames": 10, "frames_again": 1, "way": "rings",
+        })
+    }
+
+    fn parsed(last: Value) -> Result<Measured> {
+        let good = || rank(0, "a", [9.0, 2.0, 3.0, 2.5]);
+        let said = json!({ "ranks": [good(), good(), good(), last], "machine": {} });
+        Measured::parse(&BY_ROCE, &said)
+    }
+
+    #[test]
+    fn an_operation_ends_with_the_slowest_rank_and_the_first_is_left_out() {
+        let measured = parsed(rank(0, "a", [1.0, 2.25, 1.0, 4.0])).unwrap();
+        assert_eq!(measured.seconds, [2.25, 3.0, 4.0]);
+        assert_eq!(measured.best(), 2.25);
+    }
+
+    #[test]
+    fn wrong_sums_other_bits_and_another_transport_are_no_figure() {
+        let seconds = [1.0; OPERATIONS];
+        for (last, why) in [
+            (rank(1, "a", seconds), "wrong sums"),
+            (rank(0, "b", seconds), "different bits"),
+        ] {
+            let error = parsed(last).err().unwrap();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let mut by_udp = rank(0, "a", seconds);
+        by_udp["transport"] = json!("udp");
+        assert!(parsed(by_udp).is_err());
+    }
+}
