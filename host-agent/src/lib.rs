@@ -9,6 +9,7 @@
 //! | [`doctor`] | what keeps a host from being a rank, for `weir doctor` |
 //! | [`serve`] | a daemon by which processes without capabilities are ranks |
 //! | [`rdma_perf`] | RDMA tried and measured, in the words of perftest |
+//! | [`collectives_perf`] | collectives measured, in the words of nccl-tests |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! What is computed depends on the seed alone, never on time or on the order in which
@@ -16,6 +17,7 @@
 
 pub mod agent;
 pub mod collective;
+pub mod collectives_perf;
 pub mod doctor;
 pub mod frames;
 pub mod metrics;

@@ -198,6 +198,12 @@ pub trait Provider {
     /// RTR and RTS.
     fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError>;
 
+    /// Changes how many packets a connected queue pair sends without an answer. Devices have no such limit of their own.
+    fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ProviderError> {
+        let _ = (qpn, window);
+        Ok(())
+    }
+
     /// Ends a queue pair. What is posted is forgotten.
     fn destroy(&mut self, qpn: Qpn);
 

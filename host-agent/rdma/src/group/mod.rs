@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `meeting.rs` | how ranks find each other: through a folder |
+//! | `window.rs` | how much a schedule may have under way to whom |
 //! | `run.rs` | a schedule carried out, and what a rank knows when it is not |
 //!
 //! A rank has one region for its buffers, and a queue pair for each peer. A schedule that follows another may write where the
@@ -10,6 +11,7 @@
 
 mod meeting;
 mod run;
+mod window;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use collectives::{Algorithm, BuildError, Collective, Options, Schedule, build};
 use roce::packet::{Mtu, Service};
-use roce::{Access, Local, QpConfig, Qpn, ReceiveRequest};
+use roce::{Access, Counters, Local, QpConfig, Qpn, ReceiveRequest};
 
 use crate::perftest::Keys;
 use crate::provider::{Connection, Provider, ProviderError, Region, linger};
@@ -43,7 +45,8 @@ pub struct GroupOptions {
     pub ranks: usize,
     /// Bytes of all buffers of a rank, at most.
     pub capacity: usize,
-    /// Packets without an answer to each peer, at most: queues on the way hold that of all who send.
+    /// Packets that a queue on the way holds. All peers of a rank share them: those that a schedule has it put to, and on the
+    /// other side those that put to the same peer.
     pub window: u32,
     /// The path MTU; `None`: the largest that all carry.
     pub mtu: Option<Mtu>,
@@ -101,6 +104,8 @@ pub struct Group<'p> {
     early: BTreeSet<(usize, u32)>,
     /// Puts, and receives, of each peer.
     queue: usize,
+    /// By rank: packets that may be under way to it.
+    windows: Vec<u32>,
 }
 
 impl<'p> Group<'p> {
@@ -128,6 +133,7 @@ impl<'p> Group<'p> {
             barrier: Rc::new(barrier),
             early: BTreeSet::new(),
             queue: (QUEUES / ranks).clamp(1, QUEUE),
+            windows: vec![options.window; ranks],
         };
         let mut own = Vec::new();
         for peer in (0..ranks).filter(|peer| *peer != rank) {
@@ -239,6 +245,17 @@ impl<'p> Group<'p> {
     pub fn barrier(&mut self) -> Result<(), RunError> {
         let barrier = Rc::clone(&self.barrier);
         self.run(&barrier, &|_, _| {})
+    }
+
+    /// What the queue pairs of all peers have counted, where the provider tells.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for peer in self.peers.iter().flatten() {
+            if let Some(counted) = self.provider.counters(peer.qpn) {
+                sum.add(&counted);
+            }
+        }
+        sum
     }
 
     /// Goes on answering peers for a moment: the last acknowledgement of each may be lost.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use collectives::{Action, Buffer, Progress, Schedule, Signal, Span};
 use roce::completion::{Status, WorkKind};
-use roce::{Completion, Local, PostError, Qpn, Remote, SendRequest, State, Work};
+use roce::{Completion, Local, ModifyError, PostError, Qpn, Remote, SendRequest, State, Work};
 
 use super::Group;
+use super::window::windows;
 use crate::provider::ProviderError;
 
 /// What a rank still waits for, when it waits no more.
@@ -138,6 +139,7 @@ impl Group<'_> {
                 capacity: self.options.capacity,
             });
         }
+        self.share_window(schedule)?;
         let signals = schedule.signals();
         let of = |pair: (usize, usize)| signals.get(&pair).copied().unwrap_or(0);
         let mut running = Running {
@@ -186,6 +188,18 @@ impl Group<'_> {
                     true => peer.sent = peer.sent.wrapping_add(count),
                     false => peer.heard = peer.heard.wrapping_add(count),
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is under way between two schedules.
+    fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
+        let windows = windows(schedule, self.options.rank, self.options.window);
+        for (to, window) in windows.into_iter().enumerate() {
+            let Some(peer) = self.peers[to] else { continue };
+            if std::mem::replace(&mut self.windows[to], window) != window {
+                later(self.provider.set_window(peer.qpn, window))?;
             }
         }
         Ok(())
@@ -379,6 +393,7 @@ fn after(patience: Duration) -> Instant {
 fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     match posted {
         Err(ProviderError::Post(PostError::State(State::Error))) => Ok(()),
+        Err(ProviderError::Modify(ModifyError::State(State::Error))) => Ok(()),
         posted => posted,
     }
 }
