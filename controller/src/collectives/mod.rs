@@ -13,7 +13,7 @@ mod model;
 mod text;
 mod time_line;
 
-use collectives::cost::choose::{Choice, ChooseError, Offer, choose};
+use collectives::cost::choose::{Choice, ChooseError, Numbering, Offer, choose};
 use collectives::cost::simulate::trace;
 use collectives::cost::{EdgeId, ModelError, bounds};
 use collectives::graph::Graph;
@@ -163,7 +163,7 @@ pub enum PlanError {
         has: String,
     },
     /// No algorithm that may be has ranks numbered so.
-    #[error("no algorithm here makes a difference of `{0}` numbers: ranks are so already, or it has no order")]
+    #[error("`{0}` numbers make no difference here: all ranks are at one switch, or the algorithm has no order")]
     Numbering(&'static str),
     /// More elements than memory has addresses.
     #[error("a size of {0} bytes is more than is planned for")]
@@ -278,7 +278,14 @@ fn allowed<'c>(
         });
     }
     if let Some(numbering) = asked.numbering {
-        offers.retain(|offer| offer.numbering == numbering);
+        // What changes nothing was not tried twice.
+        let mut tried = choice.offers.iter();
+        let has_levels = choice.best().options.hierarchy.is_some();
+        let is_plain = numbering == Numbering::Blocks
+            && has_levels
+            && !tried.any(|offer| offer.numbering == numbering);
+        let same = if is_plain { Numbering::Plain } else { numbering };
+        offers.retain(|offer| offer.numbering == same);
         if offers.is_empty() {
             return Err(PlanError::Numbering(asked::word(numbering)));
         }

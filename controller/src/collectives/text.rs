@@ -131,7 +131,8 @@ fn loads(f: &mut fmt::Formatter<'_>, title: &str, all: &[Loaded]) -> fmt::Result
     writeln!(f, "\n{title}")?;
     for of in all.iter().take(LINKS) {
         let percent = of.utilisation * 100.0;
-        let (bytes, rate) = (show_size(of.bytes), show_rate(of.rate_bps));
+        let rate = show_rate(to_four_digits(of.rate_bps as f64));
+        let bytes = show_size(of.bytes);
         writeln!(f, "  {percent:5.1} %  {:28}{bytes} at {rate}", of.edge)?;
     }
     if let Some(more @ 1..) = all.len().checked_sub(LINKS) {
@@ -142,7 +143,10 @@ fn loads(f: &mut fmt::Formatter<'_>, title: &str, all: &[Loaded]) -> fmt::Result
 
 /// A time to four digits.
 pub(super) fn duration(seconds: f64) -> String {
-    let ns = seconds * 1e9;
-    let unit = 10_f64.powi(ns.max(1.0).log10() as i32 - 3).max(1.0);
-    show_duration(((ns / unit).round() * unit) as u64)
+    show_duration(to_four_digits(seconds * 1e9))
+}
+
+fn to_four_digits(value: f64) -> u64 {
+    let digits = 10_f64.powi(value.max(1.0).log10() as i32 - 3).max(1.0);
+    ((value / digits).round() * digits) as u64
 }

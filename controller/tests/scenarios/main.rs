@@ -29,9 +29,10 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 10] = [
+const TESTED: [&str; 11] = [
     "ecmp-black-hole.yaml",
     "grid-training.yaml",
+    "rdma-allgather.yaml",
     "rdma-drop.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",

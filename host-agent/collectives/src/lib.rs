@@ -38,5 +38,5 @@ pub mod verify;
 pub use algorithms::{Algorithm, BuildError, Hierarchy, Options, build, offered};
 pub use collective::Collective;
 pub use progress::Progress;
-pub use schedule::{Action, Buffer, Partners, Program, ReduceOp, Schedule, Signal, Span, Step};
+pub use schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
 pub use verify::{VerifyError, verify};

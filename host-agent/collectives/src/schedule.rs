@@ -15,7 +15,7 @@
 //! with other buffers than that. Signals count from 0 for each pair of ranks: who runs one schedule after another adds up
 //! [`Schedule::signals`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Memory of a rank. Peers put at the same place of the same buffer whoever they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,15 +152,6 @@ pub enum ReduceOp {
     Max,
 }
 
-/// With how many others a rank has to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Partners {
-    /// To so many.
-    pub puts_to: usize,
-    /// So many to it.
-    pub put_by: usize,
-}
-
 /// What all ranks do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
@@ -225,18 +216,6 @@ impl Schedule {
         }
         crossing.truncate(groups.len());
         crossing
-    }
-
-    /// By rank: with how many others it has to do.
-    pub fn partners(&self) -> Vec<Partners> {
-        let mut partners = vec![Partners::default(); self.ranks()];
-        let pairs: BTreeSet<(usize, usize)> =
-            self.puts().map(|(from, to, _)| (from, to)).collect();
-        for (from, to) in pairs {
-            partners[from].puts_to += 1;
-            partners[to].put_by += 1;
-        }
-        partners
     }
 
     /// How many signals each pair of ranks uses: from, to → one more than the largest.

@@ -16,7 +16,7 @@ use roce::{
 use crate::neighbour::NeighbourError;
 
 /// The address of a port: with RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {

@@ -43,6 +43,7 @@ fn options(rank: usize, patience: Duration) -> GroupOptions {
         rank,
         ranks: RANKS,
         capacity: CAPACITY,
+        queue_pairs: 1,
         window: 128,
         mtu: None,
         patience,

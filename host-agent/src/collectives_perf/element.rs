@@ -92,6 +92,12 @@ impl Work {
             push: push::<T>,
         }
     }
+
+    /// Elements that differ.
+    pub fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
+        let pairs = expected.chunks(self.width).zip(output.chunks(self.width));
+        pairs.filter(|(expected, output)| expected != output).count() as u64
+    }
 }
 
 /// What ranks have.
@@ -302,6 +308,18 @@ mod tests {
         };
         let sets: [&[usize]; 6] = [&[0], &[1], &[2], &[0, 1, 2, 3], &[1, 2, 3], &[0, 1, 2]];
         assert_eq!(distinct(&sets), 6);
+    }
+
+    #[test]
+    fn each_wrong_element_counts_once() {
+        let work = DataType::Int32.work();
+        let right: Vec<u8> = (0..40).collect();
+        assert_eq!(work.differ(&right, &right), 0);
+        let mut wrong = right.clone();
+        for byte in [0, 1, 2, 7, 39] {
+            wrong[byte] ^= 1;
+        }
+        assert_eq!(work.differ(&right, &wrong), 3);
     }
 
     #[test]

@@ -88,6 +88,9 @@ pub struct CollectivesPerfArgs {
     /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what all ranks' interfaces carry.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
+    /// Queue pairs to each peer: messages take turns, and each may take another way.
+    #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = qps)]
+    qps: usize,
     /// Packets that a queue on the way holds: all who use it in a schedule share them.
     #[arg(long, default_value_t = 128, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
@@ -117,6 +120,8 @@ const FLAT: [Algorithm; 9] = [
 
 /// A group has a queue pair for each pair.
 const MOST_RANKS: usize = 256;
+/// To each peer.
+const MOST_QPS: usize = 64;
 
 // clap takes no other names.
 fn kind(name: &str) -> Kind {
@@ -141,6 +146,13 @@ fn ranks(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(ranks @ 2..=MOST_RANKS) => Ok(ranks),
         _ => Err(format!("`{text}` is no number from 2 to {MOST_RANKS}")),
+    }
+}
+
+fn qps(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(qps @ 1..=MOST_QPS) => Ok(qps),
+        _ => Err(format!("`{text}` is no number from 1 to {MOST_QPS}")),
     }
 }
 

@@ -97,6 +97,7 @@ pub fn run(args: &CollectivesPerfArgs, cases: &[Case], provider: &mut dyn Provid
         rank: args.rank,
         ranks: args.ranks,
         capacity: schedules.map(needs).max().unwrap_or(0),
+        queue_pairs: args.qps,
         window: args.window,
         mtu: args.mtu,
         patience: args.patience(),
@@ -259,7 +260,7 @@ impl Rank<'_> {
                 self.group.barrier()?;
                 self.once(case)?;
                 self.group.copy_out(output_at, &mut output);
-                wrong += self.differ(&expected, &output);
+                wrong += self.work.differ(&expected, &output);
             }
         }
         let all = self.tell([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
@@ -315,13 +316,6 @@ impl Rank<'_> {
             (self.work.push)(&mut bytes, &self.values, &of, element);
         }
         bytes
-    }
-
-    /// Elements that do.
-    fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
-        let pairs = expected.chunks(self.work.width);
-        let pairs = pairs.zip(output.chunks(self.work.width));
-        pairs.filter(|(expected, output)| expected != output).count() as u64
     }
 
     /// Two numbers of this rank to all, and theirs.

@@ -67,6 +67,7 @@ pub fn measure(kind: Kind) -> Result<()> {
                     rank,
                     ranks: RANKS,
                     capacity: 10 * SHARD,
+                    queue_pairs: 1,
                     window: WINDOW,
                     mtu: None,
                     patience: Duration::from_secs(30),

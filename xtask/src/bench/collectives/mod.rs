@@ -4,6 +4,7 @@
 //! What measures is `host-agent/rdma/examples/measure`, built as what is shipped, in a namespace of its own.
 
 mod figures;
+mod nics;
 mod share;
 mod write;
 
@@ -20,6 +21,7 @@ const ROWS: &[(&str, Reading)] = &[
     ("write_cpu", write::row),
     ("all_gather", |text| share::row("all_gather", text)),
     ("all_to_all", |text| share::row("all_to_all", text)),
+    ("nics", nics::row),
 ];
 
 /// The rows whose names are wanted.
