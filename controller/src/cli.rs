@@ -1,5 +1,6 @@
 //! The command line: arguments, and nothing else.
 
+pub mod collectives;
 #[cfg(feature = "testbed")]
 pub mod job;
 pub mod route;
@@ -57,6 +58,9 @@ pub enum Command {
     Plan(Plan),
     /// Say which switches sum which workers' gradients in a network, and what every worker can send; touches no network
     Route(route::Route),
+    /// Say how long collectives of a network's hosts take; touches no network
+    #[command(subcommand)]
+    Collectives(collectives::Collectives),
     /// Say how long a scenario's training takes, or sums of its job, in virtual time; touches no network
     Simulate(simulate::Simulate),
     #[cfg(feature = "testbed")]

@@ -3,6 +3,7 @@
 //! Without the feature `testbed` it controls switches that run already, and knows scenarios and plans; with it, it also builds
 //! networks, runs scenarios in them and proves what their faults did.
 
+pub mod collectives;
 pub mod doctor;
 pub mod experiment;
 pub mod jobs;

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),
         Command::Route(args) => commands::route::main(&args),
+        Command::Collectives(command) => commands::collectives::main(&command),
         Command::Simulate(args) => commands::simulate::main(&args),
         #[cfg(feature = "testbed")]
         Command::Switch(args) => softswitch::run(args),

@@ -10,6 +10,7 @@
 //! | [`serve`] | a daemon by which processes without capabilities are ranks |
 //! | [`all_reduce`] | a rank that gives values by a rule, and looks whether the sums are right |
 //! | [`rdma_perf`] | RDMA tried and measured, in the words of perftest |
+//! | [`collectives_perf`] | collectives measured, in the words of nccl-tests |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! What is computed depends on the seed alone, never on time or on the order in which
@@ -18,6 +19,7 @@
 pub mod agent;
 pub mod all_reduce;
 pub mod collective;
+pub mod collectives_perf;
 pub mod doctor;
 pub mod frames;
 pub mod metrics;

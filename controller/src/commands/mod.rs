@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testbed")]
 pub mod between;
+pub mod collectives;
 pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
@@ -28,6 +29,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use planner::Network;
 use scenario::diagnostic::Source;
 use scenario::{Diagnostics, Scenario};
 
@@ -86,6 +88,17 @@ fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode
     let given = protocols::given(path, &text, protocols)?;
     scenario::load_with(&file, &text, &given)
         .map_err(|diagnostics| show(&diagnostics, &file, &text))
+}
+
+/// Reads a network; shows what is wrong with it, and what is suspicious.
+fn network(path: &Path) -> Result<Network, ExitCode> {
+    let text = read(path)?;
+    let file = path.display().to_string();
+    let given = protocols::given(path, &text, &[])?;
+    let (topology, warnings) = scenario::load_topology(&file, &text, &given)
+        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+    show(&warnings, &file, &text);
+    scenario::topology_network(&topology).map_err(fail)
 }
 
 /// Shows diagnostics of one file; the exit code for when they are errors.

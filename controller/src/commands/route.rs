@@ -1,13 +1,11 @@
 //! `weir route TOPOLOGY TRAININGS`
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use controller::route::{self, By, Outcome};
-use planner::Network;
 use scenario::diagnostic::Source;
 
-use super::{ERROR, fail, print, print_json, protocols, read, show};
+use super::{ERROR, fail, network, print, print_json, read, show};
 use crate::cli::route::Route;
 
 /// Says where trainings are summed.
@@ -58,14 +56,4 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         false => print(&routes)?,
     }
     Ok(routes.is_whole())
-}
-
-fn network(path: &Path) -> Result<Network, ExitCode> {
-    let text = read(path)?;
-    let file = path.display().to_string();
-    let given = protocols::given(path, &text, &[])?;
-    let (topology, warnings) = scenario::load_topology(&file, &text, &given)
-        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
-    show(&warnings, &file, &text);
-    scenario::topology_network(&topology).map_err(fail)
 }

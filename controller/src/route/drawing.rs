@@ -10,22 +10,53 @@ use super::layout::Layout;
 
 const STEP_X: f64 = 56.0;
 const STEP_Y: f64 = 110.0;
-const MARGIN: f64 = 40.0;
+pub(crate) const MARGIN: f64 = 40.0;
 const LEGEND: f64 = 34.0;
 
 /// Draws a network: links by how full their fuller direction is, switches that sum filled.
 #[must_use]
 pub fn svg(network: &Network, title: &str) -> String {
-    let layout = Layout::of(network);
-    let at = |(x, y): (f64, f64)| (MARGIN + x * STEP_X, MARGIN + y * STEP_Y);
-    let width = (2.0 * MARGIN + layout.width * STEP_X).max(420.0);
-    let height = 2.0 * MARGIN + (layout.layers as f64 - 1.0) * STEP_Y + LEGEND;
-    let mut svg = format!(
+    let picture = Picture::of(network);
+    let height = picture.height + LEGEND;
+    let mut svg = head(title, picture.width, height);
+    svg.push_str(&picture.body);
+    let x = legend(&mut svg, height - 14.0);
+    sums(&mut svg, x, height - 14.0);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// How a drawing begins.
+pub(crate) fn head(title: &str, width: f64, height: f64) -> String {
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          font-family=\"sans-serif\" font-size=\"10\">\n<title>{}</title>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         escape(title)
-    );
+    )
+}
+
+/// A network, without what stands around it.
+pub(crate) struct Picture {
+    pub body: String,
+    pub width: f64,
+    pub height: f64,
+}
+
+impl Picture {
+    pub fn of(network: &Network) -> Picture {
+        let layout = Layout::of(network);
+        Picture {
+            body: body(network, &layout),
+            width: (2.0 * MARGIN + layout.width * STEP_X).max(420.0),
+            height: 2.0 * MARGIN + (layout.layers as f64 - 1.0) * STEP_Y,
+        }
+    }
+}
+
+fn body(network: &Network, layout: &Layout) -> String {
+    let at = |(x, y): (f64, f64)| (MARGIN + x * STEP_X, MARGIN + y * STEP_Y);
+    let mut svg = String::new();
     for link in network.links() {
         let [a, b] = link.ends.map(|end| layout.places[end.index()]);
         if let (Some(a), Some(b)) = (a, b) {
@@ -52,8 +83,6 @@ pub fn svg(network: &Network, title: &str) -> String {
             shape(&mut svg, network, node, at(place));
         }
     }
-    legend(&mut svg, height - 14.0);
-    svg.push_str("</svg>\n");
     svg
 }
 
@@ -125,7 +154,8 @@ fn shape(svg: &mut String, network: &Network, node: NodeId, (x, y): (f64, f64)) 
     );
 }
 
-fn legend(svg: &mut String, y: f64) {
+/// What colours of links mean; where the next of it may stand.
+pub(crate) fn legend(svg: &mut String, y: f64) -> f64 {
     let mut x = MARGIN;
     for (label, part) in [("idle", 0.0), ("half full", 0.5), ("full", 1.0)] {
         let _ = writeln!(
@@ -139,6 +169,10 @@ fn legend(svg: &mut String, y: f64) {
         );
         x += 90.0;
     }
+    x
+}
+
+fn sums(svg: &mut String, x: f64, y: f64) {
     let _ = writeln!(
         svg,
         "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"14\" height=\"10\" fill=\"#2a6f97\"/>\
@@ -163,7 +197,7 @@ fn colour(part: f64) -> String {
     format!("#{:02x}{:02x}28", byte(red), byte(green))
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,7 +1,7 @@
 //! Where trainings are summed in a network: what `weir route` says.
 
 mod by;
-mod drawing;
+pub(crate) mod drawing;
 mod layout;
 mod text;
 mod traffic;

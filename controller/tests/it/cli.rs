@@ -10,10 +10,12 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 33] = [
     "schema",
     "replay",
     "route",
+    "collectives",
+    "collectives plan",
     "simulate",
     "",
     "demo",

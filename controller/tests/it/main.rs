@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cli;
+mod collectives;
 mod headers;
 #[path = "../support/leftovers.rs"]
 mod leftovers;

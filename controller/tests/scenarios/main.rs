@@ -29,9 +29,10 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 13] = [
+const TESTED: [&str; 14] = [
     "ecmp-black-hole.yaml",
     "grid-training.yaml",
+    "rdma-allgather.yaml",
     "rdma-allreduce.yaml",
     "rdma-drop.yaml",
     "rdma-effects.yaml",

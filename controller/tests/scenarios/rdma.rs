@@ -16,12 +16,22 @@ fn with_weir_in_path() -> std::ffi::OsString {
 
 #[test]
 fn one_packet_is_lost_in_its_first_round_and_comes_in_a_later_one() {
-    if !has_namespaces("rdma-drop.yaml") {
+    loses_and_sends_again("rdma-drop.yaml", 3);
+}
+
+#[test]
+fn ranks_of_an_all_gather_mend_what_one_of_them_loses() {
+    loses_and_sends_again("rdma-allgather.yaml", 1000);
+}
+
+/// The fault `lost` takes the packet with this number in round 1, `again` sees it in later ones.
+fn loses_and_sends_again(file: &str, relative_psn: u64) {
+    if !has_namespaces(file) {
         return;
     }
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-drop.yaml")).unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped(file)).unwrap();
     let args = ["run", "s.yaml", "--json", "--out", "kept"];
     let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
     let finished = watched.run();
@@ -45,11 +55,11 @@ fn one_packet_is_lost_in_its_first_round_and_comes_in_a_later_one() {
     assert_eq!(lost.len(), 1, "{log}");
     assert_eq!(
         lost[0]["rdma"],
-        serde_json::json!({"relative_psn": 3, "round": 1})
+        serde_json::json!({"relative_psn": relative_psn, "round": 1})
     );
     assert_eq!(seen.len() as f64, again, "{log}");
     for event in seen {
-        assert_eq!(event["rdma"]["relative_psn"], 3);
+        assert_eq!(event["rdma"]["relative_psn"], relative_psn);
         assert!(event["rdma"]["round"].as_u64() > Some(1), "{event}");
         for field in ["roce.qp", "roce.psn", "ip.src"] {
             assert_eq!(event["fields"][field], lost[0]["fields"][field], "{event}");

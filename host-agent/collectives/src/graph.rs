@@ -228,6 +228,14 @@ impl Graph {
     /// # Errors
     /// As [`Graph::order`].
     pub fn rounds(&self, schedule: &Schedule) -> Result<usize, FormError> {
+        Ok(self.depths(schedule)?.into_iter().max().unwrap_or(0))
+    }
+
+    /// By node: the most messages that follow one another up to it, itself among them.
+    ///
+    /// # Errors
+    /// As [`Graph::order`].
+    pub fn depths(&self, schedule: &Schedule) -> Result<Vec<usize>, FormError> {
         let mut done = vec![0; self.len()];
         for node in self.order(schedule)? {
             let at = self.at(node);
@@ -238,7 +246,7 @@ impl Graph {
             );
             done[node] = before.unwrap_or(0) + usize::from(is_put);
         }
-        Ok(done.into_iter().max().unwrap_or(0))
+        Ok(done)
     }
 }
 

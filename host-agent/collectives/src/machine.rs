@@ -172,9 +172,33 @@ impl Machine {
     pub fn cluster(&self, nodes: usize) -> Result<Model, ModelError> {
         self.check()?;
         let mut model = Model::new(nodes * self.gpus);
+        let mut ports = Vec::with_capacity(nodes);
+        for node in 0..nodes {
+            ports.push(Ports::new(&mut model, self, node)?);
+        }
+        self.join(&mut model, nodes, &|[here, nic], [there, other]| {
+            let mut route = ports[here].way(nic, OUT);
+            route.extend(ports[there].way(other, INTO).into_iter().rev());
+            route
+        })?;
+        Ok(model)
+    }
+
+    /// The insides of so many such nodes, in a model of a rank for each GPU. `across`: the edges from a NIC to one of another
+    /// node, both as node and NIC; α of such a way is theirs.
+    ///
+    /// # Errors
+    /// As [`Machine::check`]; the model has other ranks.
+    pub fn join(
+        &self,
+        model: &mut Model,
+        nodes: usize,
+        across: &dyn Fn([usize; 2], [usize; 2]) -> Vec<EdgeId>,
+    ) -> Result<(), ModelError> {
+        self.check()?;
         let mut built = Vec::with_capacity(nodes);
         for node in 0..nodes {
-            built.push(Node::new(&mut model, self, node)?);
+            built.push(Node::new(model, self, node)?);
         }
         for (here, node) in built.iter().enumerate() {
             for (there, other) in built.iter().enumerate() {
@@ -183,7 +207,13 @@ impl Machine {
                         let route = match here == there {
                             true if from == to => continue,
                             true => node.inside(self, from, to),
-                            false => [node.out(self, from), other.into(self, to)].concat(),
+                            false => {
+                                let nics = [[here, self.nic_of(from)], [there, self.nic_of(to)]];
+                                let mut route = node.out(self, from);
+                                route.extend(across(nics[0], nics[1]));
+                                route.extend(other.into(self, to));
+                                route
+                            }
                         };
                         let [from, to] =
                             [(here, from), (there, to)].map(|(node, gpu)| node * self.gpus + gpu);
@@ -198,7 +228,7 @@ impl Machine {
             }
         }
         model.hierarchy = self.hierarchy(nodes);
-        Ok(model)
+        Ok(())
     }
 
     fn hierarchy(&self, nodes: usize) -> Option<Hierarchy> {
@@ -217,14 +247,55 @@ type Duplex = [EdgeId; 2];
 const OUT: usize = 0;
 const INTO: usize = 1;
 
+/// So many edges of a node, each in both directions.
+fn edges(
+    model: &mut Model,
+    node: usize,
+    count: usize,
+    name: &str,
+    (rate_bps, delay_ns): (u64, u64),
+) -> Result<Vec<Duplex>, ModelError> {
+    let mut all = Vec::with_capacity(count);
+    for i in 0..count {
+        let name = format!("node {node} {name} {i}");
+        let out = model.add_edge(&format!("{name} out"), rate_bps, delay_ns)?;
+        all.push([out, model.add_edge(&format!("{name} in"), rate_bps, 0)?]);
+    }
+    Ok(all)
+}
+
+/// What joins a node to a fabric that never blocks but at the node.
+struct Ports {
+    nics: Vec<Duplex>,
+    fabric: Option<Duplex>,
+}
+
+impl Ports {
+    fn new(model: &mut Model, machine: &Machine, node: usize) -> Result<Self, ModelError> {
+        let of_nics = (machine.nic_bps, machine.across_ns);
+        Ok(Self {
+            nics: edges(model, node, machine.nics, "NIC", of_nics)?,
+            fabric: match machine.fabric_bps {
+                Some(rate_bps) => edges(model, node, 1, "fabric", (rate_bps, 0))?.pop(),
+                None => None,
+            },
+        })
+    }
+
+    /// The NIC first.
+    fn way(&self, nic: usize, direction: usize) -> Vec<EdgeId> {
+        let mut way = vec![self.nics[nic][direction]];
+        way.extend(self.fabric.map(|fabric| fabric[direction]));
+        way
+    }
+}
+
 struct Node {
     /// By GPU; those of NVLink, where it is.
     ports: Vec<Duplex>,
     slots: Vec<Duplex>,
     uplinks: Vec<Duplex>,
     nic_slots: Vec<Duplex>,
-    nics: Vec<Duplex>,
-    fabric: Option<Duplex>,
     memory: Option<EdgeId>,
     /// Without load: α alone.
     wire: EdgeId,
@@ -232,32 +303,21 @@ struct Node {
 
 impl Node {
     fn new(model: &mut Model, machine: &Machine, node: usize) -> Result<Self, ModelError> {
-        let mut edges = |count: usize, name: &str, rate_bps: u64, delay_ns: u64| {
-            let mut all = Vec::with_capacity(count);
-            for i in 0..count {
-                let name = format!("node {node} {name} {i}");
-                let out = model.add_edge(&format!("{name} out"), rate_bps, delay_ns)?;
-                all.push([out, model.add_edge(&format!("{name} in"), rate_bps, 0)?]);
-            }
-            Ok(all)
-        };
         let (ports, port_bps) = match machine.inside {
             Inside::NvLink { port_bps } => (machine.gpus, port_bps),
             Inside::Pcie | Inside::Memory { .. } => (0, u64::MAX),
         };
         let with_pcie = usize::from(!matches!(machine.inside, Inside::Memory { .. }));
+        let mut some = |count: usize, name: &str, rate_bps: u64, delay_ns: u64| {
+            edges(model, node, count, name, (rate_bps, delay_ns))
+        };
         let [slots, uplinks, nic_slots] =
             [machine.gpus, machine.switches, machine.nics].map(|count| count * with_pcie);
         let built = Self {
-            ports: edges(ports, "NVLink of GPU", port_bps, machine.inside_ns)?,
-            slots: edges(slots, "PCIe of GPU", machine.gpu_slot_bps, 0)?,
-            uplinks: edges(uplinks, "uplink of PCIe switch", machine.uplink_bps, 0)?,
-            nic_slots: edges(nic_slots, "PCIe of NIC", machine.nic_slot_bps, 0)?,
-            nics: edges(machine.nics, "NIC", machine.nic_bps, machine.across_ns)?,
-            fabric: match machine.fabric_bps {
-                Some(rate_bps) => edges(1, "fabric", rate_bps, 0)?.pop(),
-                None => None,
-            },
+            ports: some(ports, "NVLink of GPU", port_bps, machine.inside_ns)?,
+            slots: some(slots, "PCIe of GPU", machine.gpu_slot_bps, 0)?,
+            uplinks: some(uplinks, "uplink of PCIe switch", machine.uplink_bps, 0)?,
+            nic_slots: some(nic_slots, "PCIe of NIC", machine.nic_slot_bps, 0)?,
             memory: None,
             wire: model.add_edge(&format!("node {node} wire"), u64::MAX, machine.inside_ns)?,
         };
@@ -285,7 +345,7 @@ impl Node {
         }
     }
 
-    /// From a GPU out of the node.
+    /// From a GPU to its NIC.
     fn out(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
         let mut route = Vec::new();
@@ -295,16 +355,13 @@ impl Node {
             route.extend(self.between(switches));
             route.push(self.nic_slots[nic][OUT]);
         }
-        route.push(self.nics[nic][OUT]);
-        route.extend(self.fabric.map(|fabric| fabric[OUT]));
         route
     }
 
-    /// From outside to a GPU.
+    /// From its NIC to a GPU.
     fn into(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
-        let mut route: Vec<EdgeId> = self.fabric.iter().map(|fabric| fabric[INTO]).collect();
-        route.push(self.nics[nic][INTO]);
+        let mut route = Vec::new();
         if self.memory.is_none() {
             route.push(self.nic_slots[nic][INTO]);
             let switches = [machine.switch_of_nic(nic), machine.switch_of_gpu(gpu)];

@@ -17,7 +17,7 @@ use roce::{
 use crate::neighbour::NeighbourError;
 
 /// The address of a port: with RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
@@ -201,6 +201,12 @@ pub trait Provider {
 
     /// RTR and RTS.
     fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError>;
+
+    /// Changes how many packets a connected queue pair sends without an answer. Devices have no such limit of their own.
+    fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ProviderError> {
+        let _ = (qpn, window);
+        Ok(())
+    }
 
     /// Ends a queue pair. What is posted is forgotten.
     fn destroy(&mut self, qpn: Qpn);

@@ -240,6 +240,10 @@ impl<F: Frames> Provider for Software<F> {
         Ok(())
     }
 
+    fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ProviderError> {
+        Ok(self.endpoint.set_window(qpn, window)?)
+    }
+
     fn destroy(&mut self, qpn: Qpn) {
         // One that is not there is gone already.
         let _ = self.endpoint.destroy(qpn);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use collectives::{Collective, Options, ReduceOp, Schedule, build, offered};
-use rdma::group::{Group, GroupError, GroupOptions, RunError};
+use collectives::{Collective, Hierarchy, Options, ReduceOp, Schedule, build, offered};
+use rdma::group::{Group, GroupError, GroupOptions, Place, RunError};
 use rdma::{Way, open};
 use test_support::namespace::{beyond, in_namespace, ip};
 
@@ -43,6 +43,7 @@ fn options(rank: usize, patience: Duration) -> GroupOptions {
         rank,
         ranks: RANKS,
         capacity: CAPACITY,
+        queue_pairs: 1,
         window: 128,
         mtu: None,
         patience,
@@ -66,7 +67,7 @@ fn sum(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// All algorithms of all collectives, with uneven and empty parts.
+/// All algorithms of all collectives, with levels too, and with uneven and empty parts.
 fn schedules() -> Vec<(Collective, Schedule)> {
     let ranks = RANKS;
     let counts = (0..ranks).map(|from| {
@@ -90,10 +91,11 @@ fn schedules() -> Vec<(Collective, Schedule)> {
     let options = Options {
         element_bytes: ELEMENT,
         op: ReduceOp::Sum,
+        hierarchy: Hierarchy::with_rails(vec![vec![0, 1], vec![2, 3]], 1).ok(),
         ..Options::default()
     };
     let all = collectives.into_iter().flat_map(|collective| {
-        let algorithms = offered(&collective, false).into_iter();
+        let algorithms = offered(&collective, true).into_iter();
         let built: Vec<_> = algorithms
             .map(|algorithm| {
                 (
@@ -107,34 +109,39 @@ fn schedules() -> Vec<(Collective, Schedule)> {
     all.collect()
 }
 
-fn carry_out(folder: &Path, number: usize) -> usize {
+/// All schedules, by the ranks of a host; two queue pairs to each peer.
+fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
     let mut provider = open(Some(&format!("nic{number}")), Way::Rings, number as u64).unwrap();
-    let group = Group::meet(
-        &mut *provider,
-        folder,
-        options(number, Duration::from_secs(20)),
-    );
+    let places: Vec<Place> = ranks.iter().map(|rank| Place { rank: *rank, nic: 0 }).collect();
+    let options = GroupOptions {
+        queue_pairs: 2,
+        ..options(number, Duration::from_secs(20))
+    };
+    let group = Group::meet_as(vec![&mut *provider], folder, &places, options);
     let mut group = group.unwrap();
     let mut done = 0;
     for (collective, schedule) in schedules() {
-        let input = collective.input_len(number);
-        let bytes_in = bytes((0..input).map(|element| value(number, element)));
-        group.put(0, &bytes_in);
+        let input = |rank: usize| {
+            let len = collective.input_len(rank);
+            bytes((0..len).map(|element| value(rank, element)))
+        };
+        for (place, rank) in ranks.iter().enumerate() {
+            group.put_of(place, 0, &input(*rank));
+        }
         group.barrier().unwrap();
         group.run(&schedule, &sum).unwrap();
-        let expected = collective
-            .expected(number)
-            .into_iter()
-            .map(|contributions| {
+        for (place, rank) in ranks.iter().enumerate() {
+            let expected = collective.expected(*rank).into_iter().map(|contributions| {
                 let values = contributions
                     .iter()
                     .map(|(from, element)| value(*from, *element));
                 values.fold(0, u32::wrapping_add)
             });
-        let expected = bytes(expected);
-        let mut output = vec![0; expected.len()];
-        group.copy_out(bytes_in.len(), &mut output);
-        assert!(output == expected, "{} at rank {number}", collective.name());
+            let expected = bytes(expected);
+            let mut output = vec![0; expected.len()];
+            group.copy_out_of(place, input(*rank).len(), &mut output);
+            assert!(output == expected, "{} at rank {rank}", collective.name());
+        }
         // Nobody writes over what another still compares.
         group.barrier().unwrap();
         done += 1;
@@ -153,12 +160,80 @@ fn all_collectives_have_right_results() {
     let ranks: Vec<_> = (0..RANKS)
         .map(|number| {
             let folder = folder.path().to_owned();
-            rank(number, move || carry_out(&folder, number))
+            rank(number, move || carry_out(&folder, number, &[number]))
         })
         .collect();
     for rank in ranks {
         assert_eq!(rank.join().unwrap(), schedules().len());
     }
+}
+
+#[test]
+fn ranks_of_a_node_reach_each_other_through_memory() {
+    if !in_namespace("ranks_of_a_node_reach_each_other_through_memory") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    bridge();
+    // Unequal nodes, and numbers that do not follow each other.
+    let nodes: [&[usize]; 2] = [&[0, 3, 1], &[2]];
+    let threads: Vec<_> = nodes
+        .into_iter()
+        .enumerate()
+        .map(|(number, ranks)| {
+            let folder = folder.path().to_owned();
+            rank(number, move || carry_out(&folder, number, ranks))
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), schedules().len());
+    }
+}
+
+#[test]
+fn who_has_other_numbers_of_queue_pairs_is_named() {
+    if !in_namespace("who_has_other_numbers_of_queue_pairs_is_named") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    bridge();
+    let threads: Vec<_> = (0..2)
+        .map(|number| {
+            let folder = folder.path().to_owned();
+            rank(number, move || {
+                let nic = format!("nic{number}");
+                let mut provider = open(Some(&nic), Way::Rings, number as u64).unwrap();
+                let options = GroupOptions {
+                    ranks: 2,
+                    queue_pairs: 1 + number,
+                    ..options(number, Duration::from_secs(5))
+                };
+                let refused = Group::meet(&mut *provider, &folder, options).err().unwrap();
+                // The other may still ask for this one's Ethernet address.
+                std::thread::sleep(Duration::from_millis(300));
+                refused
+            })
+        })
+        .collect();
+    for (number, thread) in threads.into_iter().enumerate() {
+        match thread.join().unwrap() {
+            GroupError::QueuePairs { peer, has, ours } => {
+                assert_eq!([peer, has, ours], [1 - number, 2 - number, 1 + number]);
+            }
+            other => panic!("{other}"),
+        }
+    }
+    let mut provider = open_at_hub();
+    let nowhere = [Place { rank: 0, nic: 1 }];
+    let at = options(0, Duration::ZERO);
+    let refused = Group::meet_as(vec![&mut *provider], folder.path(), &nowhere, at);
+    assert!(matches!(refused.err(), Some(GroupError::Nics(1))));
+}
+
+/// A provider in the test's own namespace.
+fn open_at_hub() -> Box<dyn rdma::Provider> {
+    ip("address add 10.9.0.9/24 dev hub");
+    open(Some("hub"), Way::Udp, 1).unwrap()
 }
 
 #[test]
@@ -228,14 +303,12 @@ fn a_rank_that_does_not_come_is_named() {
     });
     let error = alone.join().unwrap().expect("no group");
     assert!(error.contains("[1, 2, 3]"), "{error}");
-    let mut provider = None;
     let past = GroupOptions {
         rank: 4,
         ..options(0, Duration::ZERO)
     };
-    ip("address add 10.9.0.9/24 dev hub");
-    let opened = provider.insert(open(Some("hub"), Way::Udp, 1).unwrap());
-    let refused = Group::meet(&mut **opened, folder.path(), past);
+    let mut provider = open_at_hub();
+    let refused = Group::meet(&mut *provider, folder.path(), past);
     assert!(matches!(
         refused.err(),
         Some(GroupError::Rank { rank: 4, ranks: 4 })

@@ -189,6 +189,16 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Changes how many packets a queue pair in RTS sends without an answer. What is under way beyond them stays so.
+    pub fn set_window(&mut self, qpn: Qpn, window: u32) -> Result<(), ModifyError> {
+        let index = self.index(qpn).ok_or(ModifyError::UnknownQp(qpn))?;
+        if let Some(slot) = &mut self.qps[index] {
+            slot.qp.set_window(window)?;
+        }
+        self.wake(index);
+        Ok(())
+    }
+
     /// INIT, RTR and RTS at once. Receives that are to be there before the peer's first packet are posted in between.
     pub fn connect(
         &mut self,

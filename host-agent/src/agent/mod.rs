@@ -2,7 +2,8 @@
 //!
 //! An agent prints one JSON object a line ([`Line`]): `ready` once it can receive, the server `round` after each round, and
 //! `report` at the end. With `--wait` it starts when a line comes on its standard input, so that nobody sends before all
-//! can receive. What comes then are [`Order`]s. Exit status: 0, or 2 with one line on the standard error.
+//! can receive. What comes then are [`Order`]s. Exit status: 0, or 2 with one line on the standard error; 1 where what was
+//! measured is wrong.
 
 mod args;
 mod orders;
@@ -25,6 +26,7 @@ pub use orders::{Order, Orders};
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
 use crate::all_reduce::AllReduceArgs;
+use crate::collectives_perf::{CollectivesPerfArgs, Wrong};
 use crate::frames::Frames;
 use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
@@ -45,6 +47,8 @@ pub enum AgentCommand {
     AllReduce(AllReduceArgs),
     /// Try and measure RDMA, in perftest's words: over RoCEv2 in user space, with any RDMA at the other end.
     RdmaPerf(RdmaPerfArgs),
+    /// Measure and check collectives over RDMA, in nccl-tests' words: this is one rank.
+    CollectivesPerf(CollectivesPerfArgs),
 }
 
 impl AgentCommand {
@@ -54,7 +58,10 @@ impl AgentCommand {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}: {error:#}", self.name());
-                ExitCode::from(2)
+                match error.is::<Wrong>() {
+                    true => ExitCode::from(1),
+                    false => ExitCode::from(2),
+                }
             }
         }
     }
@@ -67,6 +74,7 @@ impl AgentCommand {
             AgentCommand::Serve(_) => "serve".into(),
             AgentCommand::AllReduce(_) => "all-reduce".into(),
             AgentCommand::RdmaPerf(_) => "rdma-perf".into(),
+            AgentCommand::CollectivesPerf(_) => "collectives-perf".into(),
         }
     }
 
@@ -90,6 +98,7 @@ impl AgentCommand {
             }
             AgentCommand::AllReduce(args) => args.run(),
             AgentCommand::RdmaPerf(args) => args.run(),
+            AgentCommand::CollectivesPerf(args) => args.run(),
             AgentCommand::Reference(args) => {
                 let start = Instant::now();
                 let outcome = reference_run(&args.recipe, args.workers)?;

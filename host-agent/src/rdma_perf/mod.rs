@@ -66,7 +66,7 @@ pub struct PortArgs {
 
 impl PortArgs {
     /// Opens it.
-    fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
+    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let seed = match self.seed {
             Some(seed) => seed,
             None => from_system()?,
@@ -84,7 +84,7 @@ fn from_system() -> anyhow::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn mtu(text: &str) -> Result<Mtu, String> {
+pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     let mtu = text.parse().ok().and_then(Mtu::of_bytes);
     mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
 }

@@ -104,6 +104,59 @@ pub enum Algorithm {
     Hierarchical(Levels),
 }
 
+impl Algorithm {
+    /// All.
+    pub const ALL: [Self; 13] = {
+        use Flat::{Direct, Ring};
+        const fn levels(inside: Flat, across: Flat) -> Algorithm {
+            Algorithm::Hierarchical(Levels { inside, across })
+        }
+        [
+            Self::Direct,
+            Self::Ring,
+            Self::RecursiveDoubling,
+            Self::Halving,
+            Self::HalvingDoubling,
+            Self::Pairwise,
+            Self::Tree,
+            Self::Chain,
+            Self::Dissemination,
+            levels(Ring, Ring),
+            levels(Ring, Direct),
+            levels(Direct, Ring),
+            levels(Direct, Direct),
+        ]
+    };
+
+    /// As command lines call it: one word; of levels the inner one first.
+    pub fn word(self) -> &'static str {
+        use Flat::{Direct, Ring};
+        match self {
+            Self::Direct => "direct",
+            Self::Ring => "ring",
+            Self::RecursiveDoubling => "recursive-doubling",
+            Self::Halving => "halving",
+            Self::HalvingDoubling => "halving-doubling",
+            Self::Pairwise => "pairwise",
+            Self::Tree => "tree",
+            Self::Chain => "chain",
+            Self::Dissemination => "dissemination",
+            Self::Hierarchical(levels) => match (levels.inside, levels.across) {
+                (Ring, Ring) => "hierarchical-ring-ring",
+                (Ring, Direct) => "hierarchical-ring-direct",
+                (Direct, Ring) => "hierarchical-direct-ring",
+                (Direct, Direct) => "hierarchical-direct-direct",
+            },
+        }
+    }
+
+    /// By its word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|algorithm| algorithm.word() == word)
+    }
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flat = |flat: Flat| match flat {

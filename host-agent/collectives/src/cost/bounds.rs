@@ -1,8 +1,9 @@
-//! Times that nothing can be faster than: what has to pass the NICs of a node, by their rate. No α.
-//!
-//! N nodes, g ranks on each, c NICs of rate B on each.
+//! Times that nothing can be faster than, by rates alone: what has to pass the NICs of equal nodes ([`Nics`]); what has to pass
+//! between some ranks and all others ([`Cut`]). No α.
 
-/// The NICs of equal nodes.
+use crate::collective::Collective;
+
+/// The NICs of equal nodes: N nodes, g ranks on each, c NICs of rate B on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nics {
     /// N.
@@ -43,5 +44,133 @@ impl Nics {
 
     fn seconds(&self, bytes: f64) -> f64 {
         bytes * 8.0 / (self.nics as f64 * self.rate_bps as f64)
+    }
+}
+
+/// Some ranks, and the rates of all edges between them and the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// By rank: whether it is one of them.
+    pub inside: Vec<bool>,
+    /// To them.
+    pub into_bps: u64,
+    /// From them.
+    pub out_bps: u64,
+}
+
+impl Cut {
+    /// What has to pass in takes so long, or what has to pass out.
+    pub fn seconds(&self, collective: &Collective, element_bytes: usize) -> f64 {
+        let [into, out] = passes(collective, &self.inside);
+        let seconds = |elements: usize, bps: u64| match elements {
+            0 => 0.0,
+            _ => (elements * element_bytes) as f64 * 8.0 / bps as f64,
+        };
+        seconds(into, self.into_bps).max(seconds(out, self.out_bps))
+    }
+}
+
+/// An all-reduce by hosts, whose ranks all send at most so much together: each element is handed on N − 1 times until one node has
+/// the sum, and N − 1 times until all have it (Patarasuk and Yuan, JPDC 2009).
+pub fn all_reduce_s(nodes: usize, bytes: u64, all_out_bps: u64) -> f64 {
+    let handed_on = 2.0 * nodes.saturating_sub(1) as f64;
+    handed_on * bytes as f64 * 8.0 / all_out_bps as f64
+}
+
+/// Elements that have to come in, and to go out, whoever sums and keeps what: a shard, or a sum, once.
+fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
+    if inside.iter().all(|inside| *inside) || !inside.contains(&true) {
+        return [0, 0];
+    }
+    let shards = |shards: &[usize], is_inside: bool| -> usize {
+        let of = shards.iter().zip(inside);
+        of.filter(|(_, inside)| **inside == is_inside)
+            .map(|(len, _)| len)
+            .sum()
+    };
+    let once = |is_there: bool, len: usize| if is_there { len } else { 0 };
+    match collective {
+        Collective::AllGather { shards: all } => [shards(all, false), shards(all, true)],
+        // A sum of what is outside comes in for each shard inside.
+        Collective::ReduceScatter { shards: all } => [shards(all, true), shards(all, false)],
+        Collective::AllToAll { counts } => {
+            let mut passes = [0, 0];
+            for (from, counts) in counts.iter().enumerate() {
+                for (to, len) in counts.iter().enumerate() {
+                    match (inside[from], inside[to]) {
+                        (false, true) => passes[0] += len,
+                        (true, false) => passes[1] += len,
+                        _ => {}
+                    }
+                }
+            }
+            passes
+        }
+        Collective::AllReduce { len, .. } => [*len, *len],
+        Collective::Broadcast { root, len, .. } => {
+            [once(!inside[*root], *len), once(inside[*root], *len)]
+        }
+        Collective::Reduce { root, len, .. } => {
+            [once(inside[*root], *len), once(!inside[*root], *len)]
+        }
+        Collective::Barrier { .. } => [0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four ranks in two nodes of 8 Gb/s: a byte takes a nanosecond.
+    fn seconds(collective: &Collective) -> f64 {
+        let cut = Cut {
+            inside: vec![true, true, false, false],
+            into_bps: 8_000_000_000,
+            out_bps: 8_000_000_000,
+        };
+        cut.seconds(collective, 1)
+    }
+
+    #[test]
+    fn cuts_of_equal_nodes_are_their_nics() {
+        let nics = Nics {
+            nodes: 2,
+            ranks: 2,
+            nics: 1,
+            rate_bps: 8_000_000_000,
+        };
+        let (ranks, root, len) = (4, 3, 1000);
+        for (collective, expected) in [
+            (Collective::all_gather(4, 1000), nics.all_gather_s(1000)),
+            (Collective::all_to_all(4, 1000), nics.all_to_all_s(1000)),
+            (
+                Collective::reduce_scatter(4, 4000),
+                nics.reduce_scatter_s(4000),
+            ),
+            (Collective::AllReduce { ranks, len }, 1e-6),
+            (Collective::Broadcast { ranks, root, len }, 1e-6),
+            (Collective::Reduce { ranks, root, len }, 1e-6),
+            (Collective::Barrier { ranks }, 0.0),
+        ] {
+            let found = seconds(&collective);
+            assert!((found - expected).abs() < 1e-12, "{collective:?}: {found}");
+        }
+        // Of all ranks' rates together: each node has one NIC.
+        let all = all_reduce_s(2, 1000, 16_000_000_000);
+        assert!((all - nics.all_reduce_s(1000)).abs() < 1e-12, "{all}");
+    }
+
+    #[test]
+    fn nothing_has_to_pass_where_nobody_is_beyond() {
+        let collective = Collective::all_gather(2, 1000);
+        for inside in [vec![true; 2], vec![false; 2]] {
+            let (into_bps, out_bps) = (1, 1);
+            let cut = Cut {
+                inside,
+                into_bps,
+                out_bps,
+            };
+            assert_eq!(cut.seconds(&collective, 4), 0.0);
+        }
     }
 }

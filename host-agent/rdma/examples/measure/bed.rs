@@ -72,6 +72,101 @@ impl Bridge {
     }
 }
 
+/// A host with several interfaces at links of a rate, of two such hosts that know each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Node {
+    /// 0 or 1.
+    pub number: usize,
+    pub nics: usize,
+    pub rate: &'static str,
+}
+
+impl Node {
+    pub fn nic(&self, nic: usize) -> String {
+        format!("nic{}{nic}", self.number)
+    }
+}
+
+impl Bridge {
+    /// Does something at a host of several interfaces, in a thread.
+    pub fn node<T: Send + 'static>(
+        &self,
+        node: Node,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T>>> {
+        for nic in 0..node.nics {
+            let (name, mac) = (node.nic(nic), mac(node.number, nic));
+            let port = format!("port{}{nic}", node.number);
+            ip(&format!(
+                "link add {port} mtu {LINK_MTU} type veth peer name {name} mtu {LINK_MTU} address {mac}"
+            ));
+            ip(&format!("link set {port} master hub up"));
+            limit(&port, node.rate)?;
+        }
+        let (go, may_go) = std::sync::mpsc::channel();
+        let thread = beyond(&node.nic(0), move || {
+            let there = nix::unistd::gettid();
+            go.send(there).context("who waits for it")?;
+            // The others come after the first.
+            let last = node.nic(node.nics - 1);
+            let mut looks = 0..1000;
+            while !has(&last)? {
+                ensure!(looks.next().is_some(), "{last} does not come");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            for nic in 0..node.nics {
+                let name = node.nic(nic);
+                ip(&format!(
+                    "address add {}/16 dev {name}",
+                    address(node.number, nic)
+                ));
+                ip(&format!("link set {name} up"));
+                limit(&name, node.rate)?;
+                // Several interfaces in one network would all answer for each other's addresses.
+                for other in 0..node.nics {
+                    let (ip_there, mac) = (address(1 - node.number, other), mac(1 - node.number, other));
+                    ip(&format!(
+                        "neighbour add {ip_there} lladdr {mac} dev {name} nud permanent"
+                    ));
+                }
+            }
+            work()
+        });
+        let there = may_go.recv().context("the host")?;
+        for nic in 1..node.nics {
+            ip(&format!("link set {} netns {there}", node.nic(nic)));
+        }
+        Ok(thread)
+    }
+
+    /// Takes it away.
+    pub fn take(self) {
+        remove("hub");
+    }
+
+    /// Takes a host's links away.
+    pub fn leave(&self, node: Node) {
+        for nic in 0..node.nics {
+            remove(&format!("port{}{nic}", node.number));
+        }
+    }
+}
+
+/// Whether this thread's namespace has an interface.
+fn has(name: &str) -> Result<bool> {
+    let devices = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    let mut devices = devices.lines();
+    Ok(devices.any(|line| line.trim_start().starts_with(&format!("{name}:"))))
+}
+
+fn address(node: usize, nic: usize) -> String {
+    format!("10.9.{}.{}", node + 1, nic + 1)
+}
+
+fn mac(node: usize, nic: usize) -> String {
+    format!("02:00:00:00:{:02x}:{:02x}", node + 1, nic + 1)
+}
+
 fn limit(interface: &str, rate: &str) -> Result<()> {
     let arguments =
         format!("qdisc add dev {interface} root tbf rate {rate} burst 16kb limit 256kb");

@@ -19,8 +19,8 @@ const RATE_BPS: f64 = 200e6;
 const SHARD: usize = 21_400_000;
 const ELEMENT: usize = 4;
 const ROUNDS: usize = 5;
-/// The queue on the way holds it.
-const WINDOW: u32 = 20;
+/// The queue on the way holds 63 packets of 4,154 bytes.
+const WINDOW: u32 = 60;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -67,6 +67,7 @@ pub fn measure(kind: Kind) -> Result<()> {
                     rank,
                     ranks: RANKS,
                     capacity: 10 * SHARD,
+                    queue_pairs: 1,
                     window: WINDOW,
                     mtu: None,
                     patience: Duration::from_secs(30),

@@ -3,6 +3,7 @@
 
 mod bed;
 mod collective;
+mod nics;
 mod write;
 
 use anyhow::{Result, bail};
@@ -12,6 +13,7 @@ fn main() -> Result<()> {
         Some("write_cpu") => write::measure(),
         Some("all_gather") => collective::measure(collective::Kind::AllGather),
         Some("all_to_all") => collective::measure(collective::Kind::AllToAll),
-        _ => bail!("name a subject: write_cpu, all_gather, all_to_all"),
+        Some("nics") => nics::measure(),
+        _ => bail!("name a subject: write_cpu, all_gather, all_to_all, nics"),
     }
 }

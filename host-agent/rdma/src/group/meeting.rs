@@ -1,6 +1,7 @@
 //! Ranks find each other through a folder that all see: each writes a file, under its name at once, and reads those of the others.
 //!
-//! A file has a line for the MTU, and one for each peer: the peer's rank and the keys of the queue pair that is for it.
+//! A file has a line for the MTU, and one for each queue pair: the rank that it is for, and its keys. Who is on the same node has
+//! none.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,8 +16,8 @@ use crate::provider::ProviderError;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest file: a line of 120 bytes for each of 4,096 ranks.
-const MOST: u64 = 1 << 19;
+/// The longest file: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
+const MOST: u64 = 1 << 22;
 
 /// Why ranks do not find each other.
 #[derive(Debug, thiserror::Error)]
@@ -66,41 +67,55 @@ pub struct Meeting<'a> {
     pub patience: Duration,
 }
 
+/// What a rank says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub mtu: Mtu,
+    /// Its queue pairs: for whom, and their keys.
+    pub keys: Vec<(usize, Keys)>,
+}
+
+impl Told {
+    /// Its queue pairs for a rank.
+    pub fn of(&self, rank: usize) -> Vec<&Keys> {
+        let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
+        own.map(|(_, keys)| keys).collect()
+    }
+}
+
 impl Meeting<'_> {
-    /// What the others say, each of its queue pair for this rank, and the smallest MTU of all. `wait` is called between two looks.
-    pub fn exchange(
+    /// What a rank says, once it does. `wait` is called between two looks.
+    pub fn hear(
         &self,
-        own: &[(usize, Keys)],
-        mtu: Mtu,
-        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<(Vec<(usize, Keys)>, Mtu), MeetingError> {
-        self.write(own, mtu)?;
-        self.await_all("rank", &mut wait)?;
-        let (mut theirs, mut least) = (Vec::new(), mtu);
-        for peer in (0..self.ranks).filter(|peer| *peer != self.rank) {
-            let (keys, its) = self.read(&self.path("rank", peer))?;
-            theirs.push((peer, keys));
-            least = least.min(its);
-        }
-        Ok((theirs, least))
+        rank: usize,
+        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<Told, MeetingError> {
+        self.await_from(rank, "rank", wait)?;
+        self.read(&self.path("rank", rank))
     }
 
-    /// Returns when all are connected.
-    pub fn ready(
+    /// This rank is connected.
+    pub fn is_ready(&self) -> Result<(), MeetingError> {
+        self.publish("ready", "")
+    }
+
+    /// Returns when all are.
+    pub fn all_ready(
         &self,
-        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<(), MeetingError> {
-        self.publish("ready", "")?;
-        self.await_all("ready", &mut wait)
+        self.await_from(0, "ready", wait)
     }
 
-    fn await_all(
+    /// Until this rank and all after it have written such a file.
+    fn await_from(
         &self,
+        first: usize,
         what: &str,
-        wait: &mut impl FnMut(Duration) -> Result<(), ProviderError>,
+        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<(), MeetingError> {
         let begin = Instant::now();
-        for peer in 0..self.ranks {
+        for peer in first..self.ranks {
             while !self.path(what, peer).is_file() {
                 if begin.elapsed() > self.patience {
                     let is_missing = |peer: &usize| !self.path(what, *peer).is_file();
@@ -120,7 +135,8 @@ impl Meeting<'_> {
         self.folder.join(format!("{what}-{rank}"))
     }
 
-    fn write(&self, own: &[(usize, Keys)], mtu: Mtu) -> Result<(), MeetingError> {
+    /// Says what this rank's queue pairs are.
+    pub fn write(&self, own: &[(usize, Keys)], mtu: Mtu) -> Result<(), MeetingError> {
         let mut text = format!("ranks {} mtu {}\n", self.ranks, mtu.bytes());
         for (peer, keys) in own {
             let keys = keys.encode();
@@ -154,8 +170,7 @@ impl Meeting<'_> {
         })
     }
 
-    /// A peer's queue pair for this rank, and its MTU.
-    fn read(&self, path: &Path) -> Result<(Keys, Mtu), MeetingError> {
+    fn read(&self, path: &Path) -> Result<Told, MeetingError> {
         let of = |source| MeetingError::File {
             path: path.to_owned(),
             source,
@@ -172,7 +187,7 @@ impl Meeting<'_> {
         MeetingError::Content { path }
     }
 
-    fn parse(&self, text: &str) -> Option<(Keys, Mtu)> {
+    fn parse(&self, text: &str) -> Option<Told> {
         let (head, lines) = text.split_once('\n')?;
         let words: Vec<&str> = head.split(' ').collect();
         let ["ranks", ranks, "mtu", mtu] = words[..] else {
@@ -181,15 +196,18 @@ impl Meeting<'_> {
         if ranks.parse() != Ok(self.ranks) {
             return None;
         }
-        let mtu = Mtu::of_bytes(mtu.parse().ok()?)?;
-        let mine = lines.lines().find_map(|line| {
-            let (peer, keys) = line.split_once(' ')?;
-            (peer.parse() == Ok(self.rank)).then_some(keys)
-        })?;
-        let mut bytes = [0; Keys::LEN];
-        let (text, _) = bytes.split_at_mut_checked(mine.len())?;
-        text.copy_from_slice(mine.as_bytes());
-        Some((Keys::decode(&bytes)?, mtu))
+        let keys = lines.lines().map(|line| {
+            let (peer, told) = line.split_once(' ')?;
+            let peer = peer.parse().ok().filter(|peer| *peer < self.ranks)?;
+            let mut bytes = [0; Keys::LEN];
+            let (text, _) = bytes.split_at_mut_checked(told.len())?;
+            text.copy_from_slice(told.as_bytes());
+            Some((peer, Keys::decode(&bytes)?))
+        });
+        Some(Told {
+            mtu: Mtu::of_bytes(mtu.parse().ok()?)?,
+            keys: keys.collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -224,41 +242,48 @@ mod tests {
     }
 
     #[test]
-    fn two_ranks_find_each_other_and_take_the_smaller_mtu() {
+    fn two_ranks_find_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let told = std::thread::scope(|scope| {
             let one = scope.spawn(|| {
-                let own = [(1, keys(10))];
-                meeting(path, 0, 5000)
-                    .exchange(&own, Mtu::B4096, sleep)
-                    .unwrap()
+                let meeting = meeting(path, 0, 5000);
+                meeting.write(&[(1, keys(10))], Mtu::B4096).unwrap();
+                meeting.hear(1, sleep).unwrap()
             });
-            let own = [(0, keys(20))];
-            let other = meeting(path, 1, 5000)
-                .exchange(&own, Mtu::B1024, sleep)
-                .unwrap();
+            let meeting = meeting(path, 1, 5000);
+            let several = [(0, keys(20)), (0, keys(21))];
+            meeting.write(&several, Mtu::B1024).unwrap();
+            let other = meeting.hear(0, sleep).unwrap();
+            meeting.is_ready().unwrap();
             (one.join().unwrap(), other)
         });
-        assert_eq!(told.0, (vec![(1, keys(20))], Mtu::B1024));
-        assert_eq!(told.1, (vec![(0, keys(10))], Mtu::B1024));
+        assert_eq!(told.0.mtu, Mtu::B1024);
+        assert_eq!(told.0.of(0), [&keys(20), &keys(21)]);
+        assert!(told.0.of(1).is_empty());
+        assert_eq!(told.1.keys, [(1, keys(10))]);
+        let alone = meeting(path, 0, 10).all_ready(sleep).unwrap_err();
+        assert!(alone.to_string().contains("[0]"), "{alone}");
     }
 
     #[test]
     fn who_is_missing_or_twice_or_of_another_group_is_told() {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let first = meeting(path, 0, 10);
         let own = [(1, keys(10))];
-        let exchange = || meeting(folder.path(), 0, 10).exchange(&own, Mtu::B256, sleep);
-        let missing = exchange().unwrap_err();
+        first.write(&own, Mtu::B256).unwrap();
+        let missing = first.hear(1, sleep).unwrap_err();
         assert!(missing.to_string().contains("[1]"), "{missing}");
-        let taken = exchange().unwrap_err();
+        let taken = first.write(&own, Mtu::B256).unwrap_err();
         assert!(
             matches!(taken, MeetingError::Taken { rank: 0, .. }),
             "{taken}"
         );
-        std::fs::remove_file(folder.path().join("rank-0")).unwrap();
-        std::fs::write(folder.path().join("rank-1"), "ranks 3 mtu 256\n").unwrap();
-        let other = exchange().unwrap_err();
-        assert!(matches!(other, MeetingError::Content { .. }), "{other}");
+        for text in ["ranks 3 mtu 256\n", "ranks 2 mtu 256\n5 x\n", "ranks 2 mtu 99\n", ""] {
+            std::fs::write(path.join("rank-1"), text).unwrap();
+            let other = first.hear(1, sleep).unwrap_err();
+            assert!(matches!(other, MeetingError::Content { .. }), "{other}");
+        }
     }
 }

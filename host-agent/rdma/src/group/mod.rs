@@ -3,29 +3,37 @@
 //! | file | what |
 //! |---|---|
 //! | `meeting.rs` | how ranks find each other: through a folder |
-//! | `run.rs` | a schedule carried out, and what a rank knows when it is not |
+//! | `window.rs` | how much a schedule may have under way to whom |
+//! | `run.rs` | a schedule carried out |
+//! | `refusal.rs` | what a rank knows when it is not |
 //!
-//! A rank has one region for its buffers, and a queue pair for each peer. A schedule that follows another may write where the
+//! A rank has one region for its buffers, and queue pairs for each peer elsewhere. Ranks of one node may be members of one group,
+//! which one thread carries out: they reach each other through memory, and each has its queue pairs at one of the node's NICs.
+//!
+//! A schedule that follows another may write where the
 //! other is still read: between two of them ranks meet in a barrier ([`Group::barrier`]).
 
 mod meeting;
+mod refusal;
 mod run;
+mod window;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collectives::{Algorithm, BuildError, Collective, Options, Schedule, build};
 use roce::packet::{Mtu, Service};
-use roce::{Access, Local, QpConfig, Qpn, ReceiveRequest};
+use roce::{Access, Completion, Counters, Local, QpConfig, Qpn, ReceiveRequest};
 
 use crate::perftest::Keys;
-use crate::provider::{Connection, Provider, ProviderError, Region, linger};
-use meeting::Meeting;
+use crate::provider::{Connection, Provider, ProviderError, Region};
+use meeting::{Meeting, Told};
+use window::Ways;
 
 pub use meeting::MeetingError;
-pub use run::{Open, RunError};
+pub use refusal::{Open, RunError};
 
 /// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
 const QUEUE: usize = 256;
@@ -33,6 +41,8 @@ const QUEUE: usize = 256;
 const QUEUES: usize = 16_384;
 /// The transport timer's code, 0.54 s: eight silences of a peer are 4.3 s, in which it may compute and look for no frames.
 const TIMEOUT: u8 = 17;
+/// Of several NICs one is waited at for so long.
+const LOOK: Duration = Duration::from_micros(100);
 
 /// What ranks agree on before they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +53,10 @@ pub struct GroupOptions {
     pub ranks: usize,
     /// Bytes of all buffers of a rank, at most.
     pub capacity: usize,
-    /// Packets without an answer to each peer, at most: queues on the way hold that of all who send.
+    /// Queue pairs to each peer, at least 1: puts take turns.
+    pub queue_pairs: usize,
+    /// Packets that a queue on the way holds. All that a schedule has pass it share them: a NIC's puts to all peers, and on the
+    /// other side those of all ranks to the peer's NIC.
     pub window: u32,
     /// The path MTU; `None`: the largest that all carry.
     pub mtu: Option<Mtu>,
@@ -63,6 +76,19 @@ pub enum GroupError {
         /// All.
         ranks: usize,
     },
+    /// A rank has no NIC, or nobody is here.
+    #[error("ranks are bound to one of {0} NICs each, and there is at least one rank")]
+    Nics(usize),
+    /// Peers have other numbers of queue pairs.
+    #[error("rank {peer} has {has} queue pairs for this rank, where there are {ours}")]
+    QueuePairs {
+        /// Whose.
+        peer: usize,
+        /// How many.
+        has: usize,
+        /// How many here.
+        ours: usize,
+    },
     /// Ranks do not find each other.
     #[error(transparent)]
     Meeting(#[from] MeetingError),
@@ -77,30 +103,73 @@ pub enum GroupError {
     Run(#[from] RunError),
 }
 
-/// A peer.
-#[derive(Debug, Clone, Copy)]
+/// A rank that is carried out here, and the NIC that all its queue pairs are bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The rank.
+    pub rank: usize,
+    /// Its place among the providers.
+    pub nic: usize,
+}
+
+/// Another rank, as a member sees it.
+#[derive(Debug)]
 struct Peer {
-    qpn: Qpn,
-    /// Of the peer's region.
-    rkey: u32,
-    address: u64,
+    way: Way,
     /// Signals that were sent to it, and that came from it, by schedules before.
     sent: u32,
     heard: u32,
 }
 
-/// A rank's place among the others.
-pub struct Group<'p> {
-    provider: &'p mut dyn Provider,
-    options: GroupOptions,
+/// How a peer is reached.
+#[derive(Debug)]
+enum Way {
+    /// It is a member too.
+    Memory,
+    /// It is elsewhere.
+    Queues {
+        qpns: Vec<Qpn>,
+        /// Of the peer's region.
+        rkey: u32,
+        address: u64,
+    },
+}
+
+impl Peer {
+    fn qpns(&self) -> &[Qpn] {
+        match &self.way {
+            Way::Memory => &[],
+            Way::Queues { qpns, .. } => qpns,
+        }
+    }
+}
+
+/// A rank that is carried out here.
+#[derive(Debug)]
+struct Member {
+    at: Place,
     region: Region,
-    /// By rank; `None`: this one.
+    /// By rank; `None`: itself.
     peers: Vec<Option<Peer>>,
-    barrier: Rc<Schedule>,
     /// Signals of a schedule that has not begun here.
     early: BTreeSet<(usize, u32)>,
+    /// By rank: packets that may be under way to it by each queue pair.
+    windows: Vec<u32>,
+}
+
+/// A rank's place among the others; or those of several ranks, which reach each other through memory.
+pub struct Group<'p> {
+    nics: Vec<&'p mut dyn Provider>,
+    options: GroupOptions,
+    members: Vec<Member>,
+    /// By NIC and queue pair: the member, and the peer.
+    owners: BTreeMap<(usize, Qpn), (usize, usize)>,
+    ways: Ways,
+    barrier: Rc<Schedule>,
     /// Puts, and receives, of each peer.
     queue: usize,
+    /// Which NIC is looked at first.
+    turn: usize,
 }
 
 impl<'p> Group<'p> {
@@ -113,107 +182,208 @@ impl<'p> Group<'p> {
         folder: &Path,
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
-        let GroupOptions { rank, ranks, .. } = options;
-        if rank >= ranks {
-            return Err(GroupError::Rank { rank, ranks });
+        let at = Place {
+            rank: options.rank,
+            nic: 0,
+        };
+        Self::meet_as(vec![provider], folder, &[at], options)
+    }
+
+    /// As several ranks of one node, by the NICs that it has: one thread carries them all out. The rank of the options is not
+    /// looked at.
+    ///
+    /// # Errors
+    /// As [`Group::meet`].
+    pub fn meet_as(
+        nics: Vec<&'p mut dyn Provider>,
+        folder: &Path,
+        places: &[Place],
+        options: GroupOptions,
+    ) -> Result<Self, GroupError> {
+        let ranks = options.ranks;
+        if let Some(Place { rank, .. }) = places.iter().find(|at| at.rank >= ranks) {
+            return Err(GroupError::Rank { rank: *rank, ranks });
+        }
+        if places.is_empty() || places.iter().any(|at| at.nic >= nics.len()) {
+            return Err(GroupError::Nics(nics.len()));
         }
         let collective = Collective::Barrier { ranks };
         let barrier = build(&collective, Algorithm::Dissemination, &Options::default())?;
-        let region = provider.register(options.capacity.max(1), Access::ALL)?;
+        let queue_pairs = options.queue_pairs.max(1);
         let mut group = Self {
-            provider,
-            options,
-            region,
-            peers: vec![None; ranks],
+            nics,
+            options: GroupOptions {
+                queue_pairs,
+                ..options
+            },
+            members: Vec::new(),
+            owners: BTreeMap::new(),
+            ways: Ways::default(),
             barrier: Rc::new(barrier),
-            early: BTreeSet::new(),
-            queue: (QUEUES / ranks).clamp(1, QUEUE),
+            queue: (QUEUES / (ranks * places.len() * queue_pairs)).clamp(1, QUEUE),
+            turn: 0,
         };
-        let mut own = Vec::new();
-        for peer in (0..ranks).filter(|peer| *peer != rank) {
-            own.push((peer, group.open(peer)?));
-        }
-        let meeting = Meeting {
-            folder,
-            rank,
-            ranks,
-            patience: options.patience,
-        };
-        let most = group.provider.max_mtu();
+        let here: Vec<usize> = places.iter().map(|at| at.rank).collect();
+        let mtus = group.nics.iter().map(|nic| nic.max_mtu());
+        let most = mtus.min().unwrap_or(Mtu::B256);
         let mtu = options.mtu.unwrap_or(most);
-        let (theirs, mtu) = meeting.exchange(&own, mtu, |wait| group.provider.wait(wait))?;
-        for (peer, keys) in theirs {
-            group.connect(peer, &own, &keys, mtu)?;
+        let mut own = Vec::new();
+        for at in places {
+            own.push(group.open(*at, &here)?);
+        }
+        let meetings: Vec<Meeting<'_>> = (here.iter())
+            .map(|rank| Meeting {
+                folder,
+                rank: *rank,
+                ranks,
+                patience: options.patience,
+            })
+            .collect();
+        for (meeting, own) in meetings.iter().zip(&own) {
+            meeting.write(own, mtu)?;
+        }
+        let mut told = Vec::new();
+        for rank in 0..ranks {
+            told.push(meetings[0].hear(rank, |wait| group.wait(wait))?);
+        }
+        group.ways = Ways::of(&told);
+        let mtu = told.iter().map(|told| told.mtu).min().unwrap_or(mtu);
+        for (member, own) in own.iter().enumerate() {
+            group.connect(member, own, &told, mtu)?;
         }
         // Who is not connected yet does not hear those who are.
-        meeting.ready(|wait| group.provider.wait(wait))?;
+        for meeting in &meetings {
+            meeting.is_ready()?;
+        }
+        meetings[0].all_ready(|wait| group.wait(wait))?;
         Ok(group)
     }
 
-    /// A queue pair for a peer, with its receives.
-    fn open(&mut self, peer: usize) -> Result<Keys, GroupError> {
+    /// A member, with queue pairs for all peers elsewhere, and their receives.
+    fn open(&mut self, at: Place, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
+        let nic = &mut self.nics[at.nic];
+        let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
+        let number = self.members.len();
+        self.members.push(Member {
+            at,
+            region,
+            peers: Vec::new(),
+            early: BTreeSet::new(),
+            windows: vec![self.options.window; self.options.ranks],
+        });
+        let mut own = Vec::new();
+        for peer in 0..self.options.ranks {
+            let way = match here.contains(&peer) {
+                true => Way::Memory,
+                false => Way::Queues {
+                    qpns: self.queue_pairs(number, peer, &mut own)?,
+                    rkey: 0,
+                    address: 0,
+                },
+            };
+            let other = Peer {
+                way,
+                sent: 0,
+                heard: 0,
+            };
+            let other = (peer != at.rank).then_some(other);
+            self.members[number].peers.push(other);
+        }
+        Ok(own)
+    }
+
+    fn queue_pairs(
+        &mut self,
+        member: usize,
+        peer: usize,
+        own: &mut Vec<(usize, Keys)>,
+    ) -> Result<Vec<Qpn>, GroupError> {
         let config = QpConfig {
             max_sends: self.queue,
             max_receives: self.queue,
             ..QpConfig::new(Service::Reliable)
         };
-        let qpn = self.provider.create(config, Access::ALL)?;
-        self.peers[peer] = Some(Peer {
-            qpn,
-            rkey: 0,
-            address: 0,
-            sent: 0,
-            heard: 0,
-        });
-        for _ in 0..self.queue {
-            self.post_receive(peer, qpn)?;
+        let Member { at, region, .. } = self.members[member];
+        let mut qpns = Vec::new();
+        for _ in 0..self.options.queue_pairs {
+            let nic = &mut self.nics[at.nic];
+            let qpn = nic.create(config, Access::ALL)?;
+            let keys = Keys {
+                reads: 1,
+                qpn,
+                psn: nic.draw_psn(),
+                rkey: region.rkey,
+                address: region.address,
+                gid: nic.gid(),
+            };
+            self.owners.insert((at.nic, qpn), (member, peer));
+            for _ in 0..self.queue {
+                self.post_receive(member, peer, qpn)?;
+            }
+            own.push((peer, keys));
+            qpns.push(qpn);
         }
-        Ok(Keys {
-            reads: 1,
-            qpn,
-            psn: self.provider.draw_psn(),
-            rkey: self.region.rkey,
-            address: self.region.address,
-            gid: self.provider.gid(),
-        })
+        Ok(qpns)
     }
 
     fn connect(
         &mut self,
-        peer: usize,
+        member: usize,
         own: &[(usize, Keys)],
-        theirs: &Keys,
+        told: &[Told],
         mtu: Mtu,
     ) -> Result<(), GroupError> {
-        let mine = own.iter().find(|(other, _)| *other == peer);
-        if let (Some((_, mine)), Some(at)) = (mine, &mut self.peers[peer]) {
-            (at.rkey, at.address) = (theirs.rkey, theirs.address);
-            let connection = Connection {
-                window: self.options.window,
-                timeout: TIMEOUT,
-                ..Connection::new(theirs.gid, theirs.qpn, theirs.psn, mine.psn, mtu)
-            };
-            self.provider.connect(mine.qpn, &connection)?;
+        let Place { rank, nic } = self.members[member].at;
+        for (peer, told) in told.iter().enumerate() {
+            let mine: Vec<&Keys> = own
+                .iter()
+                .filter(|(other, _)| *other == peer)
+                .map(|(_, keys)| keys)
+                .collect();
+            let theirs = told.of(rank);
+            if mine.len() != theirs.len() {
+                return Err(GroupError::QueuePairs {
+                    peer,
+                    has: theirs.len(),
+                    ours: mine.len(),
+                });
+            }
+            for (mine, theirs) in mine.into_iter().zip(theirs) {
+                if let Some(Some(Peer {
+                    way: Way::Queues { rkey, address, .. },
+                    ..
+                })) = self.members[member].peers.get_mut(peer)
+                {
+                    (*rkey, *address) = (theirs.rkey, theirs.address);
+                }
+                let connection = Connection {
+                    window: self.options.window,
+                    timeout: TIMEOUT,
+                    ..Connection::new(theirs.gid, theirs.qpn, theirs.psn, mine.psn, mtu)
+                };
+                self.nics[nic].connect(mine.qpn, &connection)?;
+            }
         }
         Ok(())
     }
 
-    fn post_receive(&mut self, peer: usize, qpn: Qpn) -> Result<(), ProviderError> {
+    fn post_receive(&mut self, member: usize, peer: usize, qpn: Qpn) -> Result<(), ProviderError> {
+        let Member { at, region, .. } = self.members[member];
         let request = ReceiveRequest {
             wr_id: peer as u64,
             // A WRITE's bytes have a place of their own.
             local: Local {
-                key: self.region.lkey,
-                address: self.region.address,
+                key: region.lkey,
+                address: region.address,
                 len: 0,
             },
         };
-        self.provider.post_receive(qpn, request)
+        self.nics[at.nic].post_receive(qpn, request)
     }
 
-    /// This rank.
+    /// This rank; the first of several.
     pub fn rank(&self) -> usize {
-        self.options.rank
+        self.members[0].at.rank
     }
 
     /// Bytes into the region: a schedule's input begins at 0.
@@ -221,7 +391,16 @@ impl<'p> Group<'p> {
     /// # Panics
     /// If they do not fit.
     pub fn put(&mut self, offset: usize, bytes: &[u8]) {
-        self.provider.put(&self.region, offset, bytes);
+        self.put_of(0, offset, bytes);
+    }
+
+    /// The same of one of several ranks, by its place.
+    ///
+    /// # Panics
+    /// If they do not fit, or there is no such place.
+    pub fn put_of(&mut self, place: usize, offset: usize, bytes: &[u8]) {
+        let Member { at, region, .. } = self.members[place];
+        self.nics[at.nic].put(&region, offset, bytes);
     }
 
     /// Bytes out of the region: a schedule's output begins where its input ends.
@@ -229,7 +408,16 @@ impl<'p> Group<'p> {
     /// # Panics
     /// If there are not so many.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
-        self.provider.copy_out(&self.region, offset, into);
+        self.copy_out_of(0, offset, into);
+    }
+
+    /// The same of one of several ranks, by its place.
+    ///
+    /// # Panics
+    /// If there are not so many, or there is no such place.
+    pub fn copy_out_of(&self, place: usize, offset: usize, into: &mut [u8]) {
+        let Member { at, region, .. } = &self.members[place];
+        self.nics[at.nic].copy_out(region, offset, into);
     }
 
     /// Returns when all ranks have called it.
@@ -241,17 +429,55 @@ impl<'p> Group<'p> {
         self.run(&barrier, &|_, _| {})
     }
 
+    /// What the queue pairs of all peers have counted, where the provider tells.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for (nic, qpn) in self.owners.keys() {
+            if let Some(counted) = self.nics[*nic].counters(*qpn) {
+                sum.add(&counted);
+            }
+        }
+        sum
+    }
+
     /// Goes on answering peers for a moment: the last acknowledgement of each may be lost.
     pub fn linger(&mut self, time: Duration) -> Result<(), ProviderError> {
-        linger(self.provider, time)
+        let begin = Instant::now();
+        while let Some(left) = time.checked_sub(begin.elapsed()) {
+            self.wait(left)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something has come or is due; of several NICs at one of them, not for long.
+    fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
+        let most = match self.nics.len() {
+            1 => timeout,
+            _ => timeout.min(LOOK),
+        };
+        self.turn = (self.turn + 1) % self.nics.len();
+        self.nics[self.turn].wait(most)
+    }
+
+    /// Has all NICs do what there is, until one has a completion.
+    fn poll(&mut self) -> Result<Option<(usize, Completion)>, ProviderError> {
+        for _ in 0..self.nics.len() {
+            self.turn = (self.turn + 1) % self.nics.len();
+            if let Some(completion) = self.nics[self.turn].poll()? {
+                return Ok(Some((self.turn, completion)));
+            }
+        }
+        Ok(None)
     }
 }
 
 impl Drop for Group<'_> {
     fn drop(&mut self) {
-        for peer in self.peers.iter().flatten() {
-            self.provider.destroy(peer.qpn);
+        for (nic, qpn) in self.owners.keys() {
+            self.nics[*nic].destroy(*qpn);
         }
-        self.provider.deregister(&self.region);
+        for member in &self.members {
+            self.nics[member.at.nic].deregister(&member.region);
+        }
     }
 }

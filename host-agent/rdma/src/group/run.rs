@@ -1,107 +1,15 @@
 //! A schedule carried out by a rank.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use collectives::{Action, Buffer, Progress, Schedule, Signal, Span};
 use roce::completion::{Status, WorkKind};
-use roce::{Completion, Local, PostError, Qpn, Remote, SendRequest, State, Work};
+use roce::{Completion, Local, ModifyError, PostError, Qpn, Remote, SendRequest, State, Work};
 
-use super::Group;
+use super::refusal::{Open, RunError};
+use super::{Group, GroupOptions, Member, Peer, Place, Way};
 use crate::provider::ProviderError;
-
-/// What a rank still waits for, when it waits no more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Open {
-    /// This rank.
-    pub rank: usize,
-    /// Peers whose puts have not come: rank, signals that are missing.
-    pub unheard: Vec<(usize, usize)>,
-    /// Peers that have not acknowledged: rank, queue pair, puts under way, and the oldest PSN without an answer.
-    pub unanswered: Vec<(usize, Qpn, usize, Option<u32>)>,
-    /// Completions before.
-    pub completions: u64,
-}
-
-impl std::fmt::Display for Open {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "rank {} after {} completions",
-            self.rank, self.completions
-        )?;
-        for (peer, signals) in &self.unheard {
-            write!(f, "; rank {peer} has not put {signals} parts")?;
-        }
-        for (peer, qpn, puts, psn) in &self.unanswered {
-            write!(
-                f,
-                "; rank {peer} has not acknowledged {puts} puts of queue pair {qpn}"
-            )?;
-            if let Some(psn) = psn {
-                write!(f, " from PSN {psn:#08x} on")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Why a schedule was not carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Nothing has happened for so long.
-    #[error("nothing has happened for {patience:?}: {open}")]
-    Stuck {
-        /// For how long.
-        patience: Duration,
-        /// What is open.
-        open: Open,
-    },
-    /// Work failed.
-    #[error("work with rank {peer} failed: {status}; {open}")]
-    Failed {
-        /// With whom.
-        peer: usize,
-        /// How.
-        status: Status,
-        /// What is open.
-        open: Open,
-    },
-    /// A peer signals what it cannot.
-    #[error("rank {peer} signals {signal}, which is of no schedule: does it carry out another?")]
-    Signal {
-        /// Who.
-        peer: usize,
-        /// What.
-        signal: u32,
-    },
-    /// A peer sends what no rank does.
-    #[error("rank {peer} sends messages, where ranks write: is it another program?")]
-    Strange {
-        /// Who.
-        peer: usize,
-    },
-    /// A put is longer than a message can be.
-    #[error("a put of {0} bytes: more than a message has; build the schedule in tiles")]
-    TooLong(usize),
-    /// The schedule is for others.
-    #[error(
-        "the schedule is for {schedule} ranks and {bytes} bytes: this is a group of {ranks} with {capacity}"
-    )]
-    Size {
-        /// Ranks that it is for.
-        schedule: usize,
-        /// Bytes that this rank would need.
-        bytes: usize,
-        /// Ranks that there are.
-        ranks: usize,
-        /// Bytes that there are.
-        capacity: usize,
-    },
-    /// This side.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-}
 
 /// Combines the second into the first, element by element.
 pub type Combine<'c> = &'c dyn Fn(&mut [u8], &[u8]);
@@ -109,6 +17,13 @@ pub type Combine<'c> = &'c dyn Fn(&mut [u8], &[u8]);
 /// What is under way.
 struct Running<'s> {
     schedule: &'s Schedule,
+    /// In their order.
+    members: Vec<Carried<'s>>,
+    completions: u64,
+}
+
+/// A member's part.
+struct Carried<'s> {
     progress: Progress<'s>,
     /// By rank: signals that come from it.
     expected: Vec<u32>,
@@ -116,104 +31,166 @@ struct Running<'s> {
     posted: Vec<usize>,
     /// By rank: puts that found a full queue.
     held: Vec<VecDeque<(usize, Action)>>,
-    completions: u64,
 }
 
+impl<'s> Carried<'s> {
+    fn new(schedule: &'s Schedule, signals: &Signals, rank: usize) -> Self {
+        let ranks = schedule.ranks();
+        let of = |pair: (usize, usize)| signals.get(&pair).copied().unwrap_or(0);
+        Self {
+            progress: Progress::new(&schedule.programs[rank]),
+            expected: (0..ranks).map(|from| of((from, rank))).collect(),
+            posted: vec![0; ranks],
+            held: vec![VecDeque::new(); ranks],
+        }
+    }
+}
+
+impl Running<'_> {
+    fn is_finished(&self) -> bool {
+        let mut members = self.members.iter();
+        members.all(|carried| carried.progress.is_finished())
+    }
+}
+
+/// How many signals each pair of ranks uses.
+type Signals = BTreeMap<(usize, usize), u32>;
+
 impl Group<'_> {
-    /// Carries out this rank's part. Input, output and scratch lie one behind the other in the region.
+    /// Carries out this rank's part, or those of all ranks here. Input, output and scratch lie one behind the other in a rank's
+    /// region.
     ///
     /// # Errors
     /// [`RunError`]. The group is of no use then.
     pub fn run(&mut self, schedule: &Schedule, combine: Combine<'_>) -> Result<(), RunError> {
-        let rank = self.options.rank;
-        let lens = schedule.programs.get(rank).map(|program| program.lens);
-        let bytes = lens.map_or(0, |lens| {
-            lens.iter().sum::<usize>() * schedule.element_bytes
-        });
-        if schedule.ranks() != self.options.ranks || bytes > self.options.capacity {
-            return Err(RunError::Size {
-                schedule: schedule.ranks(),
-                bytes,
-                ranks: self.options.ranks,
-                capacity: self.options.capacity,
-            });
-        }
+        self.fits(schedule)?;
+        self.share_window(schedule)?;
         let signals = schedule.signals();
-        let of = |pair: (usize, usize)| signals.get(&pair).copied().unwrap_or(0);
+        let members = self.members.iter();
+        let members = members.map(|member| Carried::new(schedule, &signals, member.at.rank));
         let mut running = Running {
             schedule,
-            expected: (0..schedule.ranks()).map(|from| of((from, rank))).collect(),
-            progress: Progress::new(&schedule.programs[rank]),
-            posted: vec![0; schedule.ranks()],
-            held: vec![VecDeque::new(); schedule.ranks()],
+            members: members.collect(),
             completions: 0,
         };
-        for (peer, signal) in std::mem::take(&mut self.early) {
-            self.heard(&mut running, peer, signal)?;
+        for member in 0..self.members.len() {
+            for (peer, signal) in std::mem::take(&mut self.members[member].early) {
+                self.heard(&mut running, member, peer, signal)?;
+            }
         }
         let patience = self.options.patience;
         let mut deadline = after(patience);
         let mut packets = self.packets();
         self.work(&mut running, combine)?;
-        while !running.progress.is_finished() {
-            match self.provider.poll()? {
-                Some(completion) => {
-                    self.completed(&mut running, &completion)?;
+        while !running.is_finished() {
+            match self.poll()? {
+                Some((nic, completion)) => {
+                    self.completed(&mut running, nic, &completion)?;
                     self.work(&mut running, combine)?;
                     deadline = after(patience);
                 }
                 // A long message has no completion for a while.
-                None if self.packets() != packets => {
-                    packets = self.packets();
+                None if Instant::now() > deadline => {
+                    let before = std::mem::replace(&mut packets, self.packets());
+                    if packets == before {
+                        let open = self.open_ends(&running);
+                        return Err(RunError::Stuck { patience, open });
+                    }
                     deadline = after(patience);
                 }
-                None if Instant::now() > deadline => {
-                    let open = self.open_ends(&running);
-                    return Err(RunError::Stuck { patience, open });
-                }
-                None => self.provider.wait(patience)?,
+                None => self.wait(patience)?,
             }
         }
-        // The next schedule's signals begin where these end.
-        for ((from, to), count) in signals {
-            let (peer, is_sent) = match (from == rank, to == rank) {
-                (true, false) => (to, true),
-                (false, true) => (from, false),
-                _ => continue,
-            };
-            if let Some(peer) = &mut self.peers[peer] {
-                match is_sent {
-                    true => peer.sent = peer.sent.wrapping_add(count),
-                    false => peer.heard = peer.heard.wrapping_add(count),
+        self.count(&signals);
+        Ok(())
+    }
+
+    fn fits(&self, schedule: &Schedule) -> Result<(), RunError> {
+        let bytes = |member: &Member| {
+            let program = schedule.programs.get(member.at.rank);
+            let lens = program.map_or(0, |program| program.lens.iter().sum());
+            lens * schedule.element_bytes
+        };
+        let bytes = self.members.iter().map(bytes).max().unwrap_or(0);
+        let GroupOptions {
+            ranks, capacity, ..
+        } = self.options;
+        if schedule.ranks() != ranks || bytes > capacity {
+            return Err(RunError::Size {
+                schedule: schedule.ranks(),
+                bytes,
+                ranks,
+                capacity,
+            });
+        }
+        Ok(())
+    }
+
+    /// Nothing is under way between two schedules.
+    fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
+        let each = (self.options.window / self.options.queue_pairs as u32).max(1);
+        for member in &mut self.members {
+            let nic = &mut self.nics[member.at.nic];
+            let windows = self.ways.windows(schedule, member.at.rank, each);
+            for (peer, window) in windows.into_iter().enumerate() {
+                if std::mem::replace(&mut member.windows[peer], window) == window {
+                    continue;
+                }
+                for qpn in member.peers[peer].iter().flat_map(Peer::qpns) {
+                    later(nic.set_window(*qpn, window))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Begins all that can begin.
-    fn work(&mut self, running: &mut Running<'_>, combine: Combine<'_>) -> Result<(), RunError> {
-        for peer in 0..running.held.len() {
-            while running.posted[peer] < self.queue
-                && let Some((step, action)) = running.held[peer].pop_front()
-            {
-                self.begin(running, step, action, combine)?;
+    /// The next schedule's signals begin where these end.
+    fn count(&mut self, signals: &Signals) {
+        for member in &mut self.members {
+            let rank = member.at.rank;
+            for (peer, other) in member.peers.iter_mut().enumerate() {
+                let Some(other) = other else { continue };
+                let of = |pair: (usize, usize)| signals.get(&pair).copied().unwrap_or(0);
+                other.sent = other.sent.wrapping_add(of((rank, peer)));
+                other.heard = other.heard.wrapping_add(of((peer, rank)));
             }
         }
-        while let Some((step, action)) = running.progress.next_step() {
-            self.begin(running, step, action, combine)?;
+    }
+
+    /// Begins all that can begin.
+    fn work(&mut self, running: &mut Running<'_>, combine: Combine<'_>) -> Result<(), RunError> {
+        loop {
+            let mut has_begun = false;
+            for member in 0..self.members.len() {
+                let carried = &mut running.members[member];
+                let mut free = Vec::new();
+                for (posted, held) in carried.posted.iter().zip(&mut carried.held) {
+                    let room = self.queue.saturating_sub(*posted).min(held.len());
+                    free.extend(held.drain(..room));
+                }
+                for (step, action) in free {
+                    self.begin(running, member, (step, action), combine)?;
+                }
+                while let Some(next) = running.members[member].progress.next_step() {
+                    has_begun = true;
+                    self.begin(running, member, next, combine)?;
+                }
+            }
+            // What a member puts into another's memory may let that one go on.
+            if !has_begun || self.members.len() == 1 {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn begin(
         &mut self,
         running: &mut Running<'_>,
-        step: usize,
-        action: Action,
+        member: usize,
+        (step, action): (usize, Action),
         combine: Combine<'_>,
     ) -> Result<(), RunError> {
-        let rank = self.options.rank;
+        let Place { rank, nic } = self.members[member].at;
         match action {
             Action::Put {
                 to,
@@ -221,26 +198,42 @@ impl Group<'_> {
                 target,
                 signal,
             } => {
-                let Some(peer) = self.peers[to] else {
+                let Some(peer) = &self.members[member].peers[to] else {
                     return Ok(());
                 };
-                if running.posted[to] >= self.queue {
-                    running.held[to].push_back((step, action));
+                let told = peer.sent.wrapping_add(signal.0);
+                let (there, _) = place(running.schedule, to, target);
+                let Way::Queues {
+                    qpns,
+                    rkey,
+                    address,
+                } = &peer.way
+                else {
+                    self.put_here(running, member, (to, source, there))?;
+                    // It was just handed out.
+                    let _ = running.members[member].progress.done(step);
+                    let (target, _) = self.member_of(to);
+                    return self.heard(running, target, rank, told);
+                };
+                let carried = &mut running.members[member];
+                if carried.posted[to] >= self.queue {
+                    carried.held[to].push_back((step, action));
                     return Ok(());
                 }
+                carried.posted[to] += 1;
                 let (offset, len) = place(running.schedule, rank, source);
-                let (there, _) = place(running.schedule, to, target);
+                let region = &self.members[member].region;
                 let work = Work::Write {
                     local: Local {
-                        key: self.region.lkey,
-                        address: self.region.address + offset as u64,
+                        key: region.lkey,
+                        address: region.address + offset as u64,
                         len: u32::try_from(len).map_err(|_| RunError::TooLong(len))?,
                     },
                     remote: Remote {
-                        address: peer.address + there as u64,
-                        rkey: peer.rkey,
+                        address: address + there as u64,
+                        rkey: *rkey,
                     },
-                    immediate: Some(peer.sent.wrapping_add(signal.0).to_be_bytes()),
+                    immediate: Some(told.to_be_bytes()),
                 };
                 let request = SendRequest {
                     wr_id: step as u64,
@@ -248,48 +241,59 @@ impl Group<'_> {
                     signaled: true,
                     solicited: false,
                 };
-                later(self.provider.post_send(peer.qpn, request))?;
-                running.posted[to] += 1;
-                return Ok(());
+                let qpn = qpns[signal.0 as usize % qpns.len()];
+                return Ok(later(self.nics[nic].post_send(qpn, request))?);
             }
             Action::Copy { source, target } => {
-                let bytes = self.bytes(running.schedule, source);
+                let bytes = self.bytes(running.schedule, member, source);
                 let (offset, _) = place(running.schedule, rank, target);
-                self.put(offset, &bytes);
+                self.put_of(member, offset, &bytes);
             }
             Action::Reduce { source, target } => {
                 let (from, mut to) = (
-                    self.bytes(running.schedule, source),
-                    self.bytes(running.schedule, target),
+                    self.bytes(running.schedule, member, source),
+                    self.bytes(running.schedule, member, target),
                 );
                 combine(&mut to, &from);
                 let (offset, _) = place(running.schedule, rank, target);
-                self.put(offset, &to);
+                self.put_of(member, offset, &to);
             }
             // Its signal says when it is done.
             Action::Wait { .. } => return Ok(()),
         }
         // It was just handed out.
-        let _ = running.progress.done(step);
+        let _ = running.members[member].progress.done(step);
         Ok(())
     }
 
-    fn bytes(&self, schedule: &Schedule, span: Span) -> Vec<u8> {
-        let (offset, len) = place(schedule, self.options.rank, span);
+    /// Into another member's memory.
+    fn put_here(
+        &mut self,
+        running: &Running<'_>,
+        member: usize,
+        (to, source, offset): (usize, Span, usize),
+    ) -> Result<(), RunError> {
+        let bytes = self.bytes(running.schedule, member, source);
+        let (target, _) = self.member_of(to);
+        self.put_of(target, offset, &bytes);
+        Ok(())
+    }
+
+    fn bytes(&self, schedule: &Schedule, member: usize, span: Span) -> Vec<u8> {
+        let (offset, len) = place(schedule, self.members[member].at.rank, span);
         let mut bytes = vec![0; len];
-        self.copy_out(offset, &mut bytes);
+        self.copy_out_of(member, offset, &mut bytes);
         bytes
     }
 
     fn completed(
         &mut self,
         running: &mut Running<'_>,
+        nic: usize,
         completion: &Completion,
     ) -> Result<(), RunError> {
         running.completions += 1;
-        let mut peers = self.peers.iter().enumerate();
-        let of = peers.find(|(_, peer)| peer.is_some_and(|peer| peer.qpn == completion.qpn));
-        let Some((peer, _)) = of else {
+        let Some((member, peer)) = self.owners.get(&(nic, completion.qpn)).copied() else {
             return Ok(());
         };
         if completion.status != Status::Success {
@@ -299,66 +303,80 @@ impl Group<'_> {
                 open: self.open_ends(running),
             });
         }
+        let carried = &mut running.members[member];
         match completion.kind {
             WorkKind::ReceiveWriteImmediate => {}
             WorkKind::Write => {
-                running.posted[peer] = running.posted[peer].saturating_sub(1);
+                carried.posted[peer] = carried.posted[peer].saturating_sub(1);
                 // It was posted for a step under way.
-                let _ = running.progress.done(completion.wr_id as usize);
+                let _ = carried.progress.done(completion.wr_id as usize);
                 return Ok(());
             }
             _ => return Err(RunError::Strange { peer }),
         }
-        later(self.post_receive(peer, completion.qpn))?;
+        later(self.post_receive(member, peer, completion.qpn))?;
         let signal = u32::from_be_bytes(completion.immediate.unwrap_or_default());
-        self.heard(running, peer, signal)
+        self.heard(running, member, peer, signal)
     }
 
     /// A signal of a peer, counted over all schedules.
     fn heard(
         &mut self,
         running: &mut Running<'_>,
+        member: usize,
         peer: usize,
         signal: u32,
     ) -> Result<(), RunError> {
-        let before = self.peers[peer].map_or(0, |peer| peer.heard);
+        let Member { peers, early, .. } = &mut self.members[member];
+        let before = peers[peer].as_ref().map_or(0, |peer| peer.heard);
         let own = signal.wrapping_sub(before);
-        let expected = running.expected[peer];
+        let carried = &mut running.members[member];
+        let expected = carried.expected[peer];
         let unknown = RunError::Signal { peer, signal };
         if own >= expected {
             // Of a schedule that has not begun here: the peer is ahead.
-            if own - expected >= MOST_EARLY || !self.early.insert((peer, signal)) {
+            if own - expected >= MOST_EARLY || !early.insert((peer, signal)) {
                 return Err(unknown);
             }
             return Ok(());
         }
-        let told = running.progress.signalled(peer, Signal(own));
+        let told = carried.progress.signalled(peer, Signal(own));
         told.map_err(|_| unknown)
     }
 
     /// Packets that have come from all peers, where the provider tells.
     fn packets(&self) -> u64 {
-        let peers = self.peers.iter().flatten();
-        let counters = peers.filter_map(|peer| self.provider.counters(peer.qpn));
-        counters.map(|counters| counters.rcvd_pkts).sum()
+        self.counters().rcvd_pkts
     }
 
+    fn member_of(&self, rank: usize) -> (usize, &Member) {
+        let mut members = self.members.iter().enumerate();
+        let found = members.find(|(_, member)| member.at.rank == rank);
+        found.unwrap_or((0, &self.members[0]))
+    }
+
+    /// Of the first member that is not done.
     fn open_ends(&self, running: &Running<'_>) -> Open {
+        let mut members = running.members.iter().zip(&self.members);
+        let open = members.find(|(carried, _)| !carried.progress.is_finished());
+        let (carried, member) = open.unwrap_or((&running.members[0], &self.members[0]));
         let mut unheard = vec![0; self.options.ranks];
-        for (peer, _) in running.progress.waiting_for() {
+        for (peer, _) in carried.progress.waiting_for() {
             unheard[peer] += 1;
         }
         let unheard = unheard.into_iter().enumerate();
-        let posted = running.posted.iter().enumerate();
-        let unanswered = posted
-            .filter(|(_, puts)| **puts > 0)
-            .filter_map(|(rank, puts)| {
-                let qpn = self.peers[rank]?.qpn;
-                let psn = self.provider.unanswered(qpn).map(|psn| psn.bits());
-                Some((rank, qpn, *puts, psn))
-            });
+        let posted = carried.posted.iter().enumerate();
+        let unanswered = posted.filter(|(_, puts)| **puts > 0);
+        let unanswered = unanswered.filter_map(|(rank, puts)| {
+            let qpns = member.peers[rank].as_ref()?.qpns();
+            let nic = &self.nics[member.at.nic];
+            let waits = |qpn: &&Qpn| nic.unanswered(**qpn).is_some();
+            let qpn = *qpns.iter().find(waits).or(qpns.first())?;
+            let psn = nic.unanswered(qpn).map(|psn| psn.bits());
+            Some((rank, qpn, *puts, psn))
+        });
         Open {
-            rank: self.options.rank,
+            rank: member.at.rank,
             unheard: unheard.filter(|(_, signals)| *signals > 0).collect(),
             unanswered: unanswered.collect(),
             completions: running.completions,
@@ -379,6 +397,7 @@ fn after(patience: Duration) -> Instant {
 fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     match posted {
         Err(ProviderError::Post(PostError::State(State::Error))) => Ok(()),
+        Err(ProviderError::Modify(ModifyError::State(State::Error))) => Ok(()),
         posted => posted,
     }
 }

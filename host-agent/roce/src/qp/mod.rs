@@ -134,9 +134,7 @@ impl QueuePair {
                 within("retry_count", attributes.retry_count, 0, 7)?;
                 within("rnr_retry", attributes.rnr_retry, 0, 7)?;
                 within("max_reads", attributes.max_reads, 1, 128)?;
-                if !(1..=MAX_PACKETS as u32).contains(&attributes.window) {
-                    return Err(ModifyError::Attribute("window"));
-                }
+                check_window(attributes.window)?;
                 if let Some(connection) = &mut self.connection {
                     let requester = Requester::new(connection.terms, attributes);
                     connection.requester = Some(requester);
@@ -152,6 +150,14 @@ impl QueuePair {
             (Modify::Error, State::Error) => {}
             (_, state) => return Err(ModifyError::State(state)),
         }
+        Ok(())
+    }
+
+    pub fn set_window(&mut self, window: u32) -> Result<(), ModifyError> {
+        check_window(window)?;
+        let requester = self.connection.as_mut().and_then(|c| c.requester.as_mut());
+        let requester = requester.ok_or(ModifyError::State(self.state))?;
+        requester.set_window(window);
         Ok(())
     }
 
@@ -431,6 +437,13 @@ fn check_local<B: Buffer>(
     match local.len {
         0 => Ok(()),
         len => memory.check(local.key, local.address, len.into(), access),
+    }
+}
+
+fn check_window(window: u32) -> Result<(), ModifyError> {
+    match (1..=MAX_PACKETS as u32).contains(&window) {
+        true => Ok(()),
+        false => Err(ModifyError::Attribute("window")),
     }
 }
 

@@ -98,6 +98,11 @@ impl Requester {
         self.queue.push_back(wqe);
     }
 
+    /// From now on so many packets without an answer. What is under way beyond them stays so.
+    pub fn set_window(&mut self, window: u32) {
+        self.attributes.window = window;
+    }
+
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -212,7 +217,7 @@ impl Requester {
             self.start_timer(now_ns);
         }
     }
-    // A packet that asks for an answer may take the whole time. Without an answer the window ends, so this cannot go on
+
     /// Takes an ACKNOWLEDGE.
     pub fn handle_ack(
         &mut self,

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use roce::packet::{Mtu, Packet, Service};
-use roce::{Local, PostError, Qpn, SendRequest, Status, Work, WorkKind};
+use roce::{
+    Local, ModifyError, PostError, QpConfig, Qpn, SendRequest, State, Status, Work, WorkKind,
+};
 
 use crate::common::{Network, Rng, Setup, Verdict, local, remote};
 
@@ -209,6 +211,49 @@ fn queue_pairs_take_turns() {
             .windows(4)
             .all(|turn| turn[0] == turn[3] && turn[0] != turn[1])
     );
+}
+
+#[test]
+fn a_window_can_be_changed() {
+    let mut network = Network::new(1, 2);
+    let len = 100 * Setup::default().mtu.bytes();
+    let source = network.register(0, vec![7; len]);
+    let target = network.register(1, vec![0; len]);
+    let [a, _] = network.connect(Setup::default());
+    let counts = Rc::new(RefCell::new((0_u32, 0_u32)));
+    network.tap = Box::new({
+        let counts = Rc::clone(&counts);
+        let first = Setup::default().psns[0];
+        move |_, by, packet: &Packet<'_>| {
+            let (acked, most) = &mut *counts.borrow_mut();
+            let place = (packet.header().psn.after(first) + 1) as u32;
+            match by {
+                0 => *most = (*most).max(place - *acked),
+                _ => *acked = place,
+            }
+            Verdict::Pass
+        }
+    });
+    for window in [10, 1, 30] {
+        let endpoint = &mut network.nodes[0].endpoint;
+        endpoint.set_window(a, window).unwrap();
+        counts.borrow_mut().1 = 0;
+        let work = Work::Write {
+            local: local(source, 0, len),
+            remote: remote(target, 0),
+            immediate: None,
+        };
+        network.send(0, a, 0, work);
+        network.run();
+        // All of it leaves at once.
+        assert_eq!(counts.borrow().1, window);
+    }
+    let endpoint = &mut network.nodes[0].endpoint;
+    let refused = endpoint.set_window(a, 0);
+    assert_eq!(refused, Err(ModifyError::Attribute("window")));
+    let unborn = endpoint.create(QpConfig::new(Service::Reliable)).unwrap();
+    let refused = endpoint.set_window(unborn, 5);
+    assert_eq!(refused, Err(ModifyError::State(State::Reset)));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod figures;
 mod goodput;
 mod lost;
+mod nics;
 mod share;
 mod sums;
 mod write;
@@ -27,6 +28,7 @@ const ROWS: &[(&[&str], Measure)] = &[
     (&["write_cpu"], |_| one(write::row(&measured("write_cpu")?))),
     (&["all_gather"], |_| one(share::row("all_gather", &measured("all_gather")?))),
     (&["all_to_all"], |_| one(share::row("all_to_all", &measured("all_to_all")?))),
+    (&["nics"], |_| one(nics::row(&measured("nics")?))),
     (sums::NAMES, |_| {
         weir()?;
         sums::run()

@@ -6,7 +6,7 @@ use super::super::row::{Goal, Row};
 use super::figures::read;
 
 /// What headers leave of a link at MTU 4,096.
-const FRAMING: f64 = 4096.0 / 4154.0;
+pub const FRAMING: f64 = 4096.0 / 4154.0;
 
 /// The best algorithm counts.
 pub fn row(name: &'static str, text: &str) -> Result<Row> {

@@ -20,7 +20,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Opti
     let mut meant: Vec<Meant> = Vec::new();
     let mut is_known = true;
     for name in names {
-        let found = named(network, &name.value);
+        let found = hosts_named(network, &name.value);
         if found.is_empty() {
             is_known = false;
             let all = network.hosts().map(|host| network.name(host));
@@ -45,8 +45,9 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Opti
     is_known.then_some(meant)
 }
 
-/// The host of a name, or those of a pattern, in the network's order.
-fn named(network: &Network, name: &str) -> Vec<NodeId> {
+/// The host of a name, or those of a pattern in which `*` stands for any letters, in the network's order.
+#[must_use]
+pub fn hosts_named(network: &Network, name: &str) -> Vec<NodeId> {
     if !name.contains('*') {
         let node = network.node(name).ok();
         let host = node.filter(|node| network.host(*node).is_some());

@@ -18,6 +18,7 @@ use crate::yaml::{self, Entry, Kind, Node};
 use hosts::{Meant, hosts};
 
 pub use gradient::CutGradient;
+pub use hosts::hosts_named;
 pub use refused::refused_training;
 
 /// The version that this program reads.

@@ -1,0 +1,34 @@
+//! A prediction as SVG: the network with its links by load, and beneath who sends when.
+
+use planner::Network;
+
+use super::{Planned, time_line};
+use crate::route::drawing::{Picture, head, legend};
+
+const LEGEND: f64 = 34.0;
+
+/// Draws it. Loads are means until all is done.
+#[must_use]
+pub fn svg(network: &Network, planned: &Planned, title: &str) -> String {
+    let mut loaded = network.clone();
+    for number in 0..loaded.links().len() as u32 {
+        loaded.link_mut(planner::LinkId(number)).load_bps = [0, 0];
+    }
+    for link in planned.links.iter().rev() {
+        let Some(arc) = link.arc else { continue };
+        let bps = (link.utilisation * link.rate_bps as f64) as u64;
+        // Of several alike the fullest, which comes last.
+        loaded.link_mut(arc.link).load_bps[usize::from(arc.back)] = bps;
+    }
+    let picture = Picture::of(&loaded);
+    let above = picture.height + LEGEND;
+    let line = time_line::TimeLine::of(planned, picture.width.max(760.0));
+    let (width, height) = (picture.width.max(line.width), above + line.height);
+    let mut svg = head(title, width, height);
+    svg.push_str(&picture.body);
+    legend(&mut svg, picture.height);
+    svg.push_str(&format!("<g transform=\"translate(0 {above:.0})\">\n"));
+    svg.push_str(&line.body);
+    svg.push_str("</g>\n</svg>\n");
+    svg
+}

@@ -1,0 +1,301 @@
+//! A network as the cost model has it: edges are directions of links, each pair of ranks has a way.
+
+use std::collections::BTreeMap;
+
+use collectives::cost::bounds::Cut;
+use collectives::cost::{EdgeId, Model, ModelError};
+use collectives::{Hierarchy, machine::Machine};
+use planner::network::{Arc, NetworkError};
+use planner::routing::{Costs, Routing};
+use planner::{LinkId, Network, NodeId};
+
+use super::asked::Inner;
+use super::{MAX_RANKS, PlanError};
+
+/// Ways of one length that are dealt out to those who send.
+const WAYS: usize = 64;
+
+/// Hosts with ranks in a network, and the model of it.
+pub struct Modelled<'n> {
+    pub network: &'n Network,
+    /// In the order of ranks.
+    pub hosts: Vec<NodeId>,
+    /// Ranks of each host.
+    pub ranks_each: usize,
+    pub model: Model,
+    /// Edges of the model that are links: the direction, and which of several alike it is.
+    pub links: BTreeMap<EdgeId, (Arc, usize)>,
+    /// What the NICs of each host carry.
+    nics_bps: Vec<u64>,
+}
+
+/// A NIC's link, and the switch behind it.
+#[derive(Debug, Clone, Copy)]
+struct Nic {
+    link: LinkId,
+    switch: NodeId,
+    copy: usize,
+}
+
+impl<'n> Modelled<'n> {
+    pub fn new(
+        network: &'n Network,
+        hosts: &[NodeId],
+        inner: Option<Inner>,
+        message_ns: u64,
+    ) -> Result<Self, PlanError> {
+        let ranks_each = inner.map_or(1, |inner| inner.gpus);
+        let ranks = hosts.len() * ranks_each;
+        if !(2..=MAX_RANKS).contains(&ranks) {
+            return Err(PlanError::Ranks(ranks));
+        }
+        let mut modelled = Self {
+            network,
+            hosts: hosts.to_vec(),
+            ranks_each,
+            model: Model::new(ranks),
+            links: BTreeMap::new(),
+            nics_bps: Vec::new(),
+        };
+        let nics = hosts.iter().map(|host| nics(network, *host, inner));
+        let nics: Vec<Vec<Nic>> = nics.collect::<Result<_, _>>()?;
+        let rate = |nic: &Nic| network.link(nic.link).rate_bps;
+        modelled.nics_bps = nics
+            .iter()
+            .map(|nics| nics.iter().map(rate).sum())
+            .collect();
+        match inner {
+            None => modelled.hosts_alone(&nics)?,
+            Some(inner) => modelled.with_insides(&inner.machine(), &nics)?,
+        }
+        modelled.model.post_ns = message_ns;
+        Ok(modelled)
+    }
+
+    /// A host is a rank. What is at one switch is a node of the hierarchy.
+    fn hosts_alone(&mut self, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
+        let mut edges = Edges::default();
+        let routing = Routing::new(self.network, Costs::hops(self.network));
+        for (from, sender) in nics.iter().enumerate() {
+            for to in (0..nics.len()).filter(|to| *to != from) {
+                // Hosts of several cards use another one for each peer.
+                let turn = match sender.len() {
+                    1 => from,
+                    _ => from + to,
+                };
+                let [host, other] = [self.hosts[from], self.hosts[to]];
+                let ways = routing.paths(host, other, WAYS)?;
+                let way = &ways[turn % ways.len()];
+                let way = way.iter().map(|arc| (*arc, 0));
+                let route = edges.of(&mut self.model, self.network, way)?;
+                self.model.set_route(from, to, route)?;
+            }
+        }
+        self.links = edges.into_links();
+        let mut racks: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
+        for (rank, nics) in nics.iter().enumerate() {
+            racks.entry(nics[0].switch).or_default().push(rank);
+        }
+        let racks: Vec<Vec<usize>> = racks.into_values().collect();
+        if racks.len() > 1 && racks.len() < nics.len() {
+            self.model.hierarchy = Hierarchy::new(racks).ok();
+        }
+        Ok(())
+    }
+
+    /// Ranks of a host share its NICs; each NIC has a link.
+    fn with_insides(&mut self, machine: &Machine, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
+        let mut edges = Edges::default();
+        let mut ways: BTreeMap<[[usize; 2]; 2], Vec<EdgeId>> = BTreeMap::new();
+        let routing = Routing::new(self.network, Costs::hops(self.network));
+        for (from, senders) in nics.iter().enumerate() {
+            for (to, receivers) in nics.iter().enumerate() {
+                if from == to {
+                    continue;
+                }
+                for (nic, sender) in senders.iter().enumerate() {
+                    for (other, receiver) in receivers.iter().enumerate() {
+                        let turn = from * senders.len() + nic;
+                        let way = self.between(&routing, sender, receiver, turn)?;
+                        let route = edges.of(&mut self.model, self.network, way.into_iter())?;
+                        ways.insert([[from, nic], [to, other]], route);
+                    }
+                }
+            }
+        }
+        let across = |from: [usize; 2], to: [usize; 2]| {
+            let way = ways.get(&[from, to]);
+            way.cloned().unwrap_or_default()
+        };
+        machine.join(&mut self.model, nics.len(), &across)?;
+        self.links = edges.into_links();
+        Ok(())
+    }
+
+    /// The way from one NIC to another: its own links first and last.
+    fn between(
+        &self,
+        routing: &Routing<'_>,
+        from: &Nic,
+        to: &Nic,
+        turn: usize,
+    ) -> Result<Vec<(Arc, usize)>, NetworkError> {
+        let first = self.network.arc(from.link, from.switch);
+        let first = Arc {
+            back: !first.back,
+            ..first
+        };
+        let last = self.network.arc(to.link, to.switch);
+        let mut way = vec![(first, from.copy)];
+        if from.switch != to.switch {
+            let ways = routing.paths(from.switch, to.switch, WAYS)?;
+            let between = &ways[turn % ways.len()];
+            way.extend(between.iter().map(|arc| (*arc, 0)));
+        }
+        way.push((last, to.copy));
+        Ok(way)
+    }
+
+    /// A rank's host.
+    pub fn host(&self, rank: usize) -> NodeId {
+        self.hosts[rank / self.ranks_each]
+    }
+
+    /// Sets of ranks that others reach by few links, each with its name: hosts, and what is at one switch.
+    pub fn cuts(&self) -> Vec<(String, Cut)> {
+        let hosts = self.hosts.iter().zip(&self.nics_bps);
+        let mut cuts: Vec<(String, Cut)> = hosts
+            .map(|(host, bps)| {
+                let name = format!("the links of {}", self.network.name(*host));
+                (name, self.cut(&[*host], *bps))
+            })
+            .collect();
+        for switch in self.network.switches() {
+            let links = self.network.adjacent(switch).iter();
+            let (mut below, mut up_bps) = (Vec::new(), 0_u64);
+            for (link, peer) in links {
+                match self.network.host(*peer) {
+                    // Who has other ways as well is not behind this switch.
+                    Some(_) if self.only_at(*peer, switch) => below.push(*peer),
+                    _ => up_bps = up_bps.saturating_add(self.network.link(*link).rate_bps),
+                }
+            }
+            below.retain(|host| self.hosts.contains(host));
+            below.dedup();
+            if !below.is_empty() && up_bps > 0 {
+                let name = format!("the uplinks of {}", self.network.name(switch));
+                cuts.push((name, self.cut(&below, up_bps)));
+            }
+        }
+        cuts
+    }
+
+    fn only_at(&self, host: NodeId, switch: NodeId) -> bool {
+        let mut links = self.network.adjacent(host).iter();
+        links.all(|(_, peer)| *peer == switch)
+    }
+
+    fn cut(&self, hosts: &[NodeId], bps: u64) -> Cut {
+        let ranks = 0..self.model.ranks();
+        Cut {
+            inside: ranks
+                .map(|rank| hosts.contains(&self.host(rank)))
+                .collect(),
+            into_bps: bps,
+            out_bps: bps,
+        }
+    }
+
+    /// What all hosts send at most together.
+    pub fn all_out_bps(&self) -> u64 {
+        let all = self.nics_bps.iter();
+        all.fold(0, |sum, bps| sum.saturating_add(*bps))
+    }
+
+    /// An edge by the names of the network's nodes.
+    pub fn name(&self, edge: EdgeId) -> String {
+        if let Some((arc, copy)) = self.links.get(&edge) {
+            let (from, to) = self.network.ends(*arc);
+            let of_several = match copy {
+                0 => String::new(),
+                more => format!(" ({})", more + 1),
+            };
+            let [from, to] = [from, to].map(|node| self.network.name(node));
+            return format!("{from} → {to}{of_several}");
+        }
+        // The model counts nodes.
+        let name = &self.model.edges()[edge.0].name;
+        let rest = name.strip_prefix("node ").and_then(|rest| {
+            let (node, what) = rest.split_once(' ')?;
+            let host = self.hosts.get(node.parse::<usize>().ok()?)?;
+            Some(format!("{}: {what}", self.network.name(*host)))
+        });
+        rest.unwrap_or_else(|| name.clone())
+    }
+}
+
+/// Edges of the model, by direction of a link and copy, made when they are first used.
+#[derive(Default)]
+struct Edges(BTreeMap<(Arc, usize), EdgeId>);
+
+impl Edges {
+    fn of(
+        &mut self,
+        model: &mut Model,
+        network: &Network,
+        way: impl Iterator<Item = (Arc, usize)>,
+    ) -> Result<Vec<EdgeId>, ModelError> {
+        let mut route = Vec::new();
+        for (arc, copy) in way {
+            let known = self.0.get(&(arc, copy)).copied();
+            route.push(match known {
+                Some(edge) => edge,
+                None => {
+                    let link = network.link(arc.link);
+                    let (from, to) = network.ends(arc);
+                    let name = format!("{} → {}", network.name(from), network.name(to));
+                    let edge = model.add_edge(&name, link.rate_bps, link.delay_ns)?;
+                    self.0.insert((arc, copy), edge);
+                    edge
+                }
+            });
+        }
+        Ok(route)
+    }
+
+    fn into_links(self) -> BTreeMap<EdgeId, (Arc, usize)> {
+        let all = self.0.into_iter();
+        all.map(|(link, edge)| (edge, link)).collect()
+    }
+}
+
+/// A host's NICs: its links to switches, one after the other, the first ones or each several times.
+fn nics(network: &Network, host: NodeId, inner: Option<Inner>) -> Result<Vec<Nic>, PlanError> {
+    let links = network.adjacent(host).iter();
+    let links = links.filter(|(_, peer)| network.switch(*peer).is_some());
+    let links: Vec<Nic> = links
+        .map(|(link, switch)| Nic {
+            link: *link,
+            switch: *switch,
+            copy: 0,
+        })
+        .collect();
+    if links.is_empty() {
+        return Err(PlanError::NoLink(network.name(host).to_owned()));
+    }
+    let Some(inner) = inner else {
+        return Ok(links);
+    };
+    if inner.nics > links.len() && inner.nics % links.len() != 0 {
+        return Err(PlanError::Nics {
+            host: network.name(host).to_owned(),
+            nics: inner.nics,
+            links: links.len(),
+        });
+    }
+    let nic = |number: usize| Nic {
+        copy: number / links.len(),
+        ..links[number % links.len()]
+    };
+    Ok((0..inner.nics).map(nic).collect())
+}

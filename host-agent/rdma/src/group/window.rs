@@ -1,0 +1,166 @@
+//! What a queue on the way holds, shared by all that use it in a schedule.
+//!
+//! A NIC's own queue is used by what its ranks put to all peers elsewhere, that before another NIC by all who put to its ranks.
+//! Only the schedule knows the others of those: an endpoint that shared a budget among its own peers would let several ranks give
+//! theirs to one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use collectives::Schedule;
+
+use super::meeting::Told;
+use crate::provider::Gid;
+
+/// Which NIC ranks are at, and who reaches whom through memory.
+#[derive(Debug, Default)]
+pub struct Ways {
+    /// By rank.
+    nics: Vec<Option<Gid>>,
+    /// Pairs of ranks that have queue pairs: from, to.
+    apart: BTreeSet<(usize, usize)>,
+}
+
+impl Ways {
+    /// By what all ranks say.
+    pub fn of(told: &[Told]) -> Self {
+        let nics = told
+            .iter()
+            .map(|told| told.keys.first().map(|(_, keys)| keys.gid));
+        let ranks = told.iter().enumerate();
+        let apart =
+            ranks.flat_map(|(rank, told)| told.keys.iter().map(move |(peer, _)| (rank, *peer)));
+        Self {
+            nics: nics.collect(),
+            apart: apart.collect(),
+        }
+    }
+
+    /// By rank: packets without an answer that a rank may have under way to it, of a window for each queue; at least 1.
+    pub fn windows(&self, schedule: &Schedule, rank: usize, window: u32) -> Vec<u32> {
+        let pairs: BTreeSet<(usize, usize)> = schedule
+            .puts()
+            .map(|(from, to, _)| (from, to))
+            .filter(|pair| self.apart.contains(pair))
+            .collect();
+        let (mut out, mut into) = (BTreeMap::new(), BTreeMap::new());
+        for (from, to) in pairs {
+            *out.entry(self.nics[from]).or_insert(0_u32) += 1;
+            *into.entry(self.nics[to]).or_insert(0_u32) += 1;
+        }
+        let users = |queues: &BTreeMap<Option<Gid>, u32>, rank: usize| {
+            queues.get(&self.nics[rank]).copied().unwrap_or(0)
+        };
+        let own = users(&out, rank);
+        let ranks = 0..self.nics.len();
+        ranks
+            .map(|to| {
+                let crowd = own.max(users(&into, to)).max(1);
+                (window / crowd).max(1)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perftest::Keys;
+    use collectives::{Algorithm, Collective, Hierarchy, Options, build, offered};
+    use roce::packet::Mtu;
+    use roce::{Psn, Qpn};
+    use std::net::Ipv4Addr;
+
+    const RANKS: usize = 8;
+
+    /// Eight ranks in nodes of so many, at so many NICs each.
+    fn ways(node: usize, nics: usize) -> Ways {
+        let told = (0..RANKS).map(|rank| {
+            let nic = rank / node * nics + rank % node * nics / node;
+            let keys = Keys {
+                reads: 1,
+                qpn: Qpn::new(5),
+                psn: Psn::new(5),
+                rkey: 1,
+                address: 0,
+                gid: Ipv4Addr::from(nic as u32).into(),
+            };
+            let peers = (0..RANKS).filter(|peer| peer / node != rank / node);
+            Told {
+                mtu: Mtu::B4096,
+                keys: peers.map(|peer| (peer, keys)).collect(),
+            }
+        });
+        Ways::of(&told.collect::<Vec<_>>())
+    }
+
+    fn schedule(collective: &Collective, algorithm: Algorithm) -> Schedule {
+        let hierarchy = Hierarchy::blocks(2, 4).ok();
+        let options = Options {
+            hierarchy,
+            ..Options::default()
+        };
+        build(collective, algorithm, &options).unwrap()
+    }
+
+    #[test]
+    fn one_peer_has_all_of_it_and_several_share() {
+        let alone = ways(1, 1);
+        let gather = Collective::all_gather(RANKS, 100);
+        let ring = schedule(&gather, Algorithm::Ring);
+        assert_eq!(alone.windows(&ring, 2, 60)[3], 60);
+        let direct = schedule(&gather, Algorithm::Direct);
+        assert_eq!(alone.windows(&direct, 2, 60)[3], 60 / 7);
+        assert_eq!(alone.windows(&direct, 2, 3)[3], 1);
+        // All have one peer to put to, who has several that put to it.
+        let root = 0;
+        let mut counts = vec![vec![0; RANKS]; RANKS];
+        for from in 1..RANKS {
+            counts[from][root] = 100;
+        }
+        let to_one = schedule(&Collective::AllToAll { counts }, Algorithm::Direct);
+        assert_eq!(alone.windows(&to_one, 5, 70)[root], 10);
+    }
+
+    #[test]
+    fn memory_is_no_queue_and_a_shared_nic_is_one() {
+        let gather = Collective::all_gather(RANKS, 100);
+        let levels = offered(&gather, true).pop().unwrap();
+        assert_eq!(levels.word(), "hierarchical-direct-direct");
+        let schedule = schedule(&gather, levels);
+        // Each rank puts to one of the other node.
+        for (nics, window) in [(4, 60), (2, 30), (1, 15)] {
+            assert_eq!(ways(4, nics).windows(&schedule, 1, 60)[5], window);
+        }
+    }
+
+    #[test]
+    fn no_queue_gets_more_than_the_window() {
+        let (ranks, len, root) = (RANKS, 64, 3);
+        for (node, nics) in [(1, 1), (4, 4), (4, 2), (2, 1)] {
+            let ways = ways(node, nics);
+            for collective in [
+                Collective::all_gather(ranks, len),
+                Collective::all_to_all(ranks, len),
+                Collective::reduce_scatter(ranks, len),
+                Collective::AllReduce { ranks, len },
+                Collective::Broadcast { ranks, root, len },
+                Collective::Reduce { ranks, root, len },
+            ] {
+                for algorithm in offered(&collective, true) {
+                    let schedule = schedule(&collective, algorithm);
+                    let pairs = schedule.puts().map(|(from, to, _)| (from, to));
+                    let pairs: BTreeSet<_> =
+                        pairs.filter(|pair| ways.apart.contains(pair)).collect();
+                    let mut queues: BTreeMap<_, u32> = BTreeMap::new();
+                    for (from, to) in pairs {
+                        let window = ways.windows(&schedule, from, 120)[to];
+                        *queues.entry((true, ways.nics[from])).or_default() += window;
+                        *queues.entry((false, ways.nics[to])).or_default() += window;
+                    }
+                    let most = queues.into_values().max();
+                    assert!(most <= Some(120), "{} {algorithm}: {most:?}", collective.name());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Elements by nccl-tests' names, how they are combined, and what ranks have in the beginning.
+//!
+//! Values are such that every result is exact, in whatever order it is combined: so one wrong bit is wrong.
+
+use collectives::ReduceOp;
+use half::{bf16, f16};
+
+/// What an element is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataType {
+    Int8,
+    Uint8,
+    Int32,
+    Uint32,
+    Int64,
+    Uint64,
+    Half,
+    Float,
+    Double,
+    Bfloat16,
+}
+
+impl DataType {
+    /// All, by name.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("int8", Self::Int8),
+        ("uint8", Self::Uint8),
+        ("int32", Self::Int32),
+        ("uint32", Self::Uint32),
+        ("int64", Self::Int64),
+        ("uint64", Self::Uint64),
+        ("half", Self::Half),
+        ("float", Self::Float),
+        ("double", Self::Double),
+        ("bfloat16", Self::Bfloat16),
+    ];
+
+    /// By name.
+    pub fn of(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(of, _)| *of == name).map(|(_, of)| of)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, of)| *of == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// What is done with such elements.
+    pub fn work(self) -> Work {
+        match self {
+            Self::Int8 => Work::of::<i8>(),
+            Self::Uint8 => Work::of::<u8>(),
+            Self::Int32 => Work::of::<i32>(),
+            Self::Uint32 => Work::of::<u32>(),
+            Self::Int64 => Work::of::<i64>(),
+            Self::Uint64 => Work::of::<u64>(),
+            Self::Half => Work::of::<f16>(),
+            Self::Float => Work::of::<f32>(),
+            Self::Double => Work::of::<f64>(),
+            Self::Bfloat16 => Work::of::<bf16>(),
+        }
+    }
+}
+
+/// Operations by name.
+pub const OPS: [(&str, ReduceOp); 4] = [
+    ("sum", ReduceOp::Sum),
+    ("prod", ReduceOp::Product),
+    ("min", ReduceOp::Min),
+    ("max", ReduceOp::Max),
+];
+
+/// What the elements of one type have done to them, as bytes, the low one first.
+#[derive(Clone, Copy)]
+pub struct Work {
+    /// Bytes of an element.
+    pub width: usize,
+    /// Combines the second range into the first.
+    pub combine: fn(ReduceOp, &mut [u8], &[u8]),
+    /// Appends the element of all these ranks, combined.
+    pub push: fn(&mut Vec<u8>, &Values, &[usize], usize),
+}
+
+impl Work {
+    fn of<T: Element>() -> Self {
+        Self {
+            width: size_of::<T>(),
+            combine: combine::<T>,
+            push: push::<T>,
+        }
+    }
+
+    /// Elements that differ.
+    pub fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
+        let pairs = expected.chunks(self.width).zip(output.chunks(self.width));
+        pairs.filter(|(expected, output)| expected != output).count() as u64
+    }
+}
+
+/// What ranks have.
+#[derive(Debug, Clone, Copy)]
+pub struct Values {
+    /// How many ranks there are.
+    pub ranks: usize,
+    /// How they are combined.
+    pub op: ReduceOp,
+}
+
+/// A value that a type makes an element of.
+enum Value {
+    /// From 0 on, less than a limit.
+    Whole(u32),
+    /// −1, 0 or 1: a power of two, of integers a factor.
+    Power(i8),
+}
+
+/// Ranks whose factor is not 1, so that no product overflows a half.
+const FACTORS: usize = 8;
+
+impl Values {
+    fn value(&self, rank: usize, element: usize, exact: u32) -> Value {
+        let drawn = mixed(((rank as u64) << 44) ^ element as u64);
+        if self.op != ReduceOp::Product {
+            let span = (exact / self.ranks as u32).clamp(2, 256);
+            return Value::Whole((drawn % u64::from(span)) as u32);
+        }
+        let turn = (rank + element) % self.ranks;
+        match turn < FACTORS {
+            true => Value::Power((drawn % 3) as i8 - 1),
+            false => Value::Power(0),
+        }
+    }
+}
+
+/// splitmix64's last part.
+fn mixed(number: u64) -> u64 {
+    let x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// A type of elements.
+trait Element: Copy {
+    /// Whole numbers up to this are exact.
+    const EXACT: u32;
+    fn of(value: Value) -> Self;
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+    fn combined(self, op: ReduceOp, other: Self) -> Self;
+}
+
+fn combine<T: Element>(op: ReduceOp, target: &mut [u8], source: &[u8]) {
+    let width = size_of::<T>();
+    let targets = target.chunks_exact_mut(width);
+    for (target, source) in targets.zip(source.chunks_exact(width)) {
+        T::read(target).combined(op, T::read(source)).write(target);
+    }
+}
+
+fn push<T: Element>(bytes: &mut Vec<u8>, values: &Values, ranks: &[usize], element: usize) {
+    let mut elements = ranks
+        .iter()
+        .map(|rank| T::of(values.value(*rank, element, T::EXACT)));
+    let first = elements.next().unwrap_or(T::of(Value::Whole(0)));
+    let all = elements.fold(first, |all, other| all.combined(values.op, other));
+    let at = bytes.len();
+    bytes.resize(at + size_of::<T>(), 0);
+    all.write(&mut bytes[at..]);
+}
+
+macro_rules! bytes {
+    () => {
+        fn read(bytes: &[u8]) -> Self {
+            let mut own = [0; size_of::<Self>()];
+            own.copy_from_slice(bytes);
+            Self::from_le_bytes(own)
+        }
+
+        fn write(self, bytes: &mut [u8]) {
+            bytes.copy_from_slice(&self.to_le_bytes());
+        }
+    };
+}
+
+/// Integers wrap, so that the order does not matter.
+macro_rules! integers {
+    ($($of:ty),*) => {$(
+        impl Element for $of {
+            const EXACT: u32 = u32::MAX;
+
+            fn of(value: Value) -> Self {
+                match value {
+                    Value::Whole(number) => number as $of,
+                    Value::Power(power) => (power + 2) as $of,
+                }
+            }
+
+            bytes!();
+
+            fn combined(self, op: ReduceOp, other: Self) -> Self {
+                match op {
+                    ReduceOp::Sum => self.wrapping_add(other),
+                    ReduceOp::Product => self.wrapping_mul(other),
+                    ReduceOp::Min => self.min(other),
+                    ReduceOp::Max => self.max(other),
+                }
+            }
+        }
+    )*};
+}
+
+integers!(i8, u8, i32, u32, i64, u64);
+
+macro_rules! floats {
+    ($($of:ty, $exact:expr, $from:expr;)*) => {$(
+        impl Element for $of {
+            const EXACT: u32 = $exact;
+
+            fn of(value: Value) -> Self {
+                let wide = match value {
+                    Value::Whole(number) => number as f32,
+                    Value::Power(power) => 2.0_f32.powi(power.into()),
+                };
+                $from(wide)
+            }
+
+            bytes!();
+
+            fn combined(self, op: ReduceOp, other: Self) -> Self {
+                match op {
+                    ReduceOp::Sum => self + other,
+                    ReduceOp::Product => self * other,
+                    ReduceOp::Min => self.min(other),
+                    ReduceOp::Max => self.max(other),
+                }
+            }
+        }
+    )*};
+}
+
+floats! {
+    f16, 1 << 11, f16::from_f32;
+    bf16, 1 << 8, bf16::from_f32;
+    f32, 1 << 24, |wide| wide;
+    f64, u32::MAX, f64::from;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any order of ranks, and any tree, gives the same bits.
+    #[test]
+    fn no_order_matters() {
+        for (name, data_type) in DataType::ALL {
+            let work = data_type.work();
+            for (op_name, op) in OPS {
+                for ranks in [2, 3, 8, 40] {
+                    let values = Values { ranks, op };
+                    for element in 0..40 {
+                        let one = |rank: usize| {
+                            let mut bytes = Vec::new();
+                            (work.push)(&mut bytes, &values, &[rank], element);
+                            bytes
+                        };
+                        let combined = |order: &mut dyn Iterator<Item = usize>| {
+                            let mut sum = one(order.next().unwrap());
+                            order.for_each(|rank| (work.combine)(op, &mut sum, &one(rank)));
+                            sum
+                        };
+                        let forward = combined(&mut (0..ranks));
+                        let backward = combined(&mut (0..ranks).rev());
+                        let mut low = combined(&mut (0..ranks / 2));
+                        (work.combine)(op, &mut low, &combined(&mut (ranks / 2..ranks)));
+                        let mut all = Vec::new();
+                        let every: Vec<usize> = (0..ranks).collect();
+                        (work.push)(&mut all, &values, &every, element);
+                        for other in [backward, low, all] {
+                            assert_eq!(forward, other, "{name} {op_name} of {ranks}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A result that is 0, or the same whoever contributes, would hide errors.
+    #[test]
+    fn values_differ_and_so_do_their_sums() {
+        let distinct = |rank_sets: &[&[usize]]| {
+            let values = Values {
+                ranks: 4,
+                op: ReduceOp::Sum,
+            };
+            let mut seen = std::collections::BTreeSet::new();
+            for ranks in rank_sets {
+                let mut bytes = Vec::new();
+                for element in 0..64 {
+                    (DataType::Float.work().push)(&mut bytes, &values, ranks, element);
+                }
+                seen.insert(bytes);
+            }
+            seen.len()
+        };
+        let sets: [&[usize]; 6] = [&[0], &[1], &[2], &[0, 1, 2, 3], &[1, 2, 3], &[0, 1, 2]];
+        assert_eq!(distinct(&sets), 6);
+    }
+
+    #[test]
+    fn each_wrong_element_counts_once() {
+        let work = DataType::Int32.work();
+        let right: Vec<u8> = (0..40).collect();
+        assert_eq!(work.differ(&right, &right), 0);
+        let mut wrong = right.clone();
+        for byte in [0, 1, 2, 7, 39] {
+            wrong[byte] ^= 1;
+        }
+        assert_eq!(work.differ(&right, &wrong), 3);
+    }
+
+    #[test]
+    fn widths_are_those_of_the_names() {
+        let widths = DataType::ALL.map(|(_, of)| of.work().width);
+        assert_eq!(widths, [1, 1, 4, 4, 8, 8, 2, 4, 8, 2]);
+        assert_eq!(DataType::of("bfloat16"), Some(DataType::Bfloat16));
+        assert_eq!(DataType::of("float32"), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! `weir-agent collectives-perf`: collectives measured and checked, in the words of nccl-tests, a process a rank.
+//!
+//! | file | what |
+//! |---|---|
+//! | `element.rs` | types, operations, values whose results are exact |
+//! | `sizes.rs` | which sizes, and what each means for a collective |
+//! | `run.rs` | a rank that measures |
+//! | `table.rs` | what it prints |
+
+mod element;
+mod run;
+mod sizes;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use collectives::{Algorithm, ReduceOp};
+use rdma::Way;
+use roce::packet::Mtu;
+
+use crate::rdma_perf::{PortArgs, mtu};
+use element::{DataType, OPS};
+use sizes::{Kind, Range, Step, bytes};
+
+pub use run::Wrong;
+
+/// Its options are nccl-tests'.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "A time is that of a collective and of the barrier behind it. Exit codes: 0, 1 if an element was wrong, 2 if it could not be \
+                  carried out."
+)]
+pub struct CollectivesPerfArgs {
+    /// Which collective.
+    #[arg(value_name = "COLLECTIVE", value_parser = PossibleValuesParser::new(Kind::ALL.map(|(name, _)| name)).map(|name| kind(&name)))]
+    kind: Kind,
+    /// This rank, from 0.
+    #[arg(long, value_name = "NUMBER")]
+    rank: usize,
+    /// How many ranks there are.
+    #[arg(long, value_name = "NUMBER", value_parser = ranks)]
+    ranks: usize,
+    /// A folder that all ranks see, empty, or not there yet: they find each other in it.
+    #[arg(long, value_name = "FOLDER")]
+    store: PathBuf,
+    /// The least size, as 8, 64K, 32M, 1G (of 1,024 each).
+    #[arg(short = 'b', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
+    minbytes: u64,
+    /// The largest size.
+    #[arg(short = 'e', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
+    maxbytes: u64,
+    /// From one size to the next.
+    #[arg(short = 'i', long, default_value = "1M", value_name = "BYTES", value_parser = step)]
+    stepbytes: u64,
+    /// From one size to the next, as a factor; goes before --stepbytes.
+    #[arg(short = 'f', long, value_name = "FACTOR", value_parser = clap::value_parser!(u64).range(2..))]
+    stepfactor: Option<u64>,
+    /// Times that each size is measured.
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    iters: u32,
+    /// Times before.
+    #[arg(short = 'w', long = "warmup_iters", default_value_t = 5, value_name = "NUMBER")]
+    warmup_iters: u32,
+    /// Times that results are compared with what they have to be; 0: nobody looks.
+    #[arg(short = 'c', long, default_value_t = 1, value_name = "NUMBER")]
+    check: u32,
+    /// How values are combined.
+    #[arg(short = 'o', long, default_value = "sum", value_name = "OP", value_parser = PossibleValuesParser::new(OPS.map(|(name, _)| name)).map(|name| op(&name)))]
+    op: ReduceOp,
+    /// What values are.
+    #[arg(short = 'd', long, default_value = "float", value_name = "TYPE", value_parser = PossibleValuesParser::new(DataType::ALL.map(|(name, _)| name)).map(|name| data_type(&name)))]
+    datatype: DataType,
+    /// Of broadcast and reduce.
+    #[arg(short = 'r', long, default_value_t = 0, value_name = "RANK")]
+    root: usize,
+    /// By which algorithm; without, the one that a cost model finds the fastest for ranks at one switch.
+    #[arg(long, value_name = "ALGORITHM", value_parser = PossibleValuesParser::new(FLAT.map(Algorithm::word)).map(|word| algorithm(&word)))]
+    algorithm: Option<Algorithm>,
+    /// The interface; without, the only one that is up and has an IPv4 address.
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// How packets come and go: auto, rings, pnet, or udp, which needs no capability.
+    #[arg(long, default_value = "auto", value_name = "WAY")]
+    way: Way,
+    /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what all ranks' interfaces carry.
+    #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
+    mtu: Option<Mtu>,
+    /// Queue pairs to each peer: messages take turns, and each may take another way.
+    #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = qps)]
+    qps: usize,
+    /// Packets that a queue on the way holds: all who use it in a schedule share them.
+    #[arg(long, default_value_t = 128, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    window: u32,
+    /// Seconds in which something has to happen.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+    /// Of queue pairs' numbers, PSNs and keys; without, one from the system.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// One JSON object, of each rank; without, rank 0 prints a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Those for ranks that are all alike.
+const FLAT: [Algorithm; 9] = [
+    Algorithm::Direct,
+    Algorithm::Ring,
+    Algorithm::RecursiveDoubling,
+    Algorithm::Halving,
+    Algorithm::HalvingDoubling,
+    Algorithm::Pairwise,
+    Algorithm::Tree,
+    Algorithm::Chain,
+    Algorithm::Dissemination,
+];
+
+/// A group has a queue pair for each pair.
+const MOST_RANKS: usize = 256;
+/// To each peer.
+const MOST_QPS: usize = 64;
+
+// clap takes no other names.
+fn kind(name: &str) -> Kind {
+    Kind::of(name).unwrap_or(Kind::AllReduce)
+}
+
+fn op(name: &str) -> ReduceOp {
+    let mut all = OPS.into_iter();
+    let found = all.find(|(of, _)| *of == name);
+    found.map_or(ReduceOp::Sum, |(_, op)| op)
+}
+
+fn data_type(name: &str) -> DataType {
+    DataType::of(name).unwrap_or(DataType::Float)
+}
+
+fn algorithm(word: &str) -> Algorithm {
+    Algorithm::of_word(word).unwrap_or(Algorithm::Direct)
+}
+
+fn ranks(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(ranks @ 2..=MOST_RANKS) => Ok(ranks),
+        _ => Err(format!("`{text}` is no number from 2 to {MOST_RANKS}")),
+    }
+}
+
+fn qps(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(qps @ 1..=MOST_QPS) => Ok(qps),
+        _ => Err(format!("`{text}` is no number from 1 to {MOST_QPS}")),
+    }
+}
+
+fn step(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        0 => Err("a step of 0 bytes leads nowhere".to_owned()),
+        step => Ok(step),
+    }
+}
+
+impl CollectivesPerfArgs {
+    /// Runs it to its end, and prints what came of it.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let (rank, ranks) = (self.rank, self.ranks);
+        anyhow::ensure!(
+            rank < ranks,
+            "--rank {rank} of --ranks {ranks}: ranks count from 0"
+        );
+        anyhow::ensure!(
+            !self.kind.has_root() || self.root < ranks,
+            "--root {} of --ranks {ranks}: ranks count from 0",
+            self.root
+        );
+        let range = Range {
+            least: self.minbytes,
+            most: self.maxbytes,
+            step: match self.stepfactor {
+                Some(factor) => Step::Times(factor),
+                None => Step::Plus(self.stepbytes),
+            },
+        };
+        let sizes = range.sizes(self.kind, ranks, self.datatype.work().width)?;
+        let cases = run::cases(self, &sizes)?;
+        let port = PortArgs {
+            interface: self.interface.clone(),
+            way: self.way,
+            seed: self.seed,
+        };
+        let mut provider = port.open()?;
+        eprintln!("{}", provider.describe());
+        run::run(self, &cases, &mut *provider)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience)
+    }
+}

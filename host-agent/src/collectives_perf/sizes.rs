@@ -1,0 +1,300 @@
+//! Which sizes are measured, and what each means for a collective: nccl-tests' rules.
+
+use collectives::Collective;
+
+/// A collective, by the names of nccl-tests' programs, and a barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    Reduce,
+    Barrier,
+}
+
+impl Kind {
+    /// All, by name.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("all_reduce", Self::AllReduce),
+        ("all_gather", Self::AllGather),
+        ("reduce_scatter", Self::ReduceScatter),
+        ("alltoall", Self::AllToAll),
+        ("broadcast", Self::Broadcast),
+        ("reduce", Self::Reduce),
+        ("barrier", Self::Barrier),
+    ];
+
+    /// By name.
+    pub fn of(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(of, _)| *of == name).map(|(_, of)| of)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, of)| *of == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// Whether a size is divided among ranks.
+    fn divides(self) -> bool {
+        matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllToAll)
+    }
+
+    /// Whether values are combined.
+    pub fn reduces(self) -> bool {
+        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
+    }
+
+    /// Whether it has a root.
+    pub fn has_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce)
+    }
+
+    /// What busbw is of algbw: how much the fullest link of a rank carries of the size at least (nccl-tests, PERFORMANCE.md).
+    pub fn bus_factor(self, ranks: usize) -> f64 {
+        let n = ranks as f64;
+        match self {
+            Self::AllReduce => 2.0 * (n - 1.0) / n,
+            Self::AllGather | Self::ReduceScatter | Self::AllToAll => (n - 1.0) / n,
+            Self::Broadcast | Self::Reduce | Self::Barrier => 1.0,
+        }
+    }
+}
+
+/// A size that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// As it is shown: rounded down to whole elements for each rank.
+    pub bytes: u64,
+    /// Elements, as nccl-tests counts them: of a rank's part where the size is divided among ranks.
+    pub count: usize,
+}
+
+impl Size {
+    fn of(kind: Kind, bytes: u64, ranks: usize, width: usize) -> Self {
+        let each = match kind.divides() {
+            true => ranks as u64,
+            false => 1,
+        };
+        let count = bytes / (each * width as u64);
+        Self {
+            bytes: count * each * width as u64,
+            count: count as usize,
+        }
+    }
+
+    /// The collective of this size.
+    pub fn collective(&self, kind: Kind, ranks: usize, root: usize) -> Collective {
+        let len = self.count;
+        match kind {
+            Kind::AllReduce => Collective::AllReduce { ranks, len },
+            Kind::AllGather => Collective::all_gather(ranks, len),
+            Kind::ReduceScatter => Collective::reduce_scatter(ranks, len * ranks),
+            Kind::AllToAll => Collective::all_to_all(ranks, len),
+            Kind::Broadcast => Collective::Broadcast { ranks, root, len },
+            Kind::Reduce => Collective::Reduce { ranks, root, len },
+            Kind::Barrier => Collective::Barrier { ranks },
+        }
+    }
+
+    /// Which ranks' which element is in a place of a rank's output: `ranks` is filled anew.
+    pub fn contributors(
+        &self,
+        kind: Kind,
+        [rank, all]: [usize; 2],
+        root: usize,
+        at: usize,
+        ranks: &mut Vec<usize>,
+    ) -> usize {
+        ranks.clear();
+        match kind {
+            Kind::AllReduce | Kind::Reduce => {
+                ranks.extend(0..all);
+                at
+            }
+            Kind::ReduceScatter => {
+                ranks.extend(0..all);
+                rank * self.count + at
+            }
+            Kind::AllGather => {
+                ranks.push(at / self.count);
+                at % self.count
+            }
+            Kind::AllToAll => {
+                ranks.push(at / self.count);
+                rank * self.count + at % self.count
+            }
+            Kind::Broadcast => {
+                ranks.push(root);
+                at
+            }
+            Kind::Barrier => at,
+        }
+    }
+}
+
+/// From where to where, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    pub least: u64,
+    pub most: u64,
+    pub step: Step,
+}
+
+/// To the next size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Plus(u64),
+    Times(u64),
+}
+
+/// Why there are no sizes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SizesError {
+    /// The other way round.
+    #[error("--minbytes {least} is more than --maxbytes {most}")]
+    Order {
+        /// From.
+        least: u64,
+        /// To.
+        most: u64,
+    },
+    /// Too many.
+    #[error("more than {MOST} sizes: take a larger step")]
+    Many,
+    /// Each is less than an element for each rank.
+    #[error("--maxbytes {most} is less than one element of {width} bytes for each part")]
+    Small {
+        /// The largest.
+        most: u64,
+        /// Of an element.
+        width: usize,
+    },
+}
+
+/// Sizes of a run.
+const MOST: usize = 1000;
+
+impl Range {
+    /// All that have an element at least, ascending. Those that round to the same are measured once.
+    ///
+    /// # Errors
+    /// [`SizesError`].
+    pub fn sizes(&self, kind: Kind, ranks: usize, width: usize) -> Result<Vec<Size>, SizesError> {
+        if kind == Kind::Barrier {
+            return Ok(vec![Size { bytes: 0, count: 0 }]);
+        }
+        let (least, most) = (self.least, self.most);
+        if least > most {
+            return Err(SizesError::Order { least, most });
+        }
+        let (mut sizes, mut next) = (Vec::new(), Some(least));
+        while let Some(bytes) = next.filter(|bytes| *bytes <= most) {
+            let size = Size::of(kind, bytes, ranks, width);
+            if size.count > 0 && sizes.last() != Some(&size) {
+                sizes.push(size);
+            }
+            if sizes.len() > MOST {
+                return Err(SizesError::Many);
+            }
+            next = match self.step {
+                Step::Plus(step) => bytes.checked_add(step),
+                Step::Times(factor) => bytes.max(1).checked_mul(factor),
+            };
+        }
+        match sizes.is_empty() {
+            true => Err(SizesError::Small { most, width }),
+            false => Ok(sizes),
+        }
+    }
+}
+
+/// A number of bytes, or of K, M, G: of 1,024 each, as nccl-tests has them.
+///
+/// # Errors
+/// It is none.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("`{text}` is no number of bytes, such as 8, 64K, 32M"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of(kind: Kind, range: Range) -> Vec<u64> {
+        let sizes = range.sizes(kind, 4, 4).unwrap();
+        sizes.into_iter().map(|size| size.bytes).collect()
+    }
+
+    #[test]
+    fn sizes_step_as_nccl_tests_do() {
+        let range = |least, most, step| Range { least, most, step };
+        let by_factor = range(8, 128, Step::Times(2));
+        assert_eq!(
+            bytes_of(Kind::AllReduce, by_factor),
+            [8, 16, 32, 64, 128]
+        );
+        // Of four ranks 8 bytes are less than an element each.
+        assert_eq!(bytes_of(Kind::AllGather, by_factor), [16, 32, 64, 128]);
+        let by_step = range(100, 160, Step::Plus(20));
+        assert_eq!(bytes_of(Kind::AllToAll, by_step), [96, 112, 128, 160]);
+        assert_eq!(bytes_of(Kind::Barrier, by_step), [0]);
+        let refused = |of: Range| of.sizes(Kind::AllGather, 4, 4).unwrap_err();
+        assert_eq!(
+            refused(range(2, 1, Step::Plus(1))),
+            SizesError::Order { least: 2, most: 1 }
+        );
+        assert_eq!(
+            refused(range(1, 15, Step::Plus(1))),
+            SizesError::Small { most: 15, width: 4 }
+        );
+        assert_eq!(refused(range(0, 1 << 20, Step::Plus(16))), SizesError::Many);
+        let large = range(u64::MAX - 8, u64::MAX, Step::Plus(4));
+        assert_eq!(bytes_of(Kind::AllReduce, large).len(), 3);
+    }
+
+    #[test]
+    fn numbers_of_bytes() {
+        let read = ["8", "64K", "32m", "2G"].map(|text| bytes(text).unwrap());
+        assert_eq!(read, [8, 65_536, 32 << 20, 2 << 30]);
+        for wrong in ["", "K", "-1", "1T", "1.5M", "99999999999G"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_those_of_the_collectives() {
+        for (_, kind) in Kind::ALL {
+            let size = Size { bytes: 0, count: 3 };
+            let (all, root) = (4, 2);
+            let collective = size.collective(kind, all, root);
+            for rank in 0..all {
+                let mut ranks = Vec::new();
+                let expected = collective.expected(rank);
+                for (at, contributions) in expected.into_iter().enumerate() {
+                    let element = size.contributors(kind, [rank, all], root, at, &mut ranks);
+                    let told: Vec<_> = ranks.iter().map(|rank| (*rank, element)).collect();
+                    assert_eq!(told, contributions, "{kind:?} at {rank}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn factors_are_those_of_the_page() {
+        let factors = Kind::ALL.map(|(_, kind)| kind.bus_factor(4));
+        assert_eq!(factors, [1.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0]);
+    }
+}

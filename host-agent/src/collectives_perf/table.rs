@@ -1,0 +1,100 @@
+//! What was measured, as nccl-tests prints it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A line.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Bytes.
+    pub size: u64,
+    /// Elements.
+    pub count: usize,
+    #[serde(rename = "type")]
+    pub data_type: &'static str,
+    pub redop: &'static str,
+    /// −1: there is none.
+    pub root: i64,
+    /// For a collective, and the barrier behind it.
+    pub time_us: f64,
+    /// Size over time.
+    pub algbw_gb_per_s: f64,
+    /// What the fullest link carries at least.
+    pub busbw_gb_per_s: f64,
+    /// Elements of all ranks; `None`: nobody has looked.
+    pub wrong: Option<u64>,
+    /// By which algorithm.
+    pub algorithm: &'static str,
+    /// Into how many tiles it is cut.
+    pub tiles: usize,
+}
+
+pub const HEAD: &str = "\
+#                                                              out-of-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)       ";
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wrong = self.wrong.map_or("N/A".to_owned(), |wrong| wrong.to_string());
+        write!(
+            f,
+            "{:12}  {:12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {wrong:>5}",
+            self.size,
+            self.count,
+            self.data_type,
+            self.redop,
+            self.root,
+            time(self.time_us),
+            bandwidth(self.algbw_gb_per_s),
+            bandwidth(self.busbw_gb_per_s),
+        )
+    }
+}
+
+fn time(us: f64) -> String {
+    match us {
+        us if us >= 10_000.0 => format!("{us:.0}"),
+        us if us >= 100.0 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
+/// Two digits as there, and more where they would be zeroes.
+fn bandwidth(gb_per_s: f64) -> String {
+    match gb_per_s {
+        of if of >= 1.0 || of == 0.0 => format!("{of:.2}"),
+        of => format!("{of:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_under_the_head() {
+        let row = Row {
+            size: 1_048_576,
+            count: 262_144,
+            data_type: "float",
+            redop: "sum",
+            root: -1,
+            time_us: 43_210.9,
+            algbw_gb_per_s: 0.024_27,
+            busbw_gb_per_s: 1.5,
+            wrong: Some(0),
+            algorithm: "direct",
+            tiles: 1,
+        };
+        assert_eq!(
+            row.to_string(),
+            "     1048576        262144     float     sum      -1    43211  0.0243    1.50      0"
+        );
+        let columns = HEAD.lines().nth(1).unwrap();
+        assert_eq!(columns.len(), row.to_string().len());
+        let unchecked = Row { wrong: None, ..row };
+        assert!(unchecked.to_string().ends_with("   N/A"));
+    }
+}

@@ -1,0 +1,32 @@
+//! `nics`: what shared NICs allow over the time that an all-gather takes, of two nodes of eight ranks.
+
+use anyhow::Result;
+
+use super::super::row::{Goal, Row};
+use super::figures::read;
+use super::share::FRAMING;
+
+/// The worst number of NICs counts.
+pub fn row(text: &str) -> Result<Row> {
+    let figures = read(text)?;
+    let medians = figures.iter().map(|figure| figure.median);
+    let worst = medians.fold(f64::INFINITY, f64::min);
+    let notes: Vec<String> = figures
+        .iter()
+        .map(|of| {
+            let (name, median, least, most) = (of.name, of.median, of.least, of.most);
+            format!("{name} {median:.3} ({least:.3} to {most:.3})")
+        })
+        .collect();
+    Ok(Row {
+        name: "nics",
+        value: Some(worst),
+        unit: "share",
+        goal: Goal::AtLeast(0.95),
+        floor: Some(FRAMING),
+        note: format!(
+            "of (N - 1) g m / (c B), 2 nodes of 8 ranks, 50 Mbit/s a NIC: {}",
+            notes.join(", ")
+        ),
+    })
+}
