@@ -14,6 +14,7 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
+use crate::verbs::VerbsError;
 
 /// The address of a port: with RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,6 +154,9 @@ pub enum ProviderError {
         /// The most.
         largest: usize,
     },
+    /// A device.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
     /// Frames do not come or go.
     #[error(transparent)]
     Io(#[from] io::Error),
