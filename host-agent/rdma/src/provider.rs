@@ -225,6 +225,11 @@ pub trait Provider {
 
     /// What a queue pair has counted, where the provider tells.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
+
+    /// A number that grows while a queue pair's peer sends, where the provider tells; other packets may count, too.
+    fn arrivals(&self, qpn: Qpn) -> Option<u64> {
+        self.counters(qpn).map(|counters| counters.rcvd_pkts)
+    }
 }
 
 /// How long a program that has all it wants goes on answering.

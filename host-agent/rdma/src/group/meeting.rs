@@ -1,47 +1,38 @@
-//! Ranks find each other through a folder that all see: each writes a file, under its name at once, and reads those of the others.
+//! Ranks find each other: each leaves a text in a [`Store`] and reads those of the others.
 //!
-//! A file has a line for the MTU, and one for each peer: the peer's rank and the keys of the queue pair that is for it.
+//! A text has a line for the MTU, and one for each peer: the peer's rank and the keys of the queue pair that is for it.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use roce::packet::Mtu;
 
+use super::store::{Store, StoreError};
 use crate::perftest::Keys;
 use crate::provider::ProviderError;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest file: a line of 120 bytes for each of 4,096 ranks.
-const MOST: u64 = 1 << 19;
 
 /// Why ranks do not find each other.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// A file cannot be written or read.
-    #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// It is there already.
-    #[error("{} is there already: another rank {rank}, or another run; take a new folder", .path.display())]
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What this rank leaves is there already.
+    #[error("{place} is there already: another rank {rank}, or another run; take a new one")]
     Taken {
-        /// The file.
-        path: PathBuf,
+        /// What, and where.
+        place: String,
         /// The rank.
         rank: usize,
     },
     /// It says something else.
-    #[error("{} is not what a rank writes, or of a group of another size", .path.display())]
+    #[error("{place} is not what a rank leaves, or of a group of another size")]
     Content {
-        /// The file.
-        path: PathBuf,
+        /// What, and where.
+        place: String,
     },
     /// Somebody is missing.
     #[error("rank {rank} has waited {patience:?} for ranks {missing:?}")]
@@ -60,7 +51,7 @@ pub enum MeetingError {
 
 /// See the module.
 pub struct Meeting<'a> {
-    pub folder: &'a Path,
+    pub store: &'a mut dyn Store,
     pub rank: usize,
     pub ranks: usize,
     pub patience: Duration,
@@ -69,16 +60,18 @@ pub struct Meeting<'a> {
 impl Meeting<'_> {
     /// What the others say, each of its queue pair for this rank, and the smallest MTU of all. `wait` is called between two looks.
     pub fn exchange(
-        &self,
+        &mut self,
         own: &[(usize, Keys)],
         mtu: Mtu,
         mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<(Vec<(usize, Keys)>, Mtu), MeetingError> {
-        self.write(own, mtu)?;
-        self.await_all("rank", &mut wait)?;
+        let text = self.text(own, mtu);
+        self.publish("rank", &text)?;
         let (mut theirs, mut least) = (Vec::new(), mtu);
-        for peer in (0..self.ranks).filter(|peer| *peer != self.rank) {
-            let (keys, its) = self.read(&self.path("rank", peer))?;
+        for (peer, text) in self.await_all("rank", &mut wait)? {
+            let place = || self.store.place(&name("rank", peer));
+            let content = || MeetingError::Content { place: place() };
+            let (keys, its) = self.parse(&text).ok_or_else(content)?;
             theirs.push((peer, keys));
             least = least.min(its);
         }
@@ -87,91 +80,67 @@ impl Meeting<'_> {
 
     /// Returns when all are connected.
     pub fn ready(
-        &self,
+        &mut self,
         mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
     ) -> Result<(), MeetingError> {
         self.publish("ready", "")?;
-        self.await_all("ready", &mut wait)
+        self.await_all("ready", &mut wait).map(|_| ())
     }
 
+    /// What all others have left.
     fn await_all(
-        &self,
+        &mut self,
         what: &str,
         wait: &mut impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<(), MeetingError> {
+    ) -> Result<Vec<(usize, String)>, MeetingError> {
         let begin = Instant::now();
-        for peer in 0..self.ranks {
-            while !self.path(what, peer).is_file() {
-                if begin.elapsed() > self.patience {
-                    let is_missing = |peer: &usize| !self.path(what, *peer).is_file();
-                    return Err(MeetingError::Missing {
-                        rank: self.rank,
-                        patience: self.patience,
-                        missing: (0..self.ranks).filter(is_missing).collect(),
-                    });
+        let mut found = Vec::new();
+        let mut missing: Vec<usize> = (0..self.ranks).filter(|peer| *peer != self.rank).collect();
+        loop {
+            let mut still = Vec::new();
+            for peer in missing {
+                match self.store.look(&name(what, peer))? {
+                    Some(text) => found.push((peer, text)),
+                    None => still.push(peer),
                 }
-                wait(LOOK)?;
             }
+            missing = still;
+            if missing.is_empty() {
+                return Ok(found);
+            }
+            if begin.elapsed() > self.patience {
+                return Err(MeetingError::Missing {
+                    rank: self.rank,
+                    patience: self.patience,
+                    missing,
+                });
+            }
+            wait(LOOK)?;
         }
-        Ok(())
     }
 
-    fn path(&self, what: &str, rank: usize) -> PathBuf {
-        self.folder.join(format!("{what}-{rank}"))
+    fn publish(&mut self, what: &str, text: &str) -> Result<(), MeetingError> {
+        let published = self.store.publish(&name(what, self.rank), text);
+        published.map_err(|error| match error {
+            StoreError::Taken(place) => MeetingError::Taken {
+                place,
+                rank: self.rank,
+            },
+            error => error.into(),
+        })
     }
 
-    fn write(&self, own: &[(usize, Keys)], mtu: Mtu) -> Result<(), MeetingError> {
+    fn text(&self, own: &[(usize, Keys)], mtu: Mtu) -> String {
         let mut text = format!("ranks {} mtu {}\n", self.ranks, mtu.bytes());
         for (peer, keys) in own {
             let keys = keys.encode();
             let keys = String::from_utf8_lossy(&keys[..Keys::LEN - 1]).into_owned();
             let _ = writeln!(text, "{peer} {keys}");
         }
-        self.publish("rank", &text)
-    }
-
-    /// A file, all of it at once.
-    fn publish(&self, what: &str, text: &str) -> Result<(), MeetingError> {
-        let path = self.path(what, self.rank);
-        // Nobody else's, whatever rank it takes itself for.
-        let own = (std::process::id(), std::thread::current().id());
-        let part = self.folder.join(format!(".{what}-{}-{own:?}", self.rank));
-        let of = |path: &Path| {
-            let path = path.to_owned();
-            move |source| MeetingError::File { path, source }
-        };
-        fs::create_dir_all(self.folder).map_err(of(self.folder))?;
-        fs::write(&part, text).map_err(of(&part))?;
-        // A link, not a new name: it fails where the file is there already.
-        let linked = fs::hard_link(&part, &path);
-        let _ = fs::remove_file(&part);
-        linked.map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => MeetingError::Taken {
-                path: path.clone(),
-                rank: self.rank,
-            },
-            _ => of(&path)(source),
-        })
+        text
     }
 
     /// A peer's queue pair for this rank, and its MTU.
-    fn read(&self, path: &Path) -> Result<(Keys, Mtu), MeetingError> {
-        let of = |source| MeetingError::File {
-            path: path.to_owned(),
-            source,
-        };
-        if fs::metadata(path).map_err(of)?.len() > MOST {
-            return Err(self.content(path));
-        }
-        let text = fs::read_to_string(path).map_err(of)?;
-        self.parse(&text).ok_or_else(|| self.content(path))
-    }
-
-    fn content(&self, path: &Path) -> MeetingError {
-        let path = path.to_owned();
-        MeetingError::Content { path }
-    }
-
     fn parse(&self, text: &str) -> Option<(Keys, Mtu)> {
         let (head, lines) = text.split_once('\n')?;
         let words: Vec<&str> = head.split(' ').collect();
@@ -193,8 +162,13 @@ impl Meeting<'_> {
     }
 }
 
+fn name(what: &str, rank: usize) -> String {
+    format!("{what}-{rank}")
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::store::FolderStore;
     use super::*;
     use roce::{Psn, Qpn};
 
@@ -209,9 +183,9 @@ mod tests {
         }
     }
 
-    fn meeting(folder: &Path, rank: usize, patience_ms: u64) -> Meeting<'_> {
+    fn meeting(store: &mut FolderStore, rank: usize, patience_ms: u64) -> Meeting<'_> {
         Meeting {
-            folder,
+            store,
             rank,
             ranks: 2,
             patience: Duration::from_millis(patience_ms),
@@ -230,12 +204,12 @@ mod tests {
         let told = std::thread::scope(|scope| {
             let one = scope.spawn(|| {
                 let own = [(1, keys(10))];
-                meeting(path, 0, 5000)
+                meeting(&mut FolderStore::new(path), 0, 5000)
                     .exchange(&own, Mtu::B4096, sleep)
                     .unwrap()
             });
             let own = [(0, keys(20))];
-            let other = meeting(path, 1, 5000)
+            let other = meeting(&mut FolderStore::new(path), 1, 5000)
                 .exchange(&own, Mtu::B1024, sleep)
                 .unwrap();
             (one.join().unwrap(), other)
@@ -248,7 +222,8 @@ mod tests {
     fn who_is_missing_or_twice_or_of_another_group_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let own = [(1, keys(10))];
-        let exchange = || meeting(folder.path(), 0, 10).exchange(&own, Mtu::B256, sleep);
+        let mut store = FolderStore::new(folder.path());
+        let mut exchange = || meeting(&mut store, 0, 10).exchange(&own, Mtu::B256, sleep);
         let missing = exchange().unwrap_err();
         assert!(missing.to_string().contains("[1]"), "{missing}");
         let taken = exchange().unwrap_err();

@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `meeting.rs` | how ranks find each other: through a folder |
+//! | `meeting.rs` | how ranks find each other |
+//! | `store/` | where: in a folder, or at rank 0 over TCP |
 //! | `run.rs` | a schedule carried out, and what a rank knows when it is not |
 //!
 //! A rank has one region for its buffers, and a queue pair for each peer. A schedule that follows another may write where the
@@ -10,6 +11,7 @@
 
 mod meeting;
 mod run;
+mod store;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,6 +28,7 @@ use meeting::Meeting;
 
 pub use meeting::MeetingError;
 pub use run::{Open, RunError};
+pub use store::{FolderStore, Store, StoreError, TcpStore};
 
 /// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
 const QUEUE: usize = 256;
@@ -113,6 +116,18 @@ impl<'p> Group<'p> {
         folder: &Path,
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
+        Self::meet_in(provider, &mut FolderStore::new(folder), options)
+    }
+
+    /// The same in another store, which is of no use then.
+    ///
+    /// # Errors
+    /// [`GroupError`]: what this side opened is closed again.
+    pub fn meet_in(
+        provider: &'p mut dyn Provider,
+        store: &mut dyn Store,
+        options: GroupOptions,
+    ) -> Result<Self, GroupError> {
         let GroupOptions { rank, ranks, .. } = options;
         if rank >= ranks {
             return Err(GroupError::Rank { rank, ranks });
@@ -133,8 +148,8 @@ impl<'p> Group<'p> {
         for peer in (0..ranks).filter(|peer| *peer != rank) {
             own.push((peer, group.open(peer)?));
         }
-        let meeting = Meeting {
-            folder,
+        let mut meeting = Meeting {
+            store,
             rank,
             ranks,
             patience: options.patience,

@@ -229,13 +229,13 @@ pub struct WorkCompletion {
     pub id: u64,
     pub status: u32,
     pub opcode: u32,
-    vendor: u32,
+    pub vendor: u32,
     pub byte_len: u32,
     pub immediate: [u8; 4],
     pub qpn: u32,
-    source_qp: u32,
+    pub source_qp: u32,
     pub flags: u32,
-    more: [u32; 2],
+    pub more: [u32; 2],
 }
 
 const _: () = {

@@ -7,6 +7,7 @@
 //! | `device.rs` | which device and port it is |
 //! | `resources.rs` | what is made with a device, and every call that has to do with it |
 //! | `memory.rs` | a region's bytes, which a device may write at any time |
+//! | `arrivals.rs` | packets that a port has received |
 //! | `queue.rs` | what is posted and not done |
 //! | `error.rs` | what goes wrong, by name |
 //!
@@ -14,6 +15,7 @@
 //! `library.rs`, `device.rs`, `resources.rs` and `memory.rs` alone.
 
 mod abi;
+mod arrivals;
 mod device;
 mod error;
 mod library;
@@ -39,6 +41,7 @@ use roce::{
 use crate::neighbour::NeighbourError;
 use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
 use abi::{QpAttributes, Range, SendWork, mask};
+use arrivals::Arrivals;
 use device::{Limits, Port};
 use library::Library;
 use memory::Pages;
@@ -65,6 +68,7 @@ pub struct Verbs {
     /// Room in the completion queue, and how much of it is kept for queue pairs.
     room: [u64; 2],
     psns: ChaCha8Rng,
+    arrivals: Arrivals,
 }
 
 /// libibverbs, where it is installed.
@@ -99,6 +103,10 @@ impl Verbs {
         let (device, port) = device::find(&installed.0, wanted)?;
         let limits = device.limits;
         let room = limits.completions.min(COMPLETIONS);
+        let folder = format!(
+            "/sys/class/infiniband/{}/ports/{}",
+            port.device, port.number
+        );
         Ok(Self {
             because: because.to_owned(),
             port,
@@ -108,6 +116,7 @@ impl Verbs {
             told: VecDeque::new(),
             room: [room, 0],
             psns: ChaCha8Rng::seed_from_u64(seed),
+            arrivals: Arrivals::of(folder.as_ref()),
         })
     }
 
@@ -371,6 +380,10 @@ impl Provider for Verbs {
     /// Devices count for all queue pairs together.
     fn counters(&self, _: Qpn) -> Option<Counters> {
         None
+    }
+
+    fn arrivals(&self, _: Qpn) -> Option<u64> {
+        self.arrivals.count()
     }
 }
 
