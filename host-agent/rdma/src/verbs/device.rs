@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
+use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -16,8 +18,8 @@ use crate::provider::Gid;
 
 /// `ENOSYS`.
 const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;
-/// Lines of a device's table of addresses that are looked at.
-const GIDS: usize = 4096;
+/// Lines of a device's table of addresses that are looked at: their bytes are said to the kernel in 16 bits.
+const GIDS: usize = 1024;
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,18 +181,32 @@ fn open_all(
     Ok((opened, names))
 }
 
+/// The device of this name has just refused to be opened. libibverbs tries its file twice, and says what came of the second.
 fn refusal(name: &str) -> VerbsError {
-    let source = io::Error::last_os_error();
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => VerbsError::Permission {
+    let error = VerbsError::last("ibv_open_device");
+    let Some(file) = file(name) else {
+        return error;
+    };
+    match File::options().read(true).write(true).open(&file) {
+        Err(reason) if reason.kind() == io::ErrorKind::PermissionDenied => VerbsError::Permission {
             device: name.to_owned(),
-            source,
+            file,
+            reason,
         },
-        _ => VerbsError::Call {
-            call: "ibv_open_device",
-            source,
-        },
+        _ => error,
     }
+}
+
+/// The file by which a device is spoken to.
+fn file(device: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir("/sys/class/infiniband_verbs").ok()?;
+    let mut files = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let of = fs::read_to_string(entry.path().join("ibdev")).ok()?;
+        let file = Path::new("/dev/infiniband").join(entry.file_name());
+        (of.trim() == device).then_some(file)
+    });
+    files.next()
 }
 
 impl Device {
@@ -259,9 +275,9 @@ impl Device {
         match usize::try_from(count) {
             Ok(count) => gids.truncate(count),
             Err(_) => {
-                let source = io::Error::from_raw_os_error(count.unsigned_abs() as i32);
+                let reason = io::Error::from_raw_os_error(count.unsigned_abs() as i32);
                 let call = "ibv_query_gid_table";
-                return Err(VerbsError::Call { call, source });
+                return Err(VerbsError::Call { call, reason });
             }
         }
         Ok(gids)

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -16,12 +17,14 @@ pub enum VerbsError {
     #[error("neither an RDMA device nor an interface is called {0}")]
     Unknown(String),
     /// A device may not be opened.
-    #[error("the RDMA device {device} may not be opened: {source} (/dev/infiniband/uverbs*)")]
+    #[error("the RDMA device {device} may not be opened: {reason} ({})", .file.display())]
     Permission {
         /// Its name.
         device: String,
+        /// What would have to be read and written.
+        file: PathBuf,
         /// The system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// It has no link.
     #[error("port {port} of the RDMA device {device} is not active: is its interface up?")]
@@ -61,20 +64,20 @@ pub enum VerbsError {
         device: String,
     },
     /// Anything else.
-    #[error("{call} failed: {source}")]
+    #[error("{call} failed: {reason}")]
     Call {
         /// What of verbs.
         call: &'static str,
         /// The system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
 impl VerbsError {
     /// A call that has set `errno`.
     pub(super) fn last(call: &'static str) -> Self {
-        let source = io::Error::last_os_error();
-        Self::Call { call, source }
+        let reason = io::Error::last_os_error();
+        Self::Call { call, reason }
     }
 
     /// A call that returns an error's number, or 0.
@@ -85,7 +88,7 @@ impl VerbsError {
             ..0 => Err(Self::last(call)),
             code => Err(Self::Call {
                 call,
-                source: io::Error::from_raw_os_error(code),
+                reason: io::Error::from_raw_os_error(code),
             }),
         }
     }

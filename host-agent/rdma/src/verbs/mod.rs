@@ -390,7 +390,7 @@ impl Provider for Verbs {
 /// Why the way to a peer is not found, where that is the reason.
 fn unreachable(error: VerbsError, ip: std::net::Ipv4Addr, device: &str) -> ProviderError {
     let errno = match &error {
-        VerbsError::Call { source, .. } => source.raw_os_error().map(Errno::from_raw),
+        VerbsError::Call { reason, .. } => reason.raw_os_error().map(Errno::from_raw),
         _ => None,
     };
     let interface = device.to_owned();

@@ -74,7 +74,7 @@ impl Resources {
         let context = device.context().as_ptr();
         let missing = || VerbsError::Call {
             call: "ibv_open_device",
-            source: io::ErrorKind::Unsupported.into(),
+            reason: io::ErrorKind::Unsupported.into(),
         };
         let entries = Entries::of(&device).ok_or_else(missing)?;
         let failed = VerbsError::last;
@@ -118,7 +118,7 @@ impl Resources {
         let flags = flags.and_then(|old| fcntl(events, FcntlArg::F_SETFL(old | OFlag::O_NONBLOCK)));
         flags.map_err(|errno| VerbsError::Call {
             call: "fcntl",
-            source: errno.into(),
+            reason: errno.into(),
         })?;
         Ok(resources)
     }
@@ -137,7 +137,7 @@ impl Resources {
     pub fn register(&mut self, len: usize, access: Access) -> Result<Registered, VerbsError> {
         let none = || VerbsError::Call {
             call: "malloc",
-            source: io::ErrorKind::OutOfMemory.into(),
+            reason: io::ErrorKind::OutOfMemory.into(),
         };
         let pages = Pages::new(len).ok_or_else(none)?;
         let (pd, first) = (self.pd.as_ptr(), pages.address());
@@ -289,10 +289,10 @@ impl Resources {
             Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(()),
             Ok(_) => {}
             Err(errno) => {
-                let source = errno.into();
+                let reason = errno.into();
                 return Err(VerbsError::Call {
                     call: "ppoll",
-                    source,
+                    reason,
                 });
             }
         }
@@ -328,8 +328,8 @@ impl Drop for Resources {
 }
 
 fn gone(call: &'static str) -> VerbsError {
-    let source = io::ErrorKind::NotFound.into();
-    VerbsError::Call { call, source }
+    let reason = io::ErrorKind::NotFound.into();
+    VerbsError::Call { call, reason }
 }
 
 /// Reading by this side is always allowed; who lets a peer write has to write itself (ibv_reg_mr(3)).
@@ -345,13 +345,13 @@ pub fn rights(access: Access) -> u32 {
 
 /// Memory is refused as if there were none where no more may be pinned.
 fn no_region(len: usize) -> VerbsError {
-    let source = io::Error::last_os_error();
+    let reason = io::Error::last_os_error();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
-    match (source.kind(), limit) {
+    match (reason.kind(), limit) {
         (io::ErrorKind::OutOfMemory, Some(limit)) => VerbsError::Pin { len, limit },
         _ => VerbsError::Call {
             call: "ibv_reg_mr",
-            source,
+            reason,
         },
     }
 }
