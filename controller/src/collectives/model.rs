@@ -198,9 +198,7 @@ impl<'n> Modelled<'n> {
     fn cut(&self, hosts: &[NodeId], bps: u64) -> Cut {
         let ranks = 0..self.model.ranks();
         Cut {
-            inside: ranks
-                .map(|rank| hosts.contains(&self.host(rank)))
-                .collect(),
+            inside: ranks.map(|rank| hosts.contains(&self.host(rank))).collect(),
             into_bps: bps,
             out_bps: bps,
         }

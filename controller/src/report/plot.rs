@@ -135,12 +135,21 @@ pub fn points(x_label: &str, y_label: &str, series: &[Curve<'_>]) -> Result<Stri
         what: "points",
         reason: e.to_string(),
     };
-    let all = || series.iter().flat_map(|of| of.points.iter().copied()).filter(|point| point.1 > 0.0);
+    let all = || {
+        series
+            .iter()
+            .flat_map(|of| of.points.iter().copied())
+            .filter(|point| point.1 > 0.0)
+    };
     let x_max = all().map(|point| point.0).fold(1.0, f64::max);
     let low = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = all().map(|point| point.1).fold(0.0, f64::max);
     // Whole decades, with one above all points, where their names are.
-    let low = if low.is_finite() { 10_f64.powf(low.log10().floor()) } else { 1.0 };
+    let low = if low.is_finite() {
+        10_f64.powf(low.log10().floor())
+    } else {
+        1.0
+    };
     let high = 10_f64.powf(high.max(low).log10().ceil() + 1.0);
     let mut svg = String::new();
     {
@@ -287,8 +296,16 @@ mod tests {
             role: Role::Main,
             points: points.to_vec(),
         };
-        let svg = points("k", "us", &[of(&[(0.0, 25.0), (99.0, 67_000.0), (3.0, 0.0)])])?;
-        assert_eq!(svg.matches("<circle").count(), 3, "two points and the legend's: {svg}");
+        let svg = points(
+            "k",
+            "us",
+            &[of(&[(0.0, 25.0), (99.0, 67_000.0), (3.0, 0.0)])],
+        )?;
+        assert_eq!(
+            svg.matches("<circle").count(),
+            3,
+            "two points and the legend's: {svg}"
+        );
         assert!(svg.contains("100000") && svg.contains("again"), "{svg}");
         // Nothing, and one value alone, are drawings as well.
         points("k", "us", &[of(&[])])?;

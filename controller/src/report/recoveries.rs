@@ -4,8 +4,8 @@
 use super::grouped;
 use super::plot::{self, Curve, PlotError, Role};
 use super::table::Table;
-use crate::experiment::percentile::percentile;
 use crate::experiment::Recovery;
+use crate::experiment::percentile::percentile;
 
 /// A time that passes until a packet comes again.
 struct Latency {
@@ -49,7 +49,11 @@ pub fn table(recoveries: &[Recovery]) -> Table {
             table.row([
                 fault.to_owned(),
                 latency.name.to_owned(),
-                format!("{} of {}", grouped(times.len() as u64), grouped(taken().count() as u64)),
+                format!(
+                    "{} of {}",
+                    grouped(times.len() as u64),
+                    grouped(taken().count() as u64)
+                ),
                 microseconds(times[0]),
                 shown(50),
                 shown(100),

@@ -119,17 +119,36 @@ fn writes_and_reads_come_back_and_the_report_says_how_soon() {
         ("lost-puts", "nak", ["10.0.0.1", "10.0.0.2"]),
         ("lost-answers", "read", ["10.0.0.2", "10.0.0.1"]),
     ] {
-        let of_fault: Vec<&Value> = recoveries.iter().filter(|of| of["fault"] == fault).collect();
-        let taken = run["faults"].as_array().unwrap().iter().find(|of| of["id"] == fault).unwrap();
-        assert_eq!(Some(of_fault.len() as u64), taken["observed"].as_u64(), "{taken}");
+        let of_fault: Vec<&Value> = recoveries
+            .iter()
+            .filter(|of| of["fault"] == fault)
+            .collect();
+        let taken = run["faults"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|of| of["id"] == fault)
+            .unwrap();
+        assert_eq!(
+            Some(of_fault.len() as u64),
+            taken["observed"].as_u64(),
+            "{taken}"
+        );
         assert_eq!(taken["proved"], true, "{taken}");
         for of in &of_fault {
             assert_eq!([&of["source"], &of["destination"]], addresses, "{of}");
-            assert!(of["retransmission_ns"].is_u64(), "it never came again: {of}");
+            assert!(
+                of["retransmission_ns"].is_u64(),
+                "it never came again: {of}"
+            );
             let told_by = of["told_by"].as_str().unwrap();
             assert!([teller, "nobody"].contains(&told_by), "{of}");
             let parts = ["nak_generation_ns", "nak_response_ns"].map(|part| of[part].as_u64());
-            assert_eq!(parts.map(|part| part.is_some()), [told_by == teller; 2], "{of}");
+            assert_eq!(
+                parts.map(|part| part.is_some()),
+                [told_by == teller; 2],
+                "{of}"
+            );
             let whole = of["retransmission_ns"].as_u64().unwrap();
             assert!(parts.iter().flatten().sum::<u64>() <= whole, "{of}");
         }

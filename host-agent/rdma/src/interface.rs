@@ -12,6 +12,8 @@ use roce::packet::{Address, Mtu};
 pub struct Interface {
     /// Its name.
     pub name: String,
+    /// Its number.
+    pub index: u32,
     /// Its own addresses.
     pub address: Address,
     /// How long a packet is that it carries, from the IP header on.
@@ -80,6 +82,7 @@ impl Interface {
         let no_ethernet = || InterfaceError::NoEthernet(found.name.clone());
         let mac = found.mac.ok_or_else(no_ethernet)?.octets();
         Ok(Self {
+            index: found.index,
             address: Address { mac, ip },
             link_mtu: Link::of(&found.name)?.mtu()?,
             name: found.name,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`provider`] | what all providers have in common: regions, queue pairs, work, completions |
 //! | [`software`] | RoCEv2 in user space: the machines of crate `roce`, over frames |
+//! | [`verbs`] | a device, or the kernel's rxe, by libibverbs |
 //! | [`udp`] | its frames through a UDP socket, for who may not send raw frames |
 //! | [`interface`] | an interface's addresses and MTU |
 //! | [`neighbour`] | the Ethernet address behind an IP address |
@@ -25,6 +26,7 @@ pub mod rendezvous;
 pub mod software;
 pub mod talk;
 pub mod udp;
+pub mod verbs;
 
 pub use open::{OpenError, Way, open};
 pub use provider::{Connection, Gid, Provider, ProviderError, Region};

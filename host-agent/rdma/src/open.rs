@@ -10,13 +10,16 @@ use crate::neighbour;
 use crate::provider::Provider;
 use crate::software::{Software, SoftwareOptions};
 use crate::udp::{UdpFrames, made_up_mac};
+use crate::verbs::{Installed, Verbs, VerbsError, Wanted};
 
 /// By which way packets come and go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// Rings, or pnet, or, without the capability for either, a UDP socket.
+    /// A device, if there is one; else rings, or pnet, or, without the capability for either, a UDP socket.
     #[default]
     Auto,
+    /// A device, or the kernel's rxe, by libibverbs.
+    Verbs,
     /// RoCEv2 in user space over rings shared with the kernel.
     Rings,
     /// The same over pnet's datalink channel.
@@ -31,10 +34,11 @@ impl std::str::FromStr for Way {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
+            "verbs" => Ok(Self::Verbs),
             "rings" => Ok(Self::Rings),
             "pnet" => Ok(Self::Pnet),
             "udp" => Ok(Self::Udp),
-            _ => Err(format!("`{text}` is none of auto, rings, pnet, udp")),
+            _ => Err(format!("`{text}` is none of auto, verbs, rings, pnet, udp")),
         }
     }
 }
@@ -45,6 +49,9 @@ pub enum OpenError {
     /// The interface.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
+    /// A device.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
     /// Raw frames are refused.
     #[error(
         "cannot send raw frames through {interface}: {source} (CAP_NET_RAW is needed; `udp` needs none, but is for weir only)"
@@ -65,24 +72,42 @@ pub enum OpenError {
     },
 }
 
-/// Opens an interface, or the only one that there is. `seed`: of numbers of queue pairs, PSNs and keys.
+/// Opens an interface, or the only one that there is; by verbs also a device by its name. `seed`: of numbers of queue pairs, PSNs
+/// and keys.
 ///
 /// # Errors
 /// [`OpenError`].
-pub fn open(interface: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>, OpenError> {
-    let interface = Interface::find(interface)?;
-    let (io, fallback) = match way {
-        Way::Udp => return Ok(Box::new(udp(&interface, "as was asked for", seed)?)),
-        Way::Auto => (Io::Auto, true),
-        Way::Rings => (Io::Rings, false),
-        Way::Pnet => (Io::Pnet, false),
-    };
-    match raw(&interface, io, seed) {
-        Ok(raw) => Ok(Box::new(raw)),
-        Err(OpenError::Raw { source, .. }) if fallback && is_permission(&source) => {
-            let because = "raw frames are not permitted: CAP_NET_RAW";
-            Ok(Box::new(udp(&interface, because, seed)?))
+pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>, OpenError> {
+    let (io, no_device) = match way {
+        Way::Verbs => return Ok(Box::new(verbs(name, "as was asked for", seed)?)),
+        Way::Auto => match verbs(name, "there is a device", seed) {
+            Ok(verbs) => return Ok(Box::new(verbs)),
+            Err(why) => (Io::Auto, Some(why)),
+        },
+        Way::Rings => (Io::Rings, None),
+        Way::Pnet => (Io::Pnet, None),
+        Way::Udp => {
+            let interface = Interface::find(name)?;
+            return Ok(Box::new(udp(&interface, "as was asked for", seed)?));
         }
+    };
+    let interface = Interface::find(name)?;
+    let why_not = no_device.as_ref().map(|why| why.to_string());
+    match raw_because(&interface, io, why_not.as_deref(), seed) {
+        Ok(raw) => Ok(Box::new(raw)),
+        Err(OpenError::Raw {
+            source,
+            interface: of,
+        }) => match no_device {
+            Some(no_device) if is_permission(&source) => {
+                let because = format!("{no_device}; no raw frames: CAP_NET_RAW");
+                Ok(Box::new(udp(&interface, &because, seed)?))
+            }
+            _ => Err(OpenError::Raw {
+                interface: of,
+                source,
+            }),
+        },
         Err(error) => Err(error),
     }
 }
@@ -96,6 +121,15 @@ pub fn raw(
     io: Io,
     seed: u64,
 ) -> Result<Software<InterfaceFrames>, OpenError> {
+    raw_because(interface, io, None, seed)
+}
+
+fn raw_because(
+    interface: &Interface,
+    io: Io,
+    no_device: Option<&str>,
+    seed: u64,
+) -> Result<Software<InterfaceFrames>, OpenError> {
     let opened = InterfaceFrames::open(&interface.name, UDP_PORT, io);
     let (frames, refused) = opened.map_err(|source| OpenError::Raw {
         interface: interface.name.clone(),
@@ -105,7 +139,12 @@ pub fn raw(
         Io::Pnet => "pnet",
         _ => "rings",
     };
-    let because = refused.map_or(String::new(), |why| format!(" (no rings: {why})"));
+    let refused = refused.map(|why| format!("no rings: {why}"));
+    let because: Vec<&str> = no_device.into_iter().chain(refused.as_deref()).collect();
+    let because = match because.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", because.join("; ")),
+    };
     let name = interface.name.clone();
     let options = SoftwareOptions {
         name: format!("roce over {by} of {name}{because}"),
@@ -116,6 +155,24 @@ pub fn raw(
         resolve: Box::new(move |peer| neighbour::resolve(&name, peer)),
     };
     Ok(Software::new(frames, options))
+}
+
+/// The device of this name, or that of the interface of this name, or the only one.
+fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
+    let installed = Installed::open()?;
+    let wanted = match name {
+        None => Wanted::Any,
+        Some(name) if installed.has(name) => Wanted::Named(name.to_owned()),
+        Some(name) => match Interface::find(Some(name)) {
+            Ok(interface) => Wanted::Interface {
+                ip: interface.address.ip,
+                index: interface.index,
+            },
+            Err(InterfaceError::Missing(name)) => Wanted::Named(name),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    Ok(Verbs::open(&installed, &wanted, because, seed)?)
 }
 
 fn udp(interface: &Interface, because: &str, seed: u64) -> Result<Software<UdpFrames>, OpenError> {

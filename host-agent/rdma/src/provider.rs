@@ -15,6 +15,7 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
+use crate::verbs::VerbsError;
 
 /// The address of a port: with RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +158,9 @@ pub enum ProviderError {
         /// The most.
         largest: usize,
     },
+    /// A device.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
     /// Frames do not come or go.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -261,6 +265,11 @@ pub trait Provider {
 
     /// What a queue pair has counted, where the provider tells.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
+
+    /// A number that grows while a queue pair's peer sends, where the provider tells; other packets may count, too.
+    fn arrivals(&self, qpn: Qpn) -> Option<u64> {
+        self.counters(qpn).map(|counters| counters.rcvd_pkts)
+    }
 }
 
 /// How long a program that has all it wants goes on answering.

@@ -167,8 +167,7 @@ impl Talk {
                 Err(error) if is_passing(&error) => provider.wait(LOOK)?,
                 Err(error) => return Err(error.into()),
             }
-            let counters = self.watched.and_then(|qpn| provider.counters(qpn));
-            let came = counters.map(|counters| counters.rcvd_pkts);
+            let came = self.watched.and_then(|qpn| provider.arrivals(qpn));
             if came != packets {
                 packets = came;
                 deadline = Instant::now() + self.patience;

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use collectives::{Collective, Hierarchy, Options, ReduceOp, Schedule, build, offered};
-use rdma::group::{Group, GroupError, GroupOptions, Place, RunError};
+use rdma::group::{FolderStore, Group, GroupError, GroupOptions, Place, RunError};
 use rdma::{Way, open};
 use test_support::namespace::{beyond, in_namespace, ip};
 
@@ -112,12 +112,23 @@ fn schedules() -> Vec<(Collective, Schedule)> {
 /// All schedules, by the ranks of a host; two queue pairs to each peer.
 fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
     let mut provider = open(Some(&format!("nic{number}")), Way::Rings, number as u64).unwrap();
-    let places: Vec<Place> = ranks.iter().map(|rank| Place { rank: *rank, nic: 0 }).collect();
+    let places: Vec<Place> = ranks
+        .iter()
+        .map(|rank| Place {
+            rank: *rank,
+            nic: 0,
+        })
+        .collect();
     let options = GroupOptions {
         queue_pairs: 2,
         ..options(number, Duration::from_secs(20))
     };
-    let group = Group::meet_as(vec![&mut *provider], folder, &places, options);
+    let group = Group::meet_as(
+        vec![&mut *provider],
+        &mut FolderStore::new(folder),
+        &places,
+        options,
+    );
     let mut group = group.unwrap();
     let mut done = 0;
     for (collective, schedule) in schedules() {
@@ -226,7 +237,12 @@ fn who_has_other_numbers_of_queue_pairs_is_named() {
     let mut provider = open_at_hub();
     let nowhere = [Place { rank: 0, nic: 1 }];
     let at = options(0, Duration::ZERO);
-    let refused = Group::meet_as(vec![&mut *provider], folder.path(), &nowhere, at);
+    let refused = Group::meet_as(
+        vec![&mut *provider],
+        &mut FolderStore::new(folder.path()),
+        &nowhere,
+        at,
+    );
     assert!(matches!(refused.err(), Some(GroupError::Nics(1))));
 }
 

@@ -13,6 +13,9 @@ pub enum Status {
     /// `IBV_WC_LOC_LEN_ERR`: a message is longer than the receive that was posted for it.
     #[error("local length error")]
     LocalLength,
+    /// `IBV_WC_LOC_QP_OP_ERR`: a device cannot carry the work out as it is.
+    #[error("local operation error")]
+    LocalOperation,
     /// `IBV_WC_LOC_PROT_ERR`: the local key, address or right is wrong.
     #[error("local protection error")]
     LocalProtection,
@@ -37,6 +40,9 @@ pub enum Status {
     /// `IBV_WC_RNR_RETRY_EXC_ERR`: the peer has posted no receive, as often as it was asked.
     #[error("RNR retry counter exceeded")]
     RnrRetryExceeded,
+    /// `IBV_WC_GENERAL_ERR`, and what else a device says.
+    #[error("general error")]
+    General,
 }
 
 /// What work it was: `IBV_WC_*` again.

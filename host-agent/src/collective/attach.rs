@@ -62,6 +62,9 @@ pub enum AttachError {
     /// It is none for RoCEv2.
     #[error(transparent)]
     Unfit(#[from] InterfaceError),
+    /// RoCEv2 over it is refused.
+    #[error(transparent)]
+    Provider(OpenError),
     /// The system does not say what numbers to begin with.
     #[error("cannot read /dev/urandom: {0}")]
     Seed(io::Error),
@@ -162,10 +165,8 @@ fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, Attach
     raw(&found, io, u64::from_ne_bytes(seed)).map_err(|error| match error {
         OpenError::Interface(error) => error.into(),
         OpenError::Raw { interface, source } => AttachError::Interface { interface, source },
-        OpenError::Port { source, .. } => AttachError::Interface {
-            interface: interface.to_owned(),
-            source,
-        },
+        // Neither a device nor a socket was asked for.
+        other => AttachError::Provider(other),
     })
 }
 

@@ -53,10 +53,11 @@ impl RdmaPerfArgs {
 /// Where packets go.
 #[derive(Debug, Clone, Args)]
 pub struct PortArgs {
-    /// The interface; without, the only one that is up and has an IPv4 address.
+    /// The interface, or the RDMA device; without, the only one that is up and has an IPv4 address.
     #[arg(short = 'd', long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// How packets come and go: auto, rings, pnet, or udp, which needs no capability but is for weir at both ends.
+    /// Who carries it out: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability but is for weir
+    /// at both ends.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub way: Way,
     /// Of queue pairs' numbers, PSNs and keys; without, one from the system.

@@ -14,6 +14,7 @@ mod cpio;
 mod elf;
 mod image;
 mod kernel;
+mod lan;
 mod machine;
 mod packages;
 mod pair;
@@ -22,11 +23,13 @@ mod tap;
 
 pub use channel::{OUTPUT_LIMIT, Output};
 pub use image::{Image, ImageError};
+pub use lan::{neighbour, switch_program};
 pub use machine::{Job, Machine, MachineError, MachineOptions};
 pub use pair::{PORT, between};
 pub use qemu::Accelerator;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Names the folder of the image, where it is not [`folder`]'s default.
 pub const FOLDER_VARIABLE: &str = "WEIR_MACHINES";
@@ -36,18 +39,37 @@ pub fn folder(target: &Path) -> PathBuf {
     target.join("test-machines")
 }
 
+/// Where the image is looked for.
+fn default_folder() -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    std::env::var_os(FOLDER_VARIABLE).map_or(folder(&target), PathBuf::from)
+}
+
+/// The image, where [`FOLDER_VARIABLE`] says or below the workspace's builds. Errors: it has not been made.
+pub fn image() -> Result<Image, ImageError> {
+    Image::open(&default_folder())
+}
+
+/// Makes the image there, if it is not there, as [`Image::make`] does; the folder.
+pub fn make_image(limit: Duration) -> Result<PathBuf, ImageError> {
+    let folder = default_folder();
+    Image::make(&folder, limit)?;
+    Ok(folder)
+}
+
 /// The image, for a test that may make tap interfaces where it is; where something is missing, the test is skipped by name.
 pub fn for_test(test: &str) -> Option<Image> {
     if let Some(errno) = tap::refusal() {
         test_support::skip(test, &format!("no tap interfaces here: {errno}"));
         return None;
     }
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let folder = std::env::var_os(FOLDER_VARIABLE).map_or(folder(&target), PathBuf::from);
-    match Image::open(&folder) {
+    match image() {
         Ok(image) => Some(image),
         Err(error) => {
-            test_support::skip(test, &format!("{error}; `cargo xtask test` makes it"));
+            test_support::skip(
+                test,
+                &format!("{error}; `cargo run -p machines --example image` makes it"),
+            );
             None
         }
     }

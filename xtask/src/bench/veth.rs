@@ -14,7 +14,8 @@ use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, ensure};
 pub use bed::{
-    Running, cpu_ns, in_namespace, in_namespace_as, lay_cables, role, switch, until_forwarded, weir,
+    Running, cpu_ns, in_namespace, in_namespace_as, in_namespace_with, lay_cables, role, switch,
+    until_forwarded, weir,
 };
 use std::time::{Duration, Instant};
 

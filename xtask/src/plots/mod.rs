@@ -112,7 +112,10 @@ pub fn drawing_with(
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let xs = || points().map(|point| point.0);
     let ys = || points().map(|point| point.1);
-    let (x_least, x_most) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN_POSITIVE, f64::max));
+    let (x_least, x_most) = (
+        xs().fold(f64::MAX, f64::min),
+        xs().fold(f64::MIN_POSITIVE, f64::max),
+    );
     // 1 is what most are compared with.
     let (y_least, y_most) = (ys().fold(1.0, f64::min), ys().fold(1.0, f64::max));
     let mut svg = String::new();
@@ -133,7 +136,12 @@ pub fn drawing_with(
             }
             (Scale::Linear, Scale::Logarithmic(base)) => {
                 let up = logarithmic(y_least, y_most, base);
-                draw(builder.build_cartesian_2d(0.0..x_most, up)?, &x, labels, curves)?;
+                draw(
+                    builder.build_cartesian_2d(0.0..x_most, up)?,
+                    &x,
+                    labels,
+                    curves,
+                )?;
             }
             (Scale::Logarithmic(base), Scale::Linear) => {
                 let along = logarithmic(x_least, x_most, base);

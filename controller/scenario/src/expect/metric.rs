@@ -111,15 +111,13 @@ impl Metric {
     /// fail, or that keys found no cell, allows it; and that it names a trigger has it counted.)
     pub(crate) fn is_a_given_count(&self) -> bool {
         match self {
-            Metric::Fault { what, .. } => {
-                !matches!(
-                    what,
-                    FaultMetric::Keyless
-                        | FaultMetric::Beyond
-                        | FaultMetric::Recovered
-                        | FaultMetric::Recovery
-                )
-            }
+            Metric::Fault { what, .. } => !matches!(
+                what,
+                FaultMetric::Keyless
+                    | FaultMetric::Beyond
+                    | FaultMetric::Recovered
+                    | FaultMetric::Recovery
+            ),
             Metric::Flow { what, .. } => *what != FlowMetric::Longest,
             Metric::Switch { .. } => true,
             Metric::Client { what, .. } => {

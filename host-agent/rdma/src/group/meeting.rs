@@ -1,48 +1,39 @@
-//! Ranks find each other through a folder that all see: each writes a file, under its name at once, and reads those of the others.
+//! Ranks find each other: each leaves a text in a [`Store`] and reads those of the others.
 //!
-//! A file has a line for the MTU, and one for each queue pair: the rank that it is for, and its keys. Who is on the same node has
+//! A text has a line for the MTU, and one for each queue pair: the rank that it is for, and its keys. Who is on the same node has
 //! none.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use roce::packet::Mtu;
 
+use super::store::{Store, StoreError};
 use crate::perftest::Keys;
 use crate::provider::ProviderError;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest file: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
-const MOST: u64 = 1 << 22;
 
 /// Why ranks do not find each other.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// A file cannot be written or read.
-    #[error("{}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// It is there already.
-    #[error("{} is there already: another rank {rank}, or another run; take a new folder", .path.display())]
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What this rank leaves is there already.
+    #[error("{place} is there already: another rank {rank}, or another run; take a new one")]
     Taken {
-        /// The file.
-        path: PathBuf,
+        /// What, and where.
+        place: String,
         /// The rank.
         rank: usize,
     },
     /// It says something else.
-    #[error("{} is not what a rank writes, or of a group of another size", .path.display())]
+    #[error("{place} is not what a rank leaves, or of a group of another size")]
     Content {
-        /// The file.
-        path: PathBuf,
+        /// What, and where.
+        place: String,
     },
     /// Somebody is missing.
     #[error("rank {rank} has waited {patience:?} for ranks {missing:?}")]
@@ -61,7 +52,8 @@ pub enum MeetingError {
 
 /// See the module.
 pub struct Meeting<'a> {
-    pub folder: &'a Path,
+    pub store: &'a mut dyn Store,
+    /// This one, or the first of several.
     pub rank: usize,
     pub ranks: usize,
     pub patience: Duration,
@@ -84,107 +76,90 @@ impl Told {
 }
 
 impl Meeting<'_> {
-    /// What a rank says, once it does. `wait` is called between two looks.
-    pub fn hear(
-        &self,
+    /// Says what a rank's queue pairs are.
+    pub fn tell(
+        &mut self,
         rank: usize,
-        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<Told, MeetingError> {
-        self.await_from(rank, "rank", wait)?;
-        self.read(&self.path("rank", rank))
-    }
-
-    /// This rank is connected.
-    pub fn is_ready(&self) -> Result<(), MeetingError> {
-        self.publish("ready", "")
-    }
-
-    /// Returns when all are.
-    pub fn all_ready(
-        &self,
-        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+        own: &[(usize, Keys)],
+        mtu: Mtu,
     ) -> Result<(), MeetingError> {
-        self.await_from(0, "ready", wait)
-    }
-
-    /// Until this rank and all after it have written such a file.
-    fn await_from(
-        &self,
-        first: usize,
-        what: &str,
-        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
-    ) -> Result<(), MeetingError> {
-        let begin = Instant::now();
-        for peer in first..self.ranks {
-            while !self.path(what, peer).is_file() {
-                if begin.elapsed() > self.patience {
-                    let is_missing = |peer: &usize| !self.path(what, *peer).is_file();
-                    return Err(MeetingError::Missing {
-                        rank: self.rank,
-                        patience: self.patience,
-                        missing: (0..self.ranks).filter(is_missing).collect(),
-                    });
-                }
-                wait(LOOK)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn path(&self, what: &str, rank: usize) -> PathBuf {
-        self.folder.join(format!("{what}-{rank}"))
-    }
-
-    /// Says what this rank's queue pairs are.
-    pub fn write(&self, own: &[(usize, Keys)], mtu: Mtu) -> Result<(), MeetingError> {
         let mut text = format!("ranks {} mtu {}\n", self.ranks, mtu.bytes());
         for (peer, keys) in own {
             let keys = keys.encode();
             let keys = String::from_utf8_lossy(&keys[..Keys::LEN - 1]).into_owned();
             let _ = writeln!(text, "{peer} {keys}");
         }
-        self.publish("rank", &text)
+        self.publish("rank", rank, &text)
     }
 
-    /// A file, all of it at once.
-    fn publish(&self, what: &str, text: &str) -> Result<(), MeetingError> {
-        let path = self.path(what, self.rank);
-        // Nobody else's, whatever rank it takes itself for.
-        let own = (std::process::id(), std::thread::current().id());
-        let part = self.folder.join(format!(".{what}-{}-{own:?}", self.rank));
-        let of = |path: &Path| {
-            let path = path.to_owned();
-            move |source| MeetingError::File { path, source }
-        };
-        fs::create_dir_all(self.folder).map_err(of(self.folder))?;
-        fs::write(&part, text).map_err(of(&part))?;
-        // A link, not a new name: it fails where the file is there already.
-        let linked = fs::hard_link(&part, &path);
-        let _ = fs::remove_file(&part);
-        linked.map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => MeetingError::Taken {
-                path: path.clone(),
-                rank: self.rank,
-            },
-            _ => of(&path)(source),
-        })
+    /// What all ranks say, in order. `wait` is called between two looks.
+    pub fn hear(
+        &mut self,
+        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<Vec<Told>, MeetingError> {
+        let texts = self.await_all("rank", wait)?;
+        let told = texts.iter().enumerate().map(|(rank, text)| {
+            self.parse(text).ok_or_else(|| MeetingError::Content {
+                place: self.store.place(&name("rank", rank)),
+            })
+        });
+        told.collect()
     }
 
-    fn read(&self, path: &Path) -> Result<Told, MeetingError> {
-        let of = |source| MeetingError::File {
-            path: path.to_owned(),
-            source,
-        };
-        if fs::metadata(path).map_err(of)?.len() > MOST {
-            return Err(self.content(path));
+    /// A rank is connected.
+    pub fn is_ready(&mut self, rank: usize) -> Result<(), MeetingError> {
+        self.publish("ready", rank, "")
+    }
+
+    /// Returns when all are.
+    pub fn all_ready(
+        &mut self,
+        wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<(), MeetingError> {
+        self.await_all("ready", wait).map(|_| ())
+    }
+
+    /// What all ranks have left, in order.
+    fn await_all(
+        &mut self,
+        what: &str,
+        mut wait: impl FnMut(Duration) -> Result<(), ProviderError>,
+    ) -> Result<Vec<String>, MeetingError> {
+        let begin = Instant::now();
+        let mut found: Vec<Option<String>> = vec![None; self.ranks];
+        loop {
+            for (rank, found) in found
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, found)| found.is_none())
+            {
+                *found = self.store.look(&name(what, rank))?;
+            }
+            let missing = found
+                .iter()
+                .enumerate()
+                .filter(|(_, found)| found.is_none());
+            let missing: Vec<usize> = missing.map(|(rank, _)| rank).collect();
+            if missing.is_empty() {
+                return Ok(found.into_iter().flatten().collect());
+            }
+            if begin.elapsed() > self.patience {
+                return Err(MeetingError::Missing {
+                    rank: self.rank,
+                    patience: self.patience,
+                    missing,
+                });
+            }
+            wait(LOOK)?;
         }
-        let text = fs::read_to_string(path).map_err(of)?;
-        self.parse(&text).ok_or_else(|| self.content(path))
     }
 
-    fn content(&self, path: &Path) -> MeetingError {
-        let path = path.to_owned();
-        MeetingError::Content { path }
+    fn publish(&mut self, what: &str, rank: usize, text: &str) -> Result<(), MeetingError> {
+        let published = self.store.publish(&name(what, rank), text);
+        published.map_err(|error| match error {
+            StoreError::Taken(place) => MeetingError::Taken { place, rank },
+            error => error.into(),
+        })
     }
 
     fn parse(&self, text: &str) -> Option<Told> {
@@ -211,8 +186,13 @@ impl Meeting<'_> {
     }
 }
 
+fn name(what: &str, rank: usize) -> String {
+    format!("{what}-{rank}")
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::store::FolderStore;
     use super::*;
     use roce::{Psn, Qpn};
 
@@ -227,9 +207,9 @@ mod tests {
         }
     }
 
-    fn meeting(folder: &Path, rank: usize, patience_ms: u64) -> Meeting<'_> {
+    fn meeting(store: &mut FolderStore, rank: usize, patience_ms: u64) -> Meeting<'_> {
         Meeting {
-            folder,
+            store,
             rank,
             ranks: 2,
             patience: Duration::from_millis(patience_ms),
@@ -247,22 +227,30 @@ mod tests {
         let path = folder.path();
         let told = std::thread::scope(|scope| {
             let one = scope.spawn(|| {
-                let meeting = meeting(path, 0, 5000);
-                meeting.write(&[(1, keys(10))], Mtu::B4096).unwrap();
-                meeting.hear(1, sleep).unwrap()
+                let mut store = FolderStore::new(path);
+                let mut meeting = meeting(&mut store, 0, 5000);
+                meeting.tell(0, &[(1, keys(10))], Mtu::B4096).unwrap();
+                meeting.hear(sleep).unwrap()
             });
-            let meeting = meeting(path, 1, 5000);
+            let mut store = FolderStore::new(path);
+            let mut meeting = meeting(&mut store, 1, 5000);
             let several = [(0, keys(20)), (0, keys(21))];
-            meeting.write(&several, Mtu::B1024).unwrap();
-            let other = meeting.hear(0, sleep).unwrap();
-            meeting.is_ready().unwrap();
+            meeting.tell(1, &several, Mtu::B1024).unwrap();
+            let other = meeting.hear(sleep).unwrap();
+            meeting.is_ready(1).unwrap();
             (one.join().unwrap(), other)
         });
-        assert_eq!(told.0.mtu, Mtu::B1024);
-        assert_eq!(told.0.of(0), [&keys(20), &keys(21)]);
-        assert!(told.0.of(1).is_empty());
-        assert_eq!(told.1.keys, [(1, keys(10))]);
-        let alone = meeting(path, 0, 10).all_ready(sleep).unwrap_err();
+        assert_eq!(told.0, told.1);
+        let [first, second] = &told.0[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!((first.mtu, second.mtu), (Mtu::B4096, Mtu::B1024));
+        assert_eq!(second.of(0), [&keys(20), &keys(21)]);
+        assert!(second.of(1).is_empty());
+        assert_eq!(first.keys, [(1, keys(10))]);
+        let alone = meeting(&mut FolderStore::new(path), 0, 10)
+            .all_ready(sleep)
+            .unwrap_err();
         assert!(alone.to_string().contains("[0]"), "{alone}");
     }
 
@@ -270,19 +258,25 @@ mod tests {
     fn who_is_missing_or_twice_or_of_another_group_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let first = meeting(path, 0, 10);
+        let mut store = FolderStore::new(path);
+        let mut first = meeting(&mut store, 0, 10);
         let own = [(1, keys(10))];
-        first.write(&own, Mtu::B256).unwrap();
-        let missing = first.hear(1, sleep).unwrap_err();
+        first.tell(0, &own, Mtu::B256).unwrap();
+        let missing = first.hear(sleep).unwrap_err();
         assert!(missing.to_string().contains("[1]"), "{missing}");
-        let taken = first.write(&own, Mtu::B256).unwrap_err();
+        let taken = first.tell(0, &own, Mtu::B256).unwrap_err();
         assert!(
             matches!(taken, MeetingError::Taken { rank: 0, .. }),
             "{taken}"
         );
-        for text in ["ranks 3 mtu 256\n", "ranks 2 mtu 256\n5 x\n", "ranks 2 mtu 99\n", ""] {
+        for text in [
+            "ranks 3 mtu 256\n",
+            "ranks 2 mtu 256\n5 x\n",
+            "ranks 2 mtu 99\n",
+            "",
+        ] {
             std::fs::write(path.join("rank-1"), text).unwrap();
-            let other = first.hear(1, sleep).unwrap_err();
+            let other = first.hear(sleep).unwrap_err();
             assert!(matches!(other, MeetingError::Content { .. }), "{other}");
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `meeting.rs` | how ranks find each other: through a folder |
+//! | `meeting.rs` | how ranks find each other |
+//! | `store/` | where: in a folder, or at rank 0 over TCP |
 //! | `window.rs` | how much a schedule may have under way to whom |
 //! | `run.rs` | a schedule carried out |
 //! | `refusal.rs` | what a rank knows when it is not |
@@ -10,12 +11,13 @@
 //! A rank has one region for its buffers, and queue pairs for each peer elsewhere. Ranks of one node may be members of one group,
 //! which one thread carries out: they reach each other through memory, and each has its queue pairs at one of the node's NICs.
 //!
-//! A schedule that follows another may write where the
-//! other is still read: between two of them ranks meet in a barrier ([`Group::barrier`]).
+//! A schedule that follows another may write where the other is still read: between two of them ranks meet in a barrier
+//! ([`Group::barrier`]).
 
 mod meeting;
 mod refusal;
 mod run;
+mod store;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +36,7 @@ use window::Ways;
 
 pub use meeting::MeetingError;
 pub use refusal::{Open, RunError};
+pub use store::{FolderStore, Store, StoreError, TcpStore};
 
 /// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
 const QUEUE: usize = 256;
@@ -182,11 +185,23 @@ impl<'p> Group<'p> {
         folder: &Path,
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
+        Self::meet_in(provider, &mut FolderStore::new(folder), options)
+    }
+
+    /// The same in another store, which is of no use then.
+    ///
+    /// # Errors
+    /// [`GroupError`]: what this side opened is closed again.
+    pub fn meet_in(
+        provider: &'p mut dyn Provider,
+        store: &mut dyn Store,
+        options: GroupOptions,
+    ) -> Result<Self, GroupError> {
         let at = Place {
             rank: options.rank,
             nic: 0,
         };
-        Self::meet_as(vec![provider], folder, &[at], options)
+        Self::meet_as(vec![provider], store, &[at], options)
     }
 
     /// As several ranks of one node, by the NICs that it has: one thread carries them all out. The rank of the options is not
@@ -196,7 +211,7 @@ impl<'p> Group<'p> {
     /// As [`Group::meet`].
     pub fn meet_as(
         nics: Vec<&'p mut dyn Provider>,
-        folder: &Path,
+        store: &mut dyn Store,
         places: &[Place],
         options: GroupOptions,
     ) -> Result<Self, GroupError> {
@@ -231,31 +246,26 @@ impl<'p> Group<'p> {
         for at in places {
             own.push(group.open(*at, &here)?);
         }
-        let meetings: Vec<Meeting<'_>> = (here.iter())
-            .map(|rank| Meeting {
-                folder,
-                rank: *rank,
-                ranks,
-                patience: options.patience,
-            })
-            .collect();
-        for (meeting, own) in meetings.iter().zip(&own) {
-            meeting.write(own, mtu)?;
+        let mut meeting = Meeting {
+            store,
+            rank: here[0],
+            ranks,
+            patience: options.patience,
+        };
+        for (rank, own) in here.iter().zip(&own) {
+            meeting.tell(*rank, own, mtu)?;
         }
-        let mut told = Vec::new();
-        for rank in 0..ranks {
-            told.push(meetings[0].hear(rank, |wait| group.wait(wait))?);
-        }
+        let told = meeting.hear(|wait| group.wait(wait))?;
         group.ways = Ways::of(&told);
         let mtu = told.iter().map(|told| told.mtu).min().unwrap_or(mtu);
         for (member, own) in own.iter().enumerate() {
             group.connect(member, own, &told, mtu)?;
         }
         // Who is not connected yet does not hear those who are.
-        for meeting in &meetings {
-            meeting.is_ready()?;
+        for rank in &here {
+            meeting.is_ready(*rank)?;
         }
-        meetings[0].all_ready(|wait| group.wait(wait))?;
+        meeting.all_ready(|wait| group.wait(wait))?;
         Ok(group)
     }
 

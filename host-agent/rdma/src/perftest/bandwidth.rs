@@ -400,9 +400,7 @@ impl Test<'_> {
                 });
             }
             // A long message has no completion for a while.
-            let came = provider
-                .counters(self.qpn)
-                .map(|counters| counters.rcvd_pkts);
+            let came = provider.arrivals(self.qpn);
             if came != packets {
                 packets = came;
                 deadline = Instant::now() + patience;

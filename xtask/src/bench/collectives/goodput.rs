@@ -54,7 +54,8 @@ fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("s.yaml"), scenario(loss, seed))?;
     let mut run = Command::new(weir);
-    run.args(["run", "s.yaml", "--json"]).current_dir(folder.path());
+    run.args(["run", "s.yaml", "--json"])
+        .current_dir(folder.path());
     let output = run.output().context("cannot run weir")?;
     let said = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).with_context(|| said.to_string())?;
@@ -76,7 +77,10 @@ pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
     };
     let whole = middle(&mut rates[0]);
     ensure!(whole > 0.0, "nothing was carried without losses");
-    let shares: Vec<f64> = rates[1..].iter_mut().map(|rates| middle(rates) / whole).collect();
+    let shares: Vec<f64> = rates[1..]
+        .iter_mut()
+        .map(|rates| middle(rates) / whole)
+        .collect();
     let of_window = |loss: f64| 1.0 / (1.0 + loss * WINDOW);
     if let Some(folder) = plots {
         let of = |values: Vec<f64>| LOSSES.into_iter().zip(values).collect();
@@ -103,7 +107,10 @@ pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
     let notes = notes.map(|(loss, share)| format!("{loss}: {share:.3} ({:.3})", of_window(*loss)));
     let notes: Vec<String> = notes.collect();
     // At a hundredth.
-    let at = LOSSES.iter().position(|loss| *loss == 1e-2).context("a hundredth")?;
+    let at = LOSSES
+        .iter()
+        .position(|loss| *loss == 1e-2)
+        .context("a hundredth")?;
     Ok(Row {
         name: "goodput",
         value: Some(shares[at]),

@@ -71,12 +71,17 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
             let mut times: Vec<f64> = lost.iter().filter_map(of).collect();
             times.sort_by(f64::total_cmp);
             let most = times.last().copied().unwrap_or_default();
-            format!("{:.0} us ({:.0} at most)", times.get(times.len() / 2).unwrap_or(&0.0), most)
+            format!(
+                "{:.0} us ({:.0} at most)",
+                times.get(times.len() / 2).unwrap_or(&0.0),
+                most
+            )
         };
-        let told_of = |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
-            true => told(of),
-            false => "none".to_owned(),
-        };
+        let told_of =
+            |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
+                true => told(of),
+                false => "none".to_owned(),
+            };
         let last = lost.last().and_then(|of| of.again_us).unwrap_or_default();
         Ok(Row {
             name: self.name,
@@ -109,7 +114,8 @@ impl Lost {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("s.yaml"), scenario)?;
         let mut run = Command::new(weir);
-        run.args(["run", "s.yaml", "--json"]).current_dir(folder.path());
+        run.args(["run", "s.yaml", "--json"])
+            .current_dir(folder.path());
         let output = run.output().context("cannot run weir")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "packet {k}: {said}");
@@ -131,11 +137,16 @@ fn drawn(lost: &[Lost]) -> Result<String> {
     let curve = |name, color, of: fn(&Lost) -> Option<f64>| Curve {
         name,
         color,
-        points: lost.iter().filter_map(|lost| Some((f64::from(lost.k), of(lost)?))).collect(),
+        points: lost
+            .iter()
+            .filter_map(|lost| Some((f64::from(lost.k), of(lost)?)))
+            .collect(),
     };
     let curves = [
         curve("retransmission", RGBColor(9, 105, 218), |of| of.again_us),
-        curve("NAK generation", RGBColor(140, 149, 159), |of| of.generation_us),
+        curve("NAK generation", RGBColor(140, 149, 159), |of| {
+            of.generation_us
+        }),
         curve("NAK response", RGBColor(154, 103, 0), |of| of.response_us),
     ];
     drawing(

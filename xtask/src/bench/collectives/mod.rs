@@ -8,6 +8,7 @@ mod figures;
 mod goodput;
 mod lost;
 mod nics;
+mod rxe;
 mod share;
 mod sums;
 mod write;
@@ -26,15 +27,24 @@ type Measure = fn(plots: Option<&Path>) -> Result<Vec<Row>>;
 /// The names of rows that are measured together, and what measures them.
 const ROWS: &[(&[&str], Measure)] = &[
     (&["write_cpu"], |_| one(write::row(&measured("write_cpu")?))),
-    (&["all_gather"], |_| one(share::row("all_gather", &measured("all_gather")?))),
-    (&["all_to_all"], |_| one(share::row("all_to_all", &measured("all_to_all")?))),
+    (&["all_gather"], |_| {
+        one(share::row("all_gather", &measured("all_gather")?))
+    }),
+    (&["all_to_all"], |_| {
+        one(share::row("all_to_all", &measured("all_to_all")?))
+    }),
     (&["nics"], |_| one(nics::row(&measured("nics")?))),
     (sums::NAMES, |_| {
         weir()?;
         sums::run()
     }),
-    (&["lost_write"], |plots| one(lost::WRITE.measure(&weir()?, plots))),
-    (&["lost_read"], |plots| one(lost::READ.measure(&weir()?, plots))),
+    (&["rxe"], |_| one(rxe::row())),
+    (&["lost_write"], |plots| {
+        one(lost::WRITE.measure(&weir()?, plots))
+    }),
+    (&["lost_read"], |plots| {
+        one(lost::READ.measure(&weir()?, plots))
+    }),
     (&["goodput"], |plots| one(goodput::row(&weir()?, plots))),
 ];
 
@@ -49,7 +59,9 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
         println!("{}", sums::measure(&role, &place("--bin", "weir")?)?);
         std::process::exit(0);
     }
-    let chosen = ROWS.iter().filter(|(names, _)| names.iter().any(|name| wanted(name)));
+    let chosen = ROWS
+        .iter()
+        .filter(|(names, _)| names.iter().any(|name| wanted(name)));
     let mut rows = Vec::new();
     for (names, measure) in chosen {
         eprintln!("measuring {} …", names.join(", "));

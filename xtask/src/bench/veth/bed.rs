@@ -3,6 +3,7 @@
 use super::super::bmv2::Rival;
 use super::rings::Sender;
 use anyhow::{Context, Result, bail, ensure};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,8 +21,17 @@ pub fn in_namespace(role: &str, rival: Option<&Rival>) -> Result<String> {
 
 /// The same of another subject.
 pub fn in_namespace_as(subject: &str, role: &str, rival: Option<&Rival>) -> Result<String> {
+    in_namespace_with(subject, role, rival.map(Rival::env))
+}
+
+/// The same, with variables besides.
+pub fn in_namespace_with<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+    subject: &str,
+    role: &str,
+    variables: impl IntoIterator<Item = (N, V)>,
+) -> Result<String> {
     let output = Command::new("unshare")
-        .envs(rival.map(Rival::env))
+        .envs(variables)
         .args(["-rn", "--"])
         .arg(std::env::current_exe()?)
         .args(["bench", subject, "--row", role])

@@ -1,9 +1,13 @@
 //! `weir between` a virtual machine with Debian's RoCE and another, or RDMA in user space, in a namespace of the test's own: the
 //! fault of a scenario hits the packet that it names, nothing else, and RDMA recovers.
 //!
+//! In `ranks.rs`: ranks of a collective, some in machines.
+//!
 //! A program of its own: machines boot here, and frames pass real interfaces, in real time.
 #![cfg(feature = "testbed")]
 
+mod ranks;
+#[path = "../support/mod.rs"]
 mod support;
 
 use machines::{Machine, MachineOptions, between};

@@ -1,0 +1,59 @@
+//! A folder that all ranks see: a text is a file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{MOST, Store, StoreError};
+
+/// See the module.
+pub struct FolderStore(PathBuf);
+
+impl FolderStore {
+    /// It is made when something is left there.
+    pub fn new(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+}
+
+fn of(path: &Path) -> impl Fn(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::File {
+        path: path.clone(),
+        source,
+    }
+}
+
+impl Store for FolderStore {
+    fn publish(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        let path = self.0.join(name);
+        // Nobody else's, whatever rank it takes itself for.
+        let own = (std::process::id(), std::thread::current().id());
+        let part = self.0.join(format!(".{name}-{own:?}"));
+        fs::create_dir_all(&self.0).map_err(of(&self.0))?;
+        fs::write(&part, text).map_err(of(&part))?;
+        // A link, not a new name: it fails where the file is there already.
+        let linked = fs::hard_link(&part, &path);
+        let _ = fs::remove_file(&part);
+        linked.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Taken(self.place(name)),
+            _ => of(&path)(source),
+        })
+    }
+
+    fn look(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+        let path = self.0.join(name);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(metadata) if metadata.len() > MOST as u64 => {
+                return Err(StoreError::TooLong(self.place(name)));
+            }
+            _ => {}
+        }
+        fs::read_to_string(&path).map(Some).map_err(of(&path))
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}

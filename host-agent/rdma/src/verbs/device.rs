@@ -1,0 +1,313 @@
+//! Which device it is, and that it is open.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use roce::packet::Mtu;
+
+use super::abi::{self, Context, DeviceAttributes, GidEntry, PortAttributes};
+use super::error::VerbsError;
+use super::library::Library;
+use crate::provider::Gid;
+
+/// `ENOSYS`.
+const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;
+/// Lines of a device's table of addresses that are looked at: their bytes are said to the kernel in 16 bits.
+const GIDS: usize = 1024;
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The only one that has an IPv4 address.
+    Any,
+    /// This one.
+    Named(String),
+    /// That of an interface.
+    Interface {
+        /// Its address.
+        ip: Ipv4Addr,
+        /// Its number.
+        index: u32,
+    },
+}
+
+/// A port of a device, by one of its addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The device's name.
+    pub device: String,
+    /// The port's number.
+    pub number: u8,
+    /// Where in its table the address is.
+    pub gid_index: u8,
+    /// The address.
+    pub ip: Ipv4Addr,
+    /// The largest path MTU.
+    pub mtu: Mtu,
+}
+
+impl Port {
+    pub fn gid(&self) -> Gid {
+        self.ip.into()
+    }
+}
+
+/// What a device allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub qps: u64,
+    /// Work of a queue.
+    pub work: u64,
+    pub completions: u64,
+    pub regions: u64,
+    /// READs of a queue pair under way; those of its peer.
+    pub reads: [u64; 2],
+}
+
+/// A device that is open.
+pub struct Device {
+    pub library: Rc<Library>,
+    /// Open until this is dropped.
+    context: NonNull<Context>,
+    pub limits: Limits,
+    /// Of the ports that are active, each address by which RoCEv2 is spoken over IPv4, with its interface's number.
+    ports: Vec<(Port, u32)>,
+    /// A port that is not active.
+    inactive: Option<u8>,
+}
+
+/// Opens the device that is wanted.
+///
+/// # Errors
+/// [`VerbsError`]: there is none, or it cannot be used.
+pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), VerbsError> {
+    let is_wanted = |name: &str| match wanted {
+        Wanted::Named(wanted) => name == wanted,
+        Wanted::Any | Wanted::Interface { .. } => true,
+    };
+    let (opened, names) = open_all(library, &is_wanted)?;
+    let mut refused = None;
+    let mut found = Vec::new();
+    for (name, opened) in names.iter().zip(opened) {
+        let device = match opened {
+            Ok(device) => device,
+            Err(error) => {
+                refused = refused.or(Some(error));
+                continue;
+            }
+        };
+        let port = device.ports.iter().find(|(port, interface)| match wanted {
+            Wanted::Any | Wanted::Named(_) => true,
+            // A device of another namespace may have the same address.
+            Wanted::Interface { ip, index } => port.ip == *ip && [0, *index].contains(interface),
+        });
+        match (port, device.inactive) {
+            (Some((port, _)), _) => {
+                let port = port.clone();
+                found.push((device, port));
+            }
+            (None, Some(port)) => {
+                let device = name.clone();
+                refused = refused.or(Some(VerbsError::Inactive { device, port }));
+            }
+            (None, None) => {}
+        }
+    }
+    if found.len() > 1 {
+        let names: Vec<String> = found.into_iter().map(|(_, port)| port.device).collect();
+        return Err(VerbsError::Several(names.join(", ")));
+    }
+    if let Some(found) = found.pop() {
+        return Ok(found);
+    }
+    Err(refused.unwrap_or_else(|| match (wanted, &*names) {
+        (Wanted::Named(name), []) => VerbsError::Unknown(name.clone()),
+        (_, []) => VerbsError::NoDevice,
+        (Wanted::Interface { ip, .. }, _) => VerbsError::NoAddress(*ip),
+        (_, names) => VerbsError::NoIpv4(names.join(", ")),
+    }))
+}
+
+/// Whether a device has this name.
+pub fn is_device(library: &Rc<Library>, name: &str) -> bool {
+    let named = open_all(library, &|other| other == name);
+    named.is_ok_and(|(_, names)| !names.is_empty())
+}
+
+type Opened = Vec<Result<Device, VerbsError>>;
+
+/// Opens all devices whose names are wanted, as far as they let themselves be opened.
+fn open_all(
+    library: &Rc<Library>,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<(Opened, Vec<String>), VerbsError> {
+    let mut count = 0;
+    // SAFETY: it is given a number of ours to write to.
+    let list = unsafe { (library.get_device_list)(&raw mut count) };
+    if list.is_null() {
+        let error = io::Error::last_os_error();
+        // No module of the kernel's for it.
+        return match error.raw_os_error() {
+            Some(NO_SUCH_CALL) => Err(VerbsError::NoDevice),
+            _ => Err(VerbsError::last("ibv_get_device_list")),
+        };
+    }
+    let (mut opened, mut names) = (Vec::new(), Vec::new());
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the list has so many devices, until it is freed below.
+        let device = unsafe { *list.add(at) };
+        // SAFETY: its name is in it, and ends with a zero byte.
+        let name = unsafe { CStr::from_ptr((library.get_device_name)(device)) };
+        let name = name.to_string_lossy().into_owned();
+        if !is_wanted(&name) {
+            continue;
+        }
+        // SAFETY: a device of the list. What is open stays so when the list is freed (ibv_get_device_list(3)).
+        let context = NonNull::new(unsafe { (library.open_device)(device) });
+        opened.push(match context {
+            Some(context) => Device::of(library.clone(), context, &name),
+            None => Err(refusal(&name)),
+        });
+        names.push(name);
+    }
+    // SAFETY: it came from get_device_list.
+    unsafe { (library.free_device_list)(list) };
+    Ok((opened, names))
+}
+
+/// The device of this name has just refused to be opened. libibverbs tries its file twice, and says what came of the second.
+fn refusal(name: &str) -> VerbsError {
+    let error = VerbsError::last("ibv_open_device");
+    let Some(file) = file(name) else {
+        return error;
+    };
+    match File::options().read(true).write(true).open(&file) {
+        Err(reason) if reason.kind() == io::ErrorKind::PermissionDenied => VerbsError::Permission {
+            device: name.to_owned(),
+            file,
+            reason,
+        },
+        _ => error,
+    }
+}
+
+/// The file by which a device is spoken to.
+fn file(device: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir("/sys/class/infiniband_verbs").ok()?;
+    let mut files = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let of = fs::read_to_string(entry.path().join("ibdev")).ok()?;
+        let file = Path::new("/dev/infiniband").join(entry.file_name());
+        (of.trim() == device).then_some(file)
+    });
+    files.next()
+}
+
+impl Device {
+    /// `context` has just been opened.
+    fn of(library: Rc<Library>, context: NonNull<Context>, name: &str) -> Result<Self, VerbsError> {
+        // SAFETY: all zeros are a value of this structure of numbers.
+        let mut attributes: DeviceAttributes = unsafe { std::mem::zeroed() };
+        // It is closed again, whatever comes.
+        let mut device = Self {
+            library,
+            context,
+            limits: Limits::of(&attributes),
+            ports: Vec::new(),
+            inactive: None,
+        };
+        // SAFETY: the context is open; it writes one structure of this type.
+        let code = unsafe { (device.library.query_device)(context.as_ptr(), &raw mut attributes) };
+        VerbsError::returned("ibv_query_device", code)?;
+        device.limits = Limits::of(&attributes);
+        let gids = device.gids()?;
+        for number in 1..=attributes.ports {
+            device.add_port(name, number, &gids)?;
+        }
+        Ok(device)
+    }
+
+    fn add_port(&mut self, name: &str, number: u8, gids: &[GidEntry]) -> Result<(), VerbsError> {
+        let mut port = PortAttributes::default();
+        // SAFETY: the context is open; it writes one structure of this type, or its beginning.
+        let code =
+            unsafe { (self.library.query_port)(self.context.as_ptr(), number, &raw mut port) };
+        VerbsError::returned("ibv_query_port", code)?;
+        if port.link_layer != abi::ETHERNET {
+            return Ok(());
+        }
+        if port.state != abi::PORT_ACTIVE {
+            self.inactive = Some(number);
+            return Ok(());
+        }
+        let mtu = port.active_mtu.checked_sub(1);
+        let mtu = mtu.and_then(|code| Mtu::ALL.get(code as usize).copied());
+        let mtu = mtu.unwrap_or(Mtu::B256);
+        let of_port = gids
+            .iter()
+            .filter(|gid| gid.port == u32::from(number) && gid.kind == abi::ROCE_V2);
+        self.ports.extend(of_port.filter_map(|gid| {
+            let port = Port {
+                device: name.to_owned(),
+                number,
+                gid_index: gid.index.try_into().ok()?,
+                ip: Gid(gid.gid).ipv4()?,
+                mtu,
+            };
+            Some((port, gid.interface))
+        }));
+        Ok(())
+    }
+
+    fn gids(&self) -> Result<Vec<GidEntry>, VerbsError> {
+        let mut gids = vec![GidEntry::default(); GIDS];
+        let (context, first) = (self.context.as_ptr(), gids.as_mut_ptr());
+        // SAFETY: the context is open; it writes at most so many entries of this size.
+        let count = unsafe {
+            (self.library.query_gid_table)(context, first, GIDS, 0, size_of::<GidEntry>())
+        };
+        match usize::try_from(count) {
+            Ok(count) => gids.truncate(count),
+            Err(_) => {
+                let reason = io::Error::from_raw_os_error(count.unsigned_abs() as i32);
+                let call = "ibv_query_gid_table";
+                return Err(VerbsError::Call { call, reason });
+            }
+        }
+        Ok(gids)
+    }
+
+    /// Open as long as this is there.
+    pub fn context(&self) -> NonNull<Context> {
+        self.context
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: it is open. What was made with it is gone: its owner drops this last.
+        unsafe { (self.library.close_device)(self.context.as_ptr()) };
+    }
+}
+
+impl Limits {
+    fn of(attributes: &DeviceAttributes) -> Self {
+        let number = |number: i32| u64::try_from(number).unwrap_or(0);
+        Self {
+            qps: number(attributes.max_qp),
+            work: number(attributes.max_qp_wr),
+            completions: number(attributes.max_cqe),
+            regions: number(attributes.max_mr),
+            reads: [
+                number(attributes.max_qp_init_rd_atom),
+                number(attributes.max_qp_rd_atom),
+            ],
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! libibverbs, opened when somebody wants it: nothing here is linked with it.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+use super::abi::{
+    Channel, Context, Cq, Device, DeviceAttributes, GidEntry, Mr, Pd, PortAttributes, Qp,
+    QpAttributes, QpInit,
+};
+use super::error::VerbsError;
+
+/// By its soname: the first ABI that is not changed any more.
+pub const NAME: &str = "libibverbs.so.1";
+
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// Its functions. Each does what its name does without `ibv_`.
+        pub struct Library {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            /// What they point into.
+            _opened: libloading::Library,
+        }
+
+        impl Library {
+            /// Opens the library of this name.
+            ///
+            /// # Errors
+            /// [`VerbsError::Library`]: it is not there, or lacks a function.
+            pub fn open(name: &str) -> Result<Self, VerbsError> {
+                // SAFETY: what libibverbs does when it is loaded asks nothing of who loads it; it is to be it, by its soname.
+                let opened = unsafe { libloading::Library::new(name) }.map_err(VerbsError::Library)?;
+                Ok(Self {
+                    $($name: {
+                        // SAFETY: the type is that of libibverbs' function (verbs.h of rdma-core 44), whose versions keep it.
+                        let found = unsafe { opened.get(symbol(stringify!($name)).as_bytes()) };
+                        *found.map_err(VerbsError::Library)?
+                    },)*
+                    _opened: opened,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    get_device_list: fn(*mut c_int) -> *mut *mut Device;
+    free_device_list: fn(*mut *mut Device);
+    get_device_name: fn(*mut Device) -> *const c_char;
+    open_device: fn(*mut Device) -> *mut Context;
+    close_device: fn(*mut Context) -> c_int;
+    query_device: fn(*mut Context, *mut DeviceAttributes) -> c_int;
+    query_port: fn(*mut Context, u8, *mut PortAttributes) -> c_int;
+    query_gid_table: fn(*mut Context, *mut GidEntry, usize, u32, usize) -> isize;
+    alloc_pd: fn(*mut Context) -> *mut Pd;
+    dealloc_pd: fn(*mut Pd) -> c_int;
+    reg_mr: fn(*mut Pd, *mut c_void, usize, c_int) -> *mut Mr;
+    dereg_mr: fn(*mut Mr) -> c_int;
+    create_comp_channel: fn(*mut Context) -> *mut Channel;
+    destroy_comp_channel: fn(*mut Channel) -> c_int;
+    create_cq: fn(*mut Context, c_int, *mut c_void, *mut Channel, c_int) -> *mut Cq;
+    destroy_cq: fn(*mut Cq) -> c_int;
+    get_cq_event: fn(*mut Channel, *mut *mut Cq, *mut *mut c_void) -> c_int;
+    ack_cq_events: fn(*mut Cq, u32);
+    create_qp: fn(*mut Pd, *mut QpInit) -> *mut Qp;
+    modify_qp: fn(*mut Qp, *mut QpAttributes, c_int) -> c_int;
+    destroy_qp: fn(*mut Qp) -> c_int;
+}
+
+/// The name that the library exports, with its zero byte.
+fn symbol(name: &str) -> String {
+    match name {
+        // In the header it is a function around this one.
+        "query_gid_table" => "_ibv_query_gid_table\0".to_owned(),
+        name => format!("ibv_{name}\0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_or_is_another_library_is_named() {
+        let missing = Library::open("libibverbs-that-is-nowhere.so.1")
+            .err()
+            .expect("none");
+        assert!(matches!(missing, VerbsError::Library(_)));
+        assert!(
+            missing.to_string().contains("libibverbs-that-is-nowhere"),
+            "{missing}"
+        );
+        let other = Library::open("libc.so.6").err().expect("another");
+        assert!(other.to_string().contains("ibv_get_device_list"), "{other}");
+    }
+}

@@ -1,0 +1,357 @@
+//! What is made with a device: a protection domain, a completion queue, regions, queue pairs.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use roce::Access;
+
+use super::abi::{
+    self, Capacity, Channel, Cq, Mr, Pd, Qp, QpAttributes, QpInit, Range, ReceiveWork, SendWork,
+    WorkCompletion,
+};
+use super::device::Device;
+use super::error::VerbsError;
+use super::memory::Pages;
+
+/// Completions that are asked for at once.
+const BATCH: usize = 32;
+
+/// All of it lives until this is dropped, or until it is given up here: so what is pointed at is there. Nothing is used by two
+/// threads.
+pub struct Resources {
+    qps: BTreeMap<u32, NonNull<Qp>>,
+    regions: BTreeMap<u32, (NonNull<Mr>, Pages)>,
+    cq: NonNull<Cq>,
+    channel: NonNull<Channel>,
+    pd: NonNull<Pd>,
+    entries: Entries,
+    batch: [WorkCompletion; BATCH],
+    /// Dropped last.
+    device: Device,
+}
+
+/// What a device's context has in the place of symbols.
+#[derive(Clone, Copy)]
+struct Entries {
+    poll_cq: unsafe extern "C" fn(*mut Cq, c_int, *mut WorkCompletion) -> c_int,
+    req_notify_cq: unsafe extern "C" fn(*mut Cq, c_int) -> c_int,
+    post_send: unsafe extern "C" fn(*mut Qp, *mut SendWork, *mut *mut SendWork) -> c_int,
+    post_recv: unsafe extern "C" fn(*mut Qp, *mut ReceiveWork, *mut *mut ReceiveWork) -> c_int,
+}
+
+impl Entries {
+    fn of(device: &Device) -> Option<Self> {
+        // SAFETY: the context is open, and begins with this.
+        let context = unsafe { device.context().as_ref() };
+        Some(Self {
+            poll_cq: context.poll_cq?,
+            req_notify_cq: context.req_notify_cq?,
+            post_send: context.post_send?,
+            post_recv: context.post_recv?,
+        })
+    }
+}
+
+/// A region's keys and first byte.
+#[derive(Debug, Clone, Copy)]
+pub struct Registered {
+    pub lkey: u32,
+    pub rkey: u32,
+    pub address: u64,
+}
+
+impl Resources {
+    /// With a completion queue of this depth.
+    pub fn new(device: Device, depth: u32) -> Result<Self, VerbsError> {
+        let library = device.library.clone();
+        let context = device.context().as_ptr();
+        let missing = || VerbsError::Call {
+            call: "ibv_open_device",
+            reason: io::ErrorKind::Unsupported.into(),
+        };
+        let entries = Entries::of(&device).ok_or_else(missing)?;
+        let failed = VerbsError::last;
+        // SAFETY: the context is open.
+        let pd = NonNull::new(unsafe { (library.alloc_pd)(context) });
+        let pd = pd.ok_or_else(|| failed("ibv_alloc_pd"))?;
+        // SAFETY: the same.
+        let channel = NonNull::new(unsafe { (library.create_comp_channel)(context) });
+        let Some(channel) = channel else {
+            let error = failed("ibv_create_comp_channel");
+            // SAFETY: made above, and nothing was made with it.
+            unsafe { (library.dealloc_pd)(pd.as_ptr()) };
+            return Err(error);
+        };
+        let entries_wanted = c_int::try_from(depth).unwrap_or(c_int::MAX);
+        // SAFETY: context and channel are there.
+        let cq = unsafe {
+            (library.create_cq)(context, entries_wanted, null_mut(), channel.as_ptr(), 0)
+        };
+        let Some(cq) = NonNull::new(cq) else {
+            let error = failed("ibv_create_cq");
+            // SAFETY: both were made above, and nothing was made with them.
+            unsafe {
+                (library.destroy_comp_channel)(channel.as_ptr());
+                (library.dealloc_pd)(pd.as_ptr());
+            }
+            return Err(error);
+        };
+        let resources = Self {
+            qps: BTreeMap::new(),
+            regions: BTreeMap::new(),
+            cq,
+            channel,
+            pd,
+            entries,
+            batch: [WorkCompletion::default(); BATCH],
+            device,
+        };
+        let events = resources.events();
+        let flags = fcntl(events, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+        let flags = flags.and_then(|old| fcntl(events, FcntlArg::F_SETFL(old | OFlag::O_NONBLOCK)));
+        flags.map_err(|errno| VerbsError::Call {
+            call: "fcntl",
+            reason: errno.into(),
+        })?;
+        Ok(resources)
+    }
+
+    /// Where completions are announced.
+    fn events(&self) -> BorrowedFd<'_> {
+        // SAFETY: the channel is there as long as this, and its descriptor is open as long as it.
+        unsafe { BorrowedFd::borrow_raw(self.channel.as_ref().fd) }
+    }
+
+    /// How many regions, and queue pairs, there are.
+    pub fn counts(&self) -> [usize; 2] {
+        [self.regions.len(), self.qps.len()]
+    }
+
+    pub fn register(&mut self, len: usize, access: Access) -> Result<Registered, VerbsError> {
+        let none = || VerbsError::Call {
+            call: "malloc",
+            reason: io::ErrorKind::OutOfMemory.into(),
+        };
+        let pages = Pages::new(len).ok_or_else(none)?;
+        let (pd, first) = (self.pd.as_ptr(), pages.address());
+        let rights = rights(access) as c_int;
+        // SAFETY: the pages are there until after the region is given up (`deregister`).
+        let mr =
+            unsafe { (self.device.library.reg_mr)(pd, first.as_ptr().cast(), len.max(1), rights) };
+        let Some(mr) = NonNull::new(mr) else {
+            return Err(no_region(len));
+        };
+        // SAFETY: it was just made, and begins with this.
+        let (lkey, rkey) = unsafe { (mr.as_ref().lkey, mr.as_ref().rkey) };
+        self.regions.insert(lkey, (mr, pages));
+        Ok(Registered {
+            lkey,
+            rkey,
+            address: first.as_ptr().expose_provenance() as u64,
+        })
+    }
+
+    pub fn deregister(&mut self, lkey: u32) {
+        let Some((mr, pages)) = self.regions.remove(&lkey) else {
+            return;
+        };
+        // SAFETY: it came from reg_mr, and is given up once.
+        let code = unsafe { (self.device.library.dereg_mr)(mr.as_ptr()) };
+        if code != 0 {
+            // The device may still be at them: they are left to it.
+            std::mem::forget(pages);
+        }
+    }
+
+    pub fn pages(&self, lkey: u32) -> Option<&Pages> {
+        self.regions.get(&lkey).map(|(_, pages)| pages)
+    }
+
+    /// Makes a queue pair with queues of these depths; its number.
+    pub fn create(&mut self, kind: u32, sends: u32, receives: u32) -> Result<u32, VerbsError> {
+        let mut init = QpInit {
+            qp_context: null_mut(),
+            send_cq: self.cq.as_ptr(),
+            recv_cq: self.cq.as_ptr(),
+            srq: null_mut(),
+            capacity: Capacity {
+                max_send_wr: sends,
+                max_recv_wr: receives,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: 0,
+            },
+            kind,
+            sq_sig_all: 0,
+            end: 0,
+        };
+        // SAFETY: protection domain and completion queue are there, and outlive it (`drop`).
+        let qp = unsafe { (self.device.library.create_qp)(self.pd.as_ptr(), &raw mut init) };
+        let qp = NonNull::new(qp).ok_or_else(|| VerbsError::last("ibv_create_qp"))?;
+        // SAFETY: it was just made, and begins with this.
+        let number = unsafe { qp.as_ref().number };
+        self.qps.insert(number, qp);
+        Ok(number)
+    }
+
+    pub fn modify(
+        &mut self,
+        number: u32,
+        mut to: QpAttributes,
+        mask: c_int,
+    ) -> Result<(), VerbsError> {
+        let Some(qp) = self.qps.get(&number) else {
+            return Err(gone("ibv_modify_qp"));
+        };
+        // SAFETY: the queue pair is there; the attributes live until this returns.
+        let code = unsafe { (self.device.library.modify_qp)(qp.as_ptr(), &raw mut to, mask) };
+        VerbsError::returned("ibv_modify_qp", code)
+    }
+
+    /// Ends a queue pair. What it has completed can still be polled.
+    pub fn destroy(&mut self, number: u32) {
+        if let Some(qp) = self.qps.remove(&number) {
+            // SAFETY: it came from create_qp, and is ended once.
+            unsafe { (self.device.library.destroy_qp)(qp.as_ptr()) };
+        }
+    }
+
+    /// Posts work whose bytes, if it has any, are `range`: the device refuses what is in no region of ours.
+    pub fn post_send(
+        &mut self,
+        number: u32,
+        mut work: SendWork,
+        mut range: Range,
+    ) -> Result<(), VerbsError> {
+        let Some(qp) = self.qps.get(&number) else {
+            return Err(gone("ibv_post_send"));
+        };
+        (work.ranges, work.num_ranges) = (&raw mut range, c_int::from(range.length > 0));
+        let mut refused = null_mut();
+        // SAFETY: the queue pair is there. The device copies work and range before this returns (ibv_post_send(3)).
+        let code =
+            unsafe { (self.entries.post_send)(qp.as_ptr(), &raw mut work, &raw mut refused) };
+        VerbsError::returned("ibv_post_send", code)
+    }
+
+    /// The same of a receive.
+    pub fn post_receive(
+        &mut self,
+        number: u32,
+        id: u64,
+        mut range: Range,
+    ) -> Result<(), VerbsError> {
+        let Some(qp) = self.qps.get(&number) else {
+            return Err(gone("ibv_post_recv"));
+        };
+        let mut work = ReceiveWork {
+            id,
+            next: null_mut(),
+            ranges: &raw mut range,
+            num_ranges: c_int::from(range.length > 0),
+        };
+        let mut refused = null_mut();
+        // SAFETY: as above.
+        let code =
+            unsafe { (self.entries.post_recv)(qp.as_ptr(), &raw mut work, &raw mut refused) };
+        VerbsError::returned("ibv_post_recv", code)
+    }
+
+    /// Completions, some at once, until there is none.
+    pub fn completions(&mut self) -> Result<&[WorkCompletion], VerbsError> {
+        let (cq, first) = (self.cq.as_ptr(), self.batch.as_mut_ptr());
+        // SAFETY: the queue is there; it writes at most so many completions.
+        let count = unsafe { (self.entries.poll_cq)(cq, BATCH as c_int, first) };
+        match usize::try_from(count) {
+            Ok(count) => Ok(&self.batch[..count.min(BATCH)]),
+            Err(_) => Err(VerbsError::last("ibv_poll_cq")),
+        }
+    }
+
+    /// Has the next completion announced.
+    pub fn arm(&mut self) -> Result<(), VerbsError> {
+        // SAFETY: the queue is there.
+        let code = unsafe { (self.entries.req_notify_cq)(self.cq.as_ptr(), 0) };
+        VerbsError::returned("ibv_req_notify_cq", code)
+    }
+
+    /// Waits for the announcement.
+    pub fn wait(&mut self, timeout: Duration) -> Result<(), VerbsError> {
+        let mut sources = [PollFd::new(self.events(), PollFlags::POLLIN)];
+        match ppoll(&mut sources, Some(timeout.into()), None) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(()),
+            Ok(_) => {}
+            Err(errno) => {
+                let reason = errno.into();
+                return Err(VerbsError::Call {
+                    call: "ppoll",
+                    reason,
+                });
+            }
+        }
+        let (mut cq, mut context) = (null_mut(), null_mut());
+        // SAFETY: the channel is there; it writes two pointers.
+        let code = unsafe {
+            (self.device.library.get_cq_event)(self.channel.as_ptr(), &raw mut cq, &raw mut context)
+        };
+        if code == 0 {
+            // SAFETY: the event was this queue's, the channel's only one. Who ends it waits for this.
+            unsafe { (self.device.library.ack_cq_events)(self.cq.as_ptr(), 1) };
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Resources {
+    fn drop(&mut self) {
+        for number in self.qps.keys().copied().collect::<Vec<_>>() {
+            self.destroy(number);
+        }
+        for lkey in self.regions.keys().copied().collect::<Vec<_>>() {
+            self.deregister(lkey);
+        }
+        let library = &self.device.library;
+        // SAFETY: each was made in `new` and is ended once, behind what was made with it; all events are acknowledged.
+        unsafe {
+            (library.destroy_cq)(self.cq.as_ptr());
+            (library.destroy_comp_channel)(self.channel.as_ptr());
+            (library.dealloc_pd)(self.pd.as_ptr());
+        }
+    }
+}
+
+fn gone(call: &'static str) -> VerbsError {
+    let reason = io::ErrorKind::NotFound.into();
+    VerbsError::Call { call, reason }
+}
+
+/// Reading by this side is always allowed; who lets a peer write has to write itself (ibv_reg_mr(3)).
+pub fn rights(access: Access) -> u32 {
+    let bits = [
+        (Access::LOCAL_WRITE, abi::LOCAL_WRITE),
+        (Access::REMOTE_WRITE, abi::REMOTE_WRITE | abi::LOCAL_WRITE),
+        (Access::REMOTE_READ, abi::REMOTE_READ),
+    ];
+    let allowed = bits.iter().filter(|(right, _)| access.allows(*right));
+    allowed.fold(0, |all, (_, bits)| all | bits)
+}
+
+/// Memory is refused as if there were none where no more may be pinned.
+fn no_region(len: usize) -> VerbsError {
+    let reason = io::Error::last_os_error();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    match (reason.kind(), limit) {
+        (io::ErrorKind::OutOfMemory, Some(limit)) => VerbsError::Pin { len, limit },
+        _ => VerbsError::Call {
+            call: "ibv_reg_mr",
+            reason,
+        },
+    }
+}

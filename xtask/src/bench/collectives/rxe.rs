@@ -1,0 +1,240 @@
+//! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, over those between two rxes, through one
+//! embedded switch.
+//!
+//! Two virtual machines and a virtual Ethernet cable are on three ports of the switch that lies beside this program. Each round
+//! has all subjects in turn, so that all meet the same load.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use machines::{Image, Machine, MachineOptions, PORT, neighbour, switch_program};
+use testbeds::net::Netlink;
+
+use super::super::row::{Goal, Row};
+use super::super::veth::{self, Running};
+use super::{figures, shipped};
+
+/// Of this program in the namespace, and of the row.
+const ROLE: &str = "rxe";
+/// Where the program outside of machines is, for the process in the namespace.
+const AGENT: &str = "WEIR_BENCH_AGENT";
+const ROUNDS: usize = 5;
+const MESSAGES: &str = "1000";
+
+const A: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const B: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 3);
+const HERE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
+
+/// Measures it, in a namespace of its own.
+pub fn row() -> Result<Row> {
+    if veth::role().as_deref() == Some(ROLE) {
+        print!("{}", measure()?);
+        std::process::exit(0);
+    }
+    if let Err(error) = machines::image() {
+        return Ok(Row {
+            name: ROLE,
+            value: None,
+            unit: "times",
+            goal: Goal::AtLeast(1.0),
+            floor: None,
+            note: format!("{error}; `cargo run -p machines --example image` makes it"),
+        });
+    }
+    let agent = shipped("host-agent", "--bin", "weir-agent")?;
+    let text = veth::in_namespace_with("collectives", ROLE, [(AGENT, &agent)])?;
+    let figures = figures::read(&text)?;
+    let of = |name: &str| {
+        let found = figures.iter().find(|figure| figure.name == name);
+        found.map(|figure| figure.median).context("a figure")
+    };
+    let both = of("roce to rxe")?.min(of("rxe to roce")?);
+    let notes = figures.iter().map(|of| {
+        let (least, most) = (of.least, of.most);
+        format!(
+            "{} {:.1} MiB/s ({least:.1} to {most:.1})",
+            of.name, of.median
+        )
+    });
+    let notes: Vec<String> = notes.collect();
+    Ok(Row {
+        name: ROLE,
+        value: Some(both / of("rxe to rxe")?),
+        unit: "times",
+        goal: Goal::AtLeast(1.0),
+        floor: None,
+        note: format!(
+            "ib_write_bw of 64 KiB through the embedded switch, MTU 4,096, the slower direction over rxe to rxe: {}",
+            notes.join(", ")
+        ),
+    })
+}
+
+/// In the namespace: a line for each subject.
+fn measure() -> Result<String> {
+    let agent = PathBuf::from(std::env::var_os(AGENT).context("no agent")?);
+    let links = Netlink::open()?;
+    // The switch is spoken to there.
+    links.set_up("lo", true)?;
+    let image = machines::image()?;
+    let bed = Bed::new(&image, &links)?;
+    let subjects: [(&str, Subject); 3] = [
+        ("rxe to rxe", Bed::machines),
+        ("roce to rxe", Bed::to_a_machine),
+        ("rxe to roce", Bed::from_a_machine),
+    ];
+    let mut all = vec![Vec::new(); subjects.len()];
+    // The first round is not counted: pages come, queues grow.
+    for round in 0..=ROUNDS {
+        for ((name, run), rates) in subjects.iter().zip(&mut all) {
+            let rate = run(&bed, &agent).with_context(|| format!("{name}, round {round}"))?;
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+    }
+    let lines = subjects.iter().zip(all).map(|((name, _), mut rates)| {
+        rates.sort_by(f64::total_cmp);
+        let (least, most) = (rates[0], rates[ROUNDS - 1]);
+        format!("{name}: {} {least} {most}\n", rates[ROUNDS / 2])
+    });
+    Ok(lines.collect())
+}
+
+type Subject = fn(&Bed, &Path) -> Result<f64>;
+
+/// Two machines, and `near`, on a switch.
+struct Bed {
+    machines: [Machine; 2],
+    _switch: Running,
+    _folder: tempfile::TempDir,
+}
+
+impl Bed {
+    fn new(image: &Image, links: &Netlink) -> Result<Self> {
+        let options = [("a", A), ("b", B)]
+            .map(|(name, address)| MachineOptions::new(name, &format!("tap-{name}"), address));
+        let machines = Machine::boot_all(image, &options)?;
+        for machine in &machines {
+            eprintln!("a machine runs by {:?}", machine.accelerator());
+        }
+        let macs = [options[0].mac, options[1].mac, HERE_MAC];
+        lay_cable(links)?;
+        for (address, mac) in [A, B].into_iter().zip(macs) {
+            ip(&neighbour(address, mac, "near"))?;
+        }
+        for machine in &machines {
+            for (address, mac) in [A, B, HERE].into_iter().zip(macs) {
+                if address != machine.address() {
+                    machine.introduce(address, mac)?;
+                }
+            }
+        }
+        let folder = tempfile::tempdir()?;
+        let program = folder.path().join("lan.p4");
+        std::fs::write(&program, switch_program(&macs))?;
+        let mut switch = Command::new(veth::weir()?);
+        switch.arg("switch").arg(&program);
+        switch.args(["-i", "1@tap-a", "-i", "2@tap-b", "-i", "3@far"]);
+        switch.args(["--grpc-server-addr", "127.0.0.1:0"]);
+        let switch = Running(switch.stdout(Stdio::null()).spawn()?);
+        // Until it forwards.
+        for address in [B, HERE] {
+            machines[0].succeed(&format!("until ping -c 1 -W 1 {address}; do :; done"))?;
+        }
+        Ok(Self {
+            machines,
+            _switch: switch,
+            _folder: folder,
+        })
+    }
+
+    fn machines(&self, _: &Path) -> Result<f64> {
+        let [client, server] = &self.machines;
+        rate(&machines::between(server, client, &theirs())?)
+    }
+
+    fn to_a_machine(&self, agent: &Path) -> Result<f64> {
+        let [_, server] = &self.machines;
+        let serving = server.spawn(&theirs())?;
+        server.await_listening(PORT)?;
+        let ours = ours(agent, Some(B)).spawn()?;
+        let told = finished(ours)?;
+        serving.succeed(std::time::Duration::from_secs(60))?;
+        let told: serde_json::Value = serde_json::from_slice(&told)?;
+        told["average_mib_per_s"].as_f64().context("a rate")
+    }
+
+    fn from_a_machine(&self, agent: &Path) -> Result<f64> {
+        let [client, _] = &self.machines;
+        let ours = Running(ours(agent, None).spawn()?);
+        let theirs = theirs();
+        // It does not wait for a server.
+        let told = client.succeed(&format!("until {theirs} {HERE}; do usleep 100000; done"))?;
+        drop(ours);
+        rate(&told)
+    }
+}
+
+fn theirs() -> String {
+    format!("ib_write_bw -s 65536 -n {MESSAGES}")
+}
+
+fn ours(agent: &Path, host: Option<Ipv4Addr>) -> Command {
+    let mut command = Command::new(agent);
+    command.args([
+        "rdma-perf",
+        "write",
+        "-d",
+        "near",
+        "--way",
+        "rings",
+        "--json",
+    ]);
+    command.args(["-s", "65536", "-n", MESSAGES]);
+    command.args(host.map(|host| host.to_string()));
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn finished(child: Child) -> Result<Vec<u8>> {
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "weir-agent failed");
+    Ok(output.stdout)
+}
+
+/// The average of perftest's report: size, iterations, peak, average, messages.
+fn rate(report: &str) -> Result<f64> {
+    let figures = report.lines().filter(|line| line.starts_with(" 65536 "));
+    let average = figures
+        .last()
+        .and_then(|line| line.split_whitespace().nth(3));
+    Ok(average.context("no figures")?.parse()?)
+}
+
+/// `near`, an interface like a host's, whose cable ends in `far`.
+fn lay_cable(links: &Netlink) -> Result<()> {
+    ip("link add near mtu 4200 type veth peer name far mtu 4200")?;
+    for end in ["near", "far"] {
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
+        ip(&format!("link set {end} up"))?;
+    }
+    let mac = HERE_MAC.map(|byte| format!("{byte:02x}")).join(":");
+    ip(&format!("link set near address {mac}"))?;
+    ip(&format!("address add {HERE}/24 dev near"))?;
+    // Frames come as from a cable: no checksum is left for hardware.
+    links.set_sending("near", None)?;
+    Ok(())
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    ensure!(
+        status.context("cannot run ip")?.success(),
+        "ip {arguments} failed"
+    );
+    Ok(())
+}
