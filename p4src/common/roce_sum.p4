@@ -88,39 +88,45 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
         if (meta.verdict == VERDICT_FORWARD && hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) {
             jobs.apply();
             if (is_summed == 1) {
-                bool is_plain = hdr.ethernet.ether_type == ETHERTYPE_IPV4 && hdr.ipv4.isValid() && hdr.ipv4.version == 4
-                    && hdr.ipv4.ihl == 5 && hdr.ipv4.flags[0:0] == 0 && hdr.ipv4.frag_offset == 0
-                    && hdr.udp.length == hdr.ipv4.total_len - 20
-                    && hdr.roce_icrc.isValid() && hdr.roce.version == 0 && hdr.roce.pad_count == 0
-                    && hdr.roce.partition_key == ROCE_PARTITION;
-                bool is_hello = hdr.roce_hello.isValid() && hdr.ipv4.total_len == ROCE_HELLO_TOTAL;
-                bool is_short = hdr.reth.isValid() && hdr.reth.length == 0 && hdr.ipv4.total_len == ROCE_WRITE_TOTAL;
-                bool is_long = LAST_BLOCK.isValid() && hdr.ipv4.total_len == ROCE_VALUES_TOTAL;
+                // Registration, values, or neither; and so many bytes in all.
+                bit<16> total_len = 0;
+                if (LAST_BLOCK.isValid()) {
+                    total_len = ROCE_VALUES_TOTAL;
+                } else if (hdr.roce_hello.isValid()) {
+                    total_len = ROCE_HELLO_TOTAL;
+                } else if (hdr.reth.isValid() && hdr.reth.length == 0) {
+                    total_len = ROCE_WRITE_TOTAL;
+                }
                 if (hdr.roce.isValid() && hdr.roce.opcode != UC_SEND_ONLY
                     && hdr.roce.opcode != UC_WRITE_ONLY_WITH_IMMEDIATE) {
                     outcome = ROCE_OTHER;
-                } else if (is_plain && (is_hello || is_short || is_long)) {
+                } else if (hdr.roce_icrc.isValid() && hdr.ethernet.ether_type == ETHERTYPE_IPV4 && hdr.ipv4.isValid()
+                    && hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5 && hdr.ipv4.total_len == total_len
+                    && hdr.ipv4.flags[0:0] == 0 && hdr.ipv4.frag_offset == 0 && hdr.udp.length == total_len - 20
+                    && hdr.roce.version == 0 && hdr.roce.pad_count == 0 && hdr.roce.partition_key == ROCE_PARTITION) {
                     senders.apply();
-                    bit<32> expected;
-                    icrc.apply(hdr, expected);
                     if (is_worker == 0 || speaks_of != job) {
                         outcome = ROCE_STRANGER;
-                    } else if (expected != hdr.roce_icrc.value) {
-                        outcome = ROCE_WRONG_ICRC;
-                    } else if (is_hello) {
-                        if (hdr.roce_hello.magic == ROCE_HELLO_MAGIC && hdr.roce_hello.version == ROCE_HELLO_VERSION
-                            && hdr.roce_hello.job == job && 2w0 ++ hdr.roce_hello.worker == worker
-                            && hdr.roce_hello.window == window && hdr.roce_hello.qpn[31:24] == 0
-                            && hdr.roce_hello.qpn != 0 && hdr.roce_hello.psn[31:24] == 0 && hdr.roce_hello.psn != 0) {
-                            outcome = ROCE_REGISTERED;
+                    } else {
+                        bit<32> expected;
+                        icrc.apply(hdr, expected);
+                        if (expected != hdr.roce_icrc.value) {
+                            outcome = ROCE_WRONG_ICRC;
+                        } else if (hdr.roce_hello.isValid()) {
+                            if (hdr.roce_hello.magic == ROCE_HELLO_MAGIC && hdr.roce_hello.version == ROCE_HELLO_VERSION
+                                && hdr.roce_hello.job == job && 2w0 ++ hdr.roce_hello.worker == worker
+                                && hdr.roce_hello.window == window && hdr.roce_hello.qpn[31:24] == 0
+                                && hdr.roce_hello.qpn != 0 && hdr.roce_hello.psn[31:24] == 0 && hdr.roce_hello.psn != 0) {
+                                outcome = ROCE_REGISTERED;
+                            }
+                        } else if (hdr.reth.remote_key[31:17] == ROCE_UPDATE_KEY
+                            && hdr.reth.address[62:56] == 0 && hdr.reth.address[9:0] == 0
+                            && hdr.reth.address[25:10] == hdr.roce_immediate.chunk
+                            && hdr.reth.address[45:42] == hdr.roce_immediate.scale
+                            // Without values it says of an exponent or asks, and with values neither.
+                            && (hdr.roce_immediate.flags[1:0] == 0) == (hdr.reth.length != 0)) {
+                            outcome = ROCE_UPDATED;
                         }
-                    } else if (hdr.reth.remote_key[31:17] == ROCE_UPDATE_KEY
-                        && hdr.reth.address[62:56] == 0 && hdr.reth.address[9:0] == 0
-                        && hdr.reth.address[25:10] == hdr.roce_immediate.chunk
-                        && hdr.reth.address[45:42] == hdr.roce_immediate.scale
-                        // Without values it says of an exponent or asks, and with values neither.
-                        && (hdr.roce_immediate.flags[1:0] == 0) == is_long) {
-                        outcome = ROCE_UPDATED;
                     }
                 }
                 if (outcome == ROCE_UPDATED) {
@@ -214,9 +220,9 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.ipv4.protocol = PROTOCOL_UDP;
         hdr.ipv4.src = 24w0xEF5745 ++ job[7:0];
         hdr.ipv4.dst = ip;
-        bit<32> sum = (16w0 ++ 4w4 ++ 4w5 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + 0x4000
-            + (16w0 ++ 8w64 ++ PROTOCOL_UDP) + (16w0 ++ hdr.ipv4.src[31:16]) + (16w0 ++ hdr.ipv4.src[15:0])
-            + (16w0 ++ ip[31:16]) + (16w0 ++ ip[15:0]);
+        // Of what is the same in all: 0x4500, flags, 0x4011 and the source address.
+        bit<32> sum = (32w0x4500 + 0x4000 + 0x4011 + 0xEF57 + 0x4500) + (24w0 ++ job[7:0])
+            + (24w0 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + (16w0 ++ ip[31:16]) + (16w0 ++ ip[15:0]);
         sum = (16w0 ++ sum[31:16]) + (16w0 ++ sum[15:0]);
         hdr.ipv4.checksum = ~(sum[31:16] + sum[15:0]);
         hdr.udp.src_port = 2w3 ++ to.qpn[13:0];
@@ -292,8 +298,10 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
             hdr.ethernet.dst = mac;
         }
         if (hdr.roce.isValid()) {
+            bit<32> computed;
+            icrc.apply(hdr, computed);
             hdr.roce_icrc.setValid();
-            icrc.apply(hdr, hdr.roce_icrc.value);
+            hdr.roce_icrc.value = computed;
         }
     }
 }

@@ -158,7 +158,7 @@ fn nobody_speaks_for_another_rank() {
     for arch in ROCE {
         let (job, mut switch) = (three(), RoceSwitch::new(arch));
         switch.admit(job, 1);
-        let own = port(worker(0));
+        let (own, before) = (port(worker(0)), switch.p4.registers());
         let good = Sent::update(&update(&job, 0), false);
         for at in [port(worker(1)), 1, 0, 511] {
             switch.assert_refused(at, &good.frame(), Outcome::Stranger, "another port");
@@ -176,6 +176,10 @@ fn nobody_speaks_for_another_rank() {
             sent.header.destination = Qpn::new(qpn);
             switch.assert_refused(own, &sent.frame(), Outcome::Stranger, "another number");
         }
+        assert!(
+            switch.p4.registers() == before,
+            "{arch:?}: no slot has changed"
+        );
         // A SUM that a rank makes itself is not written to another.
         let mut forged = update(&job, 0);
         forged[0] = forged[0] & 0xF0 | Kind::Sum as u8;
@@ -255,7 +259,7 @@ fn what_is_no_update_and_no_registration_is_dropped() {
     for arch in ROCE {
         let (job, mut switch) = (three(), RoceSwitch::new(arch));
         switch.admit(job, 1);
-        let own = port(worker(0));
+        let (own, before) = (port(worker(0)), switch.p4.registers());
         let good = Sent::update(&update(&job, 0), false);
         let mut refused = |good: &Sent, outcome: Outcome, change: Change<'_>| {
             let mut sent = good.clone();
@@ -337,5 +341,9 @@ fn what_is_no_update_and_no_registration_is_dropped() {
         foreign.header.reth.as_mut().expect("a WRITE").rkey ^= 2;
         assert_eq!(switch.p4.send(0, own, &foreign.frame()), []);
         assert_eq!(switch.p4.outcomes(crate::p4_switch::Outcome::Malformed), 1);
+        assert!(
+            switch.p4.registers() == before,
+            "{arch:?}: no slot has changed"
+        );
     }
 }
