@@ -122,6 +122,24 @@ fn tensors_go_in_pieces() {
     all_are_right_in(&until, By::Itself, "torch late in pieces", late, "");
 }
 
+/// Frames to the switch and back are RDMA WRITEs: sums, failures, and who leaves and comes again are the same.
+#[test]
+fn sums_come_by_rdma() {
+    let by_rdma = JOB.replace("]}}", "], transport: rdma}}");
+    for (test, file) in [
+        ("torch by RDMA", "all_reduce.py"),
+        ("torch pieces by RDMA", "pieces.py"),
+        ("torch bad input by RDMA", "bad_input.py"),
+        ("torch gone by RDMA", "gone.py"),
+        ("torch again by RDMA", "again.py"),
+        ("torch forks by RDMA", "fork.py"),
+    ] {
+        all_are_right_in(&by_rdma, By::Itself, test, file, "");
+    }
+    let test = "torch by RDMA by a daemon";
+    all_are_right_in(&by_rdma, By::Daemon, test, "all_reduce.py", "");
+}
+
 /// No switch sums: the ranks do.
 #[test]
 fn without_a_switch_that_sums_the_ranks_sum() {

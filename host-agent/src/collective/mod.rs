@@ -90,7 +90,8 @@ pub enum CollectiveError {
     },
     /// The switch sums for other ranks.
     #[error(
-        "the switch sums for {everyone}, and this rank knows of {siblings}: was it told of another number of them?"
+        "the switch sums for other ranks than the {} of this job (it sums for {everyone}): was it told of another number of them?",
+        siblings.len()
     )]
     RegisteredAmong {
         /// As it has answered the registration.

@@ -242,7 +242,7 @@ fn a_switch_that_sums_for_others_is_refused_by_name() {
             matches!(error, CollectiveError::RegisteredAmong { .. }),
             "{error}"
         );
-        let told = "the switch sums for worker 0, worker 1, and this rank knows of worker 0, worker 1, worker 2";
+        let told = "the switch sums for other ranks than the 3 of this job (it sums for worker 0, worker 1):";
         assert!(error.to_string().starts_with(told), "{error}");
     }
 }
