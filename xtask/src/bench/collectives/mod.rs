@@ -1,10 +1,11 @@
 //! `cargo xtask bench collectives`: RDMA and what is made of it, beside bounds and rivals in the same run. Figures are kept in
 //! docs/rdma.md.
 //!
-//! What measures is `host-agent/rdma/examples/measure`, built as what is shipped, in a namespace of its own.
+//! What measures is `host-agent/rdma/examples/measure`, built as what is shipped, in a namespace of its own; or `weir` beside this.
 
 mod figures;
 mod nics;
+mod qps;
 mod share;
 mod write;
 
@@ -14,14 +15,21 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::row::Row;
 
-/// What makes a row of what was measured.
-type Reading = fn(&str) -> Result<Row>;
+/// How a row is measured.
+#[derive(Clone, Copy)]
+enum How {
+    /// By the measuring program; what makes a row of what it prints.
+    Subject(fn(&str) -> Result<Row>),
+    /// By runs of scenarios.
+    Scenario(fn() -> Result<Row>),
+}
 
-const ROWS: &[(&str, Reading)] = &[
-    ("write_cpu", write::row),
-    ("all_gather", |text| share::row("all_gather", text)),
-    ("all_to_all", |text| share::row("all_to_all", text)),
-    ("nics", nics::row),
+const ROWS: &[(&str, How)] = &[
+    ("write_cpu", How::Subject(write::row)),
+    ("all_gather", How::Subject(|text| share::row("all_gather", text))),
+    ("all_to_all", How::Subject(|text| share::row("all_to_all", text))),
+    ("nics", How::Subject(nics::row)),
+    ("qps", How::Scenario(qps::row)),
 ];
 
 /// The rows whose names are wanted.
@@ -31,10 +39,15 @@ pub fn run(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
         let names: Vec<&str> = ROWS.iter().map(|(name, _)| *name).collect();
         bail!("no row is called so; they are {}", names.join(", "));
     }
-    build()?;
-    let rows = chosen.into_iter().map(|(name, read)| {
+    if chosen.iter().any(|(_, how)| matches!(how, How::Subject(_))) {
+        build()?;
+    }
+    let rows = chosen.into_iter().map(|(name, how)| {
         eprintln!("measuring {name} …");
-        read(&measured(name)?)
+        match how {
+            How::Subject(read) => read(&measured(name)?),
+            How::Scenario(run) => run(),
+        }
     });
     rows.collect()
 }
