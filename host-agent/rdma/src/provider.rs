@@ -197,6 +197,22 @@ pub trait Provider {
     /// If there are not so many, or the region is gone.
     fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]);
 
+    /// Bytes of a region, where the provider can show them: `None` without, and if there are not so many.
+    fn bytes(&self, region: &Region, offset: usize, len: usize) -> Option<&[u8]> {
+        let _ = (region, offset, len);
+        None
+    }
+
+    /// Copies so many bytes from a place of a region to one of another, or of the same.
+    ///
+    /// # Panics
+    /// If there are not so many, they do not fit, or a region is gone.
+    fn copy(&mut self, from: (&Region, usize), to: (&Region, usize), len: usize) {
+        let mut bytes = vec![0; len];
+        self.copy_out(from.0, from.1, &mut bytes);
+        self.put(to.0, to.1, &bytes);
+    }
+
     /// Makes a queue pair, in the state INIT: receives can be posted. `access`: what the peer may do through it.
     fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError>;
 

@@ -135,6 +135,11 @@ impl<F: Frames> Software<F> {
         let buffer = self.memory.buffer(region.lkey);
         buffer.expect("the region is registered")
     }
+
+    fn buffer_mut(&mut self, region: &Region) -> &mut Vec<u8> {
+        let buffer = self.memory.buffer_mut(region.lkey);
+        buffer.expect("the region is registered")
+    }
 }
 
 impl<F: Frames> Provider for Software<F> {
@@ -183,13 +188,27 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn put(&mut self, region: &Region, offset: usize, bytes: &[u8]) {
-        let buffer = self.memory.buffer_mut(region.lkey);
-        let buffer = buffer.expect("the region is registered");
-        buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.buffer_mut(region)[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.buffer(region)[offset..offset + into.len()]);
+    }
+
+    fn bytes(&self, region: &Region, offset: usize, len: usize) -> Option<&[u8]> {
+        self.buffer(region).get(offset..offset.checked_add(len)?)
+    }
+
+    fn copy(&mut self, from: (&Region, usize), to: (&Region, usize), len: usize) {
+        let (source, target) = (from.1..from.1 + len, to.1..to.1 + len);
+        if from.0.lkey == to.0.lkey {
+            self.buffer_mut(from.0).copy_within(source, to.1);
+            return;
+        }
+        // Two regions of one memory: one of them is taken out meanwhile.
+        let bytes = std::mem::take(self.buffer_mut(from.0));
+        self.buffer_mut(to.0)[target].copy_from_slice(&bytes[source]);
+        *self.buffer_mut(from.0) = bytes;
     }
 
     fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError> {

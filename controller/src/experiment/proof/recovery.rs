@@ -78,6 +78,9 @@ fn connection(packet: &Packet, data: DataPacket) -> Connection {
 /// When packets of connections passed, with their numbers, in order of time.
 type Numbers = HashMap<Connection, Vec<(u64, u32)>>;
 
+/// What is told of a gap: whose data it is (source, destination), the number that is missing, and whether a READ tells.
+type Gap = ([u8; 4], [u8; 4], u32, bool);
+
 /// What passed a switch of its RDMA connections.
 #[derive(Default)]
 struct Passed {
@@ -85,8 +88,7 @@ struct Passed {
     came: Numbers,
     /// Data that went on.
     left: Numbers,
-    /// What told of a gap, by who is told (source, destination) and the number that it misses; as a READ or not.
-    told: HashMap<([u8; 4], [u8; 4], u32, bool), Vec<u64>>,
+    told: HashMap<Gap, Vec<u64>>,
 }
 
 impl Passed {

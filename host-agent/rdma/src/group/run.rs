@@ -209,7 +209,7 @@ impl Group<'_> {
                     address,
                 } = &peer.way
                 else {
-                    self.put_here(running, member, (to, source, there))?;
+                    self.put_here(running.schedule, member, (to, source, there));
                     // It was just handed out.
                     let _ = running.members[member].progress.done(step);
                     let (target, _) = self.member_of(to);
@@ -245,9 +245,10 @@ impl Group<'_> {
                 return Ok(later(self.nics[nic].post_send(qpn, request))?);
             }
             Action::Copy { source, target } => {
-                let bytes = self.bytes(running.schedule, member, source);
-                let (offset, _) = place(running.schedule, rank, target);
-                self.put_of(member, offset, &bytes);
+                let (offset, len) = place(running.schedule, rank, source);
+                let (target, _) = place(running.schedule, rank, target);
+                let region = self.members[member].region;
+                self.nics[nic].copy((&region, offset), (&region, target), len);
             }
             Action::Reduce { source, target } => {
                 let (from, mut to) = (
@@ -269,14 +270,28 @@ impl Group<'_> {
     /// Into another member's memory.
     fn put_here(
         &mut self,
-        running: &Running<'_>,
+        schedule: &Schedule,
         member: usize,
-        (to, source, offset): (usize, Span, usize),
-    ) -> Result<(), RunError> {
-        let bytes = self.bytes(running.schedule, member, source);
+        (to, source, there): (usize, Span, usize),
+    ) {
         let (target, _) = self.member_of(to);
-        self.put_of(target, offset, &bytes);
-        Ok(())
+        let [from, to] = [member, target].map(|member| {
+            let Member { at, region, .. } = self.members[member];
+            (at, region)
+        });
+        let (offset, len) = place(schedule, from.0.rank, source);
+        let Ok([source, target]) = self.nics.get_disjoint_mut([from.0.nic, to.0.nic]) else {
+            // Both are at one NIC.
+            return self.nics[from.0.nic].copy((&from.1, offset), (&to.1, there), len);
+        };
+        match source.bytes(&from.1, offset, len) {
+            Some(bytes) => target.put(&to.1, there, bytes),
+            None => {
+                let mut bytes = vec![0; len];
+                source.copy_out(&from.1, offset, &mut bytes);
+                target.put(&to.1, there, &bytes);
+            }
+        }
     }
 
     fn bytes(&self, schedule: &Schedule, member: usize, span: Span) -> Vec<u8> {

@@ -8,6 +8,7 @@ mod figures;
 mod goodput;
 mod lost;
 mod nics;
+mod qps;
 mod rxe;
 mod share;
 mod sums;
@@ -34,6 +35,7 @@ const ROWS: &[(&[&str], Measure)] = &[
         one(share::row("all_to_all", &measured("all_to_all")?))
     }),
     (&["nics"], |_| one(nics::row(&measured("nics")?))),
+    (&["qps"], |_| one(qps::row())),
     (sums::NAMES, |_| {
         weir()?;
         sums::run()

@@ -1,0 +1,88 @@
+//! `qps`: several queue pairs between two hosts against one, over two spines whose links carry half of what the hosts' do.
+//!
+//! The embedded switches share flows out by their ports (ECMP), and each queue pair has a source port of its own. Runs of a
+//! scenario, by the `weir` that lies beside this program.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::super::row::{Goal, Row};
+
+/// Queue pairs to each peer.
+const COUNTS: [usize; 4] = [1, 2, 4, 8];
+const RUNS: usize = 3;
+/// Of a rank for the other; a spine's links carry 100 Mbit/s, those of hosts 200.
+const SCENARIO: &str = "\
+weir: 1
+name: qps
+topology:
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1, rate: 200Mbit/s, uplink_rate: 100Mbit/s, mtu: 4200}
+routing: ecmp
+workload:
+  commands:
+    - {name: rank0, host: h0-0, root: true, run: &perf \"weir agent collectives-perf alltoall --ranks 2 -b 16M -e 16M -n 4 -w 1 \\
+        --store {dir.rank0}/store --json --seed SEED -q QPS --rank $(uname -n | cut -c2)\", metrics: &told {busbw: {json: /average_busbw_gb_per_s}}}
+    - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *told}
+";
+
+/// How much faster the most queue pairs are than one; stated.
+pub fn row() -> Result<Row> {
+    let weir = std::env::current_exe()?.with_file_name("weir");
+    ensure!(
+        weir.is_file(),
+        "{} is missing: cargo build --bin weir",
+        weir.display()
+    );
+    let mut of_each = Vec::new();
+    for qps in COUNTS {
+        let mut rates = Vec::new();
+        for seed in 1..=RUNS {
+            rates.push(megabits(&weir, qps, seed)?);
+        }
+        rates.sort_by(f64::total_cmp);
+        of_each.push(rates);
+    }
+    let median = |rates: &Vec<f64>| rates[RUNS / 2];
+    let told = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
+        let (least, most) = (rates[0], rates[RUNS - 1]);
+        format!("{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})", median(rates))
+    });
+    let told: Vec<String> = told.collect();
+    let last = of_each.last().context("counts")?;
+    Ok(Row {
+        name: "qps",
+        value: Some(median(last) / median(&of_each[0])),
+        unit: "times",
+        goal: Goal::Nothing,
+        floor: None,
+        note: format!(
+            "queue pairs a peer, two hosts at two leaves, two spines of 100 Mbit/s, all-to-all: {}",
+            told.join(", ")
+        ),
+    })
+}
+
+/// What each host sends to the other.
+fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let text = SCENARIO
+        .replace("QPS", &qps.to_string())
+        .replace("SEED", &seed.to_string());
+    let file = folder.path().join("qps.yaml");
+    std::fs::write(&file, text)?;
+    let mut command = Command::new(weir);
+    command.args(["run", "--json", "--report"]);
+    command.arg(folder.path().join("page.html")).arg(&file);
+    // Commands of the scenario call it by its name.
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let beside = weir.parent().map(Into::into).into_iter();
+    command.env("PATH", std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?);
+    let output = command.stderr(Stdio::inherit()).output().context("cannot run weir")?;
+    ensure!(output.status.success(), "weir run qps.yaml fails");
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let rate = report["metrics"]["command.rank0.busbw"].as_f64();
+    Ok(rate.with_context(|| format!("no rate in {report:#}"))? * 8e3)
+}
