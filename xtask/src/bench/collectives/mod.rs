@@ -35,7 +35,7 @@ const ROWS: &[(&[&str], Measure)] = &[
         one(share::row("all_to_all", &measured("all_to_all")?))
     }),
     (&["nics"], |_| one(nics::row(&measured("nics")?))),
-    (&["qps"], |_| one(qps::row())),
+    (&["qps"], |_| one(qps::row(&weir()?))),
     (sums::NAMES, |_| {
         weir()?;
         sums::run()

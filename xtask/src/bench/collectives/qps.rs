@@ -1,7 +1,7 @@
 //! `qps`: several queue pairs between two hosts against one, over two spines whose links carry half of what the hosts' do.
 //!
 //! The embedded switches share flows out by their ports (ECMP), and each queue pair has a source port of its own. Runs of a
-//! scenario, by the `weir` that lies beside this program.
+//! scenario.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,18 +29,12 @@ workload:
 ";
 
 /// How much faster the most queue pairs are than one; stated.
-pub fn row() -> Result<Row> {
-    let weir = std::env::current_exe()?.with_file_name("weir");
-    ensure!(
-        weir.is_file(),
-        "{} is missing: cargo build --bin weir",
-        weir.display()
-    );
+pub fn row(weir: &Path) -> Result<Row> {
     let mut of_each = Vec::new();
     for qps in COUNTS {
         let mut rates = Vec::new();
         for seed in 1..=RUNS {
-            rates.push(megabits(&weir, qps, seed)?);
+            rates.push(megabits(weir, qps, seed)?);
         }
         rates.sort_by(f64::total_cmp);
         of_each.push(rates);
@@ -48,7 +42,10 @@ pub fn row() -> Result<Row> {
     let median = |rates: &Vec<f64>| rates[RUNS / 2];
     let told = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
         let (least, most) = (rates[0], rates[RUNS - 1]);
-        format!("{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})", median(rates))
+        format!(
+            "{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})",
+            median(rates)
+        )
     });
     let told: Vec<String> = told.collect();
     let last = of_each.last().context("counts")?;
@@ -79,8 +76,14 @@ fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
     // Commands of the scenario call it by its name.
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let beside = weir.parent().map(Into::into).into_iter();
-    command.env("PATH", std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?);
-    let output = command.stderr(Stdio::inherit()).output().context("cannot run weir")?;
+    command.env(
+        "PATH",
+        std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?,
+    );
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run weir")?;
     ensure!(output.status.success(), "weir run qps.yaml fails");
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let rate = report["metrics"]["command.rank0.busbw"].as_f64();

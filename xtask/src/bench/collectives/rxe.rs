@@ -84,7 +84,7 @@ fn measure() -> Result<String> {
     let subjects: [(&str, Subject); 3] = [
         ("rxe to rxe", Bed::machines),
         ("roce to rxe", Bed::to_a_machine),
-        ("rxe to roce", Bed::from_a_machine),
+        ("rxe to roce", Bed::by_a_machine),
     ];
     let mut all = vec![Vec::new(); subjects.len()];
     // The first round is not counted: pages come, queues grow.
@@ -168,7 +168,7 @@ impl Bed {
         told["average_mib_per_s"].as_f64().context("a rate")
     }
 
-    fn from_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn by_a_machine(&self, agent: &Path) -> Result<f64> {
         let [client, _] = &self.machines;
         let ours = Running(ours(agent, None).spawn()?);
         let theirs = theirs();
@@ -208,9 +208,9 @@ fn finished(child: Child) -> Result<Vec<u8>> {
 
 /// The average of perftest's report: size, iterations, peak, average, messages.
 fn rate(report: &str) -> Result<f64> {
-    let figures = report.lines().filter(|line| line.starts_with(" 65536 "));
+    let mut figures = report.lines().filter(|line| line.starts_with(" 65536 "));
     let average = figures
-        .last()
+        .next_back()
         .and_then(|line| line.split_whitespace().nth(3));
     Ok(average.context("no figures")?.parse()?)
 }
