@@ -37,20 +37,20 @@ pub(super) struct Setting {
     /// What the process that measures is called by.
     pub name: &'static str,
     /// What each rank runs, of `host-agent/python/bench`.
-    script: &'static str,
-    through: Through,
-    jobs: usize,
+    pub script: &'static str,
+    pub through: Through,
+    pub jobs: usize,
     /// Of each job.
     pub ranks: usize,
     /// Hosts that are no ranks, after all those that are.
-    servers: usize,
+    pub servers: usize,
     /// In turn.
-    backends: &'static [&'static str],
+    pub backends: &'static [&'static str],
     /// Values of 4 bytes.
     pub values: usize,
     /// How often each backend has its turn, and how often it sums then.
-    rounds: usize,
-    calls: usize,
+    pub rounds: usize,
+    pub calls: usize,
     /// Of each link, in both directions.
     pub rate_bps: Option<u64>,
     /// What may leave a shaped link at once.
@@ -60,8 +60,8 @@ pub(super) struct Setting {
     /// The share of updates, and of sums, that the switch drops.
     pub loss: Option<f64>,
     pub transport: Transport,
-    window: u32,
-    mtu: u32,
+    pub window: u32,
+    pub mtu: u32,
 }
 
 impl Setting {
