@@ -12,6 +12,8 @@ use scenario::{Plan, TargetModel, load, plan};
 
 const TYPES: &str = include_str!("../../../../p4src/common/types.p4");
 const AGGREGATE_TYPES: &str = include_str!("../../../../p4src/common/aggregate_types.p4");
+const ROCE_TYPES: &str = include_str!("../../../../p4src/common/roce_types.p4");
+const PSA_MAIN: &str = include_str!("../../../../p4src/psa/main.p4");
 const TNA: &str = include_str!("../../../../p4src/tna/main.p4");
 const V1MODEL: &str = include_str!("../../../../p4src/v1model/main.p4");
 const PSA: &str = include_str!("../../../../p4src/include/psa.p4");
@@ -485,4 +487,26 @@ fn queue_pairs_have_these_names_where_roce_is_summed() {
         assert!(counts(roce::OUTCOMES), "{arch:?}");
         assert!(info.registers.iter().any(|r| r.preamble.name == roce::QPNS));
     }
+}
+
+#[test]
+fn numbers_of_roce_are_those_of_the_text() {
+    use roce::Outcome;
+    for (name, outcome) in [
+        ("UPDATED", Outcome::Updated),
+        ("REGISTERED", Outcome::Registered),
+        ("STRANGER", Outcome::Stranger),
+        ("WRONG_ICRC", Outcome::WrongIcrc),
+        ("MALFORMED", Outcome::Malformed),
+        ("OTHER", Outcome::Other),
+    ] {
+        let text = format!("const bit<8> ROCE_{name} = {};", outcome as u64);
+        assert!(ROCE_TYPES.contains(&text), "{text}");
+    }
+    let contacts = format!("#define NUM_CONTACTS {}\n", scenario::job::CONTACTS);
+    for (text, name) in [(PSA_MAIN, "psa"), (V1MODEL, "v1model")] {
+        assert!(text.contains(&contacts), "{name}");
+    }
+    // A bit, the job, the worker.
+    assert_eq!(roce::qpn(0x0102, 3), 1 << 23 | 0x0102 << 6 | 3);
 }
