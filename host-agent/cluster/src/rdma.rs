@@ -74,6 +74,8 @@ pub struct RdmaSwitch<S> {
     pub claims: Option<WorkerSet>,
     /// Answers no registration.
     pub is_deaf: bool,
+    /// A queue behind it marks all that it sends.
+    pub marks: bool,
 }
 
 impl<S: RankSwitch> RdmaSwitch<S> {
@@ -97,6 +99,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
             counters: RdmaCounters::default(),
             claims: None,
             is_deaf: false,
+            marks: false,
         }
     }
 
@@ -274,7 +277,10 @@ impl<S: RankSwitch> RdmaSwitch<S> {
             to: port.address,
             source_port: SOURCE_PORT,
             dscp: 0,
-            ecn: Ecn::Capable,
+            ecn: match self.marks {
+                true => Ecn::CongestionExperienced,
+                false => Ecn::Capable,
+            },
         };
         Some(Frame::Roce(roce_frame(&route, write, psn, bytes)))
     }

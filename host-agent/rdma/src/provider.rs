@@ -74,7 +74,8 @@ pub struct Region {
 pub struct Connection {
     /// The peer's port.
     pub peer: Gid,
-    /// The Ethernet address behind it. `None`: whoever answers for its IP address.
+    /// The Ethernet address behind it. `None`: whoever answers for its IP address. A provider that always asks refuses to be told
+    /// ([`ProviderError::PeerMac`]).
     pub peer_mac: Option<[u8; 6]>,
     /// The peer's queue pair.
     pub peer_qpn: Qpn,
@@ -150,6 +151,11 @@ pub enum ProviderError {
     /// The peer's Ethernet address is not known.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
+    /// It finds the peer's Ethernet address itself.
+    #[error(
+        "the peer's Ethernet address cannot be chosen by this way: rings and pnet take it as it is told"
+    )]
+    PeerMac,
     /// The path MTU that was asked for is more than the interface carries.
     #[error("an MTU of {asked} does not fit the interface, which carries {largest}")]
     Mtu {

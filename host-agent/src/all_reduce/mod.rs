@@ -37,6 +37,8 @@ struct Report {
     iterations: u32,
     /// Of each operation.
     seconds: Vec<f64>,
+    /// This process's processor time in them, user's and system's.
+    processor_s: f64,
     /// By the machine's clock, which its programs share.
     begun_s: f64,
     ended_s: f64,
@@ -82,16 +84,18 @@ impl AllReduceArgs {
             seed: self.seed,
             length: self.length(),
         };
-        let begun_s = now_s()?;
+        let begun_s = clock_s(ClockId::CLOCK_MONOTONIC)?;
+        let mut processor_s = 0.0;
         let mut seconds = Vec::new();
         let mut last = None;
         for iteration in 0..self.iters {
             let values = given.by(setup.rank.0, iteration);
-            let begin = Instant::now();
+            let (begin, used_s) = (Instant::now(), clock_s(ClockId::CLOCK_PROCESS_CPUTIME_ID)?);
             last = Some(member.all_reduce(values)?.wait(patience)?);
             seconds.push(begin.elapsed().as_secs_f64());
+            processor_s += clock_s(ClockId::CLOCK_PROCESS_CPUTIME_ID)? - used_s;
         }
-        let ended_s = now_s()?;
+        let ended_s = clock_s(ClockId::CLOCK_MONOTONIC)?;
         let sums = last.context("no operation")?;
         let iteration = self.iters - 1;
         let wrong = match self.no_check {
@@ -111,6 +115,7 @@ impl AllReduceArgs {
             iterations: self.iters,
             bits_per_s: bytes as f64 * 8.0 * f64::from(self.iters) / seconds.iter().sum::<f64>(),
             seconds,
+            processor_s,
             begun_s,
             ended_s,
             fingerprint: fingerprint(&sums_sha256)?,
@@ -180,7 +185,6 @@ fn fingerprint(sha256: &str) -> Result<u64> {
     Ok(u64::from_str_radix(first, 16)?)
 }
 
-fn now_s() -> Result<f64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-    Ok(Duration::from(now).as_secs_f64())
+fn clock_s(clock: ClockId) -> Result<f64> {
+    Ok(Duration::from(clock_gettime(clock)?).as_secs_f64())
 }

@@ -181,6 +181,33 @@ fn loss_repeats_and_reordering_change_no_bit_in_many_runs() {
     println!("{lost} frames were lost");
 }
 
+/// The rank is told of them as by UDP. A CNP, which RoCEv2 answers them with, says nothing to the switch.
+#[test]
+fn marks_make_windows_small() {
+    let job = JobConfig {
+        window: 64,
+        ..config(2, 3)
+    };
+    for marks in [false, true] {
+        let mut network = network(2, job, Faults::NONE);
+        network.switch.marks = marks;
+        for rank in 0..3 {
+            network.submit(rank, Values::Integers(vec![1; 200_000]));
+        }
+        network.run_to_end(1);
+        for node in &network.nodes {
+            assert_eq!(node.done[0].values, Values::Integers(vec![3; 200_000]));
+            let seen = node.rank.counters().congestion;
+            assert_eq!(
+                (seen.marks > 500, seen.least_window < 16),
+                (marks, marks),
+                "{seen:?}"
+            );
+        }
+        assert_eq!(network.switch.counters.dropped > 0, marks);
+    }
+}
+
 fn on_a_tree(seed: u64) {
     let job = config(seed, 5);
     let checked = Job::new(job).unwrap();

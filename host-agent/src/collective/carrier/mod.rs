@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `datagrams.rs` | all of them as UDP datagrams |
 //! | `rdma.rs` | to the switch and back as RDMA WRITEs, the others as UDP datagrams |
+//! | `pair.rs` | a rank's queue pair at its switch |
 //! | `registering.rs` | when a rank tells its switch where SUMs go |
 //! | `places.rs` | where WRITEs are sent from |
 
 mod datagrams;
+mod pair;
 mod places;
 mod rdma;
 mod registering;

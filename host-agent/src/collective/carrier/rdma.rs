@@ -4,7 +4,6 @@
 //! A SUM uses a receive, which is posted anew at once, and is written to its cell's place. What is lost, because nobody had
 //! posted a receive or for another reason, the rank mends as any loss.
 
-use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -12,12 +11,8 @@ use std::sync::Arc;
 use aggregation::job::WorkerSet;
 use aggregation::rank::Setup;
 use aggregation::{Destination, Mark};
-use rdma::{Connection, Provider, ProviderError, Region};
-use roce::packet::{Mtu, Service};
-use roce::{
-    Access, Completion, Local, Psn, QpConfig, Qpn, ReceiveRequest, Remote, SendRequest, Status,
-    Work, WorkKind,
-};
+use rdma::{Provider, ProviderError, Region};
+use roce::{Remote, Work};
 use wire::rdma::{
     ANSWER_LEN, FIRST_PLACE, Immediate, REGISTRATION_LEN, Receiver, Registered, Registration,
     Target, Update, VALUES_LEN, switch_qpn,
@@ -25,17 +20,13 @@ use wire::rdma::{
 use wire::{Flags, HEADER_LEN, Kind, Packet, Repr, VALUES_PER_PACKET};
 
 use super::super::{CollectiveError, Config};
-use super::places::Places;
+use super::pair::{Came, Pair};
 use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
-/// WRITEs that are posted and not sent.
-const SENDS: usize = 256;
 /// Receives beyond one for each cell: answers to probes come beside SUMs.
 const MORE_RECEIVES: usize = 64;
-/// The path MTU: a frame is one packet.
-const MTU: Mtu = Mtu::B1024;
 
 /// Why a job's frames are not carried by RDMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,37 +41,19 @@ pub enum NotByRdma {
 
 /// See the module.
 pub struct Rdma<P, F> {
-    provider: P,
+    pair: Pair<P>,
     /// To and from other ranks.
     words: Datagrams<F>,
     receiver: Receiver,
     /// Those whose values this rank's switch sums, and whether it is the only one.
     siblings: WorkerSet,
     is_flat: bool,
-    /// Where the switch is.
-    switch: Endpoint,
-    results: Region,
-    sends: Region,
-    life: Life,
-    places: Places,
-    receives: usize,
-    /// Completions that were met where none was looked for.
-    came: VecDeque<Completion>,
     registering: Registering,
     /// Whether ranks do without a switch.
     has_fallback: bool,
     frame: Vec<u8>,
     foreign: u64,
     unsent: u64,
-}
-
-/// A queue pair, and what the switch is told with it.
-#[derive(Debug, Clone, Copy)]
-struct Life {
-    qpn: Qpn,
-    psn: Psn,
-    /// Marked packets that the rank was told of.
-    marked: u64,
 }
 
 impl<P: Provider, F: Frames> Rdma<P, F> {
@@ -102,7 +75,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Self::with(provider, words, setup)
     }
 
-    fn with(mut provider: P, words: Datagrams<F>, setup: &Setup) -> Result<Self, CollectiveError> {
+    fn with(provider: P, words: Datagrams<F>, setup: &Setup) -> Result<Self, CollectiveError> {
         let Setup { job, place, .. } = *setup;
         if job.values_per_packet() != VALUES_PER_PACKET {
             return Err(NotByRdma::Values(job.values_per_packet()).into());
@@ -116,43 +89,31 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             child: place.child.0,
             everyone: place.complete().0,
         };
-        let results = provider.register(receiver.region_len(), Access::REMOTE_WRITE)?;
-        let sends = provider.register(SENDS * VALUES_LEN, Access::LOCAL_READ)?;
-        let mut carrier = Self {
-            provider,
+        let receives = job.cells() + MORE_RECEIVES;
+        let to = switch_qpn(receiver.job, receiver.child);
+        let switch = sum(receiver.job);
+        Ok(Self {
+            pair: Pair::new(provider, switch, to, receiver.region_len(), receives)?,
             words,
             receiver,
             siblings: WorkerSet::first(place.siblings.into()),
             is_flat: place.is_flat(&job),
-            switch: sum(job.id().0),
-            results,
-            sends,
-            life: Life {
-                qpn: Qpn::new(0),
-                psn: Psn::new(0),
-                marked: 0,
-            },
-            places: Places::new(SENDS),
-            receives: 2 * job.window() as usize + MORE_RECEIVES,
-            came: VecDeque::new(),
             registering: Registering::new(setup.retransmission),
             has_fallback: setup.fallback.is_some(),
             frame: Vec::new(),
             foreign: 0,
             unsent: 0,
-        };
-        carrier.connect()?;
-        Ok(carrier)
+        })
     }
 
     /// Who carries WRITEs.
     pub fn provider(&self) -> &P {
-        &self.provider
+        self.pair.provider()
     }
 
     /// Where SUMs are written.
     pub fn results(&self) -> Region {
-        self.results
+        self.pair.results()
     }
 
     /// Whether the switch knows where SUMs go.
@@ -160,126 +121,10 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         self.registering.is_registered()
     }
 
-    /// A queue pair with its receives, connected to the switch, which knows nothing of it yet.
-    fn connect(&mut self) -> Result<(), CollectiveError> {
-        let config = QpConfig {
-            service: Service::Unreliable,
-            max_sends: SENDS,
-            max_receives: self.receives,
-        };
-        let qpn = self.provider.create(config, Access::REMOTE_WRITE)?;
-        self.life = Life {
-            qpn,
-            psn: self.draw_psn(),
-            marked: 0,
-        };
-        self.places.forget();
-        self.came.clear();
-        for _ in 0..self.receives {
-            self.post_receive()?;
-        }
-        let to = Qpn::new(switch_qpn(self.receiver.job, self.receiver.child));
-        let (theirs, own) = (self.life.psn, self.provider.draw_psn());
-        let connection = Connection {
-            peer_mac: Some(self.switch.mac.0),
-            ..Connection::new(self.switch.ip.into(), to, theirs, own, MTU)
-        };
-        Ok(self.provider.connect(qpn, &connection)?)
-    }
-
-    /// What the switch begins with: 0 is what it has stored of nobody.
-    fn draw_psn(&mut self) -> Psn {
-        loop {
-            let psn = self.provider.draw_psn();
-            if psn.bits() != 0 {
-                return psn;
-            }
-        }
-    }
-
-    /// The queue pair is given up for a new one: what comes to the old is nobody's.
     fn begin_anew(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
-        self.provider.destroy(self.life.qpn);
-        self.connect()?;
+        self.pair.renew()?;
         self.registering.begin(now_ns);
         Ok(())
-    }
-
-    fn post_receive(&mut self) -> Result<(), ProviderError> {
-        let local = Local {
-            key: self.results.lkey,
-            address: self.results.address,
-            // A WRITE's bytes have a place of their own.
-            len: 0,
-        };
-        let request = ReceiveRequest { wr_id: 0, local };
-        self.provider.post_receive(self.life.qpn, request)
-    }
-
-    /// Sends bytes from a place of their own; whether there was one.
-    fn post(
-        &mut self,
-        bytes: &[u8],
-        work: impl FnOnce(Local) -> Work,
-    ) -> Result<bool, CollectiveError> {
-        let taken = match self.places.take() {
-            Some(taken) => Some(taken),
-            None => {
-                self.make_room()?;
-                self.places.take()
-            }
-        };
-        let Some((number, place)) = taken else {
-            return Ok(false);
-        };
-        let offset = place * VALUES_LEN;
-        self.provider.put(&self.sends, offset, bytes);
-        let local = Local {
-            key: self.sends.lkey,
-            address: self.sends.address + offset as u64,
-            len: bytes.len() as u32,
-        };
-        let request = SendRequest {
-            wr_id: number,
-            work: work(local),
-            signaled: self.places.is_told(number),
-            solicited: false,
-        };
-        match self.provider.post_send(self.life.qpn, request) {
-            Ok(()) => Ok(true),
-            // Its queue is full, or it has failed, which its completions tell.
-            Err(ProviderError::Post(_)) => {
-                self.places.give_back();
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Has what is posted sent, and looks which places are free.
-    fn make_room(&mut self) -> Result<(), CollectiveError> {
-        self.provider.flush()?;
-        while let Some(completion) = self.provider.poll()? {
-            let is_sent = self.note_sent(&completion);
-            if !is_sent {
-                self.came.push_back(completion);
-            } else if completion.status == Status::Success {
-                break;
-            }
-            if self.came.len() >= self.receives {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes note of it if it is the completion of a send.
-    fn note_sent(&mut self, completion: &Completion) -> bool {
-        let is_send = matches!(completion.kind, WorkKind::Send | WorkKind::Write);
-        if is_send && completion.qpn == self.life.qpn && completion.status == Status::Success {
-            self.places.sent(completion.wr_id);
-        }
-        is_send
     }
 
     /// Tells the switch where SUMs go.
@@ -288,16 +133,16 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             job: self.receiver.job,
             child: self.receiver.child as u8,
             target: Target {
-                qpn: self.life.qpn.bits(),
-                rkey: self.results.rkey,
-                base: self.results.address + FIRST_PLACE as u64,
+                qpn: self.pair.qpn(),
+                rkey: self.pair.results().rkey,
+                base: self.pair.results().address + FIRST_PLACE as u64,
             },
-            psn: self.life.psn.bits(),
+            psn: self.pair.psn(),
             window: self.receiver.window,
         };
         let bytes: [u8; REGISTRATION_LEN] = registration.bytes();
         // One that found no place is sent the next time.
-        self.post(&bytes, |local| Work::Send {
+        self.pair.post(&bytes, |local| Work::Send {
             local,
             immediate: None,
         })?;
@@ -307,45 +152,14 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
     /// An answer that was written there.
     fn answer(&self, at: usize) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
-        self.provider.copy_out(&self.results, at, &mut answer);
+        self.pair.copy_out(at, &mut answer);
         answer
-    }
-
-    fn take(
-        &mut self,
-        completion: &Completion,
-        taker: &mut dyn Takes,
-    ) -> Result<(), CollectiveError> {
-        let is_received = !self.note_sent(completion) && completion.qpn == self.life.qpn;
-        if !is_received || completion.status != Status::Success {
-            return Ok(());
-        }
-        self.post_receive()?;
-        let written = WorkKind::ReceiveWriteImmediate;
-        let immediate = completion
-            .immediate
-            .filter(|_| completion.kind == written)
-            .map(Immediate::from_bytes);
-        match immediate {
-            Some(immediate) if immediate.is_registered() => {
-                self.take_registered(immediate, completion.byte_len)
-            }
-            Some(immediate) => {
-                self.registering.heard();
-                self.take_sum(immediate, completion.byte_len, taker);
-                Ok(())
-            }
-            None => {
-                self.foreign += 1;
-                Ok(())
-            }
-        }
     }
 
     /// The switch has answered the registration.
     fn take_registered(&mut self, immediate: Immediate, len: u32) -> Result<(), CollectiveError> {
         let answer = self.answer(0);
-        let psn = self.life.psn.bits();
+        let psn = self.pair.psn();
         let Some(Registered { everyone }) = Registered::parse(immediate, len, psn, &answer) else {
             self.foreign += 1;
             return Ok(());
@@ -386,23 +200,10 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         header.emit(&mut Packet::new_unchecked(&mut *frame));
         let values = &mut frame[HEADER_LEN..];
         if !values.is_empty() {
-            self.provider.copy_out(&self.results, place, values);
+            self.pair.copy_out(place, values);
         }
-        let mark = self.mark();
+        let mark = self.pair.mark();
         taker.take(mark, &self.frame[..header.buffer_len()]);
-    }
-
-    /// A completion does not say whether its packet was marked. Of so many as were, each marks an answer.
-    fn mark(&mut self) -> Mark {
-        let counters = self.provider.counters(self.life.qpn);
-        let marked = counters.map_or(0, |counters| counters.np_ecn_marked_roce_packets);
-        match marked > self.life.marked {
-            true => {
-                self.life.marked += 1;
-                Mark::Congested
-            }
-            false => Mark::None,
-        }
     }
 }
 
@@ -464,7 +265,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
             self.unsent += 1;
             return Ok(());
         };
-        let is_posted = self.post(packet.payload(), |local| Work::Write {
+        let is_posted = self.pair.post(packet.payload(), |local| Work::Write {
             local,
             remote: Remote {
                 address: write.address,
@@ -478,7 +279,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
     }
 
     fn flush(&mut self) -> Result<(), CollectiveError> {
-        self.provider.flush()?;
+        self.pair.provider_mut().flush()?;
         self.words.flush()
     }
 
@@ -489,24 +290,29 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
         taker: &mut dyn Takes,
     ) -> Result<usize, CollectiveError> {
         let mut taken = 0;
-        while taken < most {
-            let completion = match self.came.pop_front() {
-                Some(completion) => Some(completion),
-                None => self.provider.poll()?,
-            };
-            let Some(completion) = completion else {
-                break;
-            };
-            self.take(&completion, taker)?;
+        while taken < most
+            && let Some(came) = self.pair.take()?
+        {
             taken += 1;
+            match came {
+                Came::Written(immediate, len) if immediate.is_registered() => {
+                    self.take_registered(immediate, len)?;
+                }
+                Came::Written(immediate, len) => {
+                    self.registering.heard();
+                    self.take_sum(immediate, len, taker);
+                }
+                Came::Foreign => self.foreign += 1,
+                Came::Nothing => {}
+            }
         }
         let mut watches = Watches {
             taker,
             is_forgotten: false,
         };
         taken += self.words.receive(now_ns, most, &mut watches)?;
-        let has_failed = self.provider.fault(self.life.qpn).is_some();
-        if has_failed || watches.is_forgotten && self.registering.is_forgotten(now_ns) {
+        let is_forgotten = watches.is_forgotten;
+        if self.pair.has_failed() || is_forgotten && self.registering.is_forgotten(now_ns) {
             self.begin_anew(now_ns)?;
         }
         Ok(taken)
@@ -525,7 +331,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
                 Ok(())
             }
             Due::GiveUp { tries, waited_ns } => Err(CollectiveError::Unregistered {
-                qpn: self.life.qpn.bits(),
+                qpn: self.pair.qpn(),
                 switch: switch_qpn(self.receiver.job, self.receiver.child),
                 tries,
                 waited_ms: waited_ns / 1_000_000,
@@ -534,7 +340,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
     }
 
     fn poll_timeout(&self, now_ns: u64) -> Option<u64> {
-        let due = self.provider.due();
+        let due = self.pair.provider().due();
         let due_ns = due.map(|due| now_ns.saturating_add(due.as_nanos() as u64));
         let registering_ns = self.registering.poll_timeout();
         registering_ns.into_iter().chain(due_ns).min()
@@ -542,7 +348,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
 
     fn readable(&self) -> Vec<BorrowedFd<'_>> {
         let mut readable = self.words.readable();
-        readable.extend(self.provider.readable());
+        readable.extend(self.pair.provider().readable());
         readable
     }
 
@@ -552,12 +358,12 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
 
     fn overflow(&mut self) -> Option<u64> {
         let of_words = self.words.overflow();
-        let own = self.provider.overflow();
+        let own = self.pair.provider_mut().overflow();
         own.into_iter().chain(of_words).reduce(|all, one| all + one)
     }
 
     fn unsent(&self) -> u64 {
-        self.unsent + self.provider.unsent() + self.words.unsent()
+        self.unsent + self.pair.provider().unsent() + self.words.unsent()
     }
 
     fn fault(&self) -> Option<LinkFault> {
@@ -566,7 +372,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
 
     fn descriptors(&self) -> Vec<RawFd> {
         let mut descriptors = self.words.descriptors();
-        descriptors.extend(self.provider.descriptors());
+        descriptors.extend(self.pair.provider().descriptors());
         descriptors
     }
 }
