@@ -14,7 +14,7 @@ pub const NAME: &str = "libibverbs.so.1";
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Its functions. Each does what its name does without `ibv_`.
+        /// Its functions, under their names without `ibv_`.
         pub struct Library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             /// What they point into.
