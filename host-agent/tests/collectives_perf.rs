@@ -85,10 +85,33 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
     let few = ["-b", "1K", "-e", "64K", "-f", "8", "-n", "2", "-w", "1"];
     let cases: [(&[&str], f64); 8] = [
         (&["all_reduce", "-d", "float", "-o", "sum"], 1.5),
-        (&["all_reduce", "-d", "bfloat16", "-o", "prod", "--algorithm", "ring"], 1.5),
-        (&["reduce_scatter", "-d", "half", "-o", "max", "-q", "3"], 0.75),
+        (
+            &[
+                "all_reduce",
+                "-d",
+                "bfloat16",
+                "-o",
+                "prod",
+                "--algorithm",
+                "ring",
+            ],
+            1.5,
+        ),
+        (
+            &["reduce_scatter", "-d", "half", "-o", "max", "-q", "3"],
+            0.75,
+        ),
         (&["reduce", "-d", "int8", "-r", "2"], 1.0),
-        (&["all_gather", "-d", "double", "--algorithm", "recursive-doubling"], 0.75),
+        (
+            &[
+                "all_gather",
+                "-d",
+                "double",
+                "--algorithm",
+                "recursive-doubling",
+            ],
+            0.75,
+        ),
         (&["alltoall", "-d", "uint64"], 0.75),
         (&["broadcast", "-d", "int32", "-r", "3"], 1.0),
         (&["barrier"], 1.0),
@@ -127,7 +150,11 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
             .map(|line| line.split_whitespace().collect())
             .collect();
         assert_eq!(rows.len(), 3, "{table}");
-        assert_eq!(rows[2][..5], ["65536", "16384", "float", "sum", "-1"], "{table}");
+        assert_eq!(
+            rows[2][..5],
+            ["65536", "16384", "float", "sum", "-1"],
+            "{table}"
+        );
         assert_eq!(rows[2][8], "0", "{table}");
         assert!(table.contains("# Out of bounds values : 0 OK\n"), "{table}");
         assert!(outputs[1].stdout.is_empty(), "{table}");
@@ -198,13 +225,28 @@ fn what_cannot_be_is_refused_by_name() {
         (&["all_reduce", "-f", "1"], "1 is not in 2.."),
         (&["all_reduce", "-i", "0"], "a step of 0 bytes"),
         (&["all_reduce", "-b", "1T"], "`1T` is no number of bytes"),
-        (&["all_reduce", "-b", "2M", "-e", "1M"], "--minbytes 2097152 is more than --maxbytes 1048576"),
-        (&["all_gather", "-b", "8", "-e", "15"], "less than one element of 4 bytes"),
-        (&["all_reduce", "-b", "4", "-e", "1G", "-i", "4"], "more than 1000 sizes"),
+        (
+            &["all_reduce", "-b", "2M", "-e", "1M"],
+            "--minbytes 2097152 is more than --maxbytes 1048576",
+        ),
+        (
+            &["all_gather", "-b", "8", "-e", "15"],
+            "less than one element of 4 bytes",
+        ),
+        (
+            &["all_reduce", "-b", "4", "-e", "1G", "-i", "4"],
+            "more than 1000 sizes",
+        ),
         (&["reduce", "-r", "4"], "--root 4 of --ranks 4"),
-        (&["alltoall", "--algorithm", "tree"], "--algorithm tree: alltoall has direct, pairwise"),
+        (
+            &["alltoall", "--algorithm", "tree"],
+            "--algorithm tree: alltoall has direct, pairwise",
+        ),
         (&["all_reduce", "--rank", "4"], "--rank 4 of --ranks 4"),
-        (&["all_reduce", "--ranks", "1"], "`1` is no number from 2 to 256"),
+        (
+            &["all_reduce", "--ranks", "1"],
+            "`1` is no number from 2 to 256",
+        ),
         (&["all_reduce", "-q", "0"], "`0` is no number from 1 to 64"),
         (&["all_reduce", "--interface", "no-such-if"], "no-such-if"),
     ] {
@@ -217,7 +259,11 @@ fn what_cannot_be_is_refused_by_name() {
         }
         let output = agent(&all).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(stderr(&output).contains(said), "{words:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(said),
+            "{words:?}: {}",
+            stderr(&output)
+        );
         assert!(output.stdout.is_empty());
     }
 }

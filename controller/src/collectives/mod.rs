@@ -163,7 +163,9 @@ pub enum PlanError {
         has: String,
     },
     /// No algorithm that may be has ranks numbered so.
-    #[error("`{0}` numbers make no difference here: all ranks are at one switch, or the algorithm has no order")]
+    #[error(
+        "`{0}` numbers make no difference here: all ranks are at one switch, or the algorithm has no order"
+    )]
     Numbering(&'static str),
     /// More elements than memory has addresses.
     #[error("a size of {0} bytes is more than is planned for")]
@@ -284,7 +286,11 @@ fn allowed<'c>(
         let is_plain = numbering == Numbering::Blocks
             && has_levels
             && !tried.any(|offer| offer.numbering == numbering);
-        let same = if is_plain { Numbering::Plain } else { numbering };
+        let same = if is_plain {
+            Numbering::Plain
+        } else {
+            numbering
+        };
         offers.retain(|offer| offer.numbering == same);
         if offers.is_empty() {
             return Err(PlanError::Numbering(asked::word(numbering)));

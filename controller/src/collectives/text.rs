@@ -14,7 +14,9 @@ const MESSAGES: usize = 12;
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let root = self.root.map_or(String::new(), |root| format!(", root {root}"));
+        let root = self
+            .root
+            .map_or(String::new(), |root| format!(", root {root}"));
         let size = match self.collective {
             "barrier" => String::new(),
             _ => format!(" of {}", show_size(self.bytes)),
@@ -35,7 +37,11 @@ impl fmt::Display for Planned {
             ),
             false => String::new(),
         };
-        writeln!(f, "  {} predicted{least}", duration(self.chosen.predicted_s))?;
+        writeln!(
+            f,
+            "  {} predicted{least}",
+            duration(self.chosen.predicted_s)
+        )?;
         writeln!(
             f,
             "  {} messages, {} after one another",
@@ -63,7 +69,11 @@ impl Planned {
         writeln!(f, "\ncompared")?;
         let head = ["tiles", "numbers", "predicted", "bound ÷ it"];
         let [tiles, numbers, predicted, share] = head;
-        writeln!(f, "  {:28}{tiles:>5}  {numbers:12}{predicted:>11}{share:>12}", "")?;
+        writeln!(
+            f,
+            "  {:28}{tiles:>5}  {numbers:12}{predicted:>11}{share:>12}",
+            ""
+        )?;
         let mut seen = BTreeSet::new();
         for told in &self.compared {
             if !seen.insert((told.algorithm, told.numbering)) {

@@ -21,9 +21,9 @@ fn report(topology: &str, more: &[&str]) -> Value {
 
 /// A byte takes a nanosecond, a link a microsecond.
 const STAR: &str = "star: {hosts: [h0, h1, h2, h3], rate: 8Gbit/s, latency: 1us}";
-const LEAVES: &str =
-    "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 8Gbit/s, oversubscription: 2}";
-const RAILS: &str = "rail_pods: {pods: 2, hosts_per_pod: 2, rails: 4, rate: 8Gbit/s, spines: 2}";
+const LEAVES: &str = "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 8Gbit/s, oversubscription: 2, latency: 1us}";
+const RAILS: &str =
+    "rail_pods: {pods: 2, hosts_per_pod: 2, rails: 4, rate: 8Gbit/s, spines: 2, latency: 1us}";
 const COLLECTIVES: [&str; 7] = [
     "all_gather",
     "all_to_all",
@@ -66,7 +66,14 @@ fn the_page_shows_what_the_command_says() {
 fn times_are_those_of_textbooks() {
     // Two links of a microsecond each; m (n − 1)/n bytes; n − 1 steps of a ring.
     let of = |collective, algorithm| {
-        let more = ["--collective", collective, "--algorithm", algorithm, "--size", "4MB"];
+        let more = [
+            "--collective",
+            collective,
+            "--algorithm",
+            algorithm,
+            "--size",
+            "4MB",
+        ];
         report(STAR, &more)
     };
     let direct = of("all_gather", "direct");
@@ -108,8 +115,14 @@ fn nothing_is_faster_than_its_bound() {
             assert!(bound_s > 0.0, "{topology} {collective}");
             for offer in compared {
                 let took = offer["predicted_s"].as_f64().unwrap();
-                assert!(took >= bound_s * (1.0 - 1e-9), "{topology} {collective}: {offer}");
-                assert!(took >= chosen * (1.0 - 1e-8), "{topology} {collective}: {offer}");
+                assert!(
+                    took >= bound_s * (1.0 - 1e-9),
+                    "{topology} {collective}: {offer}"
+                );
+                assert!(
+                    took >= chosen * (1.0 - 1e-8),
+                    "{topology} {collective}: {offer}"
+                );
             }
             for link in report["links"].as_array().unwrap() {
                 let part = link["utilisation"].as_f64().unwrap();
@@ -137,10 +150,7 @@ fn numbers_in_turn_send_less_between_leaves() {
     };
     let (turn, plain) = (of("round-robin"), of("plain"));
     assert!(seconds(&turn, "predicted") < seconds(&plain, "predicted"));
-    assert_eq!(
-        turn["order"],
-        serde_json::json!([0, 4, 1, 5, 2, 6, 3, 7])
-    );
+    assert_eq!(turn["order"], serde_json::json!([0, 4, 1, 5, 2, 6, 3, 7]));
     // Hosts are listed by leaf already.
     assert_eq!(of("blocks")["chosen"], plain["chosen"]);
 }
@@ -148,7 +158,16 @@ fn numbers_in_turn_send_less_between_leaves() {
 #[test]
 fn hosts_of_several_ranks_share_their_nics() {
     let of = |nics| {
-        let more = ["--gpus", "8", "--nics", nics, "--collective", "all_gather", "--size", "64MB"];
+        let more = [
+            "--gpus",
+            "8",
+            "--nics",
+            nics,
+            "--collective",
+            "all_gather",
+            "--size",
+            "64MB",
+        ];
         report(RAILS, &more)
     };
     // Three of four hosts' shards, 48 MB, by so many NICs.
@@ -175,12 +194,12 @@ fn files_of_other_tools_say_the_same() {
 <node id="h2"><data key="k">host</data></node><node id="h3"><data key="k">host</data></node>
 EDGES</graph></graphml>"#;
     let edge = |host: usize| {
-        format!("<edge source=\"h{host}\" target=\"sw\"><data key=\"r\">8Gbit/s</data><data key=\"l\">1us</data></edge>")
+        format!(
+            "<edge source=\"h{host}\" target=\"sw\"><data key=\"r\">8Gbit/s</data><data key=\"l\">1us</data></edge>"
+        )
     };
     let graphml = graphml.replace("EDGES", &(0..4).map(edge).collect::<String>());
-    let link = |host: usize| {
-        serde_json::json!({"source": format!("h{host}"), "target": "sw", "rate": "8Gbit/s", "latency": "1us"})
-    };
+    let link = |host: usize| serde_json::json!({"source": format!("h{host}"), "target": "sw", "rate": "8Gbit/s", "latency": "1us"});
     let hosts = (0..4).map(|host| serde_json::json!({"id": format!("h{host}"), "kind": "host"}));
     let nodes: Vec<Value> = [serde_json::json!({"id": "sw", "kind": "switch"})]
         .into_iter()
@@ -201,9 +220,16 @@ fn it_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("network.yaml"), LEAVES).unwrap();
     let args = ["collectives", "plan", "network.yaml", "--svg", "plan.svg"];
-    run(folder.path(), &[&args[..], &["--algorithm", "direct"]].concat()).expect_code(PASSED);
+    run(
+        folder.path(),
+        &[&args[..], &["--algorithm", "direct"]].concat(),
+    )
+    .expect_code(PASSED);
     let svg = std::fs::read_to_string(folder.path().join("plan.svg")).unwrap();
-    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
     for part in ["leaf0 → spine0: ", ">spine1<", ">7 h1-3<", "<title>0 → 7: "] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
@@ -212,29 +238,61 @@ fn it_is_drawn() {
     let nowhere = [&args[..3], &["--svg", "no/folder.svg"]].concat();
     let refused = run(folder.path(), &nowhere);
     refused.expect_code(ERROR);
-    assert!(refused.stderr.starts_with("weir: cannot write no/folder.svg: "));
+    assert!(
+        refused
+            .stderr
+            .starts_with("weir: cannot write no/folder.svg: ")
+    );
 }
 
 #[test]
 fn what_cannot_be_planned_is_said() {
     let apart = "switches: [s1, s2]\nhosts: [h1, h2]\nlinks: [[h1, s1], [h2, s2]]\n";
     let cases: [(&str, &[&str], &str); 11] = [
-        ("star: {hosts: [h0, h1], rate: fast}", &[], " --> network.yaml:1:32"),
+        (
+            "star: {hosts: [h0, h1], rate: fast}",
+            &[],
+            " --> network.yaml:1:31",
+        ),
         ("star: {hots: [h0, h1]}", &[], "did you mean `hosts`?"),
-        (STAR, &["--hosts", "h7"], "--hosts: no host is called `h7`\nhint: did you mean `h0`?"),
+        (
+            STAR,
+            &["--hosts", "h7"],
+            "--hosts: no host is called `h7`\nhint: did you mean `h0`?",
+        ),
         (STAR, &["--hosts", "h*,h1"], "--hosts: `h1` is named twice"),
         (STAR, &["--hosts", "sw"], "`sw` is a switch, and no host"),
         (STAR, &["--ranks", "5"], "--ranks 5: 4 hosts have 4 ranks"),
-        (STAR, &["--ranks", "1"], "1 ranks: collectives are planned for 2 to 512"),
-        (STAR, &["--collective", "reduce", "--root", "4"], "there is no rank 4 to be the root, only 0 to 3"),
-        (STAR, &["--algorithm", "pairwise"], "all_reduce has no such algorithm here; it has direct, ring, "),
-        (RAILS, &["--gpus", "8", "--nics", "6"], "`h0-0` has 4 links, and 6 NICs do not share them evenly"),
+        (
+            STAR,
+            &["--ranks", "1"],
+            "1 ranks: collectives are planned for 2 to 512",
+        ),
+        (
+            STAR,
+            &["--collective", "reduce", "--root", "4"],
+            "there is no rank 4 to be the root, only 0 to 3",
+        ),
+        (
+            STAR,
+            &["--algorithm", "pairwise"],
+            "all_reduce has no such algorithm here; it has direct, ring, ",
+        ),
+        (
+            RAILS,
+            &["--gpus", "8", "--nics", "6"],
+            "`h0-0` has 4 links, and 6 NICs do not share them evenly",
+        ),
         (apart, &[], "no way leads from `h1` to `h2`"),
     ];
     for (topology, more, said) in cases {
         let finished = plan("network.yaml", topology, more);
         finished.expect_code(ERROR);
         assert!(finished.stdout.is_empty());
-        assert!(finished.stderr.contains(said), "{said}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains(said),
+            "{said}: {}",
+            finished.stderr
+        );
     }
 }

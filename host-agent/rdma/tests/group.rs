@@ -112,7 +112,13 @@ fn schedules() -> Vec<(Collective, Schedule)> {
 /// All schedules, by the ranks of a host; two queue pairs to each peer.
 fn carry_out(folder: &Path, number: usize, ranks: &[usize]) -> usize {
     let mut provider = open(Some(&format!("nic{number}")), Way::Rings, number as u64).unwrap();
-    let places: Vec<Place> = ranks.iter().map(|rank| Place { rank: *rank, nic: 0 }).collect();
+    let places: Vec<Place> = ranks
+        .iter()
+        .map(|rank| Place {
+            rank: *rank,
+            nic: 0,
+        })
+        .collect();
     let options = GroupOptions {
         queue_pairs: 2,
         ..options(number, Duration::from_secs(20))

@@ -96,7 +96,9 @@ impl Work {
     /// Elements that differ.
     pub fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
         let pairs = expected.chunks(self.width).zip(output.chunks(self.width));
-        pairs.filter(|(expected, output)| expected != output).count() as u64
+        pairs
+            .filter(|(expected, output)| expected != output)
+            .count() as u64
     }
 }
 

@@ -62,7 +62,12 @@ pub struct CollectivesPerfArgs {
     #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     iters: u32,
     /// Times before.
-    #[arg(short = 'w', long = "warmup_iters", default_value_t = 5, value_name = "NUMBER")]
+    #[arg(
+        short = 'w',
+        long = "warmup_iters",
+        default_value_t = 5,
+        value_name = "NUMBER"
+    )]
     warmup_iters: u32,
     /// Times that results are compared with what they have to be; 0: nobody looks.
     #[arg(short = 'c', long, default_value_t = 1, value_name = "NUMBER")]

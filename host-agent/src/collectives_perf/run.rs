@@ -220,7 +220,11 @@ impl Rank<'_> {
                 ..
             } = case;
             let op = schedule.op;
-            asked.update(format!("{size:?} {} {tiles} {op:?} {}", algorithm.word(), args.root));
+            asked.update(format!(
+                "{size:?} {} {tiles} {op:?} {}",
+                algorithm.word(),
+                args.root
+            ));
         }
         let digest = asked.finalize();
         let mut own = [0; NUMBER];
@@ -267,7 +271,10 @@ impl Rank<'_> {
         let took_s = all.iter().map(|[took, _]| f64::from_le_bytes(*took));
         // As nccl-tests has it unless it is asked for another.
         let took_s = took_s.sum::<f64>() / all.len() as f64;
-        let wrong = all.iter().map(|[_, wrong]| u64::from_le_bytes(*wrong)).sum();
+        let wrong = all
+            .iter()
+            .map(|[_, wrong]| u64::from_le_bytes(*wrong))
+            .sum();
         let algbw = case.size.bytes as f64 / 1e9 / took_s;
         let has_root = args.kind.has_root();
         Ok(Row {
@@ -291,8 +298,9 @@ impl Rank<'_> {
     /// And nobody's buffer is written before all have theirs.
     fn once(&mut self, case: &Case) -> Result<()> {
         let (op, combine) = (self.args.op, self.work.combine);
-        self.group
-            .run(&case.schedule, &|target, source| combine(op, target, source))?;
+        self.group.run(&case.schedule, &|target, source| {
+            combine(op, target, source)
+        })?;
         Ok(self.group.barrier()?)
     }
 
@@ -312,7 +320,8 @@ impl Rank<'_> {
         let mut bytes = Vec::with_capacity(len * self.work.width);
         let mut of = Vec::new();
         for at in 0..len {
-            let element = (case.size).contributors(self.args.kind, [rank, ranks], root, at, &mut of);
+            let element =
+                (case.size).contributors(self.args.kind, [rank, ranks], root, at, &mut of);
             (self.work.push)(&mut bytes, &self.values, &of, element);
         }
         bytes

@@ -242,10 +242,7 @@ mod tests {
     fn sizes_step_as_nccl_tests_do() {
         let range = |least, most, step| Range { least, most, step };
         let by_factor = range(8, 128, Step::Times(2));
-        assert_eq!(
-            bytes_of(Kind::AllReduce, by_factor),
-            [8, 16, 32, 64, 128]
-        );
+        assert_eq!(bytes_of(Kind::AllReduce, by_factor), [8, 16, 32, 64, 128]);
         // Of four ranks 8 bytes are less than an element each.
         assert_eq!(bytes_of(Kind::AllGather, by_factor), [16, 32, 64, 128]);
         let by_step = range(100, 160, Step::Plus(20));

@@ -37,7 +37,9 @@ pub const HEAD: &str = "\
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wrong = self.wrong.map_or("N/A".to_owned(), |wrong| wrong.to_string());
+        let wrong = self
+            .wrong
+            .map_or("N/A".to_owned(), |wrong| wrong.to_string());
         write!(
             f,
             "{:12}  {:12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {wrong:>5}",

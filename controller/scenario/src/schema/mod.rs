@@ -49,8 +49,8 @@ pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub use topology::load_topology;
 pub use trainings::{
-    CutGradient, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named, load_trainings,
-    refused_training,
+    CutGradient, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
+    load_trainings, refused_training,
 };
 pub(crate) use triggers::{RawEvent, RawTrigger};
 pub(crate) use workload::named as named_workload;

@@ -124,7 +124,8 @@ impl Bridge {
                 limit(&name, node.rate)?;
                 // Several interfaces in one network would all answer for each other's addresses.
                 for other in 0..node.nics {
-                    let (ip_there, mac) = (address(1 - node.number, other), mac(1 - node.number, other));
+                    let (ip_there, mac) =
+                        (address(1 - node.number, other), mac(1 - node.number, other));
                     ip(&format!(
                         "neighbour add {ip_there} lladdr {mac} dev {name} nud permanent"
                     ));

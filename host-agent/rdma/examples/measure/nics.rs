@@ -32,7 +32,11 @@ const WINDOW: u32 = 60;
 
 /// Prints for each number of NICs the bound over the time: median, least, most.
 pub fn measure() -> Result<()> {
-    for nics in COUNTS {
+    for nics in COUNTS.into_iter().filter(|nics| {
+        std::env::args()
+            .nth(2)
+            .is_none_or(|of| of == nics.to_string())
+    }) {
         let mut shares = shares(nics)?;
         shares.sort_by(f64::total_cmp);
         let (least, most) = (shares[0], shares[ROUNDS - 1]);
@@ -92,7 +96,11 @@ fn rails(nics: usize) -> Result<Vec<[usize; 2]>> {
     let mut rails = Vec::new();
     for (nic, by_rank) in bound.queue_pairs.iter().enumerate() {
         let ranks = by_rank.iter().enumerate();
-        rails.extend(ranks.filter(|(_, count)| **count > 0).map(|(rank, _)| [rank, nic]));
+        rails.extend(
+            ranks
+                .filter(|(_, count)| **count > 0)
+                .map(|(rank, _)| [rank, nic]),
+        );
     }
     ensure!(rails.len() == nics, "a queue pair for each NIC: {rails:?}");
     Ok(rails)
@@ -147,7 +155,9 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         mtu: None,
         patience: Duration::from_secs(30),
     };
-    let nics = providers.iter_mut().map(|nic| &mut **nic as &mut dyn Provider);
+    let nics = providers
+        .iter_mut()
+        .map(|nic| &mut **nic as &mut dyn Provider);
     let mut group = Group::meet_as(nics.collect(), folder, &places, options)?;
     for (at, place) in places.iter().enumerate() {
         group.put_of(at, 0, &vec![place.rank as u8 + 1; SHARD]);
@@ -166,9 +176,15 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         for of in 0..NODES * RANKS {
             group.copy_out_of(at, (1 + of) * SHARD, &mut shard);
             let wrong = shard.iter().position(|byte| *byte != of as u8 + 1);
-            ensure!(wrong.is_none(), "rank {} has a wrong byte of {of}", place.rank);
+            ensure!(
+                wrong.is_none(),
+                "rank {} has a wrong byte of {of}",
+                place.rank
+            );
         }
     }
-    group.linger(Duration::from_millis(300)).context("the end")?;
+    group
+        .linger(Duration::from_millis(300))
+        .context("the end")?;
     Ok(took)
 }

@@ -280,7 +280,12 @@ mod tests {
             matches!(taken, MeetingError::Taken { rank: 0, .. }),
             "{taken}"
         );
-        for text in ["ranks 3 mtu 256\n", "ranks 2 mtu 256\n5 x\n", "ranks 2 mtu 99\n", ""] {
+        for text in [
+            "ranks 3 mtu 256\n",
+            "ranks 2 mtu 256\n5 x\n",
+            "ranks 2 mtu 99\n",
+            "",
+        ] {
             std::fs::write(path.join("rank-1"), text).unwrap();
             let other = first.hear(1, sleep).unwrap_err();
             assert!(matches!(other, MeetingError::Content { .. }), "{other}");

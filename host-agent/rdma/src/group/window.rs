@@ -158,7 +158,11 @@ mod tests {
                         *queues.entry((false, ways.nics[to])).or_default() += window;
                     }
                     let most = queues.into_values().max();
-                    assert!(most <= Some(120), "{} {algorithm}: {most:?}", collective.name());
+                    assert!(
+                        most <= Some(120),
+                        "{} {algorithm}: {most:?}",
+                        collective.name()
+                    );
                 }
             }
         }

@@ -26,8 +26,14 @@ enum How {
 
 const ROWS: &[(&str, How)] = &[
     ("write_cpu", How::Subject(write::row)),
-    ("all_gather", How::Subject(|text| share::row("all_gather", text))),
-    ("all_to_all", How::Subject(|text| share::row("all_to_all", text))),
+    (
+        "all_gather",
+        How::Subject(|text| share::row("all_gather", text)),
+    ),
+    (
+        "all_to_all",
+        How::Subject(|text| share::row("all_to_all", text)),
+    ),
     ("nics", How::Subject(nics::row)),
     ("qps", How::Scenario(qps::row)),
 ];

@@ -48,7 +48,10 @@ pub fn row() -> Result<Row> {
     let median = |rates: &Vec<f64>| rates[RUNS / 2];
     let told = COUNTS.iter().zip(&of_each).map(|(qps, rates)| {
         let (least, most) = (rates[0], rates[RUNS - 1]);
-        format!("{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})", median(rates))
+        format!(
+            "{qps}: {:.0} Mbit/s ({least:.0} to {most:.0})",
+            median(rates)
+        )
     });
     let told: Vec<String> = told.collect();
     let last = of_each.last().context("counts")?;
@@ -79,8 +82,14 @@ fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
     // Commands of the scenario call it by its name.
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let beside = weir.parent().map(Into::into).into_iter();
-    command.env("PATH", std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?);
-    let output = command.stderr(Stdio::inherit()).output().context("cannot run weir")?;
+    command.env(
+        "PATH",
+        std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?,
+    );
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run weir")?;
     ensure!(output.status.success(), "weir run qps.yaml fails");
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let rate = report["metrics"]["command.rank0.busbw"].as_f64();
