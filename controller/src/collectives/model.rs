@@ -12,9 +12,6 @@ use planner::{LinkId, Network, NodeId};
 use super::asked::Inner;
 use super::{MAX_RANKS, PlanError};
 
-/// Ways of one length that are dealt out to those who send.
-const WAYS: usize = 64;
-
 /// Hosts with ranks in a network, and the model of it.
 pub struct Modelled<'n> {
     pub network: &'n Network,
@@ -84,9 +81,8 @@ impl<'n> Modelled<'n> {
                     _ => from + to,
                 };
                 let [host, other] = [self.hosts[from], self.hosts[to]];
-                let ways = routing.paths(host, other, WAYS)?;
-                let way = &ways[turn % ways.len()];
-                let way = way.iter().map(|arc| (*arc, 0));
+                let way = way(&routing, host, other, turn)?;
+                let way = way.into_iter().map(|arc| (arc, 0));
                 let route = edges.of(&mut self.model, self.network, way)?;
                 self.model.set_route(from, to, route)?;
             }
@@ -148,9 +144,8 @@ impl<'n> Modelled<'n> {
         let last = self.network.arc(to.link, to.switch);
         let mut way = vec![(first, from.copy)];
         if from.switch != to.switch {
-            let ways = routing.paths(from.switch, to.switch, WAYS)?;
-            let between = &ways[turn % ways.len()];
-            way.extend(between.iter().map(|arc| (*arc, 0)));
+            let between = self::way(routing, from.switch, to.switch, turn)?;
+            way.extend(between.into_iter().map(|arc| (arc, 0)));
         }
         way.push((last, to.copy));
         Ok(way)
@@ -229,6 +224,27 @@ impl<'n> Modelled<'n> {
             Some(format!("{}: {what}", self.network.name(*host)))
         });
         rest.unwrap_or_else(|| name.clone())
+    }
+}
+
+/// One of the shortest ways, by the number of who sends: each switch deals the next ones out in turn, as in a fat tree that is
+/// routed by source.
+fn way(
+    routing: &Routing<'_>,
+    from: NodeId,
+    to: NodeId,
+    mut turn: usize,
+) -> Result<Vec<Arc>, NetworkError> {
+    routing.distance(from, to)?;
+    let (mut at, mut way) = (from, Vec::new());
+    loop {
+        let onward = routing.next_hops(at, to);
+        let Some(arc) = onward.get(turn % onward.len().max(1)) else {
+            return Ok(way);
+        };
+        turn /= onward.len();
+        at = routing.network().ends(*arc).1;
+        way.push(*arc);
     }
 }
 

@@ -21,9 +21,9 @@ fn report(topology: &str, more: &[&str]) -> Value {
 
 /// A byte takes a nanosecond, a link a microsecond.
 const STAR: &str = "star: {hosts: [h0, h1, h2, h3], rate: 8Gbit/s, latency: 1us}";
-const LEAVES: &str =
-    "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 8Gbit/s, oversubscription: 2}";
-const RAILS: &str = "rail_pods: {pods: 2, hosts_per_pod: 2, rails: 4, rate: 8Gbit/s, spines: 2}";
+const LEAVES: &str = "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4, rate: 8Gbit/s, oversubscription: 2, latency: 1us}";
+const RAILS: &str =
+    "rail_pods: {pods: 2, hosts_per_pod: 2, rails: 4, rate: 8Gbit/s, spines: 2, latency: 1us}";
 const COLLECTIVES: [&str; 7] = [
     "all_gather",
     "all_to_all",
@@ -252,7 +252,7 @@ fn what_cannot_be_planned_is_said() {
         (
             "star: {hosts: [h0, h1], rate: fast}",
             &[],
-            " --> network.yaml:1:32",
+            " --> network.yaml:1:31",
         ),
         ("star: {hots: [h0, h1]}", &[], "did you mean `hosts`?"),
         (

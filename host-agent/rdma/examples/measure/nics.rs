@@ -32,7 +32,11 @@ const WINDOW: u32 = 60;
 
 /// Prints for each number of NICs the bound over the time: median, least, most.
 pub fn measure() -> Result<()> {
-    for nics in COUNTS {
+    for nics in COUNTS.into_iter().filter(|nics| {
+        std::env::args()
+            .nth(2)
+            .is_none_or(|of| of == nics.to_string())
+    }) {
         let mut shares = shares(nics)?;
         shares.sort_by(f64::total_cmp);
         let (least, most) = (shares[0], shares[ROUNDS - 1]);

@@ -45,7 +45,7 @@ const QUEUES: usize = 16_384;
 /// The transport timer's code, 0.54 s: eight silences of a peer are 4.3 s, in which it may compute and look for no frames.
 const TIMEOUT: u8 = 17;
 /// Of several NICs one is waited at for so long.
-const LOOK: Duration = Duration::from_micros(100);
+const LOOK: Duration = Duration::from_micros(500);
 
 /// What ranks agree on before they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
