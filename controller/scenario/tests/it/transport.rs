@@ -16,7 +16,7 @@ fn two_switches(keys: &str) -> Scenario {
 
 #[test]
 fn a_switch_writes_to_each_rank_by_itself() {
-    let replicas = |keys: &str, switch: &str| -> Vec<(u32, u32)> {
+    let replicas = |keys: &str, switch: &str| -> Vec<(u32, u16)> {
         let plan = plan(&two_switches(keys), &TargetModel::EMBEDDED).unwrap();
         let groups = &plan.switch(switch).unwrap().groups;
         let group = groups.iter().find(|group| group.id == group::of_job(1));
