@@ -174,12 +174,11 @@ fn scenario_text(setting: &Setting) -> String {
     }
     if let Some(loss) = setting.loss {
         let [updates, sums] = match setting.transport {
-            Transport::Udp => ["agg.kind == 1", "agg.kind == 2"],
+            Transport::Udp => ["agg.kind == 1".to_owned(), "agg.kind == 2".to_owned()],
             // What RoCEv2 carries is an update on its way in, and a sum on its way out.
-            Transport::Rdma => [
-                "roce && ip.dst == 239.87.69.1",
-                "roce && ip.src == 239.87.69.1",
-            ],
+            Transport::Rdma => {
+                ["from", "to"].map(|way| format!("{{{way}: [{}], filter: reth}}", ranks.join(", ")))
+            }
         };
         text += &format!(
             "lease: off\nflows: {{updates: {updates}, sums: {sums}}}\nfaults:\n  \
