@@ -118,7 +118,7 @@ fn an_all_gather_mixes_devices_and_user_space() {
             machine.introduce(address(other), mac(other)).unwrap();
         }
     }
-    let outside: Vec<_> = (0..OUTSIDE).map(|rank| user_space(rank)).collect();
+    let outside: Vec<_> = (0..OUTSIDE).map(user_space).collect();
     let folder = tempfile::tempdir().unwrap();
     let macs: Vec<[u8; 6]> = (0..RANKS).map(mac).collect();
     std::fs::write(folder.path().join("lan.p4"), switch_program(&macs)).unwrap();
