@@ -83,8 +83,8 @@ fn measure() -> Result<String> {
     let bed = Bed::new(&image, &links)?;
     let subjects: [(&str, Subject); 3] = [
         ("rxe to rxe", Bed::machines),
-        ("roce to rxe", Bed::to_a_machine),
-        ("rxe to roce", Bed::by_a_machine),
+        ("roce to rxe", Bed::asks_a_machine),
+        ("rxe to roce", Bed::asked_by_a_machine),
     ];
     let mut all = vec![Vec::new(); subjects.len()];
     // The first round is not counted: pages come, queues grow.
@@ -157,7 +157,7 @@ impl Bed {
         rate(&machines::between(server, client, &theirs())?)
     }
 
-    fn to_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn asks_a_machine(&self, agent: &Path) -> Result<f64> {
         let [_, server] = &self.machines;
         let serving = server.spawn(&theirs())?;
         server.await_listening(PORT)?;
@@ -168,7 +168,7 @@ impl Bed {
         told["average_mib_per_s"].as_f64().context("a rate")
     }
 
-    fn by_a_machine(&self, agent: &Path) -> Result<f64> {
+    fn asked_by_a_machine(&self, agent: &Path) -> Result<f64> {
         let [client, _] = &self.machines;
         let ours = Running(ours(agent, None).spawn()?);
         let theirs = theirs();
@@ -208,10 +208,8 @@ fn finished(child: Child) -> Result<Vec<u8>> {
 
 /// The average of perftest's report: size, iterations, peak, average, messages.
 fn rate(report: &str) -> Result<f64> {
-    let mut figures = report.lines().filter(|line| line.starts_with(" 65536 "));
-    let average = figures
-        .next_back()
-        .and_then(|line| line.split_whitespace().nth(3));
+    let figures = report.lines().rfind(|line| line.starts_with(" 65536 "));
+    let average = figures.and_then(|line| line.split_whitespace().nth(3));
     Ok(average.context("no figures")?.parse()?)
 }
 
