@@ -124,7 +124,9 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
                             && hdr.reth.address[25:10] == hdr.roce_immediate.chunk
                             && hdr.reth.address[45:42] == hdr.roce_immediate.scale
                             // Without values it says of an exponent or asks, and with values neither.
-                            && (hdr.roce_immediate.flags[1:0] == 0) == (hdr.reth.length != 0)) {
+                            && (hdr.roce_immediate.flags[1:0] == 0) == (hdr.reth.length != 0)
+                            // Only values may be no numbers.
+                            && (hdr.roce_immediate.flags[3:3] == 0 || hdr.reth.length != 0)) {
                             outcome = ROCE_UPDATED;
                         }
                     }
@@ -284,6 +286,8 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         } else if (is_known == 1 && to.qpn != 0) {
             if (hdr.agg.probe == 1) {
                 tell_sum(32w0 ++ ROCE_VALUES_LENGTH, ROCE_ANSWER_LENGTH);
+                // All four flags are what answers a registration.
+                hdr.roce_immediate.flags[3:3] = 0;
                 answer(hdr.agg.contributors, hdr.agg.worker, hdr.agg.transmission);
                 carry(ROCE_ANSWER_TOTAL);
             } else if (hdr.agg.scale_only == 1) {

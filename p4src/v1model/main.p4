@@ -170,9 +170,12 @@ control SwitchIngress(
         }
 #endif
 #ifdef SUMS_ROCE
+        bool is_udp = hdr.agg.isValid();
         roce.apply(hdr, meta);
         if (meta.verdict == VERDICT_FORWARD && meta.roce == ROCE_NONE) {
-            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE;
+            // What has VLAN tags or IP options never becomes a WRITE.
+            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
+                && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5;
 #else
         if (meta.verdict == VERDICT_FORWARD) {
 #endif
@@ -185,8 +188,8 @@ control SwitchIngress(
             aggregate.apply(hdr, meta);
 #endif
 #ifdef SUMS_ROCE
-            // A SUM that came as such is no word of this switch.
-            if (is_update && hdr.agg.kind == AGG_SUM) {
+            // A SUM that came as such is no word of this switch. Who asks by UDP is answered so, whatever it has registered before.
+            if (is_update && hdr.agg.kind == AGG_SUM && !(is_udp && meta.way == WAY_PORT)) {
                 meta.roce = ROCE_SUM;
             }
 #endif

@@ -19,8 +19,9 @@ pub const MAX_CHILDREN: usize = 64;
 pub const MAX_JOBS: usize = 64;
 /// What of an IP packet stands before a frame's values: headers of IPv4, UDP and aggregation (docs/protocol.md).
 pub const HEADERS: u32 = 20 + 8 + 24;
-/// What stands around them in RoCEv2: IPv4, UDP, BTH, RETH, immediate, ICRC (docs/rdma.md, "Sums by the switch").
-pub const ROCE_HEADERS: u32 = 20 + 8 + 12 + 16 + 4 + 4;
+/// What RoCEv2 leaves for what stands around them, whichever packet it is: a link takes the RoCE MTU that is less than its own by
+/// this, as with the kernel's rxe (docs/rdma.md, "Sums by the switch").
+pub const ROCE_HEADERS: u32 = 80;
 /// Queue pairs that a switch knows of all its jobs (`NUM_CONTACTS` in p4src).
 pub const CONTACTS: u32 = 1024;
 
@@ -235,7 +236,7 @@ fn contacts(sink: &mut Sink<'_>, jobs: &mut [Job]) {
         next += job.ranks.len() as u32;
         if next > CONTACTS {
             let message = format!(
-                "the ranks of all jobs over RDMA are {next}; a switch knows {CONTACTS} queue pairs"
+                "the ranks of all jobs over RDMA are {next}; a scenario's switches know {CONTACTS} queue pairs"
             );
             sink.error(Code::Capacity, job.transport.span, message);
             return;
@@ -272,8 +273,12 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
         };
         if let Some(link) = narrowest.filter(|link| link.mtu < bytes) {
             let [a, b] = &link.ends;
+            let wants = match job.transport.value {
+                Transport::Udp => "has",
+                Transport::Rdma => "by RoCEv2 wants",
+            };
             let message = format!(
-                "a packet of {} values has {bytes} bytes, and the link between `{a}` and `{b}` takes {} (its MTU)",
+                "a packet of {} values {wants} {bytes} bytes, and the link between `{a}` and `{b}` takes {} (its MTU)",
                 job.values.count(),
                 link.mtu
             );

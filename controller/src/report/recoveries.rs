@@ -35,8 +35,12 @@ const LATENCIES: [Latency; 3] = [
 /// A row for each fault and latency.
 pub fn table(recoveries: &[Recovery]) -> Table {
     let mut table = Table::new(["fault", "latency", "packets", "least", "median", "most"]);
-    let mut faults: Vec<&str> = recoveries.iter().map(|of| of.fault.as_str()).collect();
-    faults.dedup();
+    let mut faults: Vec<&str> = Vec::new();
+    for Recovery { fault, .. } in recoveries {
+        if !faults.contains(&fault.as_str()) {
+            faults.push(fault);
+        }
+    }
     for fault in faults {
         let taken = || recoveries.iter().filter(|of| of.fault == fault);
         for latency in &LATENCIES {
@@ -93,4 +97,42 @@ pub fn drawing(recoveries: &[Recovery]) -> Result<Option<String>, PlotError> {
 
 fn microseconds(ns: u64) -> String {
     format!("{:.1} us", ns as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::experiment::Teller;
+
+    #[test]
+    fn faults_that_hit_in_turns_have_their_rows_once() {
+        let of = |fault: &str, relative_psn, ns| Recovery {
+            fault: fault.to_owned(),
+            switch: "sw".to_owned(),
+            source: Ipv4Addr::new(10, 0, 0, 1),
+            destination: Ipv4Addr::new(10, 0, 0, 2),
+            qp: 17,
+            psn: relative_psn,
+            relative_psn,
+            told_by: Teller::Nobody,
+            lost_ns: 0,
+            nak_generation_ns: None,
+            nak_response_ns: None,
+            retransmission_ns: Some(ns),
+        };
+        let all = [of("b", 1, 3000), of("a", 1, 5000), of("b", 2, 4000)];
+        let table = table(&all);
+        let rows: Vec<String> = table.rows().iter().map(|row| row.join(" ")).collect();
+        assert_eq!(
+            rows,
+            [
+                "b retransmission 2 of 2 3.0 us 3.0 us 4.0 us",
+                "a retransmission 1 of 1 5.0 us 5.0 us 5.0 us",
+            ]
+        );
+        assert!(drawing(&all).is_ok_and(|drawn| drawn.is_some()));
+        assert!(drawing(&all[..2]).is_ok_and(|drawn| drawn.is_none()));
+    }
 }

@@ -89,6 +89,19 @@ impl Interface {
         })
     }
 
+    /// All IPv4 addresses of this namespace's interfaces, each with its interface's number.
+    pub fn addresses() -> Vec<(Ipv4Addr, u32)> {
+        let all = datalink::interfaces();
+        let addresses = all.iter().flat_map(|interface| {
+            let ips = interface.ips.iter().map(|network| network.ip());
+            ips.filter_map(|ip| match ip {
+                IpAddr::V4(ip) => Some((ip, interface.index)),
+                IpAddr::V6(_) => None,
+            })
+        });
+        addresses.collect()
+    }
+
     /// The largest path MTU whose frames it carries.
     ///
     /// # Errors

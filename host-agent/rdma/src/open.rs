@@ -10,7 +10,7 @@ use crate::neighbour;
 use crate::provider::Provider;
 use crate::software::{Software, SoftwareOptions};
 use crate::udp::{UdpFrames, made_up_mac};
-use crate::verbs::{Installed, Verbs, VerbsError, Wanted};
+use crate::verbs::{At, Installed, Verbs, VerbsError, Wanted};
 
 /// By which way packets come and go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,7 +91,13 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
             return Ok(Box::new(udp(&interface, "as was asked for", seed)?));
         }
     };
-    let interface = Interface::find(name)?;
+    let interface = match (Interface::find(name), no_device) {
+        (Ok(interface), why) => (interface, why),
+        // It may be the name of a device that cannot be used: that one says why.
+        (Err(InterfaceError::Missing(name)), Some(why)) => return Err(refusal(name, why)),
+        (Err(error), _) => return Err(error.into()),
+    };
+    let (interface, no_device) = interface;
     let why_not = no_device.as_ref().map(|why| why.to_string());
     match raw_because(&interface, io, why_not.as_deref(), seed) {
         Ok(raw) => Ok(Box::new(raw)),
@@ -109,6 +115,16 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
             }),
         },
         Err(error) => Err(error),
+    }
+}
+
+/// No interface has this name, and verbs have said why they have no such device.
+fn refusal(name: String, why: OpenError) -> OpenError {
+    match why {
+        OpenError::Verbs(VerbsError::Library(_) | VerbsError::NoDevice) => {
+            InterfaceError::Missing(name).into()
+        }
+        why => why,
     }
 }
 
@@ -161,13 +177,16 @@ fn raw_because(
 fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
     let installed = Installed::open()?;
     let wanted = match name {
-        None => Wanted::Any,
+        None => {
+            let here = Interface::addresses().into_iter();
+            Wanted::Any(here.map(|(ip, index)| At { ip, index }).collect())
+        }
         Some(name) if installed.has(name) => Wanted::Named(name.to_owned()),
         Some(name) => match Interface::find(Some(name)) {
-            Ok(interface) => Wanted::Interface {
+            Ok(interface) => Wanted::Interface(At {
                 ip: interface.address.ip,
                 index: interface.index,
-            },
+            }),
             Err(InterfaceError::Missing(name)) => Wanted::Named(name),
             Err(error) => return Err(error.into()),
         },

@@ -111,7 +111,7 @@ fn jobs_share_the_queue_pairs_that_a_switch_knows() {
     assert_eq!(contacts, (0..CONTACTS).step_by(64).collect::<Vec<_>>());
     let refused = load("many.yaml", &file(full + 1)).unwrap_err().to_string();
     assert!(
-        refused.contains("are 1025; a switch knows 1024 queue pairs"),
+        refused.contains("are 1025; a scenario's switches know 1024 queue pairs"),
         "{refused}"
     );
 }

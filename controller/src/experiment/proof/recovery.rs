@@ -88,7 +88,8 @@ struct Passed {
     came: Numbers,
     /// Data that went on.
     left: Numbers,
-    told: HashMap<Gap, Vec<u64>>,
+    /// What told of gaps, when it came, and when it went on to who is told.
+    told: HashMap<Gap, [Vec<u64>; 2]>,
 }
 
 impl Passed {
@@ -108,13 +109,11 @@ impl Passed {
                 };
                 let numbers = of.entry(connection(&packet, data)).or_default();
                 numbers.push((frame.at_ns, packet.psn));
-            } else if frame.direction == Direction::In
-                && (packet.is_sequence_nak() || packet.is_read_request())
-            {
+            } else if packet.is_sequence_nak() || packet.is_read_request() {
                 // The data went the other way.
                 let to = (packet.destination, packet.source);
                 let told = passed.told.entry((to.0, to.1, packet.psn, packet.is_read_request()));
-                told.or_default().push(frame.at_ns);
+                told.or_default()[usize::from(frame.direction == Direction::Out)].push(frame.at_ns);
             }
         }
         passed
@@ -130,10 +129,14 @@ impl Passed {
         let follows = |psn: u32| (1..MODULUS / 2).contains(&(psn.wrapping_sub(lost.psn) % MODULUS));
         let noticed_ns = behind(&self.left, &follows);
         let again_ns = behind(&self.came, &|psn| psn == lost.psn);
-        let told_ns = self
-            .told
-            .get(&(lost.source, lost.destination, lost.psn, data.responds))
-            .and_then(|times| times.iter().copied().find(|at_ns| *at_ns > lost_ns))
+        let told = self.told.get(&(lost.source, lost.destination, lost.psn, data.responds));
+        let told_ns = told
+            .and_then(|[came, left]| {
+                // One that a fault takes tells nobody.
+                let left_ns = left.iter().find(|at_ns| **at_ns > lost_ns)?;
+                let before = came.iter().filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
+                before.last().copied()
+            })
             .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
             // Who has seen nothing behind it does not miss it: that is a READ's time-out.
             .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));

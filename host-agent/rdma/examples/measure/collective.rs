@@ -29,6 +29,23 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What a rank's shards consist of: each of one byte that no other has.
+    fn input(self, rank: usize) -> Vec<u8> {
+        match self {
+            Self::AllGather => vec![rank as u8 + 1],
+            Self::AllToAll => (0..RANKS).map(|to| (rank * RANKS + to) as u8 + 1).collect(),
+        }
+    }
+
+    /// What they are of, where all have come.
+    fn output(self, rank: usize) -> Vec<u8> {
+        let from = 0..RANKS;
+        match self {
+            Self::AllGather => from.map(|from| self.input(from)[0]).collect(),
+            Self::AllToAll => from.map(|from| self.input(from)[rank]).collect(),
+        }
+    }
+
     fn schedules(self) -> Result<Vec<(String, Schedule)>> {
         let len = SHARD / ELEMENT;
         let (collective, algorithms) = match self {
@@ -73,8 +90,13 @@ pub fn measure(kind: Kind) -> Result<()> {
                     patience: Duration::from_secs(30),
                 };
                 let mut group = Group::meet(&mut *provider, &folder, options)?;
+                for (at, byte) in kind.input(rank).into_iter().enumerate() {
+                    group.put(at * SHARD, &vec![byte; SHARD]);
+                }
+                let output = kind.input(rank).len() * SHARD;
                 let mut took = Vec::new();
-                for (_, schedule) in kind.schedules()? {
+                for (name, schedule) in kind.schedules()? {
+                    group.put(output, &vec![0; RANKS * SHARD]);
                     let mut of_one = Vec::new();
                     for _ in 0..ROUNDS {
                         group.barrier()?;
@@ -83,6 +105,12 @@ pub fn measure(kind: Kind) -> Result<()> {
                         // Until the last of all has its last byte.
                         group.barrier()?;
                         of_one.push(start.elapsed().as_secs_f64());
+                    }
+                    let mut shard = vec![0; SHARD];
+                    for (from, expected) in kind.output(rank).into_iter().enumerate() {
+                        group.copy_out(output + from * SHARD, &mut shard);
+                        let is_right = shard.iter().all(|byte| *byte == expected);
+                        ensure!(is_right, "{name}: rank {rank} has wrong bytes of {from}");
                     }
                     took.push(of_one);
                 }

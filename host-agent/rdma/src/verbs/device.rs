@@ -24,17 +24,29 @@ const GIDS: usize = 1024;
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The only one that has an IPv4 address.
-    Any,
+    /// The only one at one of these interfaces.
+    Any(Vec<At>),
     /// This one.
     Named(String),
     /// That of an interface.
-    Interface {
-        /// Its address.
-        ip: Ipv4Addr,
-        /// Its number.
-        index: u32,
-    },
+    Interface(At),
+}
+
+/// An interface of this namespace. The kernel shows devices of all namespaces in each, where it is not told otherwise: one of
+/// another's leads past the network that this one sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// Its address.
+    pub ip: Ipv4Addr,
+    /// Its number.
+    pub index: u32,
+}
+
+impl At {
+    /// Whether a port is this interface's, whose number is 0 where it is not said.
+    fn has(&self, port: &Port, index: u32) -> bool {
+        port.ip == self.ip && [0, self.index].contains(&index)
+    }
 }
 
 /// A port of a device, by one of its addresses.
@@ -89,7 +101,7 @@ pub struct Device {
 pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), VerbsError> {
     let is_wanted = |name: &str| match wanted {
         Wanted::Named(wanted) => name == wanted,
-        Wanted::Any | Wanted::Interface { .. } => true,
+        Wanted::Any(_) | Wanted::Interface(_) => true,
     };
     let (opened, names) = open_all(library, &is_wanted)?;
     let mut refused = None;
@@ -103,9 +115,9 @@ pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), Ve
             }
         };
         let port = device.ports.iter().find(|(port, interface)| match wanted {
-            Wanted::Any | Wanted::Named(_) => true,
-            // A device of another namespace may have the same address.
-            Wanted::Interface { ip, index } => port.ip == *ip && [0, *index].contains(interface),
+            Wanted::Named(_) => true,
+            Wanted::Any(here) => here.iter().any(|at| at.has(port, *interface)),
+            Wanted::Interface(at) => at.has(port, *interface),
         });
         match (port, device.inactive) {
             (Some((port, _)), _) => {
@@ -129,7 +141,8 @@ pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), Ve
     Err(refused.unwrap_or_else(|| match (wanted, &*names) {
         (Wanted::Named(name), []) => VerbsError::Unknown(name.clone()),
         (_, []) => VerbsError::NoDevice,
-        (Wanted::Interface { ip, .. }, _) => VerbsError::NoAddress(*ip),
+        (Wanted::Interface(At { ip, .. }), _) => VerbsError::NoAddress(*ip),
+        (Wanted::Any(_), names) => VerbsError::NoneHere(names.join(", ")),
         (_, names) => VerbsError::NoIpv4(names.join(", ")),
     }))
 }

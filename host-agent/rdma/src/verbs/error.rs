@@ -40,6 +40,9 @@ pub enum VerbsError {
     /// It has no IPv4 address at all.
     #[error("{0} has no RoCEv2 with an IPv4 address")]
     NoIpv4(String),
+    /// None is of this namespace.
+    #[error("{0}: none has RoCEv2 at an IPv4 address of an interface here")]
+    NoneHere(String),
     /// Several would do.
     #[error("several RDMA devices have an IPv4 address ({0}); name one with -d")]
     Several(String),

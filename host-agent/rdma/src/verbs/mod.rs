@@ -48,7 +48,7 @@ use memory::Pages;
 use queue::{Queues, Sent};
 use resources::Resources;
 
-pub use device::Wanted;
+pub use device::{At, Wanted};
 pub use error::VerbsError;
 
 /// Completions that there is room for, where a device has so many.
@@ -359,8 +359,10 @@ impl Provider for Verbs {
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         // What comes between a look and the wish to be told of more is told to nobody: so the look comes behind the wish.
         self.resources.arm()?;
+        // Who waits without polling has some already, and waits for more.
+        let before = self.told.len();
         self.take()?;
-        if self.told.is_empty() {
+        if self.told.len() == before {
             self.resources.wait(timeout)?;
             self.take()?;
         }

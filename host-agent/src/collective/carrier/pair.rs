@@ -235,7 +235,11 @@ impl<P: Provider> Pair<P> {
         if !is_received || completion.status != Status::Success {
             return Ok(Some(Came::Nothing));
         }
-        self.post_receive()?;
+        match self.post_receive() {
+            // The queue pair has failed meanwhile, which whoever takes sees next.
+            Ok(()) | Err(ProviderError::Post(_)) => {}
+            Err(error) => return Err(error),
+        }
         let is_write = completion.kind == WorkKind::ReceiveWriteImmediate;
         let immediate = completion.immediate.filter(|_| is_write);
         Ok(Some(immediate.map_or(Came::Foreign, |bytes| {

@@ -219,6 +219,8 @@ impl From<ProviderError> for CollectiveError {
 /// Hands frames of other ranks on, and looks whether a switch's are among them.
 struct Watches<'a> {
     taker: &'a mut dyn Takes,
+    job: u16,
+    everyone: u64,
     /// A switch has sent a SUM by UDP, as to one whom it does not know. Ranks say that theirs was sent before.
     is_forgotten: bool,
 }
@@ -226,8 +228,11 @@ struct Watches<'a> {
 impl Takes for Watches<'_> {
     fn take(&mut self, mark: Mark, frame: &[u8]) {
         if let Ok(packet) = Packet::new_checked(frame) {
-            let is_first = !packet.flags().contains(Flags::AGAIN);
-            self.is_forgotten |= packet.kind() == Kind::Sum && is_first;
+            let flags = packet.flags();
+            let is_first = !flags.contains(Flags::AGAIN);
+            let is_ours = packet.job() == self.job
+                && (packet.contributors() == self.everyone || flags.contains(Flags::PROBE));
+            self.is_forgotten |= packet.kind() == Kind::Sum && is_first && is_ours;
         }
         self.taker.take(mark, frame);
     }
@@ -308,6 +313,8 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
         }
         let mut watches = Watches {
             taker,
+            job: self.receiver.job,
+            everyone: self.receiver.everyone,
             is_forgotten: false,
         };
         taken += self.words.receive(now_ns, most, &mut watches)?;

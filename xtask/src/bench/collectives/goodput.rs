@@ -22,7 +22,7 @@ const MESSAGES: u32 = 500;
 
 fn scenario(loss: f64, seed: usize) -> String {
     let perf = "weir, agent, rdma-perf, write";
-    let options = format!("-n, \"{MESSAGES}\", -m, \"1024\"");
+    let options = format!("--way, rings, -n, \"{MESSAGES}\", -m, \"1024\"");
     let faults = match loss {
         0.0 => String::new(),
         _ => format!(
@@ -59,6 +59,10 @@ fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     let output = run.output().context("cannot run weir")?;
     let said = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).with_context(|| said.to_string())?;
+    ensure!(
+        report["metrics"]["flow.data.sent"].as_f64() > Some(0.0),
+        "nothing has passed the switch"
+    );
     let rate = report["metrics"]["command.client.rate"].as_f64();
     rate.with_context(|| format!("loss {loss}: no rate: {said}"))
 }

@@ -154,6 +154,26 @@ fn a_nak_splits_the_time_until_a_packet_comes_again() {
 }
 
 #[test]
+fn a_nak_that_is_lost_itself_tells_nobody() {
+    let both = "faults:
+  - {id: lost, flows: asked, effect: !drop , select: {psn: {at: 2, round: 1}}}
+  - {id: told, flows: answers, effect: !drop , select: {nth: 1}}
+";
+    let sent = [
+        write(100),
+        write(101),
+        write(102),
+        write(103),
+        from_s(ACKNOWLEDGE, 102, NAK),
+        write(102),
+    ];
+    let (_, recoveries) = conclude(both, &sent, &[2, 4]);
+    let of_data = recoveries.iter().find(|of| of.fault == "lost").unwrap();
+    assert_eq!(of_data.told_by, Teller::Nobody);
+    assert_eq!(latencies(of_data), [None, None, Some(3 * MS)]);
+}
+
+#[test]
 fn nothing_tells_of_the_last_packet() {
     let sent = [write(100), write(101), write(102), write(102)];
     let (_, recoveries) = conclude(THIRD, &sent, &[2]);
