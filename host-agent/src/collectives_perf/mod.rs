@@ -93,7 +93,7 @@ pub struct CollectivesPerfArgs {
     /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what all ranks' interfaces carry.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
-    /// Queue pairs to each peer: messages take turns, and each may take another way.
+    /// Queue pairs to each peer: messages, cut into parts of 64 KiB at least, take turns, and each may take another way.
     #[arg(short, long, default_value_t = 1, value_name = "NUMBER", value_parser = qps)]
     qps: usize,
     /// Packets that a queue on the way holds: all who use it in a schedule share them.

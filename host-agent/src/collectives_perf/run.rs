@@ -56,10 +56,18 @@ pub fn cases(args: &CollectivesPerfArgs, sizes: &[Size]) -> Result<Vec<Case>> {
         let choice = choose(&collective, args.datatype.work().width, args.op, &model)?;
         let mut offers = choice.offers.into_iter();
         let offer = offers.find(|offer| args.algorithm.is_none_or(|of| of == offer.algorithm));
-        let offer = offer.context("no schedule of this algorithm is small enough")?;
+        let mut offer = offer.context("no schedule of this algorithm is small enough")?;
+        let mut schedule = build(&collective, offer.algorithm, &offer.options)?;
+        if let Some(tile) = spread(&schedule, args.qps) {
+            offer.options.tile = Some(tile);
+            let lens = (0..args.ranks)
+                .map(|rank| collective.input_len(rank).max(collective.output_len(rank)));
+            offer.tiles = lens.max().unwrap_or(0).div_ceil(tile);
+            schedule = build(&collective, offer.algorithm, &offer.options)?;
+        }
         Ok(Case {
             size: *size,
-            schedule: build(&collective, offer.algorithm, &offer.options)?,
+            schedule,
             collective,
             algorithm: offer.algorithm,
             tiles: offer.tiles,
@@ -67,6 +75,22 @@ pub fn cases(args: &CollectivesPerfArgs, sizes: &[Size]) -> Result<Vec<Case>> {
     });
     cases.collect()
 }
+
+/// Elements of a put, at most, so that several queue pairs have something to do; `None`: they have.
+fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
+    if queue_pairs == 1 {
+        return None;
+    }
+    let longest = schedule.puts().map(|(.., len)| len).max()?;
+    let least = LEAST_PUT / schedule.element_bytes;
+    let tile = (longest / (TURNS * queue_pairs)).max(least);
+    (tile < longest).then_some(tile)
+}
+
+/// Puts of a range by each queue pair, so that none waits long for another.
+const TURNS: usize = 4;
+/// Bytes of a put that is worth a message of its own.
+const LEAST_PUT: usize = 1 << 16;
 
 /// What is printed in the end.
 #[derive(Serialize)]

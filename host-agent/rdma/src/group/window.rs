@@ -114,8 +114,8 @@ mod tests {
         // All have one peer to put to, who has several that put to it.
         let root = 0;
         let mut counts = vec![vec![0; RANKS]; RANKS];
-        for of_rank in &mut counts[1..] {
-            of_rank[root] = 100;
+        for counts in &mut counts[1..] {
+            counts[root] = 100;
         }
         let to_one = schedule(&Collective::AllToAll { counts }, Algorithm::Direct);
         assert_eq!(alone.windows(&to_one, 5, 70)[root], 10);
