@@ -134,8 +134,8 @@ impl Passed {
             .and_then(|[came, left]| {
                 // One that a fault takes tells nobody.
                 let left_ns = left.iter().find(|at_ns| **at_ns > lost_ns)?;
-                let before = came.iter().filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
-                before.last().copied()
+                let mut before = came.iter().filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
+                before.next_back().copied()
             })
             .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
             // Who has seen nothing behind it does not miss it: that is a READ's time-out.
