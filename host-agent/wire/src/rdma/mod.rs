@@ -1,7 +1,7 @@
 //! The protocol carried by RoCEv2: what an UPDATE is as an RDMA WRITE with immediate, and what a SUM is that comes as one
 //! (`docs/protocol.md`, "By RDMA"). Pure: whoever sends and receives them puts packets around.
 //!
-//! A message is one packet of an unreliable connection. All that [`Repr`] says of an UPDATE stands in its destination queue
+//! A message is one packet of an unreliable connection. All that [`Repr`](crate::Repr) says of an UPDATE stands in its destination queue
 //! pair, rkey, address and immediate; only values are payload. Of a SUM a receiver's completion shows the immediate and the
 //! length alone, so these say what it cannot know itself.
 //!
