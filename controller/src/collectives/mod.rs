@@ -213,7 +213,9 @@ pub fn plan(network: &Network, hosts: &[NodeId], asked: &Asked) -> Result<Planne
             bytes: prediction.loads[edge.0].bytes,
             utilisation: prediction.loads[edge.0].utilisation,
         });
-        let mut loaded: Vec<Loaded> = loaded.filter(|of| of.bytes > 0).collect();
+        // What has no rate stands for a latency alone.
+        let is_load = |of: &Loaded| of.bytes > 0 && of.rate_bps < u64::MAX;
+        let mut loaded: Vec<Loaded> = loaded.filter(is_load).collect();
         loaded.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
         loaded
     };

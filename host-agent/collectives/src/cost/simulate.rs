@@ -291,7 +291,13 @@ impl<'s> Simulation<'s> {
 
     fn pass(&mut self, next_s: f64) {
         for queue in &self.active {
-            self.queues[*queue].pass(next_s - self.now_s);
+            let queue = &mut self.queues[*queue];
+            // What takes less than the clock can tell is over at once: else nothing would ever go on.
+            let is_over = self.now_s + queue.seconds() <= next_s;
+            queue.pass(next_s - self.now_s);
+            if is_over {
+                queue.left = 0.0;
+            }
         }
         self.now_s = next_s;
     }
