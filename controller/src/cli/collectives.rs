@@ -28,7 +28,7 @@ pub struct Plan {
         long,
         default_value = "all_reduce",
         value_name = "COLLECTIVE",
-        value_parser = PossibleValuesParser::new(Kind::ALL.map(|(name, _)| name)).map(|name| kind(&name))
+        value_enum
     )]
     pub collective: Kind,
     /// Of the vector; of all shards together; of what a rank has for all others
@@ -103,11 +103,7 @@ impl From<Inside> for InsideBy {
     }
 }
 
-// clap takes no other names.
-fn kind(name: &str) -> Kind {
-    Kind::of(name).unwrap_or(Kind::AllReduce)
-}
-
+// clap takes no other words.
 fn numbering(word: &str) -> Numbering {
     let mut all = NUMBERINGS.into_iter();
     let found = all.find(|(of, _)| *of == word);

@@ -1,48 +1,32 @@
 //! What `weir collectives plan` is asked for.
 
+use clap::ValueEnum;
 use collectives::collective::even;
 use collectives::cost::choose::Numbering;
 use collectives::machine::{Inside, Machine};
 use collectives::{Algorithm, Collective};
 
-/// A collective by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A collective, by the names of [`Collective::name`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Kind {
-    /// `all_gather`
+    #[allow(missing_docs)]
     AllGather,
-    /// `all_to_all`
+    #[allow(missing_docs)]
     AllToAll,
-    /// `reduce_scatter`
+    #[allow(missing_docs)]
     ReduceScatter,
-    /// `all_reduce`
+    #[allow(missing_docs)]
     AllReduce,
-    /// `broadcast`
+    #[allow(missing_docs)]
     Broadcast,
-    /// `reduce`
+    #[allow(missing_docs)]
     Reduce,
-    /// `barrier`
+    #[allow(missing_docs)]
     Barrier,
 }
 
 impl Kind {
-    /// All, with their names: those of [`Collective::name`].
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("all_gather", Self::AllGather),
-        ("all_to_all", Self::AllToAll),
-        ("reduce_scatter", Self::ReduceScatter),
-        ("all_reduce", Self::AllReduce),
-        ("broadcast", Self::Broadcast),
-        ("reduce", Self::Reduce),
-        ("barrier", Self::Barrier),
-    ];
-
-    /// By name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|(of, _)| *of == name).map(|(_, kind)| kind)
-    }
-
     /// The collective of so many ranks and elements: of the vector, of all shards, or of what a rank has for all others. Parts
     /// differ by one element at most.
     #[must_use]

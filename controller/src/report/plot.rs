@@ -113,17 +113,23 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
                     PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .label_font(FONT)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .map_err(|e| error(&e))?;
+        name_series(&mut chart, SeriesLabelPosition::LowerRight).map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
     }
     Ok(themed(&svg))
+}
+
+/// A box with the names of what is drawn.
+fn name_series<'s, X: Ranged, Y: Ranged>(
+    chart: &mut ChartContext<'s, SVGBackend<'s>, Cartesian2d<X, Y>>,
+    position: SeriesLabelPosition,
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    let mut names = chart.configure_series_labels();
+    names.position(position).label_font(FONT);
+    names
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3));
+    names.draw()
 }
 
 /// Points over a common axis, with a logarithmic vertical one; what is not above 0 has no place there.
@@ -180,14 +186,7 @@ pub fn points(x_label: &str, y_label: &str, series: &[Curve<'_>]) -> Result<Stri
                 .label(of.name)
                 .legend(move |(x, y)| Circle::new((x + 9, y), 3, style));
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .label_font(FONT)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .map_err(|e| error(&e))?;
+        name_series(&mut chart, SeriesLabelPosition::UpperLeft).map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
     }
     Ok(themed(&svg))

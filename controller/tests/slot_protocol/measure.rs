@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use aggregation::WorkerId;
+use aggregation::job::Job;
 use aggregation::server::Mode;
 use cluster::{Config, Node};
 use host_agent::frames::{build, sum};
@@ -11,6 +12,29 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::p4_switch::{Admission, FIRST_WORKER_PORT, P4Switch, VALUES, compile, endpoint, frame};
 use crate::roce_switch::{RoceSwitch, Sent};
+
+/// A worker's update of a chunk.
+fn update(job: Job, sequence: u64, rank: u16) -> Vec<u8> {
+    let chunk = job.chunk(sequence);
+    let header = Repr {
+        kind: Kind::Update,
+        flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
+        job: job.id().0,
+        chunk: chunk.0,
+        slot: job.slot(chunk).0,
+        worker: rank,
+        transmission: 0,
+        contributors: 1 << rank,
+        scale: 127,
+        next_scale: 127,
+        count: VALUES as u16,
+    };
+    let mut payload = vec![0; header.buffer_len()];
+    let mut packet = Packet::new_unchecked(&mut payload[..]);
+    header.emit(&mut packet);
+    packet.write_i32(0..VALUES as i32);
+    payload
+}
 
 /// Nanoseconds that the P4 program takes for an aggregated packet: `cargo test --release … -- --ignored --nocapture`.
 #[test]
@@ -25,25 +49,7 @@ fn nanoseconds_a_packet() {
         let mut p4 = P4Switch::load(compile(Arch::Psa, &[]));
         p4.admit(job, Admission::Cleared);
         let frame_of = |sequence: u64, rank: u16| {
-            let chunk = job.chunk(sequence);
-            let header = Repr {
-                kind: Kind::Update,
-                flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
-                job: job.id().0,
-                chunk: chunk.0,
-                slot: job.slot(chunk).0,
-                worker: rank,
-                transmission: 0,
-                contributors: 1 << rank,
-                scale: 127,
-                next_scale: 127,
-                count: VALUES as u16,
-            };
-            let mut payload = vec![0; header.buffer_len()];
-            let mut packet = Packet::new_unchecked(&mut payload[..]);
-            header.emit(&mut packet);
-            packet.write_i32(0..VALUES as i32);
-            frame(Node::Worker(WorkerId(rank)), &payload)
+            frame(Node::Worker(WorkerId(rank)), &update(job, sequence, rank))
         };
         let sequences = 4096u64;
         let frames: Vec<(u32, Vec<u8>)> = (0..sequences)
@@ -84,27 +90,6 @@ fn nanoseconds_an_update_by_either_form() {
     config.job.values_per_packet = VALUES as u16;
     config.job.values_per_round = VALUES;
     let job = config.checked_job().expect("a job");
-    let payload = |sequence: u64, rank: u16| {
-        let chunk = job.chunk(sequence);
-        let header = Repr {
-            kind: Kind::Update,
-            flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
-            job: job.id().0,
-            chunk: chunk.0,
-            slot: job.slot(chunk).0,
-            worker: rank,
-            transmission: 0,
-            contributors: 1 << rank,
-            scale: 127,
-            next_scale: 127,
-            count: VALUES as u16,
-        };
-        let mut payload = vec![0; header.buffer_len()];
-        let mut packet = Packet::new_unchecked(&mut payload[..]);
-        header.emit(&mut packet);
-        packet.write_i32(0..VALUES as i32);
-        payload
-    };
     let by_udp = |rank: u16, payload: &[u8]| {
         let mut frame = Vec::new();
         let from = endpoint(Node::Worker(WorkerId(rank)));
@@ -119,7 +104,7 @@ fn nanoseconds_an_update_by_either_form() {
                 .flat_map(|sequence| (0..RANKS).map(move |rank| (sequence, rank)));
             let frames: Vec<(u32, Vec<u8>)> = updates
                 .map(|(sequence, rank)| {
-                    let frame = made(rank, &payload(sequence, rank));
+                    let frame = made(rank, &update(job, sequence, rank));
                     (FIRST_WORKER_PORT + u32::from(rank), frame)
                 })
                 .collect();

@@ -86,97 +86,58 @@ pub trait Frames {
     }
 }
 
-impl<F: Frames + ?Sized> Frames for Box<F> {
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        (**self).send(frame)
-    }
+/// Whatever holds frames sends and takes them.
+macro_rules! passed_on {
+    ($($holder:ty),*) => {$(
+        impl<F: Frames + ?Sized> Frames for $holder {
+            fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+                (**self).send(frame)
+            }
 
-    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
-        (**self).room(len)
-    }
+            fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
+                (**self).room(len)
+            }
 
-    fn written(&mut self, len: usize) {
-        (**self).written(len);
-    }
+            fn written(&mut self, len: usize) {
+                (**self).written(len);
+            }
 
-    fn flush(&mut self) -> io::Result<()> {
-        (**self).flush()
-    }
+            fn flush(&mut self) -> io::Result<()> {
+                (**self).flush()
+            }
 
-    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        (**self).receive(timeout)
-    }
+            fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+                (**self).receive(timeout)
+            }
 
-    fn overflow(&mut self) -> Option<u64> {
-        (**self).overflow()
-    }
+            fn overflow(&mut self) -> Option<u64> {
+                (**self).overflow()
+            }
 
-    fn unsent(&self) -> u64 {
-        (**self).unsent()
-    }
+            fn unsent(&self) -> u64 {
+                (**self).unsent()
+            }
 
-    fn fault(&self) -> Option<LinkFault> {
-        (**self).fault()
-    }
+            fn fault(&self) -> Option<LinkFault> {
+                (**self).fault()
+            }
 
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        (**self).readable()
-    }
+            fn readable(&self) -> Option<BorrowedFd<'_>> {
+                (**self).readable()
+            }
 
-    fn descriptors(&self) -> Vec<RawFd> {
-        (**self).descriptors()
-    }
+            fn descriptors(&self) -> Vec<RawFd> {
+                (**self).descriptors()
+            }
 
-    fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        (**self).receive_batch(most, take)
-    }
+            fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+                (**self).receive_batch(most, take)
+            }
+        }
+    )*};
 }
 
-impl<F: Frames + ?Sized> Frames for &mut F {
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        (**self).send(frame)
-    }
-
-    fn room(&mut self, len: usize) -> io::Result<Option<&mut [u8]>> {
-        (**self).room(len)
-    }
-
-    fn written(&mut self, len: usize) {
-        (**self).written(len);
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        (**self).flush()
-    }
-
-    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        (**self).receive(timeout)
-    }
-
-    fn overflow(&mut self) -> Option<u64> {
-        (**self).overflow()
-    }
-
-    fn unsent(&self) -> u64 {
-        (**self).unsent()
-    }
-
-    fn fault(&self) -> Option<LinkFault> {
-        (**self).fault()
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        (**self).readable()
-    }
-
-    fn descriptors(&self) -> Vec<RawFd> {
-        (**self).descriptors()
-    }
-
-    fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        (**self).receive_batch(most, take)
-    }
-}
+passed_on!(Box<F>, &mut F);
 
 /// Waits until a descriptor can be read; says whether it can. An interruption counts as "cannot".
 fn wait_readable(fd: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {

@@ -2,11 +2,13 @@
 //!
 //! Values are such that every result is exact, in whatever order it is combined: so one wrong bit is wrong.
 
+use clap::ValueEnum;
 use collectives::ReduceOp;
 use half::{bf16, f16};
 
 /// What an element is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
 pub enum DataType {
     Int8,
     Uint8,
@@ -21,33 +23,6 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// All, by name.
-    pub const ALL: [(&'static str, Self); 10] = [
-        ("int8", Self::Int8),
-        ("uint8", Self::Uint8),
-        ("int32", Self::Int32),
-        ("uint32", Self::Uint32),
-        ("int64", Self::Int64),
-        ("uint64", Self::Uint64),
-        ("half", Self::Half),
-        ("float", Self::Float),
-        ("double", Self::Double),
-        ("bfloat16", Self::Bfloat16),
-    ];
-
-    /// By name.
-    pub fn of(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|(of, _)| *of == name).map(|(_, of)| of)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(_, of)| *of == self);
-        found.map_or("", |(name, _)| name)
-    }
-
     /// What is done with such elements.
     pub fn work(self) -> Work {
         match self {
@@ -65,13 +40,25 @@ impl DataType {
     }
 }
 
-/// Operations by name.
-pub const OPS: [(&str, ReduceOp); 4] = [
-    ("sum", ReduceOp::Sum),
-    ("prod", ReduceOp::Product),
-    ("min", ReduceOp::Min),
-    ("max", ReduceOp::Max),
-];
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Op {
+    Sum,
+    Prod,
+    Min,
+    Max,
+}
+
+impl From<Op> for ReduceOp {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Sum => Self::Sum,
+            Op::Prod => Self::Product,
+            Op::Min => Self::Min,
+            Op::Max => Self::Max,
+        }
+    }
+}
 
 /// What the elements of one type have done to them, as bytes, the low one first.
 #[derive(Clone, Copy)]
@@ -253,14 +240,16 @@ floats! {
 
 #[cfg(test)]
 mod tests {
+    use super::super::word;
     use super::*;
 
     /// Any order of ranks, and any tree, gives the same bits.
     #[test]
     fn no_order_matters() {
-        for (name, data_type) in DataType::ALL {
+        for data_type in DataType::value_variants() {
             let work = data_type.work();
-            for (op_name, op) in OPS {
+            for op in Op::value_variants() {
+                let op = ReduceOp::from(*op);
                 for ranks in [2, 3, 8, 40] {
                     let values = Values { ranks, op };
                     for element in 0..40 {
@@ -282,7 +271,7 @@ mod tests {
                         let every: Vec<usize> = (0..ranks).collect();
                         (work.push)(&mut all, &values, &every, element);
                         for other in [backward, low, all] {
-                            assert_eq!(forward, other, "{name} {op_name} of {ranks}");
+                            assert_eq!(forward, other, "{data_type:?} {op:?} of {ranks}");
                         }
                     }
                 }
@@ -326,9 +315,23 @@ mod tests {
 
     #[test]
     fn widths_are_those_of_the_names() {
-        let widths = DataType::ALL.map(|(_, of)| of.work().width);
-        assert_eq!(widths, [1, 1, 4, 4, 8, 8, 2, 4, 8, 2]);
-        assert_eq!(DataType::of("bfloat16"), Some(DataType::Bfloat16));
-        assert_eq!(DataType::of("float32"), None);
+        let all = DataType::value_variants().iter();
+        let widths: Vec<(String, usize)> = all.map(|of| (word(of), of.work().width)).collect();
+        let expected = [
+            ("int8", 1),
+            ("uint8", 1),
+            ("int32", 4),
+            ("uint32", 4),
+            ("int64", 8),
+            ("uint64", 8),
+            ("half", 2),
+            ("float", 4),
+            ("double", 8),
+            ("bfloat16", 2),
+        ];
+        assert_eq!(
+            widths,
+            expected.map(|(name, width)| (name.to_owned(), width))
+        );
     }
 }

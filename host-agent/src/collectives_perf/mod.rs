@@ -15,14 +15,14 @@ mod table;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use collectives::{Algorithm, ReduceOp};
+use clap::{Args, ValueEnum};
+use collectives::Algorithm;
 use rdma::Way;
 use roce::packet::Mtu;
 
 use crate::rdma_perf::{PortArgs, mtu};
-use element::{DataType, OPS};
+use element::{DataType, Op};
 use sizes::{Kind, Range, Step, bytes};
 
 pub use run::Wrong;
@@ -35,7 +35,7 @@ pub use run::Wrong;
 )]
 pub struct CollectivesPerfArgs {
     /// Which collective.
-    #[arg(value_name = "COLLECTIVE", value_parser = PossibleValuesParser::new(Kind::ALL.map(|(name, _)| name)).map(|name| kind(&name)))]
+    #[arg(value_name = "COLLECTIVE", value_enum)]
     kind: Kind,
     /// This rank, from 0.
     #[arg(long, value_name = "NUMBER")]
@@ -73,10 +73,22 @@ pub struct CollectivesPerfArgs {
     #[arg(short = 'c', long, default_value_t = 1, value_name = "NUMBER")]
     check: u32,
     /// How values are combined.
-    #[arg(short = 'o', long, default_value = "sum", value_name = "OP", value_parser = PossibleValuesParser::new(OPS.map(|(name, _)| name)).map(|name| op(&name)))]
-    op: ReduceOp,
+    #[arg(
+        short = 'o',
+        long,
+        default_value = "sum",
+        value_name = "OP",
+        value_enum
+    )]
+    op: Op,
     /// What values are.
-    #[arg(short = 'd', long, default_value = "float", value_name = "TYPE", value_parser = PossibleValuesParser::new(DataType::ALL.map(|(name, _)| name)).map(|name| data_type(&name)))]
+    #[arg(
+        short = 'd',
+        long,
+        default_value = "float",
+        value_name = "TYPE",
+        value_enum
+    )]
     datatype: DataType,
     /// Of broadcast and reduce.
     #[arg(short = 'r', long, default_value_t = 0, value_name = "RANK")]
@@ -128,21 +140,13 @@ const MOST_RANKS: usize = 256;
 /// To each peer.
 const MOST_QPS: usize = 64;
 
-// clap takes no other names.
-fn kind(name: &str) -> Kind {
-    Kind::of(name).unwrap_or(Kind::AllReduce)
+/// By which an option is known.
+fn word(value: &impl ValueEnum) -> String {
+    let named = value.to_possible_value();
+    named.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn op(name: &str) -> ReduceOp {
-    let mut all = OPS.into_iter();
-    let found = all.find(|(of, _)| *of == name);
-    found.map_or(ReduceOp::Sum, |(_, op)| op)
-}
-
-fn data_type(name: &str) -> DataType {
-    DataType::of(name).unwrap_or(DataType::Float)
-}
-
+// clap takes no other words.
 fn algorithm(word: &str) -> Algorithm {
     Algorithm::of_word(word).unwrap_or(Algorithm::Direct)
 }

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use collectives::cost::Model;
 use collectives::cost::choose::choose;
-use collectives::{Algorithm, Collective, Options, ReduceOp, Schedule, build, offered};
+use collectives::{Algorithm, Collective, Options, Schedule, build, offered};
 use rdma::Provider;
 use rdma::group::{Group, GroupOptions};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::CollectivesPerfArgs;
-use super::element::{OPS, Values, Work};
+use super::element::{Values, Work};
 use super::sizes::Size;
 use super::table::{HEAD, Row};
+use super::{CollectivesPerfArgs, word};
 
 /// How long a rank answers for what it sent last.
 const GOODBYE: Duration = Duration::from_millis(300);
@@ -49,11 +49,16 @@ pub fn cases(args: &CollectivesPerfArgs, sizes: &[Size]) -> Result<Vec<Case>> {
                 has.contains(&algorithm),
                 "--algorithm {}: {} has {}",
                 algorithm.word(),
-                args.kind.name(),
+                word(&args.kind),
                 words.join(", ")
             );
         }
-        let choice = choose(&collective, args.datatype.work().width, args.op, &model)?;
+        let choice = choose(
+            &collective,
+            args.datatype.work().width,
+            args.op.into(),
+            &model,
+        )?;
         let mut offers = choice.offers.into_iter();
         let offer = offers.find(|offer| args.algorithm.is_none_or(|of| of == offer.algorithm));
         let mut offer = offer.context("no schedule of this algorithm is small enough")?;
@@ -95,7 +100,7 @@ const LEAST_PUT: usize = 1 << 16;
 /// What is printed in the end.
 #[derive(Serialize)]
 struct Report<'r> {
-    collective: &'static str,
+    collective: String,
     rank: usize,
     ranks: usize,
     rows: &'r [Row],
@@ -133,7 +138,7 @@ pub fn run(args: &CollectivesPerfArgs, cases: &[Case], provider: &mut dyn Provid
         work: args.datatype.work(),
         values: Values {
             ranks: args.ranks,
-            op: args.op,
+            op: args.op.into(),
         },
         told: &told,
     };
@@ -154,7 +159,7 @@ pub fn run(args: &CollectivesPerfArgs, cases: &[Case], provider: &mut dyn Provid
     let wrong = (args.check > 0).then(|| rows.iter().filter_map(|row| row.wrong).sum::<u64>());
     let busbw = rows.iter().map(|row| row.busbw_gb_per_s).sum::<f64>();
     let report = Report {
-        collective: args.kind.name(),
+        collective: word(&args.kind),
         rank: args.rank,
         ranks: args.ranks,
         rows: &rows,
@@ -219,7 +224,7 @@ impl Rank<'_> {
         };
         format!(
             "# {} nRanks {} minBytes {} maxBytes {} step: {step} warmup iters: {} iters: {} validation: {}\n#",
-            args.kind.name(),
+            word(&args.kind),
             args.ranks,
             args.minbytes,
             args.maxbytes,
@@ -304,10 +309,10 @@ impl Rank<'_> {
         Ok(Row {
             size: case.size.bytes,
             count: case.size.count,
-            data_type: args.datatype.name(),
+            data_type: word(&args.datatype),
             redop: match args.kind.reduces() {
-                true => name(args.op),
-                false => "none",
+                true => word(&args.op),
+                false => "none".to_owned(),
             },
             root: if has_root { args.root as i64 } else { -1 },
             time_us: took_s * 1e6,
@@ -321,7 +326,7 @@ impl Rank<'_> {
 
     /// And nobody's buffer is written before all have theirs.
     fn once(&mut self, case: &Case) -> Result<()> {
-        let (op, combine) = (self.args.op, self.work.combine);
+        let (op, combine) = (self.args.op.into(), self.work.combine);
         self.group.run(&case.schedule, &|target, source| {
             combine(op, target, source)
         })?;
@@ -364,10 +369,4 @@ impl Rank<'_> {
         self.group.barrier()?;
         Ok(ranks)
     }
-}
-
-fn name(op: ReduceOp) -> &'static str {
-    let mut all = OPS.into_iter();
-    let found = all.find(|(_, of)| *of == op);
-    found.map_or("", |(name, _)| name)
 }

@@ -1,13 +1,16 @@
 //! Which sizes are measured, and what each means for a collective: nccl-tests' rules.
 
+use clap::ValueEnum;
 use collectives::Collective;
 
 /// A collective, by the names of nccl-tests' programs, and a barrier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Kind {
     AllReduce,
     AllGather,
     ReduceScatter,
+    #[value(name = "alltoall")]
     AllToAll,
     Broadcast,
     Reduce,
@@ -15,30 +18,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All, by name.
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("all_reduce", Self::AllReduce),
-        ("all_gather", Self::AllGather),
-        ("reduce_scatter", Self::ReduceScatter),
-        ("alltoall", Self::AllToAll),
-        ("broadcast", Self::Broadcast),
-        ("reduce", Self::Reduce),
-        ("barrier", Self::Barrier),
-    ];
-
-    /// By name.
-    pub fn of(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|(of, _)| *of == name).map(|(_, of)| of)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(_, of)| *of == self);
-        found.map_or("", |(name, _)| name)
-    }
-
     /// Whether a size is divided among ranks.
     fn divides(self) -> bool {
         matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllToAll)
@@ -273,7 +252,7 @@ mod tests {
 
     #[test]
     fn outputs_are_those_of_the_collectives() {
-        for (_, kind) in Kind::ALL {
+        for kind in Kind::value_variants().iter().copied() {
             let size = Size { bytes: 0, count: 3 };
             let (all, root) = (4, 2);
             let collective = size.collective(kind, all, root);
@@ -291,7 +270,8 @@ mod tests {
 
     #[test]
     fn factors_are_those_of_the_page() {
-        let factors = Kind::ALL.map(|(_, kind)| kind.bus_factor(4));
+        let all = Kind::value_variants().iter();
+        let factors: Vec<f64> = all.map(|kind| kind.bus_factor(4)).collect();
         assert_eq!(factors, [1.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0]);
     }
 }

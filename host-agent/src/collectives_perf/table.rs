@@ -12,8 +12,8 @@ pub struct Row {
     /// Elements.
     pub count: usize,
     #[serde(rename = "type")]
-    pub data_type: &'static str,
-    pub redop: &'static str,
+    pub data_type: String,
+    pub redop: String,
     /// −1: there is none.
     pub root: i64,
     /// For a collective, and the barrier behind it.
@@ -80,8 +80,8 @@ mod tests {
         let row = Row {
             size: 1_048_576,
             count: 262_144,
-            data_type: "float",
-            redop: "sum",
+            data_type: "float".to_owned(),
+            redop: "sum".to_owned(),
             root: -1,
             time_us: 43_210.9,
             algbw_gb_per_s: 0.024_27,
