@@ -10,19 +10,19 @@ use collectives::{Algorithm, Collective};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Kind {
-    #[allow(missing_docs)]
+    /// Each rank has a shard, and all get all of them.
     AllGather,
-    #[allow(missing_docs)]
+    /// Each rank has a part for each other.
     AllToAll,
-    #[allow(missing_docs)]
+    /// Each rank gets its shard of the vectors' sum.
     ReduceScatter,
-    #[allow(missing_docs)]
+    /// All get the sum of all vectors.
     AllReduce,
-    #[allow(missing_docs)]
+    /// All get the root's vector.
     Broadcast,
-    #[allow(missing_docs)]
+    /// The root gets the sum of all vectors.
     Reduce,
-    #[allow(missing_docs)]
+    /// Nobody goes on before all are there.
     Barrier,
 }
 
