@@ -4,7 +4,7 @@
 use aggregation::job::{Job, WorkerId};
 use cluster::ranks::{self, Config, RankEnd};
 use cluster::{Faults, Node};
-use host_agent::frames::{Mac, build, open, sum};
+use host_agent::frames::{Mac, asking, build, open, sum};
 use roce::Qpn;
 use roce::packet::{Opcode, Operation, Packet, Reth, Service};
 use scenario::names::roce::{self as names, Outcome};
@@ -127,6 +127,67 @@ fn a_copy_for_a_rank_that_has_not_registered_has_the_other_form() {
             let expected = (0..VALUES as i32).flat_map(|v| (v * 3_000 + 3).to_be_bytes());
             assert_eq!(values, expected.collect::<Vec<u8>>());
         }
+        // Who asks by UDP is answered so, whatever it has registered; and no number of its queue pair is used up.
+        let me = endpoint(worker(1));
+        build(&mut frame, me, asking(job.id().0, me), &update(&job, 1));
+        let told = switch.p4.send(0, port(worker(1)), &frame);
+        let [(at, bytes)] = &told[..] else {
+            panic!("{told:02x?}");
+        };
+        assert_eq!(*at, port(worker(1)));
+        let answer =
+            Repr::parse(&Frame::new_checked(open(bytes, me).expect("opens")).expect("a SUM"));
+        assert_eq!((answer.kind, answer.contributors), (Kind::Sum, 0b111));
+        let question = Sent::update(&update(&job, 1), true).frame();
+        let told = switch.p4.send(0, port(worker(1)), &question);
+        switch.read(1, &told[0].1);
+    }
+}
+
+/// All four flags of an immediate are those of a registration's answer.
+#[test]
+fn no_probe_is_answered_as_a_registration_is() {
+    for arch in ROCE {
+        let (job, mut switch) = (three(), RoceSwitch::new(arch));
+        switch.admit(job, 1);
+        let no_numbers = |rank: u16| {
+            let mut payload = update(&job, rank);
+            Frame::new_unchecked(&mut payload[..]).set_flags(
+                Flags::NONE.with(Flags::VERSION, job.version(aggregation::ChunkId(5)).0)
+                    | Flags::NON_FINITE,
+            );
+            payload
+        };
+        for rank in 0..3 {
+            let sent = Sent::update(&no_numbers(rank), false).frame();
+            for (at, bytes) in switch.p4.send(0, port(worker(rank)), &sent) {
+                let Node::Worker(to) = node_at(at) else {
+                    panic!("port {at}");
+                };
+                let written = switch.read(to.0, &bytes);
+                assert_eq!(
+                    written.immediate.bytes()[0] & 0x80,
+                    0x80,
+                    "it is told of values"
+                );
+            }
+        }
+        let mut probe = Sent::update(&update(&job, 0), true);
+        probe.payload.clear();
+        probe.header.reth.as_mut().expect("a WRITE").len = 0;
+        probe.header.immediate.as_mut().expect("one")[0] |= 0x30;
+        let told = switch.p4.send(0, port(worker(0)), &probe.frame());
+        let written = switch.read(0, &told[0].1);
+        assert_eq!(written.immediate.bytes()[0] & 0xF0, 0x70, "{arch:?}");
+        assert!(!written.immediate.is_registered());
+        // Nor does anybody say so of what has no values.
+        probe.header.immediate.as_mut().expect("one")[0] |= 0x80;
+        switch.assert_refused(
+            port(worker(0)),
+            &probe.frame(),
+            Outcome::Malformed,
+            "no numbers of nothing",
+        );
     }
 }
 

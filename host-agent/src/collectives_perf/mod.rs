@@ -96,10 +96,10 @@ pub struct CollectivesPerfArgs {
     /// By which algorithm; without, the one that a cost model finds the fastest for ranks at one switch.
     #[arg(long, value_name = "ALGORITHM", value_parser = PossibleValuesParser::new(FLAT.map(Algorithm::word)).map(|word| algorithm(&word)))]
     algorithm: Option<Algorithm>,
-    /// The interface; without, the only one that is up and has an IPv4 address.
+    /// The interface, or the RDMA device; without, the only one that is up and has an IPv4 address.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// How packets come and go: auto, rings, pnet, or udp, which needs no capability.
+    /// Who carries it out: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     way: Way,
     /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what all ranks' interfaces carry.
