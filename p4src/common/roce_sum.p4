@@ -85,6 +85,11 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         meta.roce = ROCE_NONE;
+        // What has VLAN tags or IP options never becomes a WRITE.
+        if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
+            && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5) {
+            meta.roce = ROCE_UPDATE_UDP;
+        }
         if (meta.verdict == VERDICT_FORWARD && hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) {
             jobs.apply();
             if (is_summed == 1) {
@@ -133,15 +138,30 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
                 }
                 if (outcome == ROCE_UPDATED) {
                     update();
+                    meta.roce = ROCE_UPDATE;
                 } else if (outcome == ROCE_REGISTERED) {
                     meta.roce = ROCE_HELLO;
-                    meta.way = WAY_PORT;
-                    meta.egress_port = meta.port;
                 } else {
                     meta.verdict = VERDICT_DROP;
                 }
                 outcomes.apply(outcome);
             }
+        }
+    }
+}
+
+// After Aggregate: which sums become WRITEs, and where the answer to a registration goes. A SUM that came as such is no word of
+// this switch. Who asks by UDP is answered so, whatever it has registered before.
+control RoceKind(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        bool is_sum = hdr.agg.isValid() && hdr.agg.kind == AGG_SUM;
+        if (meta.roce == ROCE_HELLO) {
+            meta.way = WAY_PORT;
+            meta.egress_port = meta.port;
+        } else if (is_sum && (meta.roce == ROCE_UPDATE || meta.roce == ROCE_UPDATE_UDP && meta.way != WAY_PORT)) {
+            meta.roce = ROCE_SUM;
+        } else {
+            meta.roce = ROCE_NONE;
         }
     }
 }

@@ -28,12 +28,15 @@ const bit<8> ROCE_HELLO_VERSION = 1;
 // The upper bits of the immediate that answers a registration: no sum has all four flags.
 const bit<4> ROCE_HELLO_ANSWERED = 0xF;
 
-// What ingress tells egress of a packet.
-const bit<2> ROCE_NONE = 0;
-// A sum that was made here.
-const bit<2> ROCE_SUM = 1;
+// What a packet is to a switch that sums RoCEv2. Egress learns of the first three.
+const bit<3> ROCE_NONE = 0;
+// A sum that was made here, for ranks that have registered.
+const bit<3> ROCE_SUM = 1;
 // A registration, which goes back to its sender.
-const bit<2> ROCE_HELLO = 2;
+const bit<3> ROCE_HELLO = 2;
+// An update, by WRITE or by UDP.
+const bit<3> ROCE_UPDATE = 3;
+const bit<3> ROCE_UPDATE_UDP = 4;
 
 // Indexes of Tally `outcomes`.
 const bit<8> ROCE_UPDATED = 0;

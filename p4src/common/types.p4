@@ -53,7 +53,7 @@ struct metadata_t {
     bit<16> cut;
 
     // Of RoCEv2 that is summed: what ingress tells egress (ROCE_NONE …).
-    bit<2> roce;
+    bit<3> roce;
 
     // Filled by Forward.
     way_t way;

@@ -59,7 +59,7 @@ struct bridge_t {
     bit<16> cut;
 #endif
 #ifdef SUMS_ROCE
-    bit<2> roce;
+    bit<3> roce;
 #endif
 }
 
@@ -116,6 +116,7 @@ control SwitchIngress(
 #endif
 #ifdef SUMS_ROCE
     RoceIn() roce;
+    RoceKind() roce_kind;
 #endif
     Forward() forward;
 
@@ -172,15 +173,9 @@ control SwitchIngress(
         }
 #endif
 #ifdef SUMS_ROCE
-        bool is_udp = hdr.agg.isValid();
         roce.apply(hdr, meta);
-        if (meta.verdict == VERDICT_FORWARD && meta.roce == ROCE_NONE) {
-            // What has VLAN tags or IP options never becomes a WRITE.
-            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
-                && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5;
-#else
-        if (meta.verdict == VERDICT_FORWARD) {
 #endif
+        if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
 #ifdef GUARDS_JOBS
             guard.apply(hdr, meta, (TimestampUint_t) istd.ingress_timestamp);
@@ -190,10 +185,7 @@ control SwitchIngress(
             aggregate.apply(hdr, meta);
 #endif
 #ifdef SUMS_ROCE
-            // A SUM that came as such is no word of this switch. Who asks by UDP is answered so, whatever it has registered before.
-            if (is_update && hdr.agg.kind == AGG_SUM && !(is_udp && meta.way == WAY_PORT)) {
-                meta.roce = ROCE_SUM;
-            }
+            roce_kind.apply(hdr, meta);
 #endif
             if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;
@@ -261,7 +253,11 @@ parser EgressParserImpl(
             PSA_PacketPath_t.CLONE_E2E: cut_already;
             default: bridged;
         }
+#else
+        transition by_port;
+#endif
     }
+#if defined(TRUNCATES) || defined(SUMS_ROCE)
     state cut_already {
         meta.cut = 0;
         meta.roce = 0;
@@ -277,17 +273,15 @@ parser EgressParserImpl(
             0: by_port;
             default: whole;
         }
+#else
+        transition by_port;
+#endif
     }
+#endif
+#ifdef SUMS_ROCE
     state whole {
         whole_parser.apply(pkt, hdr, meta);
         transition accept;
-    }
-#else
-        transition by_port;
-    }
-#endif
-#else
-        transition by_port;
     }
 #endif
     state by_port {
@@ -304,11 +298,10 @@ parser EgressParserImpl(
             default: accept;
 #endif
         }
-    }
 #else
         transition accept;
-    }
 #endif
+    }
 #ifdef EGRESS_FAULTS
     state headers {
         flow_parser.apply(pkt, hdr, meta);

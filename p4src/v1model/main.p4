@@ -111,6 +111,7 @@ control SwitchIngress(
 #endif
 #ifdef SUMS_ROCE
     RoceIn() roce;
+    RoceKind() roce_kind;
 #endif
     Forward() forward;
 
@@ -170,15 +171,9 @@ control SwitchIngress(
         }
 #endif
 #ifdef SUMS_ROCE
-        bool is_udp = hdr.agg.isValid();
         roce.apply(hdr, meta);
-        if (meta.verdict == VERDICT_FORWARD && meta.roce == ROCE_NONE) {
-            // What has VLAN tags or IP options never becomes a WRITE.
-            bool is_update = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
-                && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5;
-#else
-        if (meta.verdict == VERDICT_FORWARD) {
 #endif
+        if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
 #ifdef GUARDS_JOBS
             guard.apply(hdr, meta, standard_metadata.ingress_global_timestamp);
@@ -188,10 +183,7 @@ control SwitchIngress(
             aggregate.apply(hdr, meta);
 #endif
 #ifdef SUMS_ROCE
-            // A SUM that came as such is no word of this switch. Who asks by UDP is answered so, whatever it has registered before.
-            if (is_update && hdr.agg.kind == AGG_SUM && !(is_udp && meta.way == WAY_PORT)) {
-                meta.roce = ROCE_SUM;
-            }
+            roce_kind.apply(hdr, meta);
 #endif
             if (meta.way == WAY_UNKNOWN || meta.way == WAY_BACK) {
                 meta.verdict = VERDICT_DROP;

@@ -116,6 +116,7 @@ mod tests {
             qp: 17,
             psn: relative_psn,
             relative_psn,
+            passed_before: false,
             told_by: Teller::Nobody,
             lost_ns: 0,
             nak_generation_ns: None,

@@ -137,10 +137,11 @@ fn writes_and_reads_come_back_and_the_report_says_how_soon() {
         assert_eq!(taken["proved"], true, "{taken}");
         for of in &of_fault {
             assert_eq!([&of["source"], &of["destination"]], addresses, "{of}");
-            assert!(
-                of["retransmission_ns"].is_u64(),
-                "it never came again: {of}"
-            );
+            let Some(whole) = of["retransmission_ns"].as_u64() else {
+                // Who timed out has asked for what was on its way.
+                assert_eq!(of["passed_before"], true, "it never came again: {of}");
+                continue;
+            };
             let told_by = of["told_by"].as_str().unwrap();
             assert!([teller, "nobody"].contains(&told_by), "{of}");
             let parts = ["nak_generation_ns", "nak_response_ns"].map(|part| of[part].as_u64());
@@ -149,7 +150,6 @@ fn writes_and_reads_come_back_and_the_report_says_how_soon() {
                 [told_by == teller; 2],
                 "{of}"
             );
-            let whole = of["retransmission_ns"].as_u64().unwrap();
             assert!(parts.iter().flatten().sum::<u64>() <= whole, "{of}");
         }
         assert!(of_fault.iter().any(|of| of["told_by"] == teller), "{fault}");

@@ -41,6 +41,8 @@ pub struct Recovery {
     pub psn: u32,
     /// That, less the connection's first.
     pub relative_psn: u32,
+    /// Whether a packet of its number had gone on before: then the receiver may have had it, and nobody misses this one.
+    pub passed_before: bool,
     /// What told the sender.
     pub told_by: Teller,
     /// When it came, in nanoseconds since 1970.
@@ -129,6 +131,8 @@ impl Passed {
         let follows = |psn: u32| (1..MODULUS / 2).contains(&(psn.wrapping_sub(lost.psn) % MODULUS));
         let noticed_ns = behind(&self.left, &follows);
         let again_ns = behind(&self.came, &|psn| psn == lost.psn);
+        let left = self.left.get(&connection(lost, data)).map_or(&[][..], Vec::as_slice);
+        let mut earlier = left.iter().take_while(|(at_ns, _)| *at_ns < lost_ns);
         let told = self.told.get(&(lost.source, lost.destination, lost.psn, data.responds));
         let told_ns = told
             .and_then(|[came, left]| {
@@ -141,6 +145,7 @@ impl Passed {
             // Who has seen nothing behind it does not miss it: that is a READ's time-out.
             .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));
         Times {
+            passed_before: earlier.any(|(_, psn)| *psn == lost.psn),
             noticed_ns,
             told_ns,
             again_ns,
@@ -155,6 +160,7 @@ impl Passed {
 }
 
 struct Times {
+    passed_before: bool,
     noticed_ns: Option<u64>,
     told_ns: Option<u64>,
     again_ns: Option<u64>,
@@ -202,6 +208,7 @@ pub fn recoveries(
             qp: lost.qp,
             psn: lost.psn,
             relative_psn,
+            passed_before: times.passed_before,
             told_by: match (times.told_ns, data.responds) {
                 (None, _) => Teller::Nobody,
                 (Some(_), false) => Teller::Nak,

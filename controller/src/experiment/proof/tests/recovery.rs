@@ -178,12 +178,32 @@ fn nothing_tells_of_the_last_packet() {
     let sent = [write(100), write(101), write(102), write(102)];
     let (_, recoveries) = conclude(THIRD, &sent, &[2]);
     assert_eq!(recoveries[0].told_by, Teller::Nobody);
+    assert!(!recoveries[0].passed_before);
     assert_eq!(latencies(&recoveries[0]), [None, None, Some(MS)]);
 
     let (conclusion, recoveries) = conclude(THIRD, &sent[..3], &[2]);
     assert_eq!(latencies(&recoveries[0]), [None; 3]);
     let fault = &conclusion.faults[0];
     assert_eq!((fault.recovered, fault.recovery_ns), (Some(0), None));
+}
+
+#[test]
+fn a_copy_of_what_has_arrived_need_not_come_again() {
+    let second = THIRD.replace("round: 1", "round: 2");
+    // The sender timed out before it had the ACK.
+    let sent = [
+        write(100),
+        write(101),
+        write(102),
+        write(101),
+        write(102),
+        from_s(ACKNOWLEDGE, 102, ACK),
+        write(103),
+    ];
+    let (conclusion, recoveries) = conclude(&second, &sent, &[4]);
+    assert!(recoveries[0].passed_before, "{recoveries:?}");
+    assert_eq!(latencies(&recoveries[0]), [None; 3]);
+    assert_eq!(conclusion.faults[0].recovered, Some(0));
 }
 
 #[test]
