@@ -10,6 +10,16 @@ pub struct Figure<'t> {
     pub most: f64,
 }
 
+impl Figure<'_> {
+    /// As rows tell it, to so many places.
+    pub fn told(&self, places: usize) -> String {
+        format!(
+            "{} {:.places$} ({:.places$} to {:.places$})",
+            self.name, self.median, self.least, self.most
+        )
+    }
+}
+
 /// All lines.
 pub fn read(text: &str) -> Result<Vec<Figure<'_>>> {
     let figures = text.lines().map(|line| {

@@ -2,13 +2,13 @@
 //! go-back-N can: 1 / (1 + p · W), where a loss costs the W packets of a window.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
 use serde_json::Value;
 
 use super::super::row::{Goal, Row};
+use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing};
 
 /// Shares of packets.
@@ -51,20 +51,13 @@ flows:
 
 /// MiB/s.
 fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("s.yaml"), scenario(loss, seed))?;
-    let mut run = Command::new(weir);
-    run.args(["run", "s.yaml", "--json"])
-        .current_dir(folder.path());
-    let output = run.output().context("cannot run weir")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report: Value = serde_json::from_slice(&output.stdout).with_context(|| said.to_string())?;
+    let report = scenario_run::report(weir, &scenario(loss, seed))?;
     ensure!(
         report["metrics"]["flow.data.sent"].as_f64() > Some(0.0),
         "nothing has passed the switch"
     );
     let rate = report["metrics"]["command.client.rate"].as_f64();
-    rate.with_context(|| format!("loss {loss}: no rate: {said}"))
+    rate.with_context(|| format!("loss {loss}: no rate: {report:#}"))
 }
 
 /// All of it, in turns.

@@ -10,6 +10,7 @@ mod lost;
 mod nics;
 mod qps;
 mod rxe;
+mod scenario_run;
 mod share;
 mod sums;
 mod write;
@@ -47,6 +48,10 @@ const ROWS: &[(&[&str], Measure)] = &[
     (&["lost_read"], |plots| {
         one(lost::READ.measure(&weir()?, plots))
     }),
+    (lost::machines::NAMES, |plots| {
+        weir()?;
+        lost::machines::rows(plots)
+    }),
     (&["goodput"], |plots| one(goodput::row(&weir()?, plots))),
 ];
 
@@ -60,6 +65,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
         // What is run there was built outside of the namespace.
         match role.as_str() {
             rxe::ROLE => print!("{}", rxe::measure()?),
+            lost::machines::ROLE => print!("{}", lost::machines::measure()?),
             role => println!("{}", sums::measure(role, &place("--bin", "weir")?)?),
         }
         std::process::exit(0);

@@ -4,12 +4,12 @@
 //! scenario.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::super::row::{Goal, Row};
+use super::scenario_run;
 
 /// Queue pairs to each peer.
 const COUNTS: [usize; 4] = [1, 2, 4, 8];
@@ -64,28 +64,11 @@ pub fn row(weir: &Path) -> Result<Row> {
 
 /// What each host sends to the other.
 fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
-    let folder = tempfile::tempdir()?;
     let text = SCENARIO
         .replace("QPS", &qps.to_string())
         .replace("SEED", &seed.to_string());
-    let file = folder.path().join("qps.yaml");
-    std::fs::write(&file, text)?;
-    let mut command = Command::new(weir);
-    command.args(["run", "--json", "--report"]);
-    command.arg(folder.path().join("page.html")).arg(&file);
-    // Commands of the scenario call it by its name.
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let beside = weir.parent().map(Into::into).into_iter();
-    command.env(
-        "PATH",
-        std::env::join_paths(beside.chain(std::env::split_paths(&paths)))?,
-    );
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run weir")?;
-    ensure!(output.status.success(), "weir run qps.yaml fails");
-    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let report = scenario_run::report(weir, &text)?;
+    ensure!(report["ok"] == true, "qps.yaml fails: {report:#}");
     let rate = report["metrics"]["command.rank0.busbw"].as_f64();
     Ok(rate.with_context(|| format!("no rate in {report:#}"))? * 8e3)
 }

@@ -48,14 +48,7 @@ pub fn row() -> Result<Row> {
         found.map(|figure| figure.median).context("a figure")
     };
     let both = of("roce to rxe")?.min(of("rxe to roce")?);
-    let notes = figures.iter().map(|of| {
-        let (least, most) = (of.least, of.most);
-        format!(
-            "{} {:.1} MiB/s ({least:.1} to {most:.1})",
-            of.name, of.median
-        )
-    });
-    let notes: Vec<String> = notes.collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.told(1)).collect();
     Ok(Row {
         name: ROLE,
         value: Some(both / of("rxe to rxe")?),
@@ -63,7 +56,7 @@ pub fn row() -> Result<Row> {
         goal: Goal::AtLeast(1.0),
         floor: None,
         note: format!(
-            "ib_write_bw of 64 KiB through the embedded switch, MTU 4,096, the slower direction over rxe to rxe: {}",
+            "ib_write_bw of 64 KiB through the embedded switch, MTU 4,096, the slower direction over rxe to rxe, in MiB/s: {}",
             notes.join(", ")
         ),
     })

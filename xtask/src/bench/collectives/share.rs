@@ -13,15 +13,7 @@ pub fn row(name: &'static str, text: &str) -> Result<Row> {
     let figures = read(text)?;
     let medians = figures.iter().map(|figure| figure.median);
     let worst = medians.fold(f64::INFINITY, f64::min);
-    let notes: Vec<String> = figures
-        .iter()
-        .map(|of| {
-            format!(
-                "{} {:.3} ({:.3} to {:.3})",
-                of.name, of.median, of.least, of.most
-            )
-        })
-        .collect();
+    let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
     Ok(Row {
         name,
         value: Some(worst),

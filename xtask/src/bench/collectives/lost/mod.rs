@@ -1,14 +1,16 @@
 //! `lost_write`, `lost_read`: of the 100 packets of a message each is lost once, in a run of `weir run` each; how long it takes
-//! until it comes again, as the run's report has it.
+//! until it comes again, as the run's report has it. `lost_write_rxe`, `lost_read_rxe`: the same between two machines' rxe.
+
+pub mod machines;
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
 use serde_json::Value;
 
 use super::super::row::{Goal, Row};
+use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing};
 
 /// Packets of the message, of 1,024 bytes each.
@@ -60,45 +62,50 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
 
     /// Loses each packet once.
     pub fn measure(&self, weir: &Path, plots: Option<&Path>) -> Result<Row> {
-        let lost = (0..PACKETS).map(|k| Lost::measured(weir, &self.scenario(k), k));
+        let lost =
+            (0..PACKETS).map(|k| Lost::read(&scenario_run::report(weir, &self.scenario(k))?, k));
         let lost: Vec<Lost> = lost.collect::<Result<_>>()?;
-        if let Some(folder) = plots {
-            let path = folder.join(format!("{}.svg", self.name));
-            std::fs::write(&path, drawn(&lost)?)?;
-        }
-        let recovered = lost.iter().filter(|of| of.is_right()).count();
-        let told = |of: fn(&Lost) -> Option<f64>| {
-            let mut times: Vec<f64> = lost.iter().filter_map(of).collect();
-            times.sort_by(f64::total_cmp);
-            let most = times.last().copied().unwrap_or_default();
-            format!(
-                "{:.0} us ({:.0} at most)",
-                times.get(times.len() / 2).unwrap_or(&0.0),
-                most
-            )
-        };
-        let told_of =
-            |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
-                true => told(of),
-                false => "none".to_owned(),
-            };
-        let last = lost.last().and_then(|of| of.again_us).unwrap_or_default();
-        Ok(Row {
-            name: self.name,
-            value: Some(recovered as f64),
-            unit: "of 100",
-            goal: Goal::AtLeast(f64::from(PACKETS)),
-            floor: None,
-            note: format!(
-                "packets that came again, the last after T to 4 T, all others since they were told of; NAK generation {}, NAK response {}, retransmission {}; {} were told of; the last took {:.2} T",
-                told_of(|of| of.generation_us),
-                told_of(|of| of.response_us),
-                told_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
-                lost.iter().filter(|of| of.response_us.is_some()).count(),
-                last / TIMEOUT_US
-            ),
-        })
+        row(self.name, &lost, plots)
     }
+}
+
+/// What came of all packets.
+fn row(name: &'static str, lost: &[Lost], plots: Option<&Path>) -> Result<Row> {
+    if let Some(folder) = plots {
+        let path = folder.join(format!("{}.svg", name));
+        std::fs::write(&path, drawn(lost)?)?;
+    }
+    let recovered = lost.iter().filter(|of| of.is_right()).count();
+    let told = |of: fn(&Lost) -> Option<f64>| {
+        let mut times: Vec<f64> = lost.iter().filter_map(of).collect();
+        times.sort_by(f64::total_cmp);
+        let most = times.last().copied().unwrap_or_default();
+        format!(
+            "{:.0} us ({:.0} at most)",
+            times.get(times.len() / 2).unwrap_or(&0.0),
+            most
+        )
+    };
+    let told_of = |of: fn(&Lost) -> Option<f64>| match lost.iter().any(|lost| of(lost).is_some()) {
+        true => told(of),
+        false => "none".to_owned(),
+    };
+    let last = lost.last().and_then(|of| of.again_us).unwrap_or_default();
+    Ok(Row {
+        name,
+        value: Some(recovered as f64),
+        unit: "of 100",
+        goal: Goal::AtLeast(f64::from(PACKETS)),
+        floor: None,
+        note: format!(
+            "packets that came again, the last after T to 4 T, all others since they were told of; NAK generation {}, NAK response {}, retransmission {}; {} were told of; the last took {:.2} T",
+            told_of(|of| of.generation_us),
+            told_of(|of| of.response_us),
+            told_of(|of| of.again_us.filter(|_| of.response_us.is_some())),
+            lost.iter().filter(|of| of.response_us.is_some()).count(),
+            last / TIMEOUT_US
+        ),
+    })
 }
 
 /// What came of a lost packet, in microseconds.
@@ -110,19 +117,10 @@ struct Lost {
 }
 
 impl Lost {
-    fn measured(weir: &Path, scenario: &str, k: u32) -> Result<Lost> {
-        let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join("s.yaml"), scenario)?;
-        let mut run = Command::new(weir);
-        run.args(["run", "s.yaml", "--json"])
-            .current_dir(folder.path());
-        let output = run.output().context("cannot run weir")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        // A run whose packet does not come again is one that fails, and has a report.
-        let report = serde_json::from_slice(&output.stdout);
-        let report: Value = report.with_context(|| format!("packet {k}: {said}"))?;
+    /// Of a run's report. A run whose packet does not come again is one that fails, and has a report.
+    fn read(report: &Value, k: u32) -> Result<Lost> {
         let recovery = &report["recoveries"][0];
-        ensure!(recovery["relative_psn"] == k, "packet {k}: {said}");
+        ensure!(recovery["relative_psn"] == k, "packet {k}: {report:#}");
         let microseconds = |name: &str| Some(recovery[name].as_f64()? / 1e3);
         Ok(Lost {
             k,

@@ -1,0 +1,155 @@
+//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, anew for each packet.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use machines::{Machine, MachineOptions, between};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use testbeds::net::Netlink;
+
+use super::super::super::row::{Goal, Row};
+use super::super::super::veth;
+use super::{Lost, PACKETS};
+
+/// Of this program in the namespace.
+pub const ROLE: &str = "lost_rxe";
+pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
+
+/// A program of perftest's, and the opcodes of its data.
+struct Subject {
+    name: &'static str,
+    program: &'static str,
+    opcodes: &'static str,
+    /// Whose data: what the client asks is answered by the server, at the other end.
+    from: &'static str,
+}
+
+/// The client is in the machine at `b`.
+const SUBJECTS: [Subject; 2] = [
+    Subject {
+        name: NAMES[0],
+        program: "ib_write_bw",
+        opcodes: "{0x06..0x0b}",
+        from: "b",
+    },
+    Subject {
+        name: NAMES[1],
+        program: "ib_read_bw",
+        opcodes: "{0x0d..0x10}",
+        from: "a",
+    },
+];
+
+impl Subject {
+    /// Messages of that many packets, one after the other, five at least: the last packet of the first has none behind it.
+    fn command(&self) -> String {
+        let size = PACKETS * 1024;
+        format!("{} -s {size} -n 5 -t 1 -m 1024", self.program)
+    }
+
+    fn scenario(&self, k: u32) -> String {
+        let Subject { opcodes, from, .. } = self;
+        format!(
+            "weir: 1
+name: lost
+topology: {{wire: [a, b]}}
+flows:
+  data: {{from: {from}, filter: \"roce.opcode in {opcodes}\"}}
+faults:
+  - {{id: lost, flows: data, effect: drop, select: {{psn: {{at: {k}, round: 1}}}}}}
+expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
+"
+        )
+    }
+}
+
+/// The rows, measured in a namespace of its own.
+pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
+    if let Err(error) = machines::image() {
+        let unmeasured = |name| Row {
+            name,
+            value: None,
+            unit: "of 100",
+            goal: Goal::AtLeast(f64::from(PACKETS)),
+            floor: None,
+            note: format!("{error}; `cargo run -p machines --example image` makes it"),
+        };
+        return Ok(NAMES.iter().copied().map(unmeasured).collect());
+    }
+    let text = veth::in_namespace_as("collectives", ROLE, None)?;
+    let reports = text.lines().map(serde_json::from_str);
+    let reports: Vec<Value> = reports.collect::<Result<_, _>>()?;
+    let of_subject = |(subject, reports): (&Subject, &[Value])| {
+        let lost = (0..).zip(reports).map(|(k, report)| Lost::read(report, k));
+        super::row(subject.name, &lost.collect::<Result<Vec<_>>>()?, plots)
+    };
+    let count = PACKETS as usize;
+    ensure!(
+        reports.len() == SUBJECTS.len() * count,
+        "{} runs",
+        reports.len()
+    );
+    SUBJECTS
+        .iter()
+        .zip(reports.chunks(count))
+        .map(of_subject)
+        .collect()
+}
+
+/// In the namespace: of each subject and packet a report, in a line.
+pub fn measure() -> Result<String> {
+    // The switch is spoken to there.
+    Netlink::open()?.set_up("lo", true)?;
+    let weir = veth::weir()?;
+    let options = [1, 2].map(|number: u8| {
+        let name = ["a", "b"][usize::from(number) - 1];
+        MachineOptions::new(name, &format!("tap-{name}"), [10, 77, 0, number].into())
+    });
+    let [a, b] = Machine::boot_all(&machines::image()?, &options)?;
+    let mut lines = String::new();
+    for subject in &SUBJECTS {
+        for k in 0..PACKETS {
+            let report = lose(&weir, &subject.scenario(k), || {
+                between(&a, &b, &subject.command()).context("perftest")
+            });
+            let report = report.with_context(|| format!("{}, packet {k}", subject.name))?;
+            lines += &format!("{report}\n");
+        }
+    }
+    Ok(lines)
+}
+
+/// The report of what passes between the machines meanwhile.
+fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>) -> Result<Value> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("s.yaml"), scenario)?;
+    let mut command = Command::new(weir);
+    command.args([
+        "-v",
+        "between",
+        "tap-a",
+        "tap-b",
+        "--scenario",
+        "s.yaml",
+        "--json",
+    ]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut switch = command.current_dir(folder.path()).spawn()?;
+    let mut said = String::new();
+    let mut lines = BufReader::new(switch.stderr.take().context("its errors")?);
+    while !said.contains("workload begins") {
+        let read = lines.read_line(&mut said)?;
+        ensure!(read > 0, "{said}");
+    }
+    let drained = std::thread::spawn(move || lines.read_to_string(&mut said).map(|_| said));
+    let passed = meanwhile();
+    kill(Pid::from_raw(switch.id() as i32), Signal::SIGINT)?;
+    let output = switch.wait_with_output()?;
+    let said = drained.join().expect("it only reads")?;
+    passed?;
+    serde_json::from_slice(&output.stdout).context(said)
+}
