@@ -26,6 +26,11 @@ fn bridge() {
 
 /// Starts a rank in a namespace of its own, which is kept by the thread until `end` is dropped.
 fn start(rank: usize, arguments: Vec<String>) -> (Child, mpsc::Sender<()>) {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    start_command(rank, agent(&arguments))
+}
+
+fn start_command(rank: usize, mut command: Command) -> (Child, mpsc::Sender<()>) {
     ip(&format!(
         "link add port{rank} mtu 4200 type veth peer name nic{rank} mtu 4200"
     ));
@@ -35,8 +40,7 @@ fn start(rank: usize, arguments: Vec<String>) -> (Child, mpsc::Sender<()>) {
     beyond(&format!("nic{rank}"), move || {
         ip(&format!("address add 10.9.0.{}/24 dev nic{rank}", rank + 1));
         ip(&format!("link set nic{rank} up"));
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        told.send(agent(&arguments).spawn().unwrap()).unwrap();
+        told.send(command.spawn().unwrap()).unwrap();
         let _ = ends.recv();
     });
     (child.recv().unwrap(), end)
@@ -214,6 +218,35 @@ fn who_waits_for_a_rank_that_is_gone_says_so_in_bounded_time() {
     }
 }
 
+/// Without torchrun's own store rank 0 listens.
+#[test]
+fn ranks_meet_where_torchrun_says() {
+    if !in_namespace("ranks_meet_where_torchrun_says") {
+        return;
+    }
+    bridge();
+    let children: Vec<_> = (0..RANKS)
+        .map(|rank| {
+            let mut command = agent(&["all_reduce", "-b", "64K", "-e", "64K", "-n", "1", "--json"]);
+            command.env("RANK", rank.to_string());
+            command.env("WORLD_SIZE", RANKS.to_string());
+            command.env("MASTER_ADDR", "10.9.0.1");
+            command.env("MASTER_PORT", "29500");
+            start_command(rank, command)
+        })
+        .collect();
+    for (rank, (child, _end)) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&report["rank"], &report["ranks"]),
+            (&rank.into(), &RANKS.into())
+        );
+        assert_eq!(report["out_of_bounds"], 0);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,6 +282,10 @@ fn what_cannot_be_is_refused_by_name() {
         ),
         (&["all_reduce", "-q", "0"], "`0` is no number from 1 to 64"),
         (&["all_reduce", "--interface", "no-such-if"], "no-such-if"),
+        (
+            &["all_reduce", "--store", "torch://h0"],
+            "torch://HOST:PORT/NAME",
+        ),
     ] {
         let has = |name: &str| words.contains(&name);
         let mut all = words.to_vec();

@@ -4,17 +4,19 @@
 //! |---|---|
 //! | `element.rs` | types, operations, values whose results are exact |
 //! | `sizes.rs` | which sizes, and what each means for a collective |
+//! | `place.rs` | where ranks find each other |
 //! | `run.rs` | a rank that measures |
 //! | `table.rs` | what it prints |
 
 mod element;
+mod place;
 mod run;
 mod sizes;
 mod table;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use collectives::Algorithm;
@@ -23,6 +25,7 @@ use roce::packet::Mtu;
 
 use crate::rdma_perf::{PortArgs, mtu};
 use element::{DataType, Op};
+use place::Place;
 use sizes::{Kind, Range, Step, bytes};
 
 pub use run::Wrong;
@@ -38,14 +41,15 @@ pub struct CollectivesPerfArgs {
     #[arg(value_name = "COLLECTIVE", value_enum)]
     kind: Kind,
     /// This rank, from 0.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, env = "RANK", value_name = "NUMBER")]
     rank: usize,
     /// How many ranks there are.
-    #[arg(long, value_name = "NUMBER", value_parser = ranks)]
+    #[arg(long, env = "WORLD_SIZE", value_name = "NUMBER", value_parser = ranks)]
     ranks: usize,
-    /// A folder that all ranks see, empty, or not there yet: they find each other in it.
-    #[arg(long, value_name = "FOLDER")]
-    store: PathBuf,
+    /// Where ranks find each other: a folder that all see, empty, or not there yet; tcp://HOST:PORT, where rank 0 listens; or
+    /// torch://HOST:PORT/NAME, torch's store there, with a new name for each run. Without, what torchrun says.
+    #[arg(long, value_name = "PLACE")]
+    store: Option<Place>,
     /// The least size, as 8, 64K, 32M, 1G (of 1,024 each).
     #[arg(short = 'b', long, default_value = "32M", value_name = "BYTES", value_parser = bytes)]
     minbytes: u64,
@@ -185,6 +189,11 @@ impl CollectivesPerfArgs {
             "--root {} of --ranks {ranks}: ranks count from 0",
             self.root
         );
+        let said = || Place::of_torchrun(|name| std::env::var(name).ok());
+        let place = self.store.clone().or_else(said);
+        let place = place.context(
+            "nobody says where ranks find each other: --store, or torchrun's MASTER_ADDR and MASTER_PORT",
+        )?;
         let range = Range {
             least: self.minbytes,
             most: self.maxbytes,
@@ -202,7 +211,8 @@ impl CollectivesPerfArgs {
         };
         let mut provider = port.open()?;
         eprintln!("{}", provider.describe());
-        run::run(self, &cases, &mut *provider)
+        let mut store = place.open(rank, ranks, self.patience())?;
+        run::run(self, &cases, &mut *provider, &mut *store)
     }
 
     fn patience(&self) -> Duration {

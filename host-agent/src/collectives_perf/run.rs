@@ -7,7 +7,7 @@ use collectives::cost::Model;
 use collectives::cost::choose::choose;
 use collectives::{Algorithm, Collective, Options, Schedule, build, offered};
 use rdma::Provider;
-use rdma::group::{Group, GroupOptions};
+use rdma::group::{Group, GroupOptions, Store};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -115,7 +115,12 @@ struct Report<'r> {
 ///
 /// # Errors
 /// [`Wrong`], or why it cannot be carried out.
-pub fn run(args: &CollectivesPerfArgs, cases: &[Case], provider: &mut dyn Provider) -> Result<()> {
+pub fn run(
+    args: &CollectivesPerfArgs,
+    cases: &[Case],
+    provider: &mut dyn Provider,
+    store: &mut dyn Store,
+) -> Result<()> {
     let told = numbers_of_all(args.ranks)?;
     let needs = |schedule: &Schedule| {
         let lens = schedule.programs[args.rank].lens;
@@ -134,7 +139,7 @@ pub fn run(args: &CollectivesPerfArgs, cases: &[Case], provider: &mut dyn Provid
     let prints = args.rank == 0 && !args.json;
     let mut rank = Rank {
         args,
-        group: Group::meet(provider, &args.store, options)?,
+        group: Group::meet_in(provider, store, options)?,
         work: args.datatype.work(),
         values: Values {
             ranks: args.ranks,

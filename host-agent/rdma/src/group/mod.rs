@@ -36,7 +36,7 @@ use window::Ways;
 
 pub use meeting::MeetingError;
 pub use refusal::{Open, RunError};
-pub use store::{FolderStore, Store, StoreError, TcpStore};
+pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
 /// Puts under way to a peer, and receives that are posted for its own. More wait, or are asked to.
 const QUEUE: usize = 256;

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `folder.rs` | a folder that all see |
 //! | `tcp.rs` | rank 0's memory, over TCP |
+//! | `torch.rs` | torch's `TCPStore` |
 
 mod folder;
 mod tcp;
+mod torch;
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 
 pub use folder::FolderStore;
 pub use tcp::TcpStore;
+pub use torch::TorchStore;
 
 /// The longest text: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
 const MOST: usize = 1 << 22;
@@ -61,8 +64,8 @@ pub enum StoreError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Rank 0 is not there, or not any more.
-    #[error("rank 0 is not to be reached at {address}: {source}")]
+    /// Who keeps the store is not there, or not any more.
+    #[error("who keeps what ranks leave is not to be reached at {address}: {source}")]
     Gone {
         /// Where it should be.
         address: SocketAddr,
@@ -70,6 +73,6 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Somebody else is there.
-    #[error("who answers at {0} is no rank 0")]
+    #[error("who answers at {0} keeps nothing for ranks")]
     Strange(SocketAddr),
 }

@@ -161,7 +161,8 @@ impl Kept {
     }
 }
 
-fn reach(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+/// Connects, once somebody listens there.
+pub(super) fn reach(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let deadline = Instant::now() + patience;
     let stream = loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,0 +1,152 @@
+//! Where ranks find each other, as `--store` or torchrun says.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// One that all see.
+    Folder(PathBuf),
+    /// Where rank 0 listens.
+    Rank0(String),
+    /// Where torch's `TCPStore` is, and below which name.
+    Torch {
+        /// `HOST:PORT`.
+        at: String,
+        /// Others use it, too.
+        prefix: String,
+    },
+}
+
+const RANK0: &str = "tcp://";
+const TORCH: &str = "torch://";
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = |at: &str| match at.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Ok(at.to_owned())
+            }
+            _ => Err(format!(
+                "`{text}`: it is {RANK0}HOST:PORT or {TORCH}HOST:PORT/NAME"
+            )),
+        };
+        if let Some(at) = text.strip_prefix(RANK0) {
+            return Ok(Self::Rank0(known(at)?));
+        }
+        if let Some(rest) = text.strip_prefix(TORCH) {
+            let (at, name) = rest.split_once('/').unwrap_or((rest, ""));
+            return Ok(Self::Torch {
+                at: known(at)?,
+                prefix: prefix(name),
+            });
+        }
+        match text {
+            "" => Err("a folder has a name".to_owned()),
+            _ => Ok(Self::Folder(text.into())),
+        }
+    }
+}
+
+/// Below which nobody else leaves anything.
+fn prefix(name: &str) -> String {
+    format!("weir/collectives-perf/{name}")
+}
+
+impl Place {
+    /// Where those meet whom torchrun, or who sets what it sets, has started: at its store, or at rank 0 where it has none. Each
+    /// run and each restart has a name of its own.
+    pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let at = format!("{}:{}", said("MASTER_ADDR")?, said("MASTER_PORT")?);
+        if said("TORCHELASTIC_USE_AGENT_STORE").as_deref() != Some("True") {
+            return Some(Self::Rank0(at));
+        }
+        let of = |name| said(name).unwrap_or_default();
+        let run = of("TORCHELASTIC_RUN_ID");
+        let restarts = of("TORCHELASTIC_RESTART_COUNT");
+        let prefix = prefix(&format!("{run}/{restarts}"));
+        Some(Self::Torch { at, prefix })
+    }
+
+    /// For this rank; it waits so long for whom it needs.
+    pub fn open(&self, rank: usize, ranks: usize, patience: Duration) -> Result<Box<dyn Store>> {
+        Ok(match self {
+            Self::Folder(folder) => Box::new(FolderStore::new(folder)),
+            Self::Rank0(at) => Box::new(TcpStore::open(resolved(at)?, rank, ranks, patience)?),
+            Self::Torch { at, prefix } => {
+                Box::new(TorchStore::open(resolved(at)?, prefix, patience)?)
+            }
+        })
+    }
+}
+
+/// IPv4's first: so do those listen who listen for either.
+fn resolved(at: &str) -> Result<SocketAddr> {
+    let mut found: Vec<SocketAddr> = at
+        .to_socket_addrs()
+        .with_context(|| format!("nobody knows where {at} is"))?
+        .collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found
+        .first()
+        .copied()
+        .with_context(|| format!("{at} has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let torch = |at: &str, name: &str| Place::Torch {
+            at: at.to_owned(),
+            prefix: prefix(name),
+        };
+        for (text, place) in [
+            ("/shared/run1", Place::Folder("/shared/run1".into())),
+            ("tcp://h0:4000", Place::Rank0("h0:4000".to_owned())),
+            ("torch://h0:29500", torch("h0:29500", "")),
+            ("torch://[::1]:29500/run/1", torch("[::1]:29500", "run/1")),
+        ] {
+            assert_eq!(text.parse(), Ok(place), "{text}");
+        }
+        for text in [
+            "",
+            "tcp://h0",
+            "tcp://:1",
+            "torch://h0:x/run",
+            "torch://h0:70000",
+        ] {
+            assert!(text.parse::<Place>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn torchrun_says_where_its_store_is() {
+        let all = [
+            ("MASTER_ADDR", "h0"),
+            ("MASTER_PORT", "29500"),
+            ("TORCHELASTIC_RUN_ID", "train"),
+            ("TORCHELASTIC_RESTART_COUNT", "2"),
+            ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+        ];
+        let of = |said: &[(&str, &str)]| {
+            Place::of_torchrun(|name| {
+                let found = said.iter().find(|(said, _)| *said == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(of(&all), "torch://h0:29500/train/2".parse().ok());
+        assert_eq!(of(&all[..4]), "tcp://h0:29500".parse().ok());
+        assert_eq!(of(&all[..1]), None);
+    }
+}
