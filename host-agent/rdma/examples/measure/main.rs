@@ -4,6 +4,7 @@
 mod bed;
 mod collective;
 mod nics;
+mod rivals;
 mod write;
 
 use anyhow::{Result, bail};

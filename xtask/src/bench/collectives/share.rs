@@ -8,10 +8,15 @@ use super::figures::read;
 /// What headers leave of a link at MTU 4,096.
 pub const FRAMING: f64 = 4096.0 / 4154.0;
 
-/// The worst algorithm counts.
+const RIVALS: [&str; 2] = ["Gloo", "MPICH"];
+
+/// The worst algorithm counts; a program of others is beside them.
 pub fn row(name: &'static str, text: &str) -> Result<Row> {
     let figures = read(text)?;
-    let medians = figures.iter().map(|figure| figure.median);
+    let ours = figures
+        .iter()
+        .filter(|figure| !RIVALS.contains(&figure.name));
+    let medians = ours.map(|figure| figure.median);
     let worst = medians.fold(f64::INFINITY, f64::min);
     let notes: Vec<String> = figures.iter().map(|of| of.told(3)).collect();
     Ok(Row {
