@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::row::Row;
+use super::row::{Goal, Row, report};
 use super::veth;
 
 /// What measures rows; drawings go into the folder.
@@ -76,7 +76,22 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
     let mut rows = Vec::new();
     for (names, measure) in chosen {
         eprintln!("measuring {} …", names.join(", "));
-        rows.extend(measure(plots)?.into_iter().filter(|row| wanted(row.name)));
+        let measured = measure(plots).unwrap_or_else(|error| {
+            // What others have taken hours for is not lost.
+            let unmeasured = |name: &&'static str| Row {
+                name: *name,
+                value: None,
+                unit: "-",
+                goal: Goal::AtLeast(0.0),
+                floor: None,
+                note: format!("{error:#}"),
+            };
+            names.iter().map(unmeasured).collect()
+        });
+        for row in measured.into_iter().filter(|row| wanted(row.name)) {
+            eprint!("{}", report(std::slice::from_ref(&row)));
+            rows.push(row);
+        }
     }
     if rows.is_empty() {
         let names: Vec<&str> = ROWS.iter().flat_map(|(names, _)| *names).copied().collect();
