@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
-use serde_json::Value;
 
 use super::super::row::{Goal, Row};
 use super::scenario_run;

@@ -77,7 +77,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
     for (names, measure) in chosen {
         eprintln!("measuring {} …", names.join(", "));
         let measured = measure(plots).unwrap_or_else(|error| {
-            // What others have taken hours for is not lost.
+            // What fails takes no other figure with it.
             let unmeasured = |name: &&'static str| Row {
                 name: *name,
                 value: None,

@@ -5,7 +5,7 @@ pub mod machines;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use plotters::prelude::*;
 use serde_json::Value;
 
