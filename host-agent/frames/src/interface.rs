@@ -151,6 +151,10 @@ impl Frames for InterfaceFrames {
         self.way.inner().unsent()
     }
 
+    fn has_waiting(&self, frames: usize) -> bool {
+        self.way.inner().has_waiting(frames)
+    }
+
     fn fault(&self) -> Option<LinkFault> {
         self.way.inner().fault()
     }

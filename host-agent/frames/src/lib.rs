@@ -59,6 +59,11 @@ pub trait Frames {
         0
     }
 
+    /// Whether so many frames that were handed over still wait for the link; `false` where nobody knows.
+    fn has_waiting(&self, _frames: usize) -> bool {
+        false
+    }
+
     /// Why no frame passes now; `None` where the way tells nothing of the kind.
     fn fault(&self) -> Option<LinkFault> {
         None
@@ -116,6 +121,10 @@ macro_rules! passed_on {
 
             fn unsent(&self) -> u64 {
                 (**self).unsent()
+            }
+
+            fn has_waiting(&self, frames: usize) -> bool {
+                (**self).has_waiting(frames)
             }
 
             fn fault(&self) -> Option<LinkFault> {

@@ -61,6 +61,10 @@ impl Frames for RingFrames {
         Ok(())
     }
 
+    fn has_waiting(&self, frames: usize) -> bool {
+        self.ring.has_waiting(frames)
+    }
+
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }

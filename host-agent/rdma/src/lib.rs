@@ -15,6 +15,7 @@
 //! | [`perftest`] | bandwidths, as perftest measures them |
 //! | [`pingpong`](mod@pingpong) | the test that all RDMA begins with, as ibv_rc_pingpong does it |
 
+mod backlog;
 pub mod group;
 pub mod interface;
 pub mod neighbour;

@@ -15,6 +15,7 @@ use roce::{
     Psn, QpConfig, Qpn, ReceiveRequest, RtrAttributes, RtsAttributes, SendRequest,
 };
 
+use crate::backlog::{BACKLOG, Backlog};
 use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
 
 /// Frames that are taken, and sent, between two looks at the rest.
@@ -24,6 +25,8 @@ const REGIONS: usize = 4096;
 const SPACING: u64 = 1 << 32;
 /// Looks around at least so often while it waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// What waits for the link leaves within this, or the link is down.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// The Ethernet address of a peer's IP address.
 pub type Resolve =
@@ -33,6 +36,7 @@ pub type Resolve =
 pub struct Software<F> {
     name: String,
     frames: F,
+    backlog: Backlog,
     resolve: Resolve,
     endpoint: Endpoint,
     memory: Memory<Vec<u8>>,
@@ -69,6 +73,7 @@ impl<F: Frames> Software<F> {
         Self {
             name: options.name,
             frames,
+            backlog: Backlog::new(),
             resolve: options.resolve,
             endpoint: Endpoint::new(config),
             memory: Memory::new(REGIONS, options.seed),
@@ -99,7 +104,7 @@ impl<F: Frames> Software<F> {
         Ok(taken > 0)
     }
 
-    /// Sends up to a batch of frames; whether it was one, and more may wait.
+    /// Sends up to a batch of frames, as far as the link's queue has room; whether it was one, and more may wait.
     fn send(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         if self
@@ -109,26 +114,46 @@ impl<F: Frames> Software<F> {
         {
             self.endpoint.handle_timeout(now_ns);
         }
-        let longest = packet::frame_len(self.max_mtu);
-        let mut is_full = true;
-        for _ in 0..BATCH {
-            let (endpoint, memory) = (&mut self.endpoint, &self.memory);
-            let sent = match self.frames.room(longest)? {
-                Some(room) => endpoint
-                    .poll_transmit(now_ns, memory, room)
-                    .map(|len| self.frames.written(len)),
-                None => match endpoint.poll_transmit(now_ns, memory, &mut self.buffer) {
-                    Some(len) => Some(self.frames.send(&self.buffer[..len])?),
-                    None => None,
-                },
-            };
-            if sent.is_none() {
-                is_full = false;
-                break;
+        let is_nearly_empty = !self.frames.has_waiting(BACKLOG / 4);
+        let mut sent = 0;
+        let is_full = loop {
+            if sent == BATCH {
+                break false;
             }
-        }
+            if self.frames.has_waiting(BACKLOG) {
+                break true;
+            }
+            if !self.send_one(now_ns)? {
+                break false;
+            }
+            sent += 1;
+        };
         self.frames.flush()?;
-        Ok(is_full)
+        match is_full {
+            true => self.backlog.found_full(),
+            false => self.backlog.found_room(is_nearly_empty),
+        }
+        Ok(sent == BATCH)
+    }
+
+    /// Whether there was a frame.
+    fn send_one(&mut self, now_ns: u64) -> io::Result<bool> {
+        let longest = packet::frame_len(self.max_mtu);
+        let (endpoint, memory) = (&mut self.endpoint, &self.memory);
+        let len = match self.frames.room(longest)? {
+            Some(room) => {
+                let len = endpoint.poll_transmit(now_ns, memory, room);
+                len.inspect(|len| self.frames.written(*len))
+            }
+            None => {
+                let len = endpoint.poll_transmit(now_ns, memory, &mut self.buffer);
+                if let Some(len) = len {
+                    self.frames.send(&self.buffer[..len])?;
+                }
+                len
+            }
+        };
+        Ok(len.is_some())
     }
 
     fn buffer(&self, region: &Region) -> &[u8] {
@@ -293,6 +318,7 @@ impl<F: Frames> Provider for Software<F> {
             .poll_timeout()
             .map(|due_ns| due_ns.saturating_sub(now_ns));
         let due = due.map_or(LONGEST_WAIT, Duration::from_nanos);
+        let due = self.backlog.pause().map_or(due, |pause| pause.min(due));
         let came = self.frames.receive(timeout.min(due).min(LONGEST_WAIT))?;
         if let Some(frame) = came {
             let now_ns = self.origin.elapsed().as_nanos() as u64;
@@ -305,7 +331,16 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn flush(&mut self) -> Result<(), ProviderError> {
-        while self.send()? {}
+        let deadline = Instant::now() + FLUSH_LIMIT;
+        while self.send()? || self.backlog.pause().is_some() {
+            if Instant::now() > deadline {
+                // Nothing goes: what waits is lost, as on any link that is down.
+                break;
+            }
+            if let Some(pause) = self.backlog.pause() {
+                std::thread::sleep(pause);
+            }
+        }
         Ok(())
     }
 
@@ -314,8 +349,10 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn due(&self) -> Option<Duration> {
-        let due_ns = self.endpoint.poll_timeout()?;
-        Some(Duration::from_nanos(due_ns.saturating_sub(self.now_ns())))
+        let due_ns = self.endpoint.poll_timeout();
+        let timer = due_ns.map(|due_ns| due_ns.saturating_sub(self.now_ns()));
+        let timer = timer.map(Duration::from_nanos);
+        timer.into_iter().chain(self.backlog.pause()).min()
     }
 
     fn overflow(&mut self) -> Option<u64> {

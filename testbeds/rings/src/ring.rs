@@ -229,7 +229,7 @@ impl Ring {
     ///
     /// The kernel gives a slot back when its frame has left the queueing discipline and the device, in their order. What it has not
     /// been told of yet waits as well, but only if the link is busy: a batch for an idle one is no queue.
-    fn has_waiting(&self, frames: usize) -> bool {
+    pub fn has_waiting(&self, frames: usize) -> bool {
         let count = self.outgoing.count();
         let before = frames.max(self.queued + 1);
         let slot = (self.next_out + count - before) % count;
