@@ -17,6 +17,7 @@
 //! | [`verify`](mod@verify) | races |
 //! | [`execute`](mod@execute) | a run by seed, with symbols for values |
 //! | [`progress`] | for who carries a schedule out: what a rank may do now |
+//! | [`phases`](mod@phases) | to whom a rank puts at a time |
 //! | [`cost`] | α-β on edges; bounds; [`cost::choose::choose`] |
 //! | [`machine`] | what is inside a node: GPUs, NICs, PCIe, NVLink |
 //! | [`sharing`] | few NICs for many GPUs |
@@ -30,6 +31,7 @@ pub mod cost;
 pub mod execute;
 pub mod graph;
 pub mod machine;
+pub mod phases;
 pub mod progress;
 pub mod schedule;
 pub mod sharing;
@@ -37,6 +39,7 @@ pub mod verify;
 
 pub use algorithms::{Algorithm, BuildError, Hierarchy, Options, build, offered};
 pub use collective::Collective;
+pub use phases::phases;
 pub use progress::Progress;
 pub use schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
 pub use verify::{VerifyError, verify};

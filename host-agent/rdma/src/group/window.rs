@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collectives::Schedule;
+use collectives::{Schedule, phases};
 
 use super::meeting::Told;
 use crate::provider::Gid;
@@ -36,28 +36,48 @@ impl Ways {
     }
 
     /// By rank: packets without an answer that a rank may have under way to it, of a window for each queue; at least 1.
+    ///
+    /// Who puts to one peer after the other uses a window for one. Ranks are taken to be in the same phase at a time: one that is
+    /// ahead shares the queue before a peer for as long as it is.
     pub fn windows(&self, schedule: &Schedule, rank: usize, window: u32) -> Vec<u32> {
-        let pairs: BTreeSet<(usize, usize)> = schedule
-            .puts()
-            .map(|(from, to, _)| (from, to))
-            .filter(|pair| self.apart.contains(pair))
-            .collect();
-        let (mut out, mut into) = (BTreeMap::new(), BTreeMap::new());
-        for (from, to) in pairs {
-            *out.entry(self.nics[from]).or_insert(0_u32) += 1;
-            *into.entry(self.nics[to]).or_insert(0_u32) += 1;
+        let (mut out, mut into) = (Users::default(), Users::default());
+        let mut own = BTreeMap::new();
+        for (from, program) in schedule.programs.iter().enumerate() {
+            let phases = phases(program);
+            for (to, phase) in &phases {
+                if self.apart.contains(&(from, *to)) {
+                    out.add(self.nics[from], *phase);
+                    into.add(self.nics[*to], *phase);
+                }
+            }
+            if from == rank {
+                own = phases;
+            }
         }
-        let users = |queues: &BTreeMap<Option<Gid>, u32>, rank: usize| {
-            queues.get(&self.nics[rank]).copied().unwrap_or(0)
-        };
-        let own = users(&out, rank);
         let ranks = 0..self.nics.len();
-        ranks
-            .map(|to| {
-                let crowd = own.max(users(&into, to)).max(1);
-                (window / crowd).max(1)
-            })
-            .collect()
+        let share = |to: usize| {
+            // To a peer that has no puts there is nothing to share.
+            let crowd = own.get(&to).map_or(1, |phase| {
+                let before = out.at(self.nics[rank], *phase);
+                before.max(into.at(self.nics[to], *phase))
+            });
+            (window / crowd.max(1)).max(1)
+        };
+        ranks.map(share).collect()
+    }
+}
+
+/// How many pairs of ranks use a NIC's queue in a phase.
+#[derive(Default)]
+struct Users(BTreeMap<(Option<Gid>, usize), u32>);
+
+impl Users {
+    fn add(&mut self, nic: Option<Gid>, phase: usize) {
+        *self.0.entry((nic, phase)).or_default() += 1;
+    }
+
+    fn at(&self, nic: Option<Gid>, phase: usize) -> u32 {
+        self.0.get(&(nic, phase)).copied().unwrap_or(0)
     }
 }
 
@@ -111,6 +131,10 @@ mod tests {
         let direct = schedule(&gather, Algorithm::Direct);
         assert_eq!(alone.windows(&direct, 2, 60)[3], 60 / 7);
         assert_eq!(alone.windows(&direct, 2, 3)[3], 1);
+        // One peer after the other.
+        let exchange = Collective::all_to_all(RANKS, 100);
+        let pairwise = schedule(&exchange, Algorithm::Pairwise);
+        assert_eq!(alone.windows(&pairwise, 2, 60), [60; RANKS]);
         // All have one peer to put to, who has several that put to it.
         let root = 0;
         let mut counts = vec![vec![0; RANKS]; RANKS];
@@ -148,14 +172,17 @@ mod tests {
             ] {
                 for algorithm in offered(&collective, true) {
                     let schedule = schedule(&collective, algorithm);
-                    let pairs = schedule.puts().map(|(from, to, _)| (from, to));
-                    let pairs: BTreeSet<_> =
-                        pairs.filter(|pair| ways.apart.contains(pair)).collect();
                     let mut queues: BTreeMap<_, u32> = BTreeMap::new();
-                    for (from, to) in pairs {
-                        let window = ways.windows(&schedule, from, 120)[to];
-                        *queues.entry((true, ways.nics[from])).or_default() += window;
-                        *queues.entry((false, ways.nics[to])).or_default() += window;
+                    for (from, program) in schedule.programs.iter().enumerate() {
+                        let windows = ways.windows(&schedule, from, 120);
+                        let elsewhere = |to: usize| ways.apart.contains(&(from, to));
+                        for (to, phase) in phases(program) {
+                            if elsewhere(to) {
+                                let (out, into) = (ways.nics[from], ways.nics[to]);
+                                *queues.entry((true, out, phase)).or_default() += windows[to];
+                                *queues.entry((false, into, phase)).or_default() += windows[to];
+                            }
+                        }
                     }
                     let most = queues.into_values().max();
                     assert!(

@@ -1,0 +1,79 @@
+//! To whom a rank puts at a time.
+
+use std::collections::BTreeMap;
+
+use crate::schedule::{Action, Program};
+
+/// By peer: the phase in which a rank puts to it, from 0. All puts of a phase are done before one of the next begins; peers of one
+/// phase may be put to side by side.
+pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
+    let mut of_peer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, step) in program.steps.iter().enumerate() {
+        if let Action::Put { to, .. } = step.action {
+            of_peer.entry(to).or_default().push(place);
+        }
+    }
+    let mut in_order: Vec<(usize, Vec<usize>)> = of_peer.into_iter().collect();
+    in_order.sort_by_key(|(_, puts)| puts[0]);
+    let mut phases = BTreeMap::new();
+    let (mut phase, mut current) = (0, Vec::new());
+    for (peer, puts) in in_order {
+        if !current.is_empty()
+            && puts
+                .iter()
+                .all(|put| has_all(&program.steps[*put].after, &current))
+        {
+            phase += 1;
+            current.clear();
+        }
+        current.extend(puts);
+        current.sort_unstable();
+        phases.insert(peer, phase);
+    }
+    phases
+}
+
+/// Whether all of these are among those; both ascend.
+fn has_all(those: &[usize], these: &[usize]) -> bool {
+    let mut rest = those.iter();
+    these.len() <= those.len() && these.iter().all(|this| rest.any(|that| that == this))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Collective, Options, build};
+
+    const RANKS: usize = 5;
+
+    fn of(
+        collective: &Collective,
+        algorithm: Algorithm,
+        tile: Option<usize>,
+    ) -> Vec<(usize, usize)> {
+        let options = Options {
+            tile,
+            ..Options::default()
+        };
+        let schedule = build(collective, algorithm, &options).unwrap();
+        phases(&schedule.programs[3]).into_iter().collect()
+    }
+
+    #[test]
+    fn one_peer_after_the_other_or_all_at_once() {
+        let exchange = Collective::all_to_all(RANKS, 100);
+        for tile in [None, Some(64)] {
+            let pairwise = of(&exchange, Algorithm::Pairwise, tile);
+            assert_eq!(pairwise, [(0, 1), (1, 2), (2, 3), (4, 0)]);
+            let direct = of(&exchange, Algorithm::Direct, tile);
+            assert_eq!(direct, [(0, 0), (1, 0), (2, 0), (4, 0)]);
+        }
+        let gather = Collective::all_gather(RANKS, 100);
+        assert_eq!(of(&gather, Algorithm::Ring, Some(64)), [(4, 0)]);
+        assert!(has_all(&[1, 2, 5], &[1, 5]) && !has_all(&[1, 5], &[1, 2, 5]));
+        assert!(!has_all(&[1, 2, 5], &[3]) && has_all(&[], &[]));
+        let nothing = Collective::all_gather(1, 100);
+        let schedule = build(&nothing, Algorithm::Direct, &Options::default()).unwrap();
+        assert!(phases(&schedule.programs[0]).is_empty());
+    }
+}
