@@ -129,9 +129,10 @@ impl Group<'_> {
     /// Nothing is under way between two schedules.
     fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
         let each = (self.options.window / self.options.queue_pairs as u32).max(1);
+        let traffic = self.ways.of_schedule(schedule);
         for member in &mut self.members {
             let nic = &mut self.nics[member.at.nic];
-            let windows = self.ways.windows(schedule, member.at.rank, each);
+            let windows = traffic.windows(member.at.rank, each);
             for (peer, window) in windows.into_iter().enumerate() {
                 if std::mem::replace(&mut member.windows[peer], window) == window {
                     continue;

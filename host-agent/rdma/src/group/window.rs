@@ -35,35 +35,51 @@ impl Ways {
         }
     }
 
-    /// By rank: packets without an answer that a rank may have under way to it, of a window for each queue; at least 1.
+    /// Who uses which queue when, in a schedule.
+    pub fn of_schedule(&self, schedule: &Schedule) -> Traffic<'_> {
+        let mut traffic = Traffic {
+            ways: self,
+            phases: schedule.programs.iter().map(phases).collect(),
+            out: Users::default(),
+            into: Users::default(),
+        };
+        for (from, phases) in traffic.phases.iter().enumerate() {
+            for (to, phase) in phases {
+                if self.apart.contains(&(from, *to)) {
+                    traffic.out.add(self.nics[from], *phase);
+                    traffic.into.add(self.nics[*to], *phase);
+                }
+            }
+        }
+        traffic
+    }
+}
+
+/// What a schedule puts on the way to NICs.
+pub struct Traffic<'w> {
+    ways: &'w Ways,
+    /// By rank.
+    phases: Vec<BTreeMap<usize, usize>>,
+    out: Users,
+    into: Users,
+}
+
+impl Traffic<'_> {
+    /// By peer: packets without an answer that a rank may have under way to it, of a window for each queue; at least 1.
     ///
     /// Who puts to one peer after the other uses a window for one. Ranks are taken to be in the same phase at a time: one that is
     /// ahead shares the queue before a peer for as long as it is.
-    pub fn windows(&self, schedule: &Schedule, rank: usize, window: u32) -> Vec<u32> {
-        let (mut out, mut into) = (Users::default(), Users::default());
-        let mut own = BTreeMap::new();
-        for (from, program) in schedule.programs.iter().enumerate() {
-            let phases = phases(program);
-            for (to, phase) in &phases {
-                if self.apart.contains(&(from, *to)) {
-                    out.add(self.nics[from], *phase);
-                    into.add(self.nics[*to], *phase);
-                }
-            }
-            if from == rank {
-                own = phases;
-            }
-        }
-        let ranks = 0..self.nics.len();
+    pub fn windows(&self, rank: usize, window: u32) -> Vec<u32> {
+        let nics = &self.ways.nics;
         let share = |to: usize| {
             // To a peer that has no puts there is nothing to share.
-            let crowd = own.get(&to).map_or(1, |phase| {
-                let before = out.at(self.nics[rank], *phase);
-                before.max(into.at(self.nics[to], *phase))
+            let crowd = self.phases[rank].get(&to).map_or(1, |phase| {
+                let before = self.out.at(nics[rank], *phase);
+                before.max(self.into.at(nics[to], *phase))
             });
             (window / crowd.max(1)).max(1)
         };
-        ranks.map(share).collect()
+        (0..nics.len()).map(share).collect()
     }
 }
 
@@ -127,14 +143,14 @@ mod tests {
         let alone = ways(1, 1);
         let gather = Collective::all_gather(RANKS, 100);
         let ring = schedule(&gather, Algorithm::Ring);
-        assert_eq!(alone.windows(&ring, 2, 60)[3], 60);
+        assert_eq!(alone.of_schedule(&ring).windows(2, 60)[3], 60);
         let direct = schedule(&gather, Algorithm::Direct);
-        assert_eq!(alone.windows(&direct, 2, 60)[3], 60 / 7);
-        assert_eq!(alone.windows(&direct, 2, 3)[3], 1);
+        assert_eq!(alone.of_schedule(&direct).windows(2, 60)[3], 60 / 7);
+        assert_eq!(alone.of_schedule(&direct).windows(2, 3)[3], 1);
         // One peer after the other.
         let exchange = Collective::all_to_all(RANKS, 100);
         let pairwise = schedule(&exchange, Algorithm::Pairwise);
-        assert_eq!(alone.windows(&pairwise, 2, 60), [60; RANKS]);
+        assert_eq!(alone.of_schedule(&pairwise).windows(2, 60), [60; RANKS]);
         // All have one peer to put to, who has several that put to it.
         let root = 0;
         let mut counts = vec![vec![0; RANKS]; RANKS];
@@ -142,7 +158,7 @@ mod tests {
             counts[root] = 100;
         }
         let to_one = schedule(&Collective::AllToAll { counts }, Algorithm::Direct);
-        assert_eq!(alone.windows(&to_one, 5, 70)[root], 10);
+        assert_eq!(alone.of_schedule(&to_one).windows(5, 70)[root], 10);
     }
 
     #[test]
@@ -153,7 +169,10 @@ mod tests {
         let schedule = schedule(&gather, levels);
         // Each rank puts to one of the other node.
         for (nics, window) in [(4, 60), (2, 30), (1, 15)] {
-            assert_eq!(ways(4, nics).windows(&schedule, 1, 60)[5], window);
+            assert_eq!(
+                ways(4, nics).of_schedule(&schedule).windows(1, 60)[5],
+                window
+            );
         }
     }
 
@@ -173,8 +192,9 @@ mod tests {
                 for algorithm in offered(&collective, true) {
                     let schedule = schedule(&collective, algorithm);
                     let mut queues: BTreeMap<_, u32> = BTreeMap::new();
+                    let traffic = ways.of_schedule(&schedule);
                     for (from, program) in schedule.programs.iter().enumerate() {
-                        let windows = ways.windows(&schedule, from, 120);
+                        let windows = traffic.windows(from, 120);
                         let elsewhere = |to: usize| ways.apart.contains(&(from, to));
                         for (to, phase) in phases(program) {
                             if elsewhere(to) {
