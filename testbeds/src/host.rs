@@ -37,6 +37,7 @@ impl Namespace {
         on_scratch_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             net::loopback_up()?;
+            net::keep_order();
             Namespace::current()
         })
     }

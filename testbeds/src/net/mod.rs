@@ -7,6 +7,7 @@ mod bridge_port;
 mod ethtool;
 mod existing;
 mod lasting;
+mod order;
 mod tbf;
 
 use std::fs;
@@ -32,6 +33,7 @@ pub use ethtool::Sending;
 pub use ethtool::{Merging, loopback_up};
 pub use existing::Found;
 pub use lasting::Lasting;
+pub use order::keep_order;
 
 use crate::host::Namespace;
 

@@ -44,6 +44,10 @@ pub struct Bridge;
 
 impl Bridge {
     pub fn lay() -> Self {
+        // Frames of a flow keep their order: all wait on one processor to be received. Kernels before 6.3 do not know it.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mask = format!("{:x}", u32::MAX >> (32 - processors.min(32)));
+        let _ = std::fs::write("/proc/sys/net/core/rps_default_mask", mask);
         ip("link add hub type bridge stp_state 0 forward_delay 0 mcast_snooping 0");
         ip(&format!("link set hub mtu {LINK_MTU} up"));
         Self
