@@ -68,6 +68,8 @@ impl Bridge {
         limit(&port, rate)?;
         let its = nic.clone();
         Ok(beyond(&nic, move || {
+            // Programs of others speak to themselves.
+            ip("link set lo up");
             ip(&format!("address add 10.9.0.{}/24 dev {its}", number + 1));
             ip(&format!("link set {its} up"));
             limit(&its, rate)?;

@@ -95,11 +95,12 @@ fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
     for (rank, (thread, _, _)) in held.iter().enumerate() {
         command.args((rank > 0).then_some(":")).args(["-n", "1"]);
         let namespace = format!("--net=/proc/{}/task/{thread}/ns/net", std::process::id());
-        command.args(["nsenter", &namespace, PYTHON, "-c", MPICH]);
+        let device = format!("UCX_NET_DEVICES=nic{rank}");
+        command.args(["nsenter", &namespace, "env", &device, PYTHON, "-c", MPICH]);
         command.args([RANKS, SHARD, ROUNDS].map(|number| number.to_string()));
     }
     // All are on one machine, and have only the network between them.
-    command.env("MPIR_CVAR_NOLOCAL", "1");
+    command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp");
     let text = command.output().context("mpiexec.mpich").and_then(said);
     for (_, end, thread) in held {
         drop(end);
