@@ -95,8 +95,11 @@ fn mpich(bridge: &Bridge) -> Result<Vec<f64>> {
     for (rank, (thread, _, _)) in held.iter().enumerate() {
         command.args((rank > 0).then_some(":")).args(["-n", "1"]);
         let namespace = format!("--net=/proc/{}/task/{thread}/ns/net", std::process::id());
+        // It looks for interfaces in /sys, which is that of the namespace it was mounted in.
+        let own = "mount -t sysfs sysfs /sys && exec \"$@\"";
+        command.args(["nsenter", &namespace, "unshare", "-m", "sh", "-c", own, "-"]);
         let device = format!("UCX_NET_DEVICES=nic{rank}");
-        command.args(["nsenter", &namespace, "env", &device, PYTHON, "-c", MPICH]);
+        command.args(["env", &device, PYTHON, "-c", MPICH]);
         command.args([RANKS, SHARD, ROUNDS].map(|number| number.to_string()));
     }
     // All are on one machine, and have only the network between them.
