@@ -92,6 +92,7 @@ fn each_effect_hits_the_packet_of_its_number() {
     let expected = [
         ("broken", 100),
         ("dropped", 20),
+        ("garbled", 200),
         ("late", 400),
         ("marked", 5),
         ("overtaken", 800),

@@ -50,6 +50,7 @@ const BUILTIN: &[(&str, &str)] = builtin![
     "udp",
     "agg",
     "roce",
+    "roce_data",
     "reth",
     "aeth",
     "vxlan",

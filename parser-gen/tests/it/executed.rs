@@ -69,6 +69,7 @@ const SETS: &[&[&str]] = &[
         r#"dns.name == "www.example.com" && dns.type == 28"#,
         r#"!(dns.name startswith "www.")"#,
         "reth.len > 0 || aeth.syndrome == 1",
+        "roce_data.first > 0x01000000",
         "arp.op == 1 || icmp || icmpv6 || vxlan.vni > 1",
         "ipv6_hop || ipv6_routing || ipv6_fragment.more || ipv6_dest.option == 3",
     ],

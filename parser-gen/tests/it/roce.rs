@@ -87,6 +87,7 @@ fn programs_that_sum_roce_compile_with_all_else() {
                 "udp.dport == 4791",
                 "reth.len == 1024 && ip.ttl > 3",
                 "aeth",
+                "roce_data.first == 1",
             ] {
                 generated(arch, filter, false, spec);
             }

@@ -128,6 +128,8 @@ pub const TESTS: &[&str] = &[
     "agg.chunk > 0x01000000",
     "agg.flags.again || !agg.flags.version",
     "roce.opcode != 4",
+    "roce_data",
+    "roce_data.first != 0x01010101",
     "reth",
     "reth.len > 0",
     "aeth",

@@ -219,7 +219,7 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
         (Transport::Tcp { dst, .. }, _) => random_message(random, *dst),
         (Transport::Udp { dst: 53, .. }, _) => random_message(random, 53),
         (Transport::Udp { dst: 4791, .. }, _) => {
-            let mut bytes = vec![*random.pick(&[&4_u8, &6, &10, &17, &16])];
+            let mut bytes = vec![*random.pick(&[&4_u8, &6, &7, &10, &17, &16])];
             bytes.extend((0..31).map(|_| random.next() as u8 & 3));
             bytes
         }
