@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// Frames that may wait for the link: 5 ms of it at 200 Mbit/s and MTU 4,096, which bridges what a busy processor misses.
-pub const BACKLOG: usize = 32;
+/// Bytes that may wait for the link: 5 ms of it at 200 Mbit/s, which bridges what a busy processor misses.
+const BYTES: usize = 128 << 10;
 
 /// Between two looks whether there is room: a link of 100 Gbit/s takes three frames in the first, one of 100 Mbit/s in the last.
 const SHORTEST: Duration = Duration::from_micros(1);
@@ -14,14 +14,17 @@ const LONGEST: Duration = Duration::from_micros(500);
 /// nearly empty halves it.
 #[derive(Debug)]
 pub struct Backlog {
+    /// Frames that may wait.
+    pub frames: usize,
     pause: Duration,
     is_full: bool,
 }
 
 impl Backlog {
-    /// Nothing waits.
-    pub fn new() -> Self {
+    /// Nothing waits. Frames are at most so long.
+    pub fn new(frame_len: usize) -> Self {
         Self {
+            frames: BYTES / frame_len,
             pause: SHORTEST,
             is_full: false,
         }
@@ -55,7 +58,8 @@ mod tests {
 
     #[test]
     fn looks_come_as_often_as_the_link_is_fast() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::new(4154);
+        assert_eq!(backlog.frames, 31);
         assert_eq!(backlog.pause(), None);
         // Nothing goes: each look is twice as late as the one before, up to an end.
         for _ in 0..20 {

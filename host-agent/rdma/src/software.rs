@@ -15,7 +15,7 @@ use roce::{
     Psn, QpConfig, Qpn, ReceiveRequest, RtrAttributes, RtsAttributes, SendRequest,
 };
 
-use crate::backlog::{BACKLOG, Backlog};
+use crate::backlog::Backlog;
 use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
 
 /// Frames that are taken, and sent, between two looks at the rest.
@@ -73,7 +73,7 @@ impl<F: Frames> Software<F> {
         Self {
             name: options.name,
             frames,
-            backlog: Backlog::new(),
+            backlog: Backlog::new(packet::frame_len(options.max_mtu)),
             resolve: options.resolve,
             endpoint: Endpoint::new(config),
             memory: Memory::new(REGIONS, options.seed),
@@ -114,13 +114,13 @@ impl<F: Frames> Software<F> {
         {
             self.endpoint.handle_timeout(now_ns);
         }
-        let is_nearly_empty = !self.frames.has_waiting(BACKLOG / 4);
+        let is_nearly_empty = !self.frames.has_waiting(self.backlog.frames / 4);
         let mut sent = 0;
         let is_full = loop {
             if sent == BATCH {
                 break false;
             }
-            if self.frames.has_waiting(BACKLOG) {
+            if self.frames.has_waiting(self.backlog.frames) {
                 break true;
             }
             if !self.send_one(now_ns)? {
