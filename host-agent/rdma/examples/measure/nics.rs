@@ -21,14 +21,19 @@ const RANKS: usize = 8;
 const COUNTS: [usize; 4] = [8, 4, 2, 1];
 const RATE: &str = "50mbit";
 const RATE_BPS: u64 = 50_000_000;
-/// Of a rank.
-const SHARD: usize = 4 << 20;
+/// What passes a NIC each way: a round takes 2.7 s at least, whatever the number of NICs.
+const NIC_BYTES: usize = 16 << 20;
 const ELEMENT: usize = 4;
 /// Elements of a put.
 const TILE: usize = 1 << 14;
 const ROUNDS: usize = 5;
 /// The queue on the way holds 63 packets of 4,154 bytes.
 const WINDOW: u32 = 60;
+
+/// Of a rank: with fewer NICs each carries those of more ranks.
+fn shard(nics: usize) -> usize {
+    NIC_BYTES * nics / RANKS
+}
 
 /// Prints for each number of NICs the bound over the time: median, least, most.
 pub fn measure() -> Result<()> {
@@ -76,7 +81,7 @@ fn shares(nics: usize) -> Result<Vec<f64>> {
         nics,
         rate_bps: RATE_BPS,
     };
-    let bound_s = bound.all_gather_s(SHARD as u64);
+    let bound_s = bound.all_gather_s(shard(nics) as u64);
     Ok(slowest.into_iter().map(|took| bound_s / took).collect())
 }
 
@@ -90,7 +95,7 @@ fn rails(nics: usize) -> Result<Vec<[usize; 2]>> {
         ..Machine::nvlink(nics)
     };
     let traffic = Traffic::AllGather {
-        bytes: SHARD as u64,
+        bytes: shard(nics) as u64,
     };
     let bound = bind(&machine, NODES, traffic, FanOut::Star, nics)?;
     let mut rails = Vec::new();
@@ -106,7 +111,7 @@ fn rails(nics: usize) -> Result<Vec<[usize; 2]>> {
     Ok(rails)
 }
 
-fn schedule(rails: &[[usize; 2]]) -> Result<Schedule> {
+fn schedule(rails: &[[usize; 2]], shard: usize) -> Result<Schedule> {
     let mut order: Vec<usize> = rails.iter().map(|[rank, _]| *rank).collect();
     order.extend((0..RANKS).filter(|rank| !rails.iter().any(|[rail, _]| rail == rank)));
     let node = |node: usize| order.iter().map(|rank| node * RANKS + rank).collect();
@@ -123,14 +128,15 @@ fn schedule(rails: &[[usize; 2]]) -> Result<Schedule> {
         inside: Flat::Direct,
         across: Flat::Direct,
     };
-    let gather = Collective::all_gather(NODES * RANKS, SHARD / ELEMENT);
+    let gather = Collective::all_gather(NODES * RANKS, shard / ELEMENT);
     Ok(build(&gather, Algorithm::Hierarchical(levels), &options)?)
 }
 
 /// What each round took at this node.
 fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
     let rails = rails(node.nics)?;
-    let schedule = schedule(&rails)?;
+    let shard = shard(node.nics);
+    let schedule = schedule(&rails, shard)?;
     let mut providers: Vec<Box<dyn Provider>> = (0..node.nics)
         .map(|nic| {
             let seed = node.number * 100 + nic;
@@ -165,7 +171,7 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         options,
     )?;
     for (at, place) in places.iter().enumerate() {
-        group.put_of(at, 0, &vec![place.rank as u8 + 1; SHARD]);
+        group.put_of(at, 0, &vec![place.rank as u8 + 1; shard]);
     }
     let mut took = Vec::new();
     for _ in 0..ROUNDS {
@@ -176,11 +182,11 @@ fn carry_out(node: Node, folder: &std::path::Path) -> Result<Vec<f64>> {
         group.barrier()?;
         took.push(start.elapsed().as_secs_f64());
     }
-    let mut shard = vec![0; SHARD];
+    let mut gathered = vec![0; shard];
     for (at, place) in places.iter().enumerate() {
         for of in 0..NODES * RANKS {
-            group.copy_out_of(at, (1 + of) * SHARD, &mut shard);
-            let wrong = shard.iter().position(|byte| *byte != of as u8 + 1);
+            group.copy_out_of(at, (1 + of) * shard, &mut gathered);
+            let wrong = gathered.iter().position(|byte| *byte != of as u8 + 1);
             ensure!(
                 wrong.is_none(),
                 "rank {} has a wrong byte of {of}",
