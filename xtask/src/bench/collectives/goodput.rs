@@ -43,7 +43,7 @@ workload:
       run: [{perf}, \"{{host.s.ip}}\", {options}, --json]
       metrics: {{rate: {{json: /average_mib_per_s}}}}
 flows:
-  data: {{from: c, to: s, filter: roce.opcode in {{6..11}}}}
+  data: {{from: c, to: s, filter: \"roce.opcode in {{6..11}}\"}}
 {faults}"
     )
 }
