@@ -37,7 +37,6 @@ impl Namespace {
         on_scratch_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             net::loopback_up()?;
-            net::keep_order();
             Namespace::current()
         })
     }

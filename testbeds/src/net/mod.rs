@@ -7,7 +7,6 @@ mod bridge_port;
 mod ethtool;
 mod existing;
 mod lasting;
-mod order;
 mod tbf;
 
 use std::fs;
@@ -33,7 +32,6 @@ pub use ethtool::Sending;
 pub use ethtool::{Merging, loopback_up};
 pub use existing::Found;
 pub use lasting::Lasting;
-pub use order::keep_order;
 
 use crate::host::Namespace;
 

@@ -114,7 +114,6 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
     net::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
-    net::keep_order();
     let started = start_program().map_err(|error| (Step::Execute, errno_of(&error)));
     super::priority::lower();
     started

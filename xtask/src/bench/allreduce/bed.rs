@@ -12,7 +12,7 @@ use controller::target::Kind;
 use scenario::Scenario;
 use scenario::job::Transport;
 use testbeds::host::{Host, Process};
-use testbeds::net::{Interface, Netlink, Rate, keep_order};
+use testbeds::net::{Interface, Netlink, Rate};
 
 use super::Setting;
 use super::ranks::line;
@@ -71,7 +71,6 @@ impl Bed {
     fn lay_cables(&mut self, setting: &Setting) -> Result<Vec<String>> {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
-        keep_order();
         let topology = self.scenario.topology.clone();
         let mut ports = Vec::new();
         for (number, host) in topology.hosts.iter().enumerate() {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use machines::{Image, Machine, MachineOptions, PORT, neighbour, switch_program};
-use testbeds::net::{Netlink, keep_order};
+use testbeds::net::Netlink;
 
 use super::super::row::{Goal, Row};
 use super::super::veth::{self, Running};
@@ -68,7 +68,6 @@ pub fn measure() -> Result<String> {
     let links = Netlink::open()?;
     // The switch is spoken to there.
     links.set_up("lo", true)?;
-    keep_order();
     let image = machines::image()?;
     let bed = Bed::new(&image, &links)?;
     let subjects: [(&str, Subject); 3] = [

@@ -9,7 +9,7 @@ use machines::{Machine, MachineOptions, between};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use testbeds::net::{Netlink, keep_order};
+use testbeds::net::Netlink;
 
 use super::super::super::row::{Goal, Row};
 use super::super::super::veth;
@@ -105,7 +105,6 @@ pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
 pub fn measure() -> Result<String> {
     // The switch is spoken to there.
     Netlink::open()?.set_up("lo", true)?;
-    keep_order();
     let weir = veth::weir()?;
     let options = [1, 2].map(|number: u8| {
         let name = ["a", "b"][usize::from(number) - 1];
