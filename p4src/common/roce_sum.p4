@@ -86,7 +86,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
     apply {
         meta.roce = ROCE_NONE;
         // What has VLAN tags or IP options never becomes a WRITE.
-        if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
+        if (meta.verdict == VERDICT_FORWARD && hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
             && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5) {
             meta.roce = ROCE_UPDATE_UDP;
         }

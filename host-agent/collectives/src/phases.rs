@@ -16,21 +16,34 @@ pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     let mut in_order: Vec<(usize, Vec<usize>)> = of_peer.into_iter().collect();
     in_order.sort_by_key(|(_, puts)| puts[0]);
     let mut phases = BTreeMap::new();
-    let (mut phase, mut current) = (0, Vec::new());
+    let mut phases: Vec<Phase> = Vec::new();
     for (peer, puts) in in_order {
-        if !current.is_empty()
-            && puts
-                .iter()
-                .all(|put| has_all(&program.steps[*put].after, &current))
-        {
-            phase += 1;
-            current.clear();
+        let is_after = |phase: &Phase| {
+            let mut puts = puts.iter();
+            puts.all(|put| has_all(&program.steps[*put].after, &phase.puts))
+        };
+        let mut own = Phase {
+            peers: vec![peer],
+            puts: puts.clone(),
+        };
+        // With the last phase that it is after, all before are over.
+        while let Some(before) = phases.pop_if(|phase| !is_after(phase)) {
+            own.peers.extend(before.peers);
+            own.puts.extend(before.puts);
         }
-        current.extend(puts);
-        current.sort_unstable();
-        phases.insert(peer, phase);
+        own.puts.sort_unstable();
+        phases.push(own);
     }
-    phases
+    let numbered = phases.into_iter().enumerate();
+    numbered
+        .flat_map(|(number, phase)| phase.peers.into_iter().map(move |peer| (peer, number)))
+        .collect()
+}
+
+struct Phase {
+    peers: Vec<usize>,
+    /// Places of all its puts; ascending.
+    puts: Vec<usize>,
 }
 
 /// Whether all of these are among those; both ascend.
@@ -68,6 +81,11 @@ mod tests {
             let direct = of(&exchange, Algorithm::Direct, tile);
             assert_eq!(direct, [(0, 0), (1, 0), (2, 0), (4, 0)]);
         }
+        // Who has nothing for a peer does not wait for the one before: two are put to side by side.
+        let mut counts = vec![vec![100; RANKS]; RANKS];
+        counts[3][1] = 0;
+        let gap = of(&Collective::AllToAll { counts }, Algorithm::Pairwise, None);
+        assert_eq!(gap, [(0, 0), (2, 0), (4, 0)]);
         let gather = Collective::all_gather(RANKS, 100);
         assert_eq!(of(&gather, Algorithm::Ring, Some(64)), [(4, 0)]);
         assert!(has_all(&[1, 2, 5], &[1, 5]) && !has_all(&[1, 5], &[1, 2, 5]));

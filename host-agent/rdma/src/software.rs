@@ -15,7 +15,7 @@ use roce::{
     Psn, QpConfig, Qpn, ReceiveRequest, RtrAttributes, RtsAttributes, SendRequest,
 };
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, Look};
 use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
 
 /// Frames that are taken, and sent, between two looks at the rest.
@@ -25,8 +25,6 @@ const REGIONS: usize = 4096;
 const SPACING: u64 = 1 << 32;
 /// Looks around at least so often while it waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// What waits for the link leaves within this, or the link is down.
-const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// The Ethernet address of a peer's IP address.
 pub type Resolve =
@@ -114,13 +112,15 @@ impl<F: Frames> Software<F> {
         {
             self.endpoint.handle_timeout(now_ns);
         }
-        let is_nearly_empty = !self.frames.has_waiting(self.backlog.frames / 4);
-        let mut sent = 0;
+        let Backlog { frames, .. } = self.backlog;
+        let was_nearly_empty = !self.frames.has_waiting(frames / 4);
+        // A batch for an idle link is no queue, but it waits as one.
+        let (most, mut sent) = (BATCH.min(frames), 0);
         let is_full = loop {
-            if sent == BATCH {
+            if sent == most {
                 break false;
             }
-            if self.frames.has_waiting(self.backlog.frames) {
+            if self.frames.has_waiting(frames) {
                 break true;
             }
             if !self.send_one(now_ns)? {
@@ -129,11 +129,13 @@ impl<F: Frames> Software<F> {
             sent += 1;
         };
         self.frames.flush()?;
-        match is_full {
-            true => self.backlog.found_full(),
-            false => self.backlog.found_room(is_nearly_empty),
-        }
-        Ok(sent == BATCH)
+        self.backlog.looked(Look {
+            now_ns,
+            was_nearly_empty,
+            sent,
+            is_full,
+        });
+        Ok(sent == most)
     }
 
     /// Whether there was a frame.
@@ -331,16 +333,7 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn flush(&mut self) -> Result<(), ProviderError> {
-        let deadline = Instant::now() + FLUSH_LIMIT;
-        while self.send()? || self.backlog.pause().is_some() {
-            if Instant::now() > deadline {
-                // Nothing goes: what waits is lost, as on any link that is down.
-                break;
-            }
-            if let Some(pause) = self.backlog.pause() {
-                std::thread::sleep(pause);
-            }
-        }
+        while self.send()? {}
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Where ranks find each other, as `--store` or torchrun says.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -43,7 +43,11 @@ impl FromStr for Place {
             return Ok(Self::Rank0(known(at)?));
         }
         if let Some(rest) = text.strip_prefix(TORCH) {
-            let (at, name) = rest.split_once('/').unwrap_or((rest, ""));
+            // Others use it as well, and runs before this one have.
+            let (at, name) = match rest.split_once('/') {
+                Some((at, name)) if !name.is_empty() => (at, name),
+                _ => return Err(format!("`{text}`: it is {TORCH}HOST:PORT/NAME")),
+            };
             return Ok(Self::Torch {
                 at: known(at)?,
                 prefix: prefix(name),
@@ -63,7 +67,7 @@ fn prefix(name: &str) -> String {
 
 impl Place {
     /// Where those meet whom torchrun, or who sets what it sets, has started: at its store, or at rank 0 where it has none. Each
-    /// run and each restart has a name of its own.
+    /// run and each restart after a failure has a name of its own; one because ranks have joined or left has not.
     pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let at = format!("{}:{}", said("MASTER_ADDR")?, said("MASTER_PORT")?);
         if said("TORCHELASTIC_USE_AGENT_STORE").as_deref() != Some("True") {
@@ -80,11 +84,25 @@ impl Place {
     pub fn open(&self, rank: usize, ranks: usize, patience: Duration) -> Result<Box<dyn Store>> {
         Ok(match self {
             Self::Folder(folder) => Box::new(FolderStore::new(folder)),
-            Self::Rank0(at) => Box::new(TcpStore::open(resolved(at)?, rank, ranks, patience)?),
+            Self::Rank0(at) => {
+                let address = if rank == 0 { own(at) } else { None };
+                let address = address.map_or_else(|| resolved(at), Ok)?;
+                Box::new(TcpStore::open(address, rank, ranks, patience)?)
+            }
             Self::Torch { at, prefix } => {
                 Box::new(TorchStore::open(resolved(at)?, prefix, patience)?)
             }
         })
+    }
+}
+
+/// Where rank 0 listens if it is told a name: at all its addresses, since the name may lead it to itself (Debian's 127.0.1.1).
+/// `None`: it is told an address.
+fn own(at: &str) -> Option<SocketAddr> {
+    let (_, port) = at.rsplit_once(':')?;
+    match at.parse::<SocketAddr>() {
+        Ok(_) => None,
+        Err(_) => Some((Ipv4Addr::UNSPECIFIED, port.parse().ok()?).into()),
     }
 }
 
@@ -114,7 +132,6 @@ mod tests {
         for (text, place) in [
             ("/shared/run1", Place::Folder("/shared/run1".into())),
             ("tcp://h0:4000", Place::Rank0("h0:4000".to_owned())),
-            ("torch://h0:29500", torch("h0:29500", "")),
             ("torch://[::1]:29500/run/1", torch("[::1]:29500", "run/1")),
         ] {
             assert_eq!(text.parse(), Ok(place), "{text}");
@@ -124,10 +141,19 @@ mod tests {
             "tcp://h0",
             "tcp://:1",
             "torch://h0:x/run",
-            "torch://h0:70000",
+            "torch://h0:70000/run",
+            "torch://h0:29500",
+            "torch://h0:29500/",
         ] {
             assert!(text.parse::<Place>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn rank_0_listens_for_all_who_know_its_name() {
+        assert_eq!(own("h0:4000"), "0.0.0.0:4000".parse().ok());
+        assert_eq!(own("10.0.0.1:4000"), None);
+        assert_eq!(own("[::1]:4000"), None);
     }
 
     #[test]

@@ -231,7 +231,8 @@ impl Ring {
     /// been told of yet waits as well, but only if the link is busy: a batch for an idle one is no queue.
     pub fn has_waiting(&self, frames: usize) -> bool {
         let count = self.outgoing.count();
-        let before = frames.max(self.queued + 1);
+        // There are no more slots than the ring has: one that is full has as many waiting as can.
+        let before = frames.max(self.queued + 1).min(count);
         let slot = (self.next_out + count - before) % count;
         self.outgoing.status(slot) == libc::TP_STATUS_SENDING
     }

@@ -41,7 +41,8 @@ pub struct Recovery {
     pub psn: u32,
     /// That, less the connection's first.
     pub relative_psn: u32,
-    /// Whether a packet of its number had gone on before: then the receiver may have had it, and nobody misses this one.
+    /// Whether a packet of its number had gone on before, as it was or spoilt by a fault: then the receiver may have had it, and
+    /// nobody misses this one.
     pub passed_before: bool,
     /// What told the sender.
     pub told_by: Teller,
@@ -90,6 +91,8 @@ struct Passed {
     came: Numbers,
     /// Data that went on.
     left: Numbers,
+    /// When each number of theirs went on for the first time.
+    first_left: HashMap<(Connection, u32), u64>,
     /// What told of gaps, when it came, and when it went on to who is told.
     told: HashMap<Gap, [Vec<u64>; 2]>,
 }
@@ -105,6 +108,10 @@ impl Passed {
                 continue;
             };
             if let Some(data) = packet.data() {
+                if frame.direction == Direction::Out {
+                    let number = (connection(&packet, data), packet.psn);
+                    passed.first_left.entry(number).or_insert(frame.at_ns);
+                }
                 let of = match frame.direction {
                     Direction::In => &mut passed.came,
                     Direction::Out => &mut passed.left,
@@ -131,8 +138,6 @@ impl Passed {
         let follows = |psn: u32| (1..MODULUS / 2).contains(&(psn.wrapping_sub(lost.psn) % MODULUS));
         let noticed_ns = behind(&self.left, &follows);
         let again_ns = behind(&self.came, &|psn| psn == lost.psn);
-        let left = self.left.get(&connection(lost, data)).map_or(&[][..], Vec::as_slice);
-        let mut earlier = left.iter().take_while(|(at_ns, _)| *at_ns < lost_ns);
         let told = self.told.get(&(lost.source, lost.destination, lost.psn, data.responds));
         let told_ns = told
             .and_then(|[came, left]| {
@@ -145,11 +150,16 @@ impl Passed {
             // Who has seen nothing behind it does not miss it: that is a READ's time-out.
             .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));
         Times {
-            passed_before: earlier.any(|(_, psn)| *psn == lost.psn),
             noticed_ns,
             told_ns,
             again_ns,
         }
+    }
+
+    /// Whether a packet of its number had gone on before a time.
+    fn has_left(&self, packet: &Packet, data: DataPacket, before_ns: u64) -> bool {
+        let first_ns = self.first_left.get(&(connection(packet, data), packet.psn));
+        first_ns.is_some_and(|first_ns| *first_ns < before_ns)
     }
 
     /// The number of a connection's first packet.
@@ -160,7 +170,6 @@ impl Passed {
 }
 
 struct Times {
-    passed_before: bool,
     noticed_ns: Option<u64>,
     told_ns: Option<u64>,
     again_ns: Option<u64>,
@@ -208,7 +217,7 @@ pub fn recoveries(
             qp: lost.qp,
             psn: lost.psn,
             relative_psn,
-            passed_before: times.passed_before,
+            passed_before: passed.has_left(&lost, data, frame.at_ns),
             told_by: match (times.told_ns, data.responds) {
                 (None, _) => Teller::Nobody,
                 (Some(_), false) => Teller::Nak,

@@ -50,7 +50,8 @@ flows:
 
 /// MiB/s.
 fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
-    let report = scenario_run::report(weir, &scenario(loss, seed))?;
+    let report = scenario_run::report(weir, &scenario(loss, seed))
+        .with_context(|| format!("loss {loss}"))?;
     ensure!(
         report["metrics"]["flow.data.sent"].as_f64() > Some(0.0),
         "nothing has passed the switch"

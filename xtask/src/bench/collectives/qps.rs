@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::super::row::{Goal, Row};
 use super::scenario_run;
@@ -67,6 +67,9 @@ fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
         .replace("QPS", &qps.to_string())
         .replace("SEED", &seed.to_string());
     let report = scenario_run::report(weir, &text)?;
+    for rank in ["command.rank0.exit", "command.rank1.exit"] {
+        ensure!(report["metrics"][rank] == 0, "{rank}: {report:#}");
+    }
     let rate = report["metrics"]["command.rank0.busbw"].as_f64();
     Ok(rate.with_context(|| format!("no rate in {report:#}"))? * 8e3)
 }

@@ -57,8 +57,10 @@ impl TorchStore {
             added: 1,
             prefix: format!("{PREFIX}{prefix}/"),
         };
-        if store.greet().is_ok() {
-            return Ok(store);
+        match store.greet() {
+            Ok(()) => return Ok(store),
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(gone(error)),
         }
         store.added = 0;
         store.stream = reach(address, patience).map_err(gone)?;
@@ -128,6 +130,12 @@ impl TorchStore {
     fn too_long(&self, name: &str) -> StoreError {
         StoreError::TooLong(self.place(name))
     }
+}
+
+/// Whether the other side has ended the conversation.
+fn has_ended(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 /// A text behind its length.

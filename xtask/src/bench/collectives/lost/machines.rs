@@ -12,7 +12,7 @@ use serde_json::Value;
 use testbeds::net::Netlink;
 
 use super::super::super::row::{Goal, Row};
-use super::super::super::veth;
+use super::super::super::veth::{self, Running};
 use super::{Lost, PACKETS};
 
 /// Of this program in the namespace.
@@ -139,18 +139,20 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
         "--json",
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut switch = command.current_dir(folder.path()).spawn()?;
+    let mut switch = Running(command.current_dir(folder.path()).spawn()?);
     let mut said = String::new();
-    let mut lines = BufReader::new(switch.stderr.take().context("its errors")?);
+    let mut lines = BufReader::new(switch.0.stderr.take().context("its errors")?);
+    let mut report = switch.0.stdout.take().context("its report")?;
     while !said.contains("workload begins") {
         let read = lines.read_line(&mut said)?;
         ensure!(read > 0, "{said}");
     }
     let drained = std::thread::spawn(move || lines.read_to_string(&mut said).map(|_| said));
     let passed = meanwhile();
-    kill(Pid::from_raw(switch.id() as i32), Signal::SIGINT)?;
-    let output = switch.wait_with_output()?;
+    kill(Pid::from_raw(switch.0.id() as i32), Signal::SIGINT)?;
+    let mut told = Vec::new();
+    report.read_to_end(&mut told)?;
     let said = drained.join().expect("it only reads")?;
     passed?;
-    serde_json::from_slice(&output.stdout).context(said)
+    serde_json::from_slice(&told).context(said)
 }

@@ -62,8 +62,13 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
 
     /// Loses each packet once.
     pub fn measure(&self, weir: &Path, plots: Option<&Path>) -> Result<Row> {
-        let lost =
-            (0..PACKETS).map(|k| Lost::read(&scenario_run::report(weir, &self.scenario(k))?, k));
+        let lost = (0..PACKETS).map(|k| {
+            Lost::read(
+                &scenario_run::report(weir, &self.scenario(k))
+                    .with_context(|| format!("packet {k}"))?,
+                k,
+            )
+        });
         let lost: Vec<Lost> = lost.collect::<Result<_>>()?;
         row(self.name, &lost, plots)
     }
