@@ -79,7 +79,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
         let measured = measure(plots).unwrap_or_else(|error| {
             // What fails takes no other figure with it.
             let unmeasured = |name: &&'static str| Row {
-                name: *name,
+                name,
                 value: None,
                 unit: "-",
                 goal: Goal::AtLeast(0.0),

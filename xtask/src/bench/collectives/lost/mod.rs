@@ -5,7 +5,7 @@ pub mod machines;
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
 use serde_json::Value;
 
@@ -62,14 +62,11 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
 
     /// Loses each packet once.
     pub fn measure(&self, weir: &Path, plots: Option<&Path>) -> Result<Row> {
-        let lost = (0..PACKETS).map(|k| {
-            Lost::read(
-                &scenario_run::report(weir, &self.scenario(k))
-                    .with_context(|| format!("packet {k}"))?,
-                k,
-            )
-        });
-        let lost: Vec<Lost> = lost.collect::<Result<_>>()?;
+        let lose = |k| {
+            let report = scenario_run::report(weir, &self.scenario(k));
+            Lost::read(&report.with_context(|| format!("packet {k}"))?, k)
+        };
+        let lost: Vec<Lost> = (0..PACKETS).map(lose).collect::<Result<_>>()?;
         row(self.name, &lost, plots)
     }
 }
@@ -77,7 +74,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
 /// What came of all packets.
 fn row(name: &'static str, lost: &[Lost], plots: Option<&Path>) -> Result<Row> {
     if let Some(folder) = plots {
-        let path = folder.join(format!("{}.svg", name));
+        let path = folder.join(format!("{name}.svg"));
         std::fs::write(&path, drawn(lost)?)?;
     }
     let recovered = lost.iter().filter(|of| of.is_right()).count();
