@@ -15,7 +15,6 @@ pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     }
     let mut in_order: Vec<(usize, Vec<usize>)> = of_peer.into_iter().collect();
     in_order.sort_by_key(|(_, puts)| puts[0]);
-    let mut phases = BTreeMap::new();
     let mut phases: Vec<Phase> = Vec::new();
     for (peer, puts) in in_order {
         let is_after = |phase: &Phase| {
