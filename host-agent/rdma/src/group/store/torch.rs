@@ -281,12 +281,14 @@ input()
                     Some(kept.get_or_insert(text).clone())
                 }
                 [3] => {
-                    assert_eq!(texts(&mut stream)?, [key.clone()]);
+                    let [asked] = texts(&mut stream)?;
+                    assert_eq!(asked, key);
                     kept.clone()
                 }
                 [5] => {
                     assert_eq!(number(&mut stream)?, 1);
-                    assert_eq!(texts(&mut stream)?, [key.clone()]);
+                    let [asked] = texts(&mut stream)?;
+                    assert_eq!(asked, key);
                     stream.write_all(&[u8::from(kept.is_none())])?;
                     None
                 }
