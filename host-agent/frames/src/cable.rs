@@ -70,7 +70,7 @@ impl Frames for CableFrames {
                 Ok(0) | Err(Errno::ECONNRESET) => return Err(unplugged()),
                 Ok(length) => return Ok(self.buffer.get(..length)),
                 Err(Errno::EAGAIN) if !waited && !timeout.is_zero() => {
-                    if !wait_readable(self.socket.as_fd(), timeout)? {
+                    if !wait_readable([self.socket.as_fd()], timeout)? {
                         return Ok(None);
                     }
                 }

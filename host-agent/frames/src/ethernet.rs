@@ -108,7 +108,7 @@ impl Frames for EthernetFrames {
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         // pnet looks before it reads, and so would do for one who never waits. For one who does, one look is enough.
-        if !timeout.is_zero() && !wait_readable(self.socket.as_fd(), timeout)? {
+        if !timeout.is_zero() && !wait_readable([self.socket.as_fd()], timeout)? {
             return Ok(None);
         }
         self.take()

@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+
 pub use cable::CableFrames;
 pub use ethernet::EthernetFrames;
 pub use interface::{InterfaceFrames, Io};
@@ -148,11 +151,19 @@ macro_rules! passed_on {
 
 passed_on!(Box<F>, &mut F);
 
-/// Waits until a descriptor can be read; says whether it can. An interruption counts as "cannot".
-fn wait_readable(fd: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
-    use nix::errno::Errno;
-    use nix::poll::{PollFd, PollFlags, ppoll};
-    let mut sources = [PollFd::new(fd, PollFlags::POLLIN)];
+/// Waits until one of some descriptors can be read, not longer than `timeout`; says whether one can. An interruption counts as
+/// "none".
+///
+/// # Errors
+/// The system's.
+pub fn wait_readable<'a>(
+    descriptors: impl IntoIterator<Item = BorrowedFd<'a>>,
+    timeout: Duration,
+) -> io::Result<bool> {
+    let mut sources: Vec<PollFd<'_>> = descriptors
+        .into_iter()
+        .map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN))
+        .collect();
     match ppoll(&mut sources, Some(timeout.into()), None) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::EINTR) => Ok(false),

@@ -81,7 +81,7 @@ impl Frames for RingFrames {
             if came {
                 return Ok(Some(&self.buffer));
             }
-            if waited || timeout.is_zero() || !wait_readable(self.ring.as_fd(), timeout)? {
+            if waited || timeout.is_zero() || !wait_readable([self.ring.as_fd()], timeout)? {
                 break;
             }
         }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use frames::{FRAME_LIMIT, Frames};
 use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn,
     bind, recvmsg, sendmsg, setsockopt, socket, sockopt,
@@ -164,11 +163,8 @@ impl Frames for UdpFrames {
         if timeout.is_zero() {
             return Ok(None);
         }
-        let mut sources = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut sources, Some(timeout.into()), None) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(None),
-            Ok(_) => {}
-            Err(errno) => return Err(errno.into()),
+        if !frames::wait_readable([self.socket.as_fd()], timeout)? {
+            return Ok(None);
         }
         Ok(self.take()?.map(|len| &self.buffer[..len]))
     }

@@ -11,7 +11,6 @@ use aggregation::job::WorkerId;
 use aggregation::rank::{Event, Rank, RankError, Sums};
 use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 
 use super::{Carrier, CollectiveError, Command, Config, Place, Seen, Shared, Standing, Takes};
@@ -299,19 +298,13 @@ impl<C: Carrier> Driver<C> {
             Some(_) => timeout.min(LINGERING),
             None => timeout,
         };
-        let io = |errno: Errno| CollectiveError::Io(Arc::new(errno.into()));
+        let io = |error| CollectiveError::Io(Arc::new(error));
         let readable = self.carrier.readable();
         let sources = readable.into_iter().chain([self.wake.as_fd()]);
-        let mut sources: Vec<PollFd<'_>> = sources
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-            .collect();
-        match ppoll(&mut sources, Some(timeout.into()), None) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(io(errno)),
-        }
+        frames::wait_readable(sources, timeout).map_err(io)?;
         match self.wake.read() {
             Ok(_) | Err(Errno::EAGAIN) => Ok(()),
-            Err(errno) => Err(io(errno)),
+            Err(errno) => Err(io(errno.into())),
         }
     }
 }

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use aggregation::job::ChunkId;
 use aggregation::rank::{Opening, Setup};
 use aggregation::{Destination, Mark};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 
 use super::{Carrier, CollectiveError, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames};
@@ -71,13 +69,9 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
 
 /// Until there is a frame, but not for longer.
 fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
-    let readable = carrier.readable().into_iter();
-    let mut sources: Vec<PollFd<'_>> = readable
-        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-        .collect();
-    match ppoll(&mut sources, Some(timeout.into()), None) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(CollectiveError::Io(Arc::new(errno.into()))),
+    match frames::wait_readable(carrier.readable(), timeout) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(CollectiveError::Io(Arc::new(error))),
     }
 }
 

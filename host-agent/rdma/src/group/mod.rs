@@ -44,8 +44,10 @@ const QUEUE: usize = 256;
 const QUEUES: usize = 16_384;
 /// The transport timer's code, 0.54 s: eight silences of a peer are 4.3 s, in which it may compute and look for no frames.
 const TIMEOUT: u8 = 17;
-/// Of several NICs one is waited at for so long.
+/// Of several devices one is waited at for so long.
 const LOOK: Duration = Duration::from_micros(500);
+/// NICs are looked at again after so long, whatever they say.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// What ranks agree on before they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -459,14 +461,21 @@ impl<'p> Group<'p> {
         Ok(())
     }
 
-    /// Waits until something has come or is due; of several NICs at one of them, not for long.
+    /// Waits until something has come or is due, after all NICs had nothing to do.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
-        let most = match self.nics.len() {
-            1 => timeout,
-            _ => timeout.min(LOOK),
-        };
+        if let [nic] = &mut self.nics[..] {
+            return nic.wait(timeout);
+        }
+        let readable = self.nics.iter().map(|nic| nic.readable());
+        if let Some(readable) = readable.collect::<Option<Vec<_>>>() {
+            let due = self.nics.iter().filter_map(|nic| nic.due());
+            let timeout = due.fold(timeout.min(LONGEST_WAIT), Duration::min);
+            frames::wait_readable(readable, timeout)?;
+            return Ok(());
+        }
+        // A device has only a wait of its own.
         self.turn = (self.turn + 1) % self.nics.len();
-        self.nics[self.turn].wait(most)
+        self.nics[self.turn].wait(timeout.min(LOOK))
     }
 
     /// Has all NICs do what there is, until one has a completion.

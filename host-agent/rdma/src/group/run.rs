@@ -19,6 +19,8 @@ struct Running<'s> {
     schedule: &'s Schedule,
     /// In their order.
     members: Vec<Carried<'s>>,
+    /// What this processor has to do itself, by member: between two of them packets come and go.
+    local: VecDeque<(usize, usize, Action)>,
     completions: u64,
 }
 
@@ -71,6 +73,7 @@ impl Group<'_> {
         let mut running = Running {
             schedule,
             members: members.collect(),
+            local: VecDeque::new(),
             completions: 0,
         };
         for member in 0..self.members.len() {
@@ -81,24 +84,30 @@ impl Group<'_> {
         let patience = self.options.patience;
         let mut deadline = after(patience);
         let mut packets = self.packets();
-        self.work(&mut running, combine)?;
+        self.begin_all(&mut running)?;
         while !running.is_finished() {
-            match self.poll()? {
-                Some((nic, completion)) => {
-                    self.completed(&mut running, nic, &completion)?;
-                    self.work(&mut running, combine)?;
-                    deadline = after(patience);
-                }
+            let completion = self.poll()?;
+            let local = running.local.pop_front();
+            let is_idle = completion.is_none() && local.is_none();
+            if let Some((nic, completion)) = completion {
+                self.completed(&mut running, nic, &completion)?;
+            }
+            if let Some((member, step, action)) = local {
+                self.carry_out(&mut running, member, (step, action), combine)?;
+            }
+            if !is_idle {
+                self.begin_all(&mut running)?;
+                deadline = after(patience);
+            } else if Instant::now() > deadline {
                 // A long message has no completion for a while.
-                None if Instant::now() > deadline => {
-                    let before = std::mem::replace(&mut packets, self.packets());
-                    if packets == before {
-                        let open = self.open_ends(&running);
-                        return Err(RunError::Stuck { patience, open });
-                    }
-                    deadline = after(patience);
+                let before = std::mem::replace(&mut packets, self.packets());
+                if packets == before {
+                    let open = self.open_ends(&running);
+                    return Err(RunError::Stuck { patience, open });
                 }
-                None => self.wait(patience)?,
+                deadline = after(patience);
+            } else {
+                self.wait(patience)?;
             }
         }
         self.count(&signals);
@@ -158,33 +167,95 @@ impl Group<'_> {
         }
     }
 
-    /// Begins all that can begin.
-    fn work(&mut self, running: &mut Running<'_>, combine: Combine<'_>) -> Result<(), RunError> {
-        loop {
-            let mut has_begun = false;
-            for member in 0..self.members.len() {
-                let carried = &mut running.members[member];
-                let mut free = Vec::new();
-                for (posted, held) in carried.posted.iter().zip(&mut carried.held) {
-                    let room = self.queue.saturating_sub(*posted).min(held.len());
-                    free.extend(held.drain(..room));
-                }
-                for (step, action) in free {
-                    self.begin(running, member, (step, action), combine)?;
-                }
-                while let Some(next) = running.members[member].progress.next_step() {
-                    has_begun = true;
-                    self.begin(running, member, next, combine)?;
-                }
+    /// Posts all that can be posted; what else can begin waits for its turn.
+    fn begin_all(&mut self, running: &mut Running<'_>) -> Result<(), RunError> {
+        for member in 0..self.members.len() {
+            let carried = &mut running.members[member];
+            let mut free = Vec::new();
+            for (posted, held) in carried.posted.iter().zip(&mut carried.held) {
+                let room = self.queue.saturating_sub(*posted).min(held.len());
+                free.extend(held.drain(..room));
             }
-            // What a member puts into another's memory may let that one go on.
-            if !has_begun || self.members.len() == 1 {
-                return Ok(());
+            for (step, action) in free {
+                self.post(running, member, (step, action))?;
+            }
+            while let Some((step, action)) = running.members[member].progress.next_step() {
+                match action {
+                    Action::Put { to, .. } if !self.is_here(to) => {
+                        self.post(running, member, (step, action))?;
+                    }
+                    _ => running.local.push_back((member, step, action)),
+                }
             }
         }
+        Ok(())
     }
 
-    fn begin(
+    fn is_here(&self, rank: usize) -> bool {
+        self.members.iter().any(|member| member.at.rank == rank)
+    }
+
+    /// A put to a rank elsewhere.
+    fn post(
+        &mut self,
+        running: &mut Running<'_>,
+        member: usize,
+        (step, action): (usize, Action),
+    ) -> Result<(), RunError> {
+        let Place { rank, nic } = self.members[member].at;
+        let Action::Put {
+            to,
+            source,
+            target,
+            signal,
+        } = action
+        else {
+            return Ok(());
+        };
+        let Some(Peer { way, sent, .. }) = &self.members[member].peers[to] else {
+            return Ok(());
+        };
+        let Way::Queues {
+            qpns,
+            rkey,
+            address,
+        } = way
+        else {
+            return Ok(());
+        };
+        let carried = &mut running.members[member];
+        if carried.posted[to] >= self.queue {
+            carried.held[to].push_back((step, action));
+            return Ok(());
+        }
+        carried.posted[to] += 1;
+        let (offset, len) = place(running.schedule, rank, source);
+        let (there, _) = place(running.schedule, to, target);
+        let region = &self.members[member].region;
+        let work = Work::Write {
+            local: Local {
+                key: region.lkey,
+                address: region.address + offset as u64,
+                len: u32::try_from(len).map_err(|_| RunError::TooLong(len))?,
+            },
+            remote: Remote {
+                address: address + there as u64,
+                rkey: *rkey,
+            },
+            immediate: Some(sent.wrapping_add(signal.0).to_be_bytes()),
+        };
+        let request = SendRequest {
+            wr_id: step as u64,
+            work,
+            signaled: true,
+            solicited: false,
+        };
+        let qpn = qpns[signal.0 as usize % qpns.len()];
+        Ok(later(self.nics[nic].post_send(qpn, request))?)
+    }
+
+    /// What this processor does itself: a copy, a reduction, a put to a member.
+    fn carry_out(
         &mut self,
         running: &mut Running<'_>,
         member: usize,
@@ -192,6 +263,7 @@ impl Group<'_> {
         combine: Combine<'_>,
     ) -> Result<(), RunError> {
         let Place { rank, nic } = self.members[member].at;
+        let mut told = None;
         match action {
             Action::Put {
                 to,
@@ -199,51 +271,10 @@ impl Group<'_> {
                 target,
                 signal,
             } => {
-                let Some(peer) = &self.members[member].peers[to] else {
-                    return Ok(());
-                };
-                let told = peer.sent.wrapping_add(signal.0);
                 let (there, _) = place(running.schedule, to, target);
-                let Way::Queues {
-                    qpns,
-                    rkey,
-                    address,
-                } = &peer.way
-                else {
-                    self.put_here(running.schedule, member, (to, source, there));
-                    // It was just handed out.
-                    let _ = running.members[member].progress.done(step);
-                    let (target, _) = self.member_of(to);
-                    return self.heard(running, target, rank, told);
-                };
-                let carried = &mut running.members[member];
-                if carried.posted[to] >= self.queue {
-                    carried.held[to].push_back((step, action));
-                    return Ok(());
-                }
-                carried.posted[to] += 1;
-                let (offset, len) = place(running.schedule, rank, source);
-                let region = &self.members[member].region;
-                let work = Work::Write {
-                    local: Local {
-                        key: region.lkey,
-                        address: region.address + offset as u64,
-                        len: u32::try_from(len).map_err(|_| RunError::TooLong(len))?,
-                    },
-                    remote: Remote {
-                        address: address + there as u64,
-                        rkey: *rkey,
-                    },
-                    immediate: Some(told.to_be_bytes()),
-                };
-                let request = SendRequest {
-                    wr_id: step as u64,
-                    work,
-                    signaled: true,
-                    solicited: false,
-                };
-                let qpn = qpns[signal.0 as usize % qpns.len()];
-                return Ok(later(self.nics[nic].post_send(qpn, request))?);
+                self.put_here(running.schedule, member, (to, source, there));
+                let peer = self.members[member].peers[to].as_ref();
+                told = peer.map(|peer| (to, peer.sent.wrapping_add(signal.0)));
             }
             Action::Copy { source, target } => {
                 let (offset, len) = place(running.schedule, rank, source);
@@ -260,12 +291,16 @@ impl Group<'_> {
                 let (offset, _) = place(running.schedule, rank, target);
                 self.put_of(member, offset, &to);
             }
-            // Its signal says when it is done.
+            // Its signal says when it is done; it is never handed out.
             Action::Wait { .. } => return Ok(()),
         }
-        // It was just handed out.
+        // It was handed out.
         let _ = running.members[member].progress.done(step);
-        Ok(())
+        let Some((to, signal)) = told else {
+            return Ok(());
+        };
+        let (target, _) = self.member_of(to);
+        self.heard(running, target, rank, signal)
     }
 
     /// Into another member's memory.

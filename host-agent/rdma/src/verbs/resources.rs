@@ -9,7 +9,6 @@ use std::ptr::{NonNull, null_mut};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, ppoll};
 use roce::Access;
 
 use super::abi::{
@@ -284,17 +283,10 @@ impl Resources {
 
     /// Waits for the announcement.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), VerbsError> {
-        let mut sources = [PollFd::new(self.events(), PollFlags::POLLIN)];
-        match ppoll(&mut sources, Some(timeout.into()), None) {
-            Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(()),
-            Ok(_) => {}
-            Err(errno) => {
-                let reason = errno.into();
-                return Err(VerbsError::Call {
-                    call: "ppoll",
-                    reason,
-                });
-            }
+        let came = frames::wait_readable([self.events()], timeout);
+        let call = "ppoll";
+        if !came.map_err(|reason| VerbsError::Call { call, reason })? {
+            return Ok(());
         }
         let (mut cq, mut context) = (null_mut(), null_mut());
         // SAFETY: the channel is there; it writes two pointers.

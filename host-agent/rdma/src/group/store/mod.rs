@@ -43,7 +43,7 @@ pub trait Store {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file cannot be written or read.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     File {
         /// Which.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum StoreError {
     #[error("{0} is longer than what ranks leave")]
     TooLong(String),
     /// The address is somebody's, or not here.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// Which.
         address: SocketAddr,
@@ -65,7 +65,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Who keeps the store is not there, or not any more.
-    #[error("who keeps what ranks leave is not to be reached at {address}: {source}")]
+    #[error("who keeps what ranks leave is not to be reached at {address}")]
     Gone {
         /// Where it should be.
         address: SocketAddr,
