@@ -57,6 +57,9 @@ pub struct Args {
     /// Of planning: how many seeds each network has
     #[arg(long, default_value_t = 100)]
     seeds: u32,
+    /// Of collectives: the programs are in the target folder's dist already, with or without sources and cargo
+    #[arg(long)]
+    prebuilt: bool,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
@@ -163,7 +166,11 @@ fn faults(args: &Args) -> Result<bool> {
 
 /// RDMA, by what is built for it.
 fn collectives(args: &Args) -> Result<bool> {
-    let rows = collectives::run(&|name| name.contains(&args.row), args.plots.as_deref())?;
+    let with = collectives::With {
+        plots: args.plots.as_deref(),
+        prebuilt: args.prebuilt,
+    };
+    let rows = collectives::run(&|name| name.contains(&args.row), with)?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -164,6 +164,11 @@ fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
         .map_err(|error| anyhow!("cannot draw: {error}"))
 }
 
+/// Marks are multiples of powers of ten, which floating-point numbers miss by a little.
+fn mark(value: &f64) -> String {
+    ((value * 1e12).round() / 1e12).to_string()
+}
+
 fn draw<'s, X, Y>(
     mut chart: ChartContext<'s, SVGBackend<'s>, Cartesian2d<X, Y>>,
     x: &Axis<'_>,
@@ -180,8 +185,8 @@ where
         .label_style(FONT)
         .x_desc(x.label)
         .y_desc(y.label)
-        .x_label_formatter(&f64::to_string)
-        .y_label_formatter(&f64::to_string)
+        .x_label_formatter(&mark)
+        .y_label_formatter(&mark)
         .draw()?;
     for curve in curves {
         let line = LineSeries::new(curve.points.iter().copied(), curve.color.stroke_width(2));

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 
 use super::super::row::{Goal, Row};
 use super::scenario_run;
-use crate::plots::{Axis, Curve, drawing};
+use crate::plots::{Axis, Curve, drawing_with};
 
 /// Shares of packets.
 const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
@@ -93,10 +93,11 @@ pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
                 points: of(LOSSES.map(of_window).to_vec()),
             },
         ];
-        let svg = drawing(
+        let svg = drawing_with(
             Axis::logarithmic("share of packets lost"),
             Axis::logarithmic("goodput, share of that without losses"),
             &curves,
+            SeriesLabelPosition::LowerLeft,
         )?;
         std::fs::write(folder.join("rdma-goodput.svg"), svg)?;
     }

@@ -20,39 +20,59 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::allreduce::machine::{self, Look};
 use super::row::{Goal, Row, report};
 use super::veth;
 
-/// What measures rows; drawings go into the folder.
-type Measure = fn(plots: Option<&Path>) -> Result<Vec<Row>>;
+/// What rows are measured with.
+#[derive(Debug, Clone, Copy)]
+pub struct With<'a> {
+    /// Drawings go there.
+    pub plots: Option<&'a Path>,
+    /// Programs are there already: where they are measured there is no cargo.
+    pub prebuilt: bool,
+}
+
+/// What measures rows.
+type Measure = fn(With) -> Result<Vec<Row>>;
 
 /// The names of rows that are measured together, and what measures them.
 const ROWS: &[(&[&str], Measure)] = &[
-    (&["write_cpu"], |_| one(write::row(&measured("write_cpu")?))),
-    (&["all_gather"], |_| {
-        one(share::row("all_gather", &measured("all_gather")?))
+    (&["write_cpu"], |with| {
+        with.measured("write_cpu", write::row)
     }),
-    (&["all_to_all"], |_| {
-        one(share::row("all_to_all", &measured("all_to_all")?))
+    (&["all_gather"], |with| {
+        with.measured("all_gather", |text| share::row("all_gather", text))
     }),
-    (&["nics"], |_| one(nics::row(&measured("nics")?))),
-    (&["qps"], |_| one(qps::row(&weir()?))),
-    (sums::NAMES, |_| {
-        weir()?;
+    (&["all_to_all"], |with| {
+        with.measured("all_to_all", |text| share::row("all_to_all", text))
+    }),
+    (&["nics"], |with| with.measured("nics", nics::row)),
+    (&["qps"], |with| one(qps::row(&with.weir()?))),
+    (sums::NAMES, |with| {
+        with.weir()?;
         sums::run()
     }),
-    (&["rxe"], |_| one(rxe::row())),
-    (&["lost_write"], |plots| {
-        one(lost::WRITE.measure(&weir()?, plots))
+    (&["rxe"], |with| {
+        one(rxe::row(&with.shipped(
+            "host-agent",
+            "--bin",
+            "weir-agent",
+        )?))
     }),
-    (&["lost_read"], |plots| {
-        one(lost::READ.measure(&weir()?, plots))
+    (&["lost_write"], |with| {
+        one(lost::WRITE.measure(&with.weir()?, with.plots))
     }),
-    (lost::machines::NAMES, |plots| {
-        weir()?;
-        lost::machines::rows(plots)
+    (&["lost_read"], |with| {
+        one(lost::READ.measure(&with.weir()?, with.plots))
     }),
-    (&["goodput"], |plots| one(goodput::row(&weir()?, plots))),
+    (lost::machines::NAMES, |with| {
+        with.weir()?;
+        lost::machines::rows(with.plots)
+    }),
+    (&["goodput"], |with| {
+        one(goodput::row(&with.weir()?, with.plots))
+    }),
 ];
 
 fn one(row: Result<Row>) -> Result<Vec<Row>> {
@@ -60,7 +80,7 @@ fn one(row: Result<Row>) -> Result<Vec<Row>> {
 }
 
 /// The rows whose names are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Row>> {
+pub fn run(wanted: &dyn Fn(&str) -> bool, with: With) -> Result<Vec<Row>> {
     if let Some(role) = veth::role() {
         // What is run there was built outside of the namespace.
         match role.as_str() {
@@ -76,7 +96,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
     let mut rows = Vec::new();
     for (names, measure) in chosen {
         eprintln!("measuring {} …", names.join(", "));
-        let measured = measure(plots).unwrap_or_else(|error| {
+        let measured = measure(with).unwrap_or_else(|error| {
             // What fails takes no other figure with it.
             let unmeasured = |name: &&'static str| Row {
                 name,
@@ -100,19 +120,41 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Ro
     Ok(rows)
 }
 
-fn weir() -> Result<PathBuf> {
-    shipped("controller", "--bin", "weir")
-}
+impl With<'_> {
+    fn weir(self) -> Result<PathBuf> {
+        self.shipped("controller", "--bin", "weir")
+    }
 
-/// Builds a program as what is shipped; where it lies then.
-fn shipped(package: &str, kind: &str, program: &str) -> Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--profile", "dist"]);
-    cargo.args(["--package", package, kind, program]);
-    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let status = cargo.status().context("cannot run cargo")?;
-    ensure!(status.success(), "the build with profile dist failed");
-    place(kind, program)
+    /// Builds a program as what is shipped; where it lies then.
+    fn shipped(self, package: &str, kind: &str, program: &str) -> Result<PathBuf> {
+        let place = place(kind, program)?;
+        if self.prebuilt {
+            ensure!(place.exists(), "{} is missing", place.display());
+            return Ok(place);
+        }
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--profile", "dist"]);
+        cargo.args(["--package", package, kind, program]);
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let status = cargo.status().context("cannot run cargo")?;
+        ensure!(status.success(), "the build with profile dist failed");
+        Ok(place)
+    }
+
+    /// The row of what the measuring program prints of a subject.
+    fn measured(self, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Vec<Row>> {
+        let example = self.shipped("rdma", "--example", "measure")?;
+        let mut command = Command::new("unshare");
+        command.args(["-rn", "--"]).arg(example).arg(subject);
+        let before = Look::now()?;
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.context("cannot run unshare")?;
+        ensure!(output.status.success(), "{subject} cannot be measured");
+        let told = machine::told(&before.until_now()?);
+        let mut row = row(&String::from_utf8(output.stdout)?)?;
+        row.note = format!("{}; {told}", row.note);
+        one(Ok(row))
+    }
 }
 
 fn place(kind: &str, program: &str) -> Result<PathBuf> {
@@ -124,15 +166,4 @@ fn place(kind: &str, program: &str) -> Result<PathBuf> {
         "--example" => built.join("examples").join(program),
         _ => built.join(program),
     })
-}
-
-/// What the measuring program prints of a subject.
-fn measured(subject: &str) -> Result<String> {
-    let example = shipped("rdma", "--example", "measure")?;
-    let mut command = Command::new("unshare");
-    command.args(["-rn", "--"]).arg(example).arg(subject);
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.context("cannot run unshare")?;
-    ensure!(output.status.success(), "{subject} cannot be measured");
-    Ok(String::from_utf8(output.stdout)?)
 }

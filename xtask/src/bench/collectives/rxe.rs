@@ -14,7 +14,7 @@ use testbeds::net::Netlink;
 
 use super::super::row::{Goal, Row};
 use super::super::veth::{self, Running};
-use super::{figures, shipped};
+use super::{figures, place};
 
 /// Of this program in the namespace, and of the row.
 pub const ROLE: &str = "rxe";
@@ -29,7 +29,7 @@ const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 3);
 const HERE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 
 /// Measures it, in a namespace of its own.
-pub fn row() -> Result<Row> {
+pub fn row(agent: &Path) -> Result<Row> {
     if let Err(error) = machines::image() {
         return Ok(Row {
             name: ROLE,
@@ -40,8 +40,7 @@ pub fn row() -> Result<Row> {
             note: format!("{error}; `cargo run -p machines --example image` makes it"),
         });
     }
-    let agent = shipped("host-agent", "--bin", "weir-agent")?;
-    let text = veth::in_namespace_with("collectives", ROLE, [(AGENT, &agent)])?;
+    let text = veth::in_namespace_with("collectives", ROLE, [(AGENT, agent)])?;
     let figures = figures::read(&text)?;
     let of = |name: &str| {
         let found = figures.iter().find(|figure| figure.name == name);
@@ -125,7 +124,7 @@ impl Bed {
         let folder = tempfile::tempdir()?;
         let program = folder.path().join("lan.p4");
         std::fs::write(&program, switch_program(&macs))?;
-        let mut switch = Command::new(veth::weir()?);
+        let mut switch = Command::new(place("--bin", "weir")?);
         switch.arg("switch").arg(&program);
         switch.args(["-i", "1@tap-a", "-i", "2@tap-b", "-i", "3@far"]);
         switch.args(["--grpc-server-addr", "127.0.0.1:0"]);

@@ -3,8 +3,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use machines::{Machine, MachineOptions, between};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,11 +16,14 @@ use testbeds::net::Netlink;
 
 use super::super::super::row::{Goal, Row};
 use super::super::super::veth::{self, Running};
+use super::super::place;
 use super::{Lost, PACKETS};
 
 /// Of this program in the namespace.
 pub const ROLE: &str = "lost_rxe";
 pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
+/// Until packets pass.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program of perftest's, and the opcodes of its data.
 struct Subject {
@@ -105,7 +111,7 @@ pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
 pub fn measure() -> Result<String> {
     // The switch is spoken to there.
     Netlink::open()?.set_up("lo", true)?;
-    let weir = veth::weir()?;
+    let weir = place("--bin", "weir")?;
     let options = [1, 2].map(|number: u8| {
         let name = ["a", "b"][usize::from(number) - 1];
         MachineOptions::new(name, &format!("tap-{name}"), [10, 77, 0, number].into())
@@ -140,19 +146,30 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut switch = Running(command.current_dir(folder.path()).spawn()?);
-    let mut said = String::new();
-    let mut lines = BufReader::new(switch.0.stderr.take().context("its errors")?);
+    let lines = BufReader::new(switch.0.stderr.take().context("its errors")?);
     let mut report = switch.0.stdout.take().context("its report")?;
-    while !said.contains("workload begins") {
-        let read = lines.read_line(&mut said)?;
-        ensure!(read > 0, "{said}");
+    let (begins, may_begin) = mpsc::channel();
+    let drained = std::thread::spawn(move || {
+        let mut said = String::new();
+        for line in lines.lines().map_while(Result::ok) {
+            said += &format!("{line}\n");
+            if line.contains("workload begins") {
+                // Who has waited too long is not there any more.
+                let _ = begins.send(());
+            }
+        }
+        said
+    });
+    let said = |drained: JoinHandle<String>| drained.join().expect("it only reads");
+    if may_begin.recv_timeout(PATIENCE).is_err() {
+        drop(switch);
+        bail!("`weir between` does not begin: {}", said(drained));
     }
-    let drained = std::thread::spawn(move || lines.read_to_string(&mut said).map(|_| said));
     let passed = meanwhile();
     kill(Pid::from_raw(switch.0.id() as i32), Signal::SIGINT)?;
     let mut told = Vec::new();
     report.read_to_end(&mut told)?;
-    let said = drained.join().expect("it only reads")?;
+    let said = said(drained);
     passed?;
     serde_json::from_slice(&told).context(said)
 }
