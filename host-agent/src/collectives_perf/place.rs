@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
@@ -23,6 +23,9 @@ pub enum Place {
         prefix: String,
     },
 }
+
+/// Between two looks whether a name is known.
+const LOOK: Duration = Duration::from_millis(200);
 
 const RANK0: &str = "tcp://";
 const TORCH: &str = "torch://";
@@ -86,11 +89,11 @@ impl Place {
             Self::Folder(folder) => Box::new(FolderStore::new(folder)),
             Self::Rank0(at) => {
                 let address = if rank == 0 { own(at) } else { None };
-                let address = address.map_or_else(|| resolved(at), Ok)?;
+                let address = address.map_or_else(|| known(at, patience), Ok)?;
                 Box::new(TcpStore::open(address, rank, ranks, patience)?)
             }
             Self::Torch { at, prefix } => {
-                Box::new(TorchStore::open(resolved(at)?, prefix, patience)?)
+                Box::new(TorchStore::open(known(at, patience)?, prefix, patience)?)
             }
         })
     }
@@ -103,6 +106,17 @@ fn own(at: &str) -> Option<SocketAddr> {
     match at.parse::<SocketAddr>() {
         Ok(_) => None,
         Err(_) => Some((Ipv4Addr::UNSPECIFIED, port.parse().ok()?).into()),
+    }
+}
+
+/// Where that is, once somebody knows: a cluster may still be telling its names when ranks begin.
+fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
+    let since = Instant::now();
+    loop {
+        match resolved(at) {
+            Err(_) if since.elapsed() < patience => std::thread::sleep(LOOK),
+            known => return known,
+        }
     }
 }
 
