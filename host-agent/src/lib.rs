@@ -11,6 +11,7 @@
 //! | [`all_reduce`] | a rank that gives values by a rule, and looks whether the sums are right |
 //! | [`rdma_perf`] | RDMA tried and measured, in the words of perftest |
 //! | [`collectives_perf`] | collectives measured, in the words of nccl-tests |
+//! | [`connections`] | who runs a scenario is told with which numbers RDMA connections begin |
 //! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
 //!
 //! What is computed depends on the seed alone, never on time or on the order in which
@@ -20,9 +21,11 @@ pub mod agent;
 pub mod all_reduce;
 pub mod collective;
 pub mod collectives_perf;
+pub mod connections;
 pub mod doctor;
 pub mod frames;
 pub mod metrics;
 pub mod rdma_perf;
+mod seed;
 pub mod serve;
 pub mod train;

@@ -130,12 +130,23 @@ pub struct Connection {
     first: u32,
     last: u32,
     round: u32,
+    /// Which first number it was told last: [`TOLD`] and that; 0: none.
+    told: u32,
 }
 
+/// Tells "0 was told" from "nothing was".
+const TOLD: u32 = MODULUS;
+
 impl Connection {
-    /// Takes the next data packet.
-    pub fn take(&mut self, psn: u32) -> Place {
-        if self.round == 0 {
+    /// Takes the next data packet. `told`: the connection's first number, if the switch was told it by then. Another one than
+    /// before is another connection, which has the same queue pair.
+    pub fn take(&mut self, psn: u32, told: Option<u32>) -> Place {
+        let told = told.map_or(0, |first| TOLD | first);
+        if told != 0 && told != self.told {
+            self.told = told;
+            self.first = told % MODULUS;
+            self.round = 1;
+        } else if self.round == 0 {
             self.first = psn;
             self.round = 1;
         } else if psn != (self.last + 1) % MODULUS {
@@ -150,15 +161,44 @@ impl Connection {
 }
 
 /// The registers of [`Connection`], one cell each.
-pub(crate) const REGISTERS: [(&str, &str); 3] = [
+pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("firsts", "bit<24>"),
     ("lasts", "bit<24>"),
     ("rounds", "bit<32>"),
+    ("tellings", "bit<32>"),
 ];
+
+/// Variables of the control.
+pub(crate) const VARIABLES: [(&str, &str); 4] = [
+    ("bit<24>", "relative"),
+    ("bit<32>", "round"),
+    ("bit<8>", "data"),
+    ("bit<32>", "told"),
+];
+
+/// The table of connections whose first numbers the switch is told: by the fields of [`CONNECTION`], and `data`, which is 2 of
+/// responses and 1 of all else.
+pub(crate) fn write_table(size: usize, w: &mut Writer) {
+    w.open("action began(bit<24> first)");
+    w.line("told = 8w1 ++ first;");
+    w.close();
+    w.open("table connections");
+    w.open("key =");
+    w.line("hdr.ipv4.src: exact @name(\"source\");");
+    w.line("hdr.ipv4.dst: exact @name(\"destination\");");
+    w.line("hdr.roce.dest_qp: exact @name(\"qp\");");
+    w.line("data: exact @name(\"data\");");
+    w.close();
+    w.line("actions = { began; NoAction; }");
+    w.line("const default_action = NoAction();");
+    w.line(format!("size = {size};"));
+    w.close();
+}
 
 /// Statements that say whether the packet is one: `data` is 1, or 2 of a response; else 0.
 pub(crate) fn write_kind(w: &mut Writer) {
-    w.line("bit<8> data = 0;");
+    w.line("data = 0;");
+    w.line("told = 0;");
     w.open("if (hdr.ipv4.isValid() && hdr.roce.isValid())");
     w.line(
         "// SEND and WRITE of reliable connections, SEND with invalidate, both of unreliable ones.",
@@ -184,10 +224,18 @@ pub(crate) fn write_place(
     w.open("@atomic");
     w.line("bit<24> first = 0;");
     w.line("bit<24> last = 0;");
+    w.line("bit<32> before = 0;");
     w.line(read("firsts", "first"));
     w.line(read("lasts", "last"));
     w.line(read("rounds", "round"));
-    w.open("if (round == 0)");
+    w.line(read("tellings", "before"));
+    w.open("if (told != 0 && told != before)");
+    w.line("first = told[23:0];");
+    w.line("round = 1;");
+    w.line(write("tellings", "told"));
+    w.line(write("firsts", "first"));
+    w.line(write("rounds", "round"));
+    w.close_open("else if (round == 0)");
     w.line("first = hdr.roce.psn;");
     w.line("round = 1;");
     w.line(write("firsts", "first"));
@@ -245,7 +293,7 @@ mod tests {
         let mut connection = Connection::default();
         let psns = [MODULUS - 2, MODULUS - 1, 0, 1, MODULUS - 1, 0, 1, 2, 2, 4];
         let places = psns.map(|psn| {
-            let place = connection.take(psn);
+            let place = connection.take(psn, None);
             (place.relative, place.round)
         });
         let expected = [
@@ -261,5 +309,35 @@ mod tests {
             (6, 4),
         ];
         assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn a_first_number_that_is_told_counts_from_then_on() {
+        let mut connection = Connection::default();
+        let taken = [
+            // It was told of before anything came, and not again.
+            (7, Some(0)),
+            (8, Some(0)),
+            (9, None),
+            // The queue pair has another life.
+            (100, Some(98)),
+            (101, Some(98)),
+            (101, Some(98)),
+        ];
+        let places = taken.map(|(psn, told)| {
+            let place = connection.take(psn, told);
+            (place.relative, place.round)
+        });
+        assert_eq!(places, [(7, 1), (8, 1), (9, 1), (2, 1), (3, 1), (3, 2)]);
+        // It was seen before it was told of.
+        let mut late = Connection::default();
+        let seen = late.take(5, None);
+        assert_eq!((seen.relative, seen.round), (0, 1));
+        assert_eq!(
+            (late.take(7, None).relative, late.take(9, None).round),
+            (2, 3)
+        );
+        let told = late.take(10, Some(5));
+        assert_eq!((told.relative, told.round), (5, 1));
     }
 }

@@ -29,6 +29,7 @@ pub mod routing;
 mod schema;
 mod sections;
 pub mod selection;
+pub mod telling;
 pub mod topology;
 pub mod trigger;
 pub mod units;

@@ -103,6 +103,13 @@ pub mod fault {
     /// The action of the outcome table: the unit fires.
     pub const FIRES: &str = "fires";
 
+    /// The table of RDMA connections of which the switch was told, and its action.
+    pub const CONNECTIONS: &str = "connections";
+    /// The action of [`CONNECTIONS`].
+    pub const BEGAN: &str = "began";
+    /// The parameter of [`BEGAN`]: the first sequence number.
+    pub const FIRST: &str = "first";
+
     /// The table of what the drawn word stands for, and its action.
     pub const LOTS: &str = "lots";
     /// The action of [`LOTS`].
@@ -136,6 +143,14 @@ pub mod fault {
         pub const RELATIVE: &str = "relative";
         /// In which round of its connection it comes.
         pub const ROUND: &str = "round";
+        /// Of the table of connections: an IPv4 source.
+        pub const SOURCE: &str = "source";
+        /// Its destination.
+        pub const DESTINATION: &str = "destination";
+        /// The destination's queue pair.
+        pub const QP: &str = "qp";
+        /// 1, or 2 of responses of a READ.
+        pub const DATA: &str = "data";
         /// Whether the channel is bad.
         pub const BAD: &str = "bad";
         /// Of the tables of the decision function.

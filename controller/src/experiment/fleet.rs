@@ -12,6 +12,8 @@ use scenario::Plan;
 use scenario::lease::Lease;
 use scenario::names;
 use scenario::plan::SwitchPlan;
+#[cfg(feature = "testbed")]
+use scenario::telling::Telling;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
@@ -146,6 +148,9 @@ fn at_once<T: Send>(
 pub struct Fleet {
     pub(super) devices: Vec<Device>,
     epoch_writes: Vec<EpochWrite>,
+    /// What they were told of RDMA connections.
+    #[cfg(feature = "testbed")]
+    pub(super) tellings: Vec<Telling>,
     pub(super) lease: Option<Lease>,
     /// When the lease was refreshed; nothing while no fault is armed.
     refreshed: Option<Instant>,
@@ -197,6 +202,8 @@ impl Fleet {
         let mut fleet = Fleet {
             devices: Vec::new(),
             epoch_writes: Vec::new(),
+            #[cfg(feature = "testbed")]
+            tellings: Vec::new(),
             lease: planned.plan.lease.lease(),
             refreshed: None,
             epoch: 0,

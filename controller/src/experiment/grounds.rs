@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use scenario::Scenario;
 use scenario::probe::{Ask, Probe};
@@ -14,6 +14,7 @@ use testbeds::bed::{Bed, BedError};
 use testbeds::command::{Output, Program, Scratch, User, open_host, publish_names};
 use testbeds::host::{Host, ProcessError};
 
+use super::connections::Connections;
 use super::workload::CommandError;
 
 /// The shell of lines.
@@ -39,6 +40,10 @@ pub struct Grounds {
     addresses: Vec<(String, Ipv4Addr)>,
     /// None where nothing of the user's runs.
     scratch: Option<Scratch>,
+    /// Where programs tell of RDMA connections, if a fault asks for that.
+    socket: Option<PathBuf>,
+    /// Who listens there, until somebody takes it.
+    connections: Mutex<Option<Connections>>,
 }
 
 impl Grounds {
@@ -51,6 +56,8 @@ impl Grounds {
             file: scenario.file.clone(),
             addresses: hosts.map(|host| (host.name.clone(), host.ip)).collect(),
             scratch: None,
+            socket: None,
+            connections: Mutex::default(),
         };
         let folders: Vec<String> = commands(scenario)
             .iter()
@@ -68,6 +75,9 @@ impl Grounds {
             made.map_err(failed(scratch.path().join(name)))?;
         }
         grounds.open(bed, &scratch)?;
+        if Connections::are_wanted(scenario) {
+            grounds.listen(scratch.path());
+        }
         grounds.scratch = Some(scratch);
         Ok(Arc::new(grounds))
     }
@@ -103,6 +113,24 @@ impl Grounds {
         Ok(())
     }
 
+    fn listen(&mut self, folder: &Path) {
+        match Connections::listen(folder) {
+            Ok(connections) => {
+                self.socket = Some(connections.path().to_owned());
+                self.connections = Mutex::new(Some(connections));
+            }
+            Err(error) => self.remarks.push(format!(
+                "no program could tell of RDMA connections: {error}; their sequence numbers count from the first that was seen"
+            )),
+        }
+    }
+
+    /// Who listens to programs that tell of RDMA connections, once.
+    pub fn take_connections(&self) -> Option<Connections> {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.take()
+    }
+
     /// `{dir}` of a command.
     fn folder(&self, name: &str) -> PathBuf {
         let scratch = self.scratch.as_ref();
@@ -134,6 +162,9 @@ impl Grounds {
         };
         let mut command = process::Command::new(words.remove(0));
         command.args(words).env("TMPDIR", &standing.own);
+        if let Some(socket) = &self.socket {
+            command.env(host_agent::connections::VARIABLE, socket);
+        }
         command
     }
 

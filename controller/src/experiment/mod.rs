@@ -24,6 +24,7 @@ in_a_testbed! {
     mod between;
     mod captures;
     mod conclusion;
+    mod connections;
     pub mod disruption;
     mod error;
     mod grounds;

@@ -117,6 +117,7 @@ pub fn run(
     let before = before.transpose()?;
     let limit = TimeLimit::of(scenario);
     let mut guard = Guard::of(planned);
+    let mut connections = grounds.take_connections();
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
@@ -130,6 +131,9 @@ pub fn run(
         for (switch, reason) in Stage::lost(switches, spares)? {
             fleet.take_down(&switch);
             lost.push(format!("switch {switch} ended: {reason}"));
+        }
+        if let Some(connections) = &mut connections {
+            connections.turn(fleet);
         }
         let load = &mut *probing.load;
         let mut board = Switchboard {
@@ -184,6 +188,7 @@ pub fn run(
     if !repairs.is_empty() && !planned.scenario.faults.is_empty() {
         remarks.push(repair::REMARK.to_owned());
     }
+    remarks.extend(connections.iter().flat_map(|of| of.remarks().to_vec()));
     lost.extend(measured.failures);
     remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));

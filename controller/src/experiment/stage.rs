@@ -197,6 +197,7 @@ impl<'a> Stage<'a> {
         let evidence = Evidence {
             recordings,
             writes: self.fleet.epoch_writes().to_vec(),
+            tellings: self.fleet.tellings().to_vec(),
             fired,
             keyless,
             triggers,

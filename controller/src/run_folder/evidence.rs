@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use parser_gen::ProtocolSource;
+use scenario::telling::Telling;
 use scenario::topology::TopologySource;
 use scenario::workload::WorkloadSource;
 use scenario::{Given, Scenario};
@@ -46,6 +47,9 @@ pub struct Stored {
     protocols: usize,
     /// When which switch was told what.
     writes: Vec<EpochWrite>,
+    /// What switches were told of RDMA connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tellings: Vec<Telling>,
     /// What the switches counted for each injection of the plan.
     fired: Vec<u64>,
     /// The same, of packets whose key had no cell.
@@ -146,6 +150,7 @@ impl Stored {
             plan_sha256: digest(planned),
             protocols: planned.scenario.protocols.own().len(),
             writes: evidence.writes.clone(),
+            tellings: evidence.tellings.clone(),
             fired: evidence.fired.clone(),
             keyless: evidence.keyless.clone(),
             triggers: evidence.triggers.clone(),
@@ -253,6 +258,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         evidence: Evidence {
             recordings,
             writes: stored.writes.clone(),
+            tellings: stored.tellings.clone(),
             fired: stored.fired.clone(),
             keyless: stored.keyless.clone(),
             triggers: stored.triggers.clone(),

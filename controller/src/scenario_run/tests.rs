@@ -104,6 +104,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         fired,
         losses: Vec::new(),
         carried: Vec::new(),
+        tellings: Vec::new(),
         shares_stamps: false,
     };
     let conclusion = Conclusion::of(&planned, &evidence);

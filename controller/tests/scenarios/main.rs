@@ -29,13 +29,14 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 14] = [
+const TESTED: [&str; 15] = [
     "ecmp-black-hole.yaml",
     "grid-training.yaml",
     "rdma-allgather.yaml",
     "rdma-allreduce.yaml",
     "rdma-drop.yaml",
     "rdma-effects.yaml",
+    "rdma-late.yaml",
     "rdma-losses.yaml",
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",

@@ -70,6 +70,44 @@ fn loses_and_sends_again(file: &str, relative_psn: u64) {
     judged.expect_code(PASSED);
 }
 
+/// The fault is armed while the connection's packets pass: who opens it has told where it begins.
+#[test]
+fn numbers_count_from_where_a_connection_begins() {
+    if !has_namespaces("rdma-late.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-late.yaml")).unwrap();
+    let args = ["run", "s.yaml", "--json", "--out", "kept"];
+    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
+    let finished = watched.run();
+    finished.expect_code(PASSED);
+    assert!(finished.stderr.is_empty(), "{}", finished.stderr);
+    assert_eq!(finished.json()["faults"][0]["proved"], true);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("kept").join(name)).unwrap();
+    let event: Value = serde_json::from_str(read("events.jsonl").trim_end()).unwrap();
+    let evidence: Value = serde_json::from_str(&read("evidence.json")).unwrap();
+    let tellings = evidence["tellings"].as_array().unwrap();
+    // Both agents told of both ways, and of answers to READs: the second had nothing to add.
+    assert_eq!(tellings.len(), 4, "{evidence:#}");
+    let of_data = tellings
+        .iter()
+        .find(|told| told["stream"]["source"] == "10.0.0.1" && told["stream"]["responds"] == false);
+    let first = of_data.unwrap()["first_psn"].as_u64().unwrap();
+    let lost = event["fields"]["roce.psn"].as_u64().unwrap();
+    assert_eq!(lost.wrapping_sub(first) % (1 << 24), 6000, "{event}");
+    let judged = Watched::weir(folder.path(), &["replay", "kept", "--json"]).run();
+    judged.expect_code(PASSED);
+    // Without what agents told, nothing explains the packet that is missing.
+    let mut untold = evidence.clone();
+    untold["tellings"] = serde_json::json!([]);
+    std::fs::write(folder.path().join("kept/evidence.json"), untold.to_string()).unwrap();
+    let refused = Watched::weir(folder.path(), &["replay", "kept", "--json"]).run();
+    refused.expect_code(FAILED);
+    assert_eq!(refused.json()["faults"][0]["proved"], false);
+}
+
 #[test]
 fn each_effect_hits_the_packet_of_its_number() {
     if !has_namespaces("rdma-effects.yaml") {

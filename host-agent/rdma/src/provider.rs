@@ -125,6 +125,39 @@ impl Connection {
     }
 }
 
+/// A connection that is about to be: both ends' queue pairs, and the PSNs of their first packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// This end.
+    pub local: Ipv4Addr,
+    /// The other.
+    pub peer: Ipv4Addr,
+    /// The queue pair here.
+    pub qpn: Qpn,
+    /// The queue pair there.
+    pub peer_qpn: Qpn,
+    /// Of the first packet from here.
+    pub psn: Psn,
+    /// Of the first packet from there.
+    pub peer_psn: Psn,
+}
+
+impl Opened {
+    pub(crate) fn of(local: Ipv4Addr, qpn: Qpn, peer: Ipv4Addr, to: &Connection) -> Self {
+        Self {
+            local,
+            peer,
+            qpn,
+            peer_qpn: to.peer_qpn,
+            psn: to.psn,
+            peer_psn: to.peer_psn,
+        }
+    }
+}
+
+/// Hears of each connection before its queue pair sends or takes anything.
+pub type Announce = Box<dyn FnMut(&Opened) + Send>;
+
 /// Why a provider did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
@@ -221,6 +254,9 @@ pub trait Provider {
 
     /// Makes a queue pair, in the state INIT: receives can be posted. `access`: what the peer may do through it.
     fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError>;
+
+    /// Who is to hear of connections from now on, before they are there.
+    fn announce(&mut self, announce: Announce);
 
     /// A PSN to begin with.
     fn draw_psn(&mut self) -> Psn;

@@ -4,6 +4,7 @@
 //! completions.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use roce::{
 };
 
 use crate::backlog::{Backlog, Look};
-use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
+use crate::provider::{Announce, Connection, Gid, Opened, Provider, ProviderError, Region};
 
 /// Frames that are taken, and sent, between two looks at the rest.
 const BATCH: usize = 64;
@@ -42,6 +43,10 @@ pub struct Software<F> {
     max_mtu: Mtu,
     origin: Instant,
     buffer: Vec<u8>,
+    /// The last batch was a whole one.
+    may_have_more: bool,
+    ip: Ipv4Addr,
+    announce: Option<Announce>,
 }
 
 /// What it is made with, beside frames.
@@ -79,6 +84,9 @@ impl<F: Frames> Software<F> {
             max_mtu: options.max_mtu,
             origin: Instant::now(),
             buffer: vec![0; packet::frame_len(options.max_mtu)],
+            may_have_more: false,
+            ip: options.address.ip,
+            announce: None,
         }
     }
 
@@ -135,7 +143,8 @@ impl<F: Frames> Software<F> {
             sent,
             is_full,
         });
-        Ok(sent == most)
+        self.may_have_more = sent == most;
+        Ok(self.may_have_more)
     }
 
     /// Whether there was a frame.
@@ -248,6 +257,10 @@ impl<F: Frames> Provider for Software<F> {
         Ok(qpn)
     }
 
+    fn announce(&mut self, announce: Announce) {
+        self.announce = Some(announce);
+    }
+
     fn draw_psn(&mut self) -> Psn {
         self.endpoint.draw_psn()
     }
@@ -281,6 +294,9 @@ impl<F: Frames> Provider for Software<F> {
             window: to.window,
             ..RtsAttributes::new(to.psn)
         };
+        if let Some(announce) = &mut self.announce {
+            announce(&Opened::of(self.ip, qpn, ip, to));
+        }
         self.endpoint.modify(qpn, Modify::Rtr(rtr))?;
         self.endpoint.modify(qpn, Modify::Rts(rts))?;
         Ok(())
@@ -342,6 +358,9 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn due(&self) -> Option<Duration> {
+        if self.may_have_more {
+            return Some(Duration::ZERO);
+        }
         let due_ns = self.endpoint.poll_timeout();
         let timer = due_ns.map(|due_ns| due_ns.saturating_sub(self.now_ns()));
         let timer = timer.map(Duration::from_nanos);

@@ -1,7 +1,7 @@
 //! A rank's way to an interface: which transport, and how frames come and go.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::str::FromStr;
 
 use aggregation::rank::Setup;
@@ -12,7 +12,9 @@ use rdma::{OpenError, Provider};
 use serde::{Deserialize, Serialize};
 
 use super::{Carrier, CollectiveError, Config, Datagrams, Rdma};
+use crate::connections::announce;
 use crate::frames::{Endpoint, Frames, InterfaceFrames, Io, LinkFault, UDP_PORT};
+use crate::seed::from_system;
 
 /// What a rank's frames are between it and its switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -157,17 +159,16 @@ fn opened(interface: &str, io: Io) -> Result<(InterfaceFrames, Way), AttachError
 /// RoCEv2 over a socket of its own: the kernel sorts out which frames are for which.
 fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, AttachError> {
     let found = Interface::find(Some(interface))?;
-    // A switch must not take this rank for one of an earlier life.
-    let mut seed = [0; 8];
-    let system = std::fs::File::open("/dev/urandom");
-    let read = system.and_then(|mut system| system.read_exact(&mut seed));
-    read.map_err(AttachError::Seed)?;
-    raw(&found, io, u64::from_ne_bytes(seed)).map_err(|error| match error {
+    let seed = from_system().map_err(AttachError::Seed)?;
+    let opened = raw(&found, io, seed).map_err(|error| match error {
         OpenError::Interface(error) => error.into(),
         OpenError::Raw { interface, source } => AttachError::Interface { interface, source },
         // Neither a device nor a socket was asked for.
         other => AttachError::Provider(other),
-    })
+    });
+    let mut provider = opened?;
+    announce(&mut provider);
+    Ok(provider)
 }
 
 fn by_rdma(provider: &impl Provider, way: Way) -> Way {

@@ -8,11 +8,15 @@
 mod bandwidth;
 mod pingpong;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use rdma::perftest::Verb;
 use rdma::{Provider, Way};
 use roce::Counters;
 use roce::packet::Mtu;
+
+use crate::connections::announce;
+use crate::seed::from_system;
 
 pub use bandwidth::BandwidthArgs;
 pub use pingpong::PingpongArgs;
@@ -70,19 +74,12 @@ impl PortArgs {
     pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let seed = match self.seed {
             Some(seed) => seed,
-            None => from_system()?,
+            None => from_system().context("cannot read /dev/urandom")?,
         };
-        Ok(rdma::open(self.interface.as_deref(), self.way, seed)?)
+        let mut provider = rdma::open(self.interface.as_deref(), self.way, seed)?;
+        announce(&mut *provider);
+        Ok(provider)
     }
-}
-
-/// A peer that remembers an earlier connection must not take this one for it.
-fn from_system() -> anyhow::Result<u64> {
-    let mut bytes = [0; 8];
-    let file = std::fs::File::open("/dev/urandom");
-    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(|error| anyhow::anyhow!("cannot read /dev/urandom: {error}"))?;
-    Ok(u64::from_ne_bytes(bytes))
 }
 
 pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {

@@ -198,6 +198,10 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
             w,
         );
     }
+    if let Some(keyed) = needs.keyed().filter(|_| needs.places()) {
+        w.blank();
+        psn::write_table(keyed.cells(), w);
+    }
     if needs.decides() {
         w.blank();
         outcome(&needs, w);
@@ -248,8 +252,9 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
         words::variables(needs, w);
     }
     if needs.places() {
-        needs.variable(w, "bit<24>", "relative");
-        needs.variable(w, "bit<32>", "round");
+        for (ty, name) in psn::VARIABLES {
+            needs.variable(w, ty, name);
+        }
     }
     if needs.unit.select == Select::GilbertElliott {
         needs.variable(w, "bit<8>", "bad");
@@ -376,6 +381,7 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         w.open("if (data == 2)");
         w.line(format!("key_ = key_ ^ {};", psn::RESPONSES));
         w.close();
+        w.line("connections.apply();");
     }
     if let Some(keyed) = needs.keyed() {
         keyed.hash(Some("key_"), w);

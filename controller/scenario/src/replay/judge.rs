@@ -118,7 +118,7 @@ impl Engine {
             }
             (false, None) => 0,
         };
-        let place = data.map(|data| cell.connection.take(data.psn));
+        let place = data.map(|data| cell.connection.take(data.psn, frame.told));
         verdict
             .places
             .extend(place.map(|place| (entry.injection, place)));

@@ -153,6 +153,7 @@ impl Engine {
             keys: self.keys(frame),
             trigger_keys: self.trigger_keys(frame),
             data: self.data(frame),
+            told: None,
             begins,
             ingress: if self.ingress.is_empty() && self.triggers.is_empty() {
                 FlowSet::default()

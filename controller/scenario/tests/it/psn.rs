@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use parser_gen::Arch;
+use parser_gen::psn::Packet;
 use pipeline::{Config, Switch};
 use roce::packet::{
     self, Address, Ecn, Header, MAX_FRAME_LEN, Mtu, Opcode, Operation, Position, Route, Service,
@@ -14,7 +15,8 @@ use roce::{
     RtrAttributes, RtsAttributes, SendRequest, Work,
 };
 use scenario::model::Scenario;
-use scenario::replay::{Engine, State};
+use scenario::replay::{Classified, Engine, State};
+use scenario::telling::{Stream, Telling, Told};
 use scenario::{Plan, TargetModel};
 
 /// Whose programs know connections.
@@ -41,6 +43,7 @@ struct Lab {
     hits: Vec<u64>,
     keyless: u64,
     now_ns: u64,
+    tellings: Vec<Telling>,
 }
 
 impl Lab {
@@ -89,7 +92,35 @@ impl Lab {
             switch,
             keyless: 0,
             now_ns: 1_000_000,
+            tellings: Vec::new(),
         }
+    }
+
+    /// Tells switch and model with which number a stream from `a` to `s`, or back, begins.
+    fn tell(&mut self, is_back: bool, qp: u32, responds: bool, first_psn: u32) {
+        let (from, to) = if is_back { ("s", "a") } else { ("a", "s") };
+        let stream = Stream {
+            source: self.address(from).ip,
+            destination: self.address(to).ip,
+            qp,
+            responds,
+        };
+        let is_known = self.tellings.iter().any(|of| of.stream == stream);
+        let entries = self.plan.switch("sw").unwrap().tell(stream, first_psn);
+        assert!(!entries.is_empty());
+        for entry in &entries {
+            match is_known {
+                true => self.switch.modify_entry(entry).unwrap(),
+                false => self.switch.insert_entry(entry).unwrap(),
+            }
+        }
+        self.now_ns += 1;
+        self.tellings.push(Telling {
+            switch: "sw".to_owned(),
+            stream,
+            first_psn,
+            confirmed_ns: self.now_ns,
+        });
     }
 
     fn address(&self, host: &str) -> Address {
@@ -125,7 +156,12 @@ impl Lab {
     fn pass(&mut self, is_back: bool, frame: &[u8]) -> Vec<Vec<u8>> {
         let from = if is_back { "s" } else { "a" };
         let port = self.scenario.topology.next_hop("sw", from).unwrap().number;
-        let classified = self.engine.classify(frame, port);
+        let packet = Packet::of(&self.scenario.protocols, frame);
+        let told = Told::at("sw", &self.tellings);
+        let classified = Classified {
+            told: packet.and_then(|packet| told.first_psn(&packet, self.now_ns)),
+            ..self.engine.classify(frame, port)
+        };
         let passage = self.engine.pass(&mut self.state, &classified, 1);
         for hit in &passage.ingress.hits {
             self.hits[*hit] += 1;
@@ -231,6 +267,52 @@ fn one_number_of_one_round_is_hit_and_no_other() {
                 assert_eq!(lab.counted(), [expected.len() as u64]);
             }
         }
+    }
+}
+
+/// Whoever opens a connection says where it begins: what was lost before the switch, or passed before the fault was armed, counts.
+#[test]
+fn a_first_number_that_is_told_is_the_first() {
+    for arch in ARCHS {
+        for first in [0, 900, TURN - 2] {
+            let mut lab = Lab::new(arch, DROP_3);
+            lab.tell(false, QP, false, first);
+            // Another connection is not meant.
+            lab.tell(false, QP + 1, false, 5_000);
+            assert_eq!(dropped(&mut lab, first, &[&[1, 2, 3, 4]]), [(1, 3)]);
+            // The number of the queue pair is used again: another connection, in its first round.
+            lab.tell(false, QP, false, (first + 7_000) % TURN);
+            let again: [&[u32]; 2] = [&[0, 1, 2, 3], &[3, 4]];
+            assert_eq!(dropped(&mut lab, first + 7_000, &again), [(1, 3)]);
+            assert_eq!(lab.counted(), [2]);
+        }
+    }
+}
+
+/// Answers to READs have the numbers of who asks, whatever else goes to the same queue pair.
+#[test]
+fn responses_are_told_of_by_themselves() {
+    for arch in ARCHS {
+        let fault = "  - {id: lost, flows: back, effect: drop, select: {psn: {at: 3}}}\n";
+        let mut lab = Lab::new(arch, fault);
+        lab.tell(true, QP, false, 100);
+        lab.tell(true, QP, true, 40);
+        let response = Opcode::ReadResponse(Position::Middle);
+        let psns = [42, 43, 44].map(|psn| lab.drops(true, response, QP, psn));
+        assert_eq!(psns, [false, true, false]);
+        let psns = [102, 103, 104].map(|psn| lab.drops(true, send(), QP, psn));
+        assert_eq!(psns, [false, true, false]);
+    }
+}
+
+/// A connection that was seen before anybody told of it begins anew.
+#[test]
+fn what_was_seen_before_is_forgotten() {
+    for arch in ARCHS {
+        let mut lab = Lab::new(arch, DROP_3);
+        assert_eq!(dropped(&mut lab, 500, &[&[1, 2], &[1]]), [(0, 0); 0]);
+        lab.tell(false, QP, false, 500);
+        assert_eq!(dropped(&mut lab, 500, &[&[2, 3, 4]]), [(1, 3)]);
     }
 }
 

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 
 use scenario::Plan;
 use scenario::model::Scenario;
+use scenario::telling::Telling;
 use testbeds::bed::PortRecording;
 
 use super::fleet::{EpochWrite, TriggerCount};
@@ -47,6 +48,8 @@ pub struct Evidence {
     pub recordings: Vec<PortRecording>,
     /// The writes of epochs, in the order in which they were sent.
     pub writes: Vec<EpochWrite>,
+    /// What switches were told of RDMA connections.
+    pub tellings: Vec<Telling>,
     /// What the switch counted for each injection of the plan.
     pub fired: Vec<u64>,
     /// What it counted for each of packets whose key had no cell.

@@ -19,6 +19,7 @@ use parser_gen::Library;
 use parser_gen::psn::{DataPacket, MODULUS, Packet};
 use scenario::Plan;
 use scenario::model::Scenario;
+use scenario::telling::Told;
 use serde::Serialize;
 use testbeds::capture::{Direction, Frame};
 
@@ -95,11 +96,16 @@ struct Passed {
     first_left: HashMap<(Connection, u32), u64>,
     /// What told of gaps, when it came, and when it went on to who is told.
     told: HashMap<Gap, [Vec<u64>; 2]>,
+    /// The first numbers that the switch was told.
+    begins: Told,
 }
 
 impl Passed {
     fn of(library: &Library, switch: &str, evidence: &Evidence) -> Passed {
-        let mut passed = Passed::default();
+        let mut passed = Passed {
+            begins: Told::at(switch, &evidence.tellings),
+            ..Passed::default()
+        };
         let ports = evidence.recordings.iter().filter(|port| port.switch == switch);
         let mut frames: Vec<&Frame> = ports.flat_map(|port| &port.recording.frames).collect();
         frames.sort_by_key(|frame| frame.at_ns);
@@ -206,7 +212,11 @@ pub fn recoveries(
         let times = passed.times(&lost, data, frame.at_ns);
         let relative_psn = match hit.place {
             Some(place) => place.relative,
-            None => lost.psn.wrapping_sub(passed.first(&connection(&lost, data))?) % MODULUS,
+            None => {
+                let told = passed.begins.first_psn(&lost, frame.at_ns);
+                let first = told.or_else(|| passed.first(&connection(&lost, data)))?;
+                lost.psn.wrapping_sub(first) % MODULUS
+            }
         };
         let between = |from: Option<u64>, to: Option<u64>| to?.checked_sub(from?);
         Some(Recovery {

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use parser_gen::Library;
+use parser_gen::psn::Packet;
 use scenario::model::Scenario;
 use scenario::plan::{Plan, port_latencies, triggers_join_ports};
 use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
+use scenario::telling::Told;
 
 use super::super::fleet::EpochWrite;
 use super::choose;
@@ -23,6 +26,9 @@ pub struct Witness<'a> {
     engine: Engine,
     trace: SwitchTrace<'a>,
     writes: Vec<EpochWrite>,
+    library: &'a Library,
+    /// Of connections.
+    told: Told,
 }
 
 /// A frame, with what it met.
@@ -81,6 +87,8 @@ impl<'a> Witness<'a> {
             },
             trace,
             writes,
+            library: &scenario.protocols,
+            told: Told::at(name, &evidence.tellings),
         })
     }
 
@@ -97,8 +105,13 @@ impl<'a> Witness<'a> {
                 });
                 let left_ns = left.min();
                 let is_unique = self.trace.is_unique(arrival.identity);
+                let told = frame.data.filter(|_| !self.told.is_empty()).and_then(|_| {
+                    let packet = Packet::of(self.library, arrival.bytes)?;
+                    self.told.first_psn(&packet, arrival.at_ns)
+                });
                 Classified {
                     at_ns: arrival.at_ns,
+                    told,
                     seen_to_leave: is_unique.then_some(left_ns.is_some()),
                     left_ns: left_ns.filter(|_| is_unique),
                     ..frame

@@ -39,7 +39,7 @@ use roce::{
 };
 
 use crate::neighbour::NeighbourError;
-use crate::provider::{Connection, Gid, Provider, ProviderError, Region};
+use crate::provider::{Announce, Connection, Gid, Opened, Provider, ProviderError, Region};
 use abi::{QpAttributes, Range, SendWork, mask};
 use arrivals::Arrivals;
 use device::{Limits, Port};
@@ -69,6 +69,7 @@ pub struct Verbs {
     room: [u64; 2],
     psns: ChaCha8Rng,
     arrivals: Arrivals,
+    announce: Option<Announce>,
 }
 
 /// libibverbs, where it is installed.
@@ -117,6 +118,7 @@ impl Verbs {
             room: [room, 0],
             psns: ChaCha8Rng::seed_from_u64(seed),
             arrivals: Arrivals::of(folder.as_ref()),
+            announce: None,
         })
     }
 
@@ -278,6 +280,10 @@ impl Provider for Verbs {
         Ok(qpn)
     }
 
+    fn announce(&mut self, announce: Announce) {
+        self.announce = Some(announce);
+    }
+
     fn draw_psn(&mut self) -> Psn {
         Psn::new(self.psns.next_u32())
     }
@@ -296,6 +302,9 @@ impl Provider for Verbs {
         if is_reliable {
             let most = self.limits.reads[1];
             self.limit("READs of a peer at once", to.max_peer_reads.into(), most)?;
+        }
+        if let (Some(announce), Some(local)) = (&mut self.announce, self.port.gid().ipv4()) {
+            announce(&Opened::of(local, qpn, ip, to));
         }
         let device = &self.port.device.clone();
         // The kernel asks for the peer's Ethernet address here.

@@ -356,6 +356,7 @@ impl Bench {
             triggers,
             losses: self.losses.clone(),
             carried: Vec::new(),
+            tellings: Vec::new(),
             shares_stamps: false,
         };
         Conclusion::of(&self.planned, &evidence)

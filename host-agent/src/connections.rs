@@ -1,0 +1,125 @@
+//! Tells who runs a scenario with which sequence numbers RDMA connections begin, before they do: so its switches can count from
+//! there. Where nobody asks, nothing happens.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rdma::{Provider, provider};
+use serde::{Deserialize, Serialize};
+
+/// Names the socket of who wants to know.
+pub const VARIABLE: &str = "WEIR_CONNECTIONS";
+/// The answer of who knows it now.
+pub const ACCEPTED: &str = "ok";
+/// Until then it is answered: a run looks every few milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A connection, as one end sees it: a line of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opened {
+    /// This end.
+    pub local: Ipv4Addr,
+    /// The other.
+    pub peer: Ipv4Addr,
+    /// The queue pair here.
+    pub qp: u32,
+    /// The queue pair there.
+    pub peer_qp: u32,
+    /// The sequence number of the first packet from here.
+    pub psn: u32,
+    /// The same from there.
+    pub peer_psn: u32,
+}
+
+/// Has a provider tell of its connections, if somebody wants to know. Who does not answer is told of on the standard error, once,
+/// and keeps nobody from connecting.
+pub fn announce(provider: &mut dyn Provider) {
+    let Some(socket) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
+        return;
+    };
+    let mut is_deaf = false;
+    provider.announce(Box::new(move |connects: &provider::Opened| {
+        if is_deaf {
+            return;
+        }
+        let opened = Opened {
+            local: connects.local,
+            peer: connects.peer,
+            qp: connects.qpn.bits(),
+            peer_qp: connects.peer_qpn.bits(),
+            psn: connects.psn.bits(),
+            peer_psn: connects.peer_psn.bits(),
+        };
+        if let Err(error) = tell(&socket, &opened) {
+            is_deaf = true;
+            eprintln!(
+                "weir-agent: {VARIABLE}={}: {error}: sequence numbers of connections count from the first packet that is seen",
+                socket.display()
+            );
+        }
+    }));
+}
+
+fn tell(socket: &Path, opened: &Opened) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{}\n", serde_json::to_string(opened)?).as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    match answer.trim_end() {
+        ACCEPTED => Ok(()),
+        "" => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+        other => Err(io::Error::other(other.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    const OPENED: Opened = Opened {
+        local: Ipv4Addr::new(10, 0, 0, 1),
+        peer: Ipv4Addr::new(10, 0, 0, 2),
+        qp: 17,
+        peer_qp: 18,
+        psn: 5,
+        peer_psn: 6,
+    };
+
+    /// What `tell` says to who answers so, and what it was told.
+    fn told(answer: &'static str) -> (io::Result<()>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let there = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            (&stream).write_all(answer.as_bytes()).unwrap();
+            line
+        });
+        (tell(&path, &OPENED), there.join().unwrap())
+    }
+
+    #[test]
+    fn an_answer_is_waited_for() {
+        let (result, line) = told("ok\n");
+        result.unwrap();
+        assert_eq!(serde_json::from_str::<Opened>(&line).unwrap(), OPENED);
+        let error = told("no room\n").0.unwrap_err();
+        assert_eq!(error.to_string(), "no room");
+        assert_eq!(told("").0.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn nobody_there_is_an_error() {
+        let error = tell(Path::new("/nonexistent/socket"), &OPENED).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
