@@ -3,10 +3,13 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
 use rdma::{Provider, provider};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +19,10 @@ pub const VARIABLE: &str = "WEIR_CONNECTIONS";
 pub const ACCEPTED: &str = "ok";
 /// Until then it is answered: a run looks every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Who has not answered is left alone for so long.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Between two looks whether somebody takes calls.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A connection, as one end sees it: a line of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,15 +42,15 @@ pub struct Opened {
     pub peer_psn: u32,
 }
 
-/// Has a provider tell of its connections, if somebody wants to know. Who does not answer is told of on the standard error, once,
-/// and keeps nobody from connecting.
+/// Has a provider tell of its connections, if somebody wants to know. Who does not answer is told of on the standard error, is not
+/// asked again for a while, and keeps nobody from connecting.
 pub fn announce(provider: &mut dyn Provider) {
     let Some(socket) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
         return;
     };
-    let mut is_deaf = false;
+    let mut deaf_until = None;
     provider.announce(Box::new(move |connects: &provider::Opened| {
-        if is_deaf {
+        if deaf_until.is_some_and(|until| Instant::now() < until) {
             return;
         }
         let opened = Opened {
@@ -55,7 +62,7 @@ pub fn announce(provider: &mut dyn Provider) {
             peer_psn: connects.peer_psn.bits(),
         };
         if let Err(error) = tell(&socket, &opened) {
-            is_deaf = true;
+            deaf_until = Some(Instant::now() + PAUSE);
             eprintln!(
                 "weir-agent: {VARIABLE}={}: {error}: sequence numbers of connections count from the first packet that is seen",
                 socket.display()
@@ -64,18 +71,46 @@ pub fn announce(provider: &mut dyn Provider) {
     }));
 }
 
-fn tell(socket: &Path, opened: &Opened) -> io::Result<()> {
-    let mut stream = UnixStream::connect(socket)?;
+fn tell(path: &Path, opened: &Opened) -> io::Result<()> {
+    let mut stream = call(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(format!("{}\n", serde_json::to_string(opened)?).as_bytes())?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
+    let read = BufReader::new(stream).read_line(&mut answer);
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(silent()),
+        read => read?,
+    };
     match answer.trim_end() {
         ACCEPTED => Ok(()),
         "" => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
         other => Err(io::Error::other(other.to_owned())),
     }
+}
+
+/// Calls who listens there. The system would wait without end while too many wait to be taken.
+fn call(path: &Path) -> io::Result<UnixStream> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    let address = UnixAddr::new(path)?;
+    let since = Instant::now();
+    loop {
+        match socket::connect(socket.as_raw_fd(), &address) {
+            Ok(()) => break,
+            Err(Errno::EAGAIN) if since.elapsed() < PATIENCE => std::thread::sleep(LOOK),
+            Err(Errno::EAGAIN) => return Err(silent()),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+fn silent() -> io::Error {
+    let told = format!("no answer within {} s", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, told)
 }
 
 #[cfg(test)]
@@ -115,6 +150,15 @@ mod tests {
         let error = told("no room\n").0.unwrap_err();
         assert_eq!(error.to_string(), "no room");
         assert_eq!(told("").0.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _silent = UnixListener::bind(&path).unwrap();
+        let error = tell(&path, &OPENED).unwrap_err();
+        assert_eq!(error.to_string(), "no answer within 2 s");
     }
 
     #[test]

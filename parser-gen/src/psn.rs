@@ -130,18 +130,30 @@ pub struct Connection {
     first: u32,
     last: u32,
     round: u32,
-    /// Which first number it was told last: [`TOLD`] and that; 0: none.
+    /// What it was told last, as [`Begun::word`]; 0: nothing.
     told: u32,
 }
 
-/// Tells "0 was told" from "nothing was".
-const TOLD: u32 = MODULUS;
+/// What a switch is told of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// The number of its first packet.
+    pub first: u32,
+    /// From 1; the next connection that has the same queue pair has another.
+    pub life: u8,
+}
+
+impl Begun {
+    fn word(self) -> u32 {
+        (u32::from(self.life) << 24) | self.first % MODULUS
+    }
+}
 
 impl Connection {
-    /// Takes the next data packet. `told`: the connection's first number, if the switch was told it by then. Another one than
-    /// before is another connection, which has the same queue pair.
-    pub fn take(&mut self, psn: u32, told: Option<u32>) -> Place {
-        let told = told.map_or(0, |first| TOLD | first);
+    /// Takes the next data packet. `told`: what the switch was told of the connection by then. Something else than before is
+    /// another connection, which has the same queue pair.
+    pub fn take(&mut self, psn: u32, told: Option<Begun>) -> Place {
+        let told = told.map_or(0, Begun::word);
         if told != 0 && told != self.told {
             self.told = told;
             self.first = told % MODULUS;
@@ -168,6 +180,10 @@ pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("tellings", "bit<32>"),
 ];
 
+/// Room of the table of connections: both ways of as many as a unit has cells for at most, and what answers READs. It is the same in
+/// all units, so what one has room for, all have.
+pub const MOST_TOLD: usize = 1 << 18;
+
 /// Variables of the control.
 pub(crate) const VARIABLES: [(&str, &str); 4] = [
     ("bit<24>", "relative"),
@@ -178,9 +194,9 @@ pub(crate) const VARIABLES: [(&str, &str); 4] = [
 
 /// The table of connections whose first numbers the switch is told: by the fields of [`CONNECTION`], and `data`, which is 2 of
 /// responses and 1 of all else.
-pub(crate) fn write_table(size: usize, w: &mut Writer) {
-    w.open("action began(bit<24> first)");
-    w.line("told = 8w1 ++ first;");
+pub(crate) fn write_table(w: &mut Writer) {
+    w.open("action began(bit<8> life, bit<24> first)");
+    w.line("told = life ++ first;");
     w.close();
     w.open("table connections");
     w.open("key =");
@@ -191,7 +207,7 @@ pub(crate) fn write_table(size: usize, w: &mut Writer) {
     w.close();
     w.line("actions = { began; NoAction; }");
     w.line("const default_action = NoAction();");
-    w.line(format!("size = {size};"));
+    w.line(format!("size = {MOST_TOLD};"));
     w.close();
 }
 
@@ -314,21 +330,25 @@ mod tests {
     #[test]
     fn a_first_number_that_is_told_counts_from_then_on() {
         let mut connection = Connection::default();
+        let begun = |first, life| Some(Begun { first, life });
         let taken = [
             // It was told of before anything came, and not again.
-            (7, Some(0)),
-            (8, Some(0)),
+            (7, begun(0, 1)),
+            (8, begun(0, 1)),
             (9, None),
             // The queue pair has another life.
-            (100, Some(98)),
-            (101, Some(98)),
-            (101, Some(98)),
+            (100, begun(98, 2)),
+            (101, begun(98, 2)),
+            (101, begun(98, 2)),
+            // And one that begins with the same number.
+            (98, begun(98, 3)),
         ];
         let places = taken.map(|(psn, told)| {
             let place = connection.take(psn, told);
             (place.relative, place.round)
         });
-        assert_eq!(places, [(7, 1), (8, 1), (9, 1), (2, 1), (3, 1), (3, 2)]);
+        let expected = [(7, 1), (8, 1), (9, 1), (2, 1), (3, 1), (3, 2), (0, 1)];
+        assert_eq!(places, expected);
         // It was seen before it was told of.
         let mut late = Connection::default();
         let seen = late.take(5, None);
@@ -337,7 +357,7 @@ mod tests {
             (late.take(7, None).relative, late.take(9, None).round),
             (2, 3)
         );
-        let told = late.take(10, Some(5));
+        let told = late.take(10, begun(5, 1));
         assert_eq!((told.relative, told.round), (5, 1));
     }
 }

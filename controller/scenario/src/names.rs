@@ -109,6 +109,8 @@ pub mod fault {
     pub const BEGAN: &str = "began";
     /// The parameter of [`BEGAN`]: the first sequence number.
     pub const FIRST: &str = "first";
+    /// The same: which of the connections that have had the queue pair.
+    pub const LIFE: &str = "life";
 
     /// The table of what the drawn word stands for, and its action.
     pub const LOTS: &str = "lots";

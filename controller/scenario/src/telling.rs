@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use p4lang::runtime::{FieldMatch, Match, TableEntry};
 use parser_gen::engine::Select;
-use parser_gen::psn::Packet;
+use parser_gen::psn::{Begun, Packet};
 use serde::{Deserialize, Serialize};
 
 use crate::model::Direction;
@@ -51,13 +51,20 @@ pub struct Telling {
     pub stream: Stream,
     /// The number of its first packet.
     pub first_psn: u32,
-    /// When the switch had confirmed it.
+    /// Which of the connections that have had the queue pair, from 1.
+    pub life: u8,
+    /// Read before it was sent.
+    pub sent_ns: u64,
+    /// Read after the switch had confirmed it.
     pub confirmed_ns: u64,
 }
 
-/// What one switch was told.
+/// What one switch was told, in the order of time.
 #[derive(Debug, Clone, Default)]
-pub struct Told(BTreeMap<Stream, Vec<(u64, u32)>>);
+pub struct Told(BTreeMap<Stream, Vec<Telling>>);
+
+/// A frame waits for its switch so long at most, as a rule.
+const WAITING_NS: u64 = 5_000_000;
 
 impl Told {
     /// Of all tellings those of a switch.
@@ -66,10 +73,10 @@ impl Told {
         let mut told = Told::default();
         for telling in tellings.iter().filter(|telling| telling.switch == switch) {
             let of_stream = told.0.entry(telling.stream).or_default();
-            of_stream.push((telling.confirmed_ns, telling.first_psn));
+            of_stream.push(telling.clone());
         }
         for of_stream in told.0.values_mut() {
-            of_stream.sort_by_key(|(at_ns, _)| *at_ns);
+            of_stream.sort_by_key(|telling| telling.confirmed_ns);
         }
         told
     }
@@ -80,20 +87,35 @@ impl Told {
         self.0.is_empty()
     }
 
-    /// The first number of a packet's stream, as the switch knew it at a time.
+    /// What the switch knew of a packet's stream when it came.
     #[must_use]
-    pub fn first_psn(&self, packet: &Packet, at_ns: u64) -> Option<u32> {
+    pub fn begun(&self, packet: &Packet, at_ns: u64) -> Option<Begun> {
         let of_stream = self.0.get(&Stream::of(packet)?)?;
-        let known = of_stream.partition_point(|(told_ns, _)| *told_ns <= at_ns);
-        let (_, first_psn) = of_stream.get(known.checked_sub(1)?)?;
-        Some(*first_psn)
+        let known = of_stream.partition_point(|telling| telling.confirmed_ns <= at_ns);
+        let telling = of_stream.get(known.checked_sub(1)?)?;
+        Some(Begun {
+            first: telling.first_psn,
+            life: telling.life,
+        })
+    }
+
+    /// Whether a packet came while the switch was being told of its stream: it may have met either. Who tells before it connects
+    /// sends none.
+    #[must_use]
+    pub fn is_in_doubt(&self, packet: &Packet, at_ns: u64) -> bool {
+        let of_stream = Stream::of(packet).and_then(|stream| self.0.get(&stream));
+        let mut tellings = of_stream.into_iter().flatten();
+        tellings.any(|telling| {
+            let since_ns = telling.sent_ns.saturating_sub(WAITING_NS);
+            (since_ns..telling.confirmed_ns).contains(&at_ns)
+        })
     }
 }
 
 impl SwitchPlan {
     /// The entries that tell this switch of a stream, one for each fault that selects by sequence numbers.
     #[must_use]
-    pub fn tell(&self, stream: Stream, first_psn: u32) -> Vec<TableEntry> {
+    pub fn tell(&self, stream: Stream, begun: Begun) -> Vec<TableEntry> {
         let of_psn = self.units.iter().filter(|unit| {
             let spec = self.engine.ingress.get(unit.unit);
             unit.direction == Direction::Ingress
@@ -115,7 +137,13 @@ impl SwitchPlan {
                         exact(key::DATA, 1 + u32::from(stream.responds)),
                     ],
                     priority: 0,
-                    action: call(part(fault::BEGAN), &[(fault::FIRST, first_psn.into())]),
+                    action: call(
+                        part(fault::BEGAN),
+                        &[
+                            (fault::LIFE, begun.life.into()),
+                            (fault::FIRST, begun.first.into()),
+                        ],
+                    ),
                 }
             })
             .collect()
@@ -141,6 +169,8 @@ mod tests {
             switch: switch.to_owned(),
             stream,
             first_psn,
+            life: 1,
+            sent_ns: confirmed_ns - 10,
             confirmed_ns,
         };
         let responses = Stream {
@@ -154,7 +184,7 @@ mod tests {
             telling("other", stream, 50, 5),
         ];
         let told = Told::at("sw", &tellings);
-        let of = |at_ns| told.first_psn(&packet, at_ns);
+        let of = |at_ns| told.begun(&packet, at_ns).map(|begun| begun.first);
         assert_eq!(
             [99, 100, 199, 200].map(of),
             [None, Some(3), Some(3), Some(8)]
@@ -163,7 +193,10 @@ mod tests {
             opcode: 0x10,
             ..packet
         };
-        assert_eq!(told.first_psn(&response, 100), Some(4));
+        let begun = told.begun(&response, 100).unwrap();
+        assert_eq!((begun.first, begun.life), (4, 1));
+        let doubts = [150 + WAITING_NS, 199, 200].map(|at_ns| told.is_in_doubt(&packet, at_ns));
+        assert_eq!(doubts, [false, true, false]);
         assert!(Told::at("nobody", &tellings).is_empty());
     }
 }

@@ -185,6 +185,12 @@ impl FaultResult {
                     .to_owned(),
             );
         }
+        if seen.untold > 0 {
+            against.push(format!(
+                "{} came while the switch was being told of their connection, and may have been numbered either way",
+                count(seen.untold, "packet")
+            ));
+        }
         result.reason = (!against.is_empty()).then(|| against.join("; "));
         result
     }

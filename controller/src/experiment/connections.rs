@@ -9,8 +9,10 @@
 //! A program finds the socket by a variable (`host_agent::connections`). One that does not know of it, such as perftest, tells
 //! nothing: then the first packet that a switch sees counts, as it does until something is told.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use host_agent::connections::{ACCEPTED, Opened};
 use p4lang::runtime::TableEntry;
+use parser_gen::psn::{Begun, MOST_TOLD};
 use scenario::Scenario;
 use scenario::selection::Selection;
 use scenario::telling::{Stream, Telling};
@@ -28,17 +31,27 @@ use crate::target::{Item, UpdateType};
 /// Of the socket, in the folder of the run's programs. No command is called so: their names have no dot.
 const SOCKET: &str = "connections.socket";
 /// Bytes of a line.
-const MOST: usize = 1024;
+const MOST_BYTES: usize = 1024;
 /// For how long somebody may be in the middle of a line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// At once.
+/// At once; more wait at the socket.
 const MOST_VISITORS: usize = 256;
+/// Connections of a run, one after the other, and so often as they are told anew.
+const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
+/// Steps of the timeline, and the lease of faults, wait no longer for who tells.
+const MOST_TURN: Duration = Duration::from_millis(2);
+/// Remarks of a run.
+const MOST_REMARKS: usize = 8;
+/// Of a connection.
+const STREAMS: usize = 4;
 
 /// Who listens.
 pub struct Connections {
     path: PathBuf,
     listener: UnixListener,
-    visitors: Vec<Visitor>,
+    /// Who came first is heard first.
+    visitors: VecDeque<Visitor>,
+    lives: Lives,
     /// What could not be told, and why.
     remarks: Vec<String>,
 }
@@ -67,7 +80,8 @@ impl Connections {
         Ok(Connections {
             path,
             listener,
-            visitors: Vec::new(),
+            visitors: VecDeque::new(),
+            lives: Lives::default(),
             remarks: Vec::new(),
         })
     }
@@ -82,28 +96,38 @@ impl Connections {
         &self.remarks
     }
 
-    /// Hears who is there, and has switches know. Nobody is waited for.
+    /// Hears who is there, and has switches know, for a moment. Nobody is waited for.
     pub fn turn(&mut self, fleet: &mut Fleet) {
+        let since = Instant::now();
         while self.visitors.len() < MOST_VISITORS
             && let Ok((stream, _)) = self.listener.accept()
         {
             if stream.set_nonblocking(true).is_ok() {
-                self.visitors.push(Visitor {
+                self.visitors.push_back(Visitor {
                     stream,
                     line: Vec::new(),
                     since: Instant::now(),
                 });
             }
         }
-        for mut visitor in std::mem::take(&mut self.visitors) {
+        for _ in 0..self.visitors.len() {
+            let Some(mut visitor) = self.visitors.pop_front() else {
+                return;
+            };
             match visitor.hear() {
-                Heard::Line(line) => {
+                // Who has gone has begun without us: what it sends is numbered already.
+                Heard::Line(line) if visitor.is_there() => {
                     let answer = self.told(&line, fleet);
-                    // Who has gone does not wait for it.
+                    // Who goes meanwhile does not read it.
                     let _ = visitor.stream.write_all(format!("{answer}\n").as_bytes());
+                    if since.elapsed() >= MOST_TURN {
+                        return;
+                    }
                 }
-                Heard::More if visitor.since.elapsed() < PATIENCE => self.visitors.push(visitor),
-                Heard::More | Heard::Nothing => {}
+                Heard::More if visitor.since.elapsed() < PATIENCE => {
+                    self.visitors.push_back(visitor);
+                }
+                Heard::Line(_) | Heard::More | Heard::Nothing => {}
             }
         }
     }
@@ -114,26 +138,30 @@ impl Connections {
             Ok(opened) => opened,
             Err(error) => return format!("not understood: {error}"),
         };
-        for (stream, first_psn) in streams(&opened) {
-            if let Err(error) = fleet.tell(stream, first_psn) {
-                let remark = format!(
-                    "the connection of {} and {} could not be told everywhere, and its sequence numbers count from the first \
-                     that was seen there: {error}",
-                    opened.local, opened.peer
-                );
-                if !self.remarks.contains(&remark) {
-                    self.remarks.push(remark);
-                }
-                return error.to_string();
-            }
+        let told = match self.lives.of(&opened) {
+            Some(life) => fleet
+                .tell(&streams(&opened, life))
+                .map_err(|error| error.to_string()),
+            None => Err(format!("a run knows {MOST_CONNECTIONS} connections at most")),
+        };
+        let Err(why) = told else {
+            tracing::debug!(?opened, "a connection was told");
+            return ACCEPTED.to_owned();
+        };
+        let remark = format!(
+            "the connection of {} and {} could not be told everywhere, and its sequence numbers count from the first that was \
+             seen there: {why}",
+            opened.local, opened.peer
+        );
+        if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
         }
-        tracing::debug!(?opened, "a connection was told");
-        ACCEPTED.to_owned()
+        why
     }
 }
 
-/// Both ways, data of its own and answers to READs, with their first numbers: answers have those of who asks.
-fn streams(opened: &Opened) -> [(Stream, u32); 4] {
+/// Both ways, data of its own and answers to READs, with where they begin: answers have the numbers of who asks.
+fn streams(opened: &Opened, life: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
         destination: opened.peer,
@@ -146,12 +174,61 @@ fn streams(opened: &Opened) -> [(Stream, u32); 4] {
         qp: opened.qp,
         responds,
     };
+    let from = |first| Begun { first, life };
     [
-        (there(false), opened.psn),
-        (there(true), opened.peer_psn),
-        (back(false), opened.peer_psn),
-        (back(true), opened.psn),
+        (there(false), from(opened.psn)),
+        (there(true), from(opened.peer_psn)),
+        (back(false), from(opened.peer_psn)),
+        (back(true), from(opened.psn)),
     ]
+}
+
+/// One end: its address, its queue pair, and the number that it begins with.
+type End = (Ipv4Addr, u32, u32);
+
+/// Which connection it is that has a pair of queue pairs. Both ends tell of it, or one; an end that tells once more has begun anew,
+/// with the same numbers if they follow from a seed.
+#[derive(Debug, Default)]
+struct Lives {
+    of: BTreeMap<[(Ipv4Addr, u32); 2], Life>,
+    told: usize,
+}
+
+#[derive(Debug)]
+struct Life {
+    number: u8,
+    ends: [End; 2],
+    /// Who of them has told.
+    by: [bool; 2],
+}
+
+impl Lives {
+    /// The life that is told of, from 1; nothing if there were too many.
+    fn of(&mut self, opened: &Opened) -> Option<u8> {
+        let own = (opened.local, opened.qp, opened.psn);
+        let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
+        ends.sort_unstable();
+        let teller = usize::from(ends[0] != own);
+        let key = ends.map(|(ip, qp, _)| (ip, qp));
+        let known = self.of.get_mut(&key);
+        if let Some(life) = known
+            && life.ends == ends
+            && !life.by[teller]
+        {
+            life.by[teller] = true;
+            return Some(life.number);
+        }
+        if self.told == MOST_CONNECTIONS {
+            return None;
+        }
+        self.told += 1;
+        let number = self.of.get(&key).map_or(0, |life| life.number);
+        let number = number.checked_add(1).unwrap_or(1);
+        let mut by = [false; 2];
+        by[teller] = true;
+        self.of.insert(key, Life { number, ends, by });
+        Some(number)
+    }
 }
 
 /// What a visitor has said so far.
@@ -163,58 +240,81 @@ enum Heard {
 
 impl Visitor {
     fn hear(&mut self) -> Heard {
-        let mut bytes = [0; MOST];
+        let mut bytes = [0; MOST_BYTES];
         loop {
             match self.stream.read(&mut bytes) {
                 Ok(0) => return Heard::Nothing,
                 Ok(len) => self.line.extend(&bytes[..len]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::More,
                 Err(_) => return Heard::Nothing,
             }
             if let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
                 return Heard::Line(String::from_utf8_lossy(&self.line[..end]).into_owned());
             }
-            if self.line.len() > MOST {
+            if self.line.len() > MOST_BYTES {
                 return Heard::Nothing;
             }
+        }
+    }
+
+    /// Whether it waits for the answer.
+    fn is_there(&mut self) -> bool {
+        match self.stream.read(&mut [0; MOST_BYTES]) {
+            Ok(len) => len > 0,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
         }
     }
 }
 
 impl Fleet {
-    /// Tells every switch that runs of a stream, where faults ask for that; once it returns, packets of it meet what was told. A
+    /// Tells every switch that runs of streams, where faults ask for that; once it returns, packets of them meet what was told. A
     /// switch that does not take it keeps none of the others from it.
-    pub fn tell(&mut self, stream: Stream, first_psn: u32) -> Result<(), FleetError> {
+    pub fn tell(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
         let written = self.each(|device| {
             let mut updates = Vec::new();
-            let entries = device.planned.tell(stream, first_psn);
-            for entry in &entries {
-                let update = match device.entries.iter().find(|held| is_one(held, entry)) {
-                    Some(held) if held == entry => continue,
-                    Some(_) => UpdateType::Modify,
-                    None => UpdateType::Insert,
-                };
-                updates.push((update, Item::TableEntry(entry.clone())));
+            let mut tellings = Vec::new();
+            let sent_ns = now_ns();
+            for (stream, begun) in streams {
+                let before = updates.len();
+                for entry in device.planned.tell(*stream, *begun) {
+                    let update = match device.told.get(&key(&entry)) {
+                        Some(held) if *held == entry => continue,
+                        Some(_) => UpdateType::Modify,
+                        None => UpdateType::Insert,
+                    };
+                    updates.push((update, Item::TableEntry(entry)));
+                }
+                if updates.len() > before {
+                    tellings.push(Telling {
+                        switch: device.target.name().to_owned(),
+                        stream: *stream,
+                        first_psn: begun.first,
+                        life: begun.life,
+                        sent_ns,
+                        confirmed_ns: 0,
+                    });
+                }
             }
             if updates.is_empty() {
-                return Ok(None);
+                return Ok(tellings);
             }
             device.target.write(&updates)?;
-            let stays = |held: &TableEntry| !entries.iter().any(|entry| is_one(held, entry));
-            device.entries.retain(stays);
-            device.entries.extend(entries);
-            Ok(Some(Telling {
-                switch: device.target.name().to_owned(),
-                stream,
-                first_psn,
-                confirmed_ns: now_ns(),
-            }))
+            let confirmed_ns = now_ns();
+            for (_, item) in updates {
+                if let Item::TableEntry(entry) = item {
+                    device.told.insert(key(&entry), entry);
+                }
+            }
+            for telling in &mut tellings {
+                telling.confirmed_ns = confirmed_ns;
+            }
+            Ok(tellings)
         });
         let mut failed = Ok(());
         for written in written {
             match written {
-                Ok(written) => self.tellings.extend(written),
+                Ok(tellings) => self.tellings.extend(tellings),
                 Err(error) => failed = failed.and(Err(error)),
             }
         }
@@ -228,35 +328,73 @@ impl Fleet {
     }
 }
 
-/// Whether one entry stands for the other.
-fn is_one(held: &TableEntry, entry: &TableEntry) -> bool {
-    held.table == entry.table && held.key == entry.key
+/// What tells entries apart.
+pub(super) fn key(entry: &TableEntry) -> String {
+    format!("{} {:?}", entry.table, entry.key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const OPENED: Opened = Opened {
+        local: Ipv4Addr::new(10, 0, 0, 1),
+        peer: Ipv4Addr::new(10, 0, 0, 2),
+        qp: 1,
+        peer_qp: 2,
+        psn: 100,
+        peer_psn: 200,
+    };
+
+    /// The same connection, as the other end sees it.
+    fn from_there(opened: Opened) -> Opened {
+        Opened {
+            local: opened.peer,
+            peer: opened.local,
+            qp: opened.peer_qp,
+            peer_qp: opened.qp,
+            psn: opened.peer_psn,
+            peer_psn: opened.psn,
+        }
+    }
+
     #[test]
     fn answers_have_the_numbers_of_who_asks() {
-        let opened = Opened {
-            local: [10, 0, 0, 1].into(),
-            peer: [10, 0, 0, 2].into(),
-            qp: 1,
-            peer_qp: 2,
-            psn: 100,
-            peer_psn: 200,
-        };
-        let told = streams(&opened).map(|(stream, first_psn)| {
-            (stream.source.octets()[3], stream.qp, stream.responds, first_psn)
+        let told = streams(&OPENED, 3).map(|(stream, begun)| {
+            let from = stream.source.octets()[3];
+            (from, stream.qp, stream.responds, begun.first, begun.life)
         });
         let expected = [
-            (1, 2, false, 100),
-            (1, 2, true, 200),
-            (2, 1, false, 200),
-            (2, 1, true, 100),
+            (1, 2, false, 100, 3),
+            (1, 2, true, 200, 3),
+            (2, 1, false, 200, 3),
+            (2, 1, true, 100, 3),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn both_ends_tell_of_one_life_and_an_end_that_tells_again_of_the_next() {
+        let mut lives = Lives::default();
+        let there = from_there(OPENED);
+        let told = [OPENED, there, there, OPENED, OPENED, OPENED].map(|of| lives.of(&of));
+        assert_eq!(told, [1, 1, 2, 2, 3, 4].map(Some));
+        // Other numbers are another connection, whoever tells.
+        let other = Opened { psn: 7, ..OPENED };
+        assert_eq!(lives.of(&from_there(other)), Some(5));
+        assert_eq!(lives.of(&other), Some(5));
+        let elsewhere = Opened { qp: 9, ..OPENED };
+        assert_eq!(lives.of(&elsewhere), Some(1));
+        lives.told = MOST_CONNECTIONS;
+        assert_eq!(lives.of(&from_there(elsewhere)), Some(1));
+        assert_eq!(lives.of(&elsewhere), None);
+    }
+
+    #[test]
+    fn lives_are_counted_round() {
+        let mut lives = Lives::default();
+        let numbers: Vec<u8> = (0..257).filter_map(|_| lives.of(&OPENED)).collect();
+        assert_eq!(numbers[253..], [254, 255, 1, 2]);
     }
 
     #[test]
@@ -278,11 +416,13 @@ mod tests {
         assert_eq!(hear(&mut visitor).as_deref(), Some("more"));
         theirs.write_all(b"line\nand").unwrap();
         assert_eq!(hear(&mut visitor).as_deref(), Some("one line"));
+        assert!(visitor.is_there());
         visitor.line.clear();
-        theirs.write_all(&[b'x'; MOST + 1]).unwrap();
+        theirs.write_all(&[b'x'; MOST_BYTES + 1]).unwrap();
         assert_eq!(hear(&mut visitor), None);
         drop(theirs);
         visitor.line.clear();
+        assert!(!visitor.is_there());
         assert_eq!(hear(&mut visitor), None);
     }
 }

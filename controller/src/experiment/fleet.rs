@@ -75,6 +75,9 @@ pub(super) struct Device {
     pub(super) planned: SwitchPlan,
     /// What its tables hold, but for default actions.
     pub(super) entries: Vec<TableEntry>,
+    /// What it was told of RDMA connections since, by table and key.
+    #[cfg(feature = "testbed")]
+    pub(super) told: BTreeMap<String, TableEntry>,
     /// What holds jobs to their rates.
     pub(super) rates: Vec<Item>,
     /// A fault has ended its process: nobody answers.
@@ -229,6 +232,8 @@ impl Fleet {
                 program: Arc::new(program),
                 planned: switch.clone(),
                 entries: held,
+                #[cfg(feature = "testbed")]
+                told: BTreeMap::new(),
                 rates,
                 is_down: false,
             });

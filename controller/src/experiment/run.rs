@@ -1,6 +1,7 @@
 //! One run: what `weir run` does once and `weir demo` three times.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use host_agent::agent::RoundReport;
@@ -99,6 +100,9 @@ pub struct Trained {
     pub rounds: Vec<RoundReport>,
 }
 
+/// Between two looks while a workload gets ready.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// Carries a scenario out.
 pub fn run(
     planned: &Planned,
@@ -110,14 +114,25 @@ pub fn run(
     workload::check_installed(scenario)?;
     let mut stage = Stage::set(planned, conditions, observer)?;
     let grounds = Grounds::prepare(&stage.bed, scenario)?;
-    let load = workload::ready(&stage.bed, planned, conditions, &grounds)?;
+    let mut connections = grounds.take_connections();
+    let (fleet, _, bed) = stage.parts();
+    let load = std::thread::scope(|scope| {
+        let preparing = scope.spawn(|| workload::ready(bed, planned, conditions, &grounds));
+        // Services may connect before the first step.
+        while !preparing.is_finished() {
+            if let Some(connections) = &mut connections {
+                connections.turn(fleet);
+            }
+            std::thread::sleep(LOOK);
+        }
+        preparing.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
     let mut probing = Probing::new(&stage.bed, scenario, load, &grounds)?;
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
     let limit = TimeLimit::of(scenario);
     let mut guard = Guard::of(planned);
-    let mut connections = grounds.take_connections();
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
@@ -171,6 +186,8 @@ pub fn run(
         })
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
+    // Nobody listens from here on, and nobody waits for it.
+    let told = connections.map_or_else(Vec::new, |connections| connections.remarks().to_vec());
 
     let carried = disruptor.finish(&mut *probing.load);
     let repairs = repairer.map_or_else(Vec::new, |repairer| repairer.finish(&*probing.load));
@@ -188,7 +205,7 @@ pub fn run(
     if !repairs.is_empty() && !planned.scenario.faults.is_empty() {
         remarks.push(repair::REMARK.to_owned());
     }
-    remarks.extend(connections.iter().flat_map(|of| of.remarks().to_vec()));
+    remarks.extend(told);
     lost.extend(measured.failures);
     remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));

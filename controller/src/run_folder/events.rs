@@ -60,6 +60,18 @@ pub struct RdmaPlace {
     pub relative_psn: u32,
     /// In which round of the connection it came, from 1.
     pub round: u32,
+    /// Which packet is the first: the one that the switch was told of, or the one that it saw first.
+    pub first: First,
+}
+
+/// See [`RdmaPlace::first`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum First {
+    /// Of whoever opened the connection.
+    Told,
+    /// Nobody told.
+    Seen,
 }
 
 /// Copies that left by a port.
@@ -130,6 +142,11 @@ pub fn events<'a>(planned: &'a Planned, evidence: &'a Evidence, hits: &'a [Hit])
             rdma: hit.place.map(|place| RdmaPlace {
                 relative_psn: place.relative,
                 round: place.round,
+                first: if hit.is_told {
+                    First::Told
+                } else {
+                    First::Seen
+                },
             }),
             epoch: hit.epoch,
             outcome: hit.outcome,

@@ -55,7 +55,7 @@ fn loses_and_sends_again(file: &str, relative_psn: u64) {
     assert_eq!(lost.len(), 1, "{log}");
     assert_eq!(
         lost[0]["rdma"],
-        serde_json::json!({"relative_psn": relative_psn, "round": 1})
+        serde_json::json!({"relative_psn": relative_psn, "round": 1, "first": "told"})
     );
     assert_eq!(seen.len() as f64, again, "{log}");
     for event in seen {

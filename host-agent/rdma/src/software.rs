@@ -330,13 +330,7 @@ impl<F: Frames> Provider for Software<F> {
 
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         self.send()?;
-        let now_ns = self.now_ns();
-        let due = self
-            .endpoint
-            .poll_timeout()
-            .map(|due_ns| due_ns.saturating_sub(now_ns));
-        let due = due.map_or(LONGEST_WAIT, Duration::from_nanos);
-        let due = self.backlog.pause().map_or(due, |pause| pause.min(due));
+        let due = self.due().unwrap_or(LONGEST_WAIT);
         let came = self.frames.receive(timeout.min(due).min(LONGEST_WAIT))?;
         if let Some(frame) = came {
             let now_ns = self.origin.elapsed().as_nanos() as u64;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use collectives::{Collective, Hierarchy, Options, ReduceOp, Schedule, build, offered};
+use collectives::{Algorithm, Collective, Hierarchy, Options, ReduceOp, Schedule, build, offered};
 use rdma::group::{FolderStore, Group, GroupError, GroupOptions, Place, RunError};
 use rdma::{Way, open};
 use test_support::namespace::{beyond, in_namespace, ip};
@@ -199,6 +199,123 @@ fn ranks_of_a_node_reach_each_other_through_memory() {
     for thread in threads {
         assert_eq!(thread.join().unwrap(), schedules().len());
     }
+}
+
+/// A node with two NICs, each with a rank, in a namespace of its own: nodes 0 and 1 have ranks 0 and 1, and 2 and 3.
+fn node<T: Send + 'static>(
+    number: usize,
+    work: impl FnOnce(&mut Group<'_>) -> T + Send + 'static,
+    folder: &Path,
+) -> JoinHandle<T> {
+    let names = [0, 1].map(|nic| format!("nic{number}{nic}"));
+    let mac = |number: usize, nic: usize| format!("02:00:00:00:0{number}:0{nic}");
+    for (nic, name) in names.iter().enumerate() {
+        let port = name.replace("nic", "port");
+        ip(&format!(
+            "link add {port} mtu 4200 type veth peer name {name} mtu 4200 address {}",
+            mac(number, nic)
+        ));
+        ip(&format!("link set {port} master hub up"));
+    }
+    let (there, moved) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let (told, may_go) = (there.0, moved.1);
+    let folder = folder.to_owned();
+    let own = names.clone();
+    let thread = beyond(&names[0], move || {
+        told.send(nix::unistd::gettid()).unwrap();
+        let () = may_go.recv().unwrap();
+        for (nic, name) in own.iter().enumerate() {
+            ip(&format!(
+                "address add 10.9.{nic}.{}/16 dev {name}",
+                number + 1
+            ));
+            ip(&format!("link set {name} up"));
+            // Both are in one network, and would answer for each other.
+            for other in [0, 1] {
+                let (address, mac) = (
+                    format!("10.9.{other}.{}", 2 - number),
+                    mac(1 - number, other),
+                );
+                ip(&format!(
+                    "neighbour add {address} lladdr {mac} dev {name} nud permanent"
+                ));
+            }
+        }
+        let mut nics = own
+            .clone()
+            .map(|name| open(Some(&name), Way::Rings, 7).unwrap());
+        let [one, other] = &mut nics;
+        let places = [0, 1].map(|nic| Place {
+            rank: 2 * number + nic,
+            nic,
+        });
+        let mut group = Group::meet_as(
+            vec![&mut **one, &mut **other],
+            &mut FolderStore::new(&folder),
+            &places,
+            options(0, Duration::from_secs(20)),
+        );
+        work(group.as_mut().unwrap())
+    });
+    let process = there.1.recv().unwrap();
+    ip(&format!("link set {} netns {process}", names[1]));
+    moved.0.send(()).unwrap();
+    thread
+}
+
+/// Who has several NICs and waits, answers at all of them: else the peer's WRITEs would never be acknowledged.
+#[test]
+fn a_node_of_two_nics_answers_while_it_lingers() {
+    if !in_namespace("a_node_of_two_nics_answers_while_it_lingers") {
+        return;
+    }
+    bridge();
+    let folder = tempfile::tempdir().unwrap();
+    let broadcast = || {
+        let collective = Collective::Broadcast {
+            ranks: RANKS,
+            root: 2,
+            len: 1 << 16,
+        };
+        let options = Options {
+            element_bytes: ELEMENT,
+            ..Options::default()
+        };
+        build(&collective, Algorithm::Tree, &options).unwrap()
+    };
+    let (done, is_done) = std::sync::mpsc::channel();
+    let lingers = node(
+        0,
+        move |group| {
+            group.barrier().unwrap();
+            let begin = Instant::now();
+            while is_done.try_recv().is_err() {
+                assert!(begin.elapsed() < Duration::from_secs(20), "no answers");
+                group.linger(Duration::from_millis(50)).unwrap();
+            }
+            group.run(&broadcast(), &sum).unwrap();
+            let mut output = vec![0; ELEMENT << 16];
+            for place in [0, 1] {
+                group.copy_out_of(place, 0, &mut output);
+                assert!(output.iter().all(|byte| *byte == 5), "{place}");
+            }
+            group.linger(Duration::from_millis(200)).unwrap();
+        },
+        folder.path(),
+    );
+    let puts = node(
+        1,
+        move |group| {
+            group.barrier().unwrap();
+            group.put_of(0, 0, &vec![5; ELEMENT << 16]);
+            group.run(&broadcast(), &sum).unwrap();
+            done.send(()).unwrap();
+            group.linger(Duration::from_millis(400)).unwrap();
+        },
+        folder.path(),
+    );
+    puts.join().unwrap();
+    lingers.join().unwrap();
 }
 
 #[test]

@@ -85,15 +85,18 @@ impl Place {
 
     /// For this rank; it waits so long for whom it needs.
     pub fn open(&self, rank: usize, ranks: usize, patience: Duration) -> Result<Box<dyn Store>> {
+        let since = Instant::now();
+        let left = || patience.saturating_sub(since.elapsed());
         Ok(match self {
             Self::Folder(folder) => Box::new(FolderStore::new(folder)),
             Self::Rank0(at) => {
                 let address = if rank == 0 { own(at) } else { None };
                 let address = address.map_or_else(|| known(at, patience), Ok)?;
-                Box::new(TcpStore::open(address, rank, ranks, patience)?)
+                Box::new(TcpStore::open(address, rank, ranks, left())?)
             }
             Self::Torch { at, prefix } => {
-                Box::new(TorchStore::open(known(at, patience)?, prefix, patience)?)
+                let address = known(at, patience)?;
+                Box::new(TorchStore::open(address, prefix, left())?)
             }
         })
     }

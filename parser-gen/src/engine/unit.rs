@@ -198,9 +198,9 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
             w,
         );
     }
-    if let Some(keyed) = needs.keyed().filter(|_| needs.places()) {
+    if needs.places() {
         w.blank();
-        psn::write_table(keyed.cells(), w);
+        psn::write_table(w);
     }
     if needs.decides() {
         w.blank();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parser_gen::key::KeyHash;
-use parser_gen::psn::DataPacket;
+use parser_gen::psn::{Begun, DataPacket};
 
 use super::FlowSet;
 
@@ -22,8 +22,8 @@ pub struct Classified {
     pub trigger_keys: Arc<[KeyHash]>,
     /// What it is of an RDMA connection, where units select by that.
     pub data: Option<DataPacket>,
-    /// The first number of its connection, where the switch had been told.
-    pub told: Option<u32>,
+    /// What the switch had been told of its connection.
+    pub told: Option<Begun>,
     /// With which sequence number it begins a TCP connection, where one that begins anew is numbered anew.
     pub begins: Option<u32>,
     /// When it came, for effects that go by that.

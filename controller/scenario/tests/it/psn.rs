@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use parser_gen::Arch;
-use parser_gen::psn::Packet;
+use parser_gen::psn::{Begun, Packet};
 use pipeline::{Config, Switch};
 use roce::packet::{
     self, Address, Ecn, Header, MAX_FRAME_LEN, Mtu, Opcode, Operation, Position, Route, Service,
@@ -97,7 +97,7 @@ impl Lab {
     }
 
     /// Tells switch and model with which number a stream from `a` to `s`, or back, begins.
-    fn tell(&mut self, is_back: bool, qp: u32, responds: bool, first_psn: u32) {
+    fn tell(&mut self, is_back: bool, qp: u32, responds: bool, begun: (u32, u8)) {
         let (from, to) = if is_back { ("s", "a") } else { ("a", "s") };
         let stream = Stream {
             source: self.address(from).ip,
@@ -106,7 +106,9 @@ impl Lab {
             responds,
         };
         let is_known = self.tellings.iter().any(|of| of.stream == stream);
-        let entries = self.plan.switch("sw").unwrap().tell(stream, first_psn);
+        let (first, life) = begun;
+        let begun = Begun { first, life };
+        let entries = self.plan.switch("sw").unwrap().tell(stream, begun);
         assert!(!entries.is_empty());
         for entry in &entries {
             match is_known {
@@ -118,7 +120,9 @@ impl Lab {
         self.tellings.push(Telling {
             switch: "sw".to_owned(),
             stream,
-            first_psn,
+            first_psn: first,
+            life,
+            sent_ns: self.now_ns - 1,
             confirmed_ns: self.now_ns,
         });
     }
@@ -159,7 +163,7 @@ impl Lab {
         let packet = Packet::of(&self.scenario.protocols, frame);
         let told = Told::at("sw", &self.tellings);
         let classified = Classified {
-            told: packet.and_then(|packet| told.first_psn(&packet, self.now_ns)),
+            told: packet.and_then(|packet| told.begun(&packet, self.now_ns)),
             ..self.engine.classify(frame, port)
         };
         let passage = self.engine.pass(&mut self.state, &classified, 1);
@@ -276,15 +280,18 @@ fn a_first_number_that_is_told_is_the_first() {
     for arch in ARCHS {
         for first in [0, 900, TURN - 2] {
             let mut lab = Lab::new(arch, DROP_3);
-            lab.tell(false, QP, false, first);
+            lab.tell(false, QP, false, (first, 1));
             // Another connection is not meant.
-            lab.tell(false, QP + 1, false, 5_000);
+            lab.tell(false, QP + 1, false, (5_000, 1));
             assert_eq!(dropped(&mut lab, first, &[&[1, 2, 3, 4]]), [(1, 3)]);
             // The number of the queue pair is used again: another connection, in its first round.
-            lab.tell(false, QP, false, (first + 7_000) % TURN);
+            lab.tell(false, QP, false, ((first + 7_000) % TURN, 2));
             let again: [&[u32]; 2] = [&[0, 1, 2, 3], &[3, 4]];
             assert_eq!(dropped(&mut lab, first + 7_000, &again), [(1, 3)]);
-            assert_eq!(lab.counted(), [2]);
+            // And once more, from the same number on.
+            lab.tell(false, QP, false, ((first + 7_000) % TURN, 3));
+            assert_eq!(dropped(&mut lab, first + 7_000, &again), [(1, 3)]);
+            assert_eq!(lab.counted(), [3]);
         }
     }
 }
@@ -295,8 +302,8 @@ fn responses_are_told_of_by_themselves() {
     for arch in ARCHS {
         let fault = "  - {id: lost, flows: back, effect: drop, select: {psn: {at: 3}}}\n";
         let mut lab = Lab::new(arch, fault);
-        lab.tell(true, QP, false, 100);
-        lab.tell(true, QP, true, 40);
+        lab.tell(true, QP, false, (100, 1));
+        lab.tell(true, QP, true, (40, 1));
         let response = Opcode::ReadResponse(Position::Middle);
         let psns = [42, 43, 44].map(|psn| lab.drops(true, response, QP, psn));
         assert_eq!(psns, [false, true, false]);
@@ -311,7 +318,7 @@ fn what_was_seen_before_is_forgotten() {
     for arch in ARCHS {
         let mut lab = Lab::new(arch, DROP_3);
         assert_eq!(dropped(&mut lab, 500, &[&[1, 2], &[1]]), [(0, 0); 0]);
-        lab.tell(false, QP, false, 500);
+        lab.tell(false, QP, false, (500, 1));
         assert_eq!(dropped(&mut lab, 500, &[&[2, 3, 4]]), [(1, 3)]);
     }
 }

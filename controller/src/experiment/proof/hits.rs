@@ -25,6 +25,8 @@ pub struct Hit {
     pub ordinal: u64,
     /// Where it stands in its RDMA connection, where the fault selects by that.
     pub place: Option<Place>,
+    /// Whether the switch had been told where that connection begins.
+    pub is_told: bool,
     /// The step that was in force.
     pub epoch: u16,
     /// When it came, in nanoseconds since 1970.
@@ -86,6 +88,8 @@ pub struct Judged<'a> {
     /// By exit, when its copies left.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
+    /// Whether the switch had been told where its RDMA connection begins.
+    pub is_told: bool,
 }
 
 /// What hit a frame, or had to.
@@ -113,6 +117,7 @@ pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -
             place: passage
                 .verdicts()
                 .find_map(|verdict| verdict.place_for(injection)),
+            is_told: judged.is_told,
             epoch: judged.epoch,
             at_ns: arrival.at_ns,
             left: (passage.exits.iter().zip(judged.left))

@@ -213,7 +213,8 @@ pub fn recoveries(
         let relative_psn = match hit.place {
             Some(place) => place.relative,
             None => {
-                let told = passed.begins.first_psn(&lost, frame.at_ns);
+                let told = passed.begins.begun(&lost, frame.at_ns);
+                let told = told.map(|begun| begun.first);
                 let first = told.or_else(|| passed.first(&connection(&lost, data)))?;
                 lost.psn.wrapping_sub(first) % MODULUS
             }

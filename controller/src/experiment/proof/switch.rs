@@ -7,6 +7,7 @@ use parser_gen::psn::Packet;
 use scenario::model::Scenario;
 use scenario::plan::{Plan, port_latencies, triggers_join_ports};
 use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
+use scenario::selection::Selection;
 use scenario::telling::Told;
 
 use super::super::fleet::EpochWrite;
@@ -29,6 +30,8 @@ pub struct Witness<'a> {
     library: &'a Library,
     /// Of connections.
     told: Told,
+    /// Faults that ask for that.
+    places: BTreeSet<String>,
 }
 
 /// A frame, with what it met.
@@ -89,6 +92,10 @@ impl<'a> Witness<'a> {
             writes,
             library: &scenario.protocols,
             told: Told::at(name, &evidence.tellings),
+            places: (scenario.faults.iter())
+                .filter(|fault| matches!(fault.selection, Selection::Psn(_)))
+                .map(|fault| fault.id.clone())
+                .collect(),
         })
     }
 
@@ -96,6 +103,7 @@ impl<'a> Witness<'a> {
     /// behind them of triggers.
     pub fn testify(&self, counted: &[u64], all: &mut Seen) -> Strays {
         let arrivals = self.trace.arrivals.iter();
+        let mut doubtful = 0;
         let mut classified: Vec<Classified> = arrivals
             .map(|arrival| {
                 let frame = self.engine.classify(arrival.bytes, arrival.port);
@@ -105,10 +113,11 @@ impl<'a> Witness<'a> {
                 });
                 let left_ns = left.min();
                 let is_unique = self.trace.is_unique(arrival.identity);
-                let told = frame.data.filter(|_| !self.told.is_empty()).and_then(|_| {
-                    let packet = Packet::of(self.library, arrival.bytes)?;
-                    self.told.first_psn(&packet, arrival.at_ns)
-                });
+                let data = frame.data.filter(|_| !self.told.is_empty());
+                let data = data.and_then(|_| Packet::of(self.library, arrival.bytes));
+                let told = data.and_then(|packet| self.told.begun(&packet, arrival.at_ns));
+                let is_in_doubt = |packet: &Packet| self.told.is_in_doubt(packet, arrival.at_ns);
+                doubtful += u64::from(data.as_ref().is_some_and(is_in_doubt));
                 Classified {
                     at_ns: arrival.at_ns,
                     told,
@@ -118,6 +127,12 @@ impl<'a> Witness<'a> {
                 }
             })
             .collect();
+        let injections = self.plan.injections.iter().zip(&mut all.observations);
+        for (injection, seen) in injections {
+            if injection.switch == self.name && self.places.contains(&injection.fault) {
+                seen.untold += doubtful;
+            }
+        }
         self.engine.tell_passed(&mut classified);
         if self.trace.ports.len() == 1 {
             self.engine.tell_races(&mut classified);
@@ -169,6 +184,7 @@ impl<'a> Witness<'a> {
                     ordinals: &numbers,
                     left: &left[index],
                     errors: &errors,
+                    is_told: classified[index].told.is_some(),
                 },
             ));
             let seen = Left {

@@ -461,7 +461,7 @@ impl<'p> Group<'p> {
         Ok(())
     }
 
-    /// Waits until something has come or is due, after all NICs had nothing to do.
+    /// Waits until something has come or is due, and does what there is to do then.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         if let [nic] = &mut self.nics[..] {
             return nic.wait(timeout);
@@ -471,7 +471,10 @@ impl<'p> Group<'p> {
             let due = self.nics.iter().filter_map(|nic| nic.due());
             let timeout = due.fold(timeout.min(LONGEST_WAIT), Duration::min);
             frames::wait_readable(readable, timeout)?;
-            return Ok(());
+            return self
+                .nics
+                .iter_mut()
+                .try_for_each(|nic| nic.wait(Duration::ZERO));
         }
         // A device has only a wait of its own.
         self.turn = (self.turn + 1) % self.nics.len();

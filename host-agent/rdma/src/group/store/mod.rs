@@ -43,7 +43,7 @@ pub trait Store {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file cannot be written or read.
-    #[error("{}", .path.display())]
+    #[error("cannot read or write {}", .path.display())]
     File {
         /// Which.
         path: PathBuf,

@@ -151,7 +151,8 @@ fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>)
     let (begins, may_begin) = mpsc::channel();
     let drained = std::thread::spawn(move || {
         let mut said = String::new();
-        for line in lines.lines().map_while(Result::ok) {
+        for line in lines.split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
             said += &format!("{line}\n");
             if line.contains("workload begins") {
                 // Who has waited too long is not there any more.
