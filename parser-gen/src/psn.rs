@@ -145,7 +145,7 @@ pub struct Begun {
 
 impl Begun {
     fn word(self) -> u32 {
-        (u32::from(self.life) << 24) | self.first % MODULUS
+        (u32::from(self.life) << 24) | (self.first % MODULUS)
     }
 }
 
