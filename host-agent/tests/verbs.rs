@@ -95,7 +95,11 @@ impl<'m> End<'m> {
             Self::Debian(_) => {
                 let program = match test {
                     "pingpong" => "ibv_rc_pingpong -g 1".to_owned(),
-                    verb => format!("ib_{verb}_bw"),
+                    test => match test.strip_suffix("-lat") {
+                        // Its clock is not that of a real processor.
+                        Some(verb) => format!("ib_{verb}_lat -F"),
+                        None => format!("ib_{test}_bw"),
+                    },
                 };
                 let line = format!("{program} -n {MESSAGES}{server}");
                 match &*server {
@@ -127,6 +131,9 @@ impl<'m> End<'m> {
         if let Self::Debian(_) = self {
             let expected = match test {
                 "pingpong" => format!("{MESSAGES} iters in"),
+                // Who is read from has measured nothing.
+                "read-lat" if !is_client => "local address".to_owned(),
+                test if test.ends_with("-lat") => "t_typical".to_owned(),
                 _ => "BW average".to_owned(),
             };
             assert!(printed.contains(&expected), "{what}");
@@ -139,6 +146,12 @@ impl<'m> End<'m> {
                 (Some(0), Some(MESSAGES)),
                 "{what}"
             );
+            return;
+        }
+        if test.ends_with("-lat") {
+            let typical = told["t_typical_us"].as_f64();
+            assert_eq!(typical.is_some(), is_client || test != "read-lat", "{what}");
+            assert!(typical.is_none_or(|typical| typical > 0.0), "{what}");
             return;
         }
         // Who is written to, or read from, hears of it: the device has done it.
@@ -186,6 +199,15 @@ fn a_device_serves_and_asks_others_and_user_space() {
             (End::Rings, device),
             (device, End::Verbs(b)),
         ] {
+            println!("{test}: {} asks {}", client.name(), server.name());
+            let serving = server.start(test, None);
+            let asking = client.start(test, Some(server.address()));
+            client.check(test, true, &asking.finish());
+            server.check(test, false, &serving.finish());
+        }
+    }
+    for test in ["write-lat", "send-lat", "read-lat"] {
+        for (server, client) in [(device, other), (other, device), (device, End::Rings)] {
             println!("{test}: {} asks {}", client.name(), server.name());
             let serving = server.start(test, None);
             let asking = client.start(test, Some(server.address()));

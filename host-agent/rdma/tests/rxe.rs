@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use machines::{Machine, MachineOptions};
-use rdma::perftest::{self, Verb, bandwidth};
+use rdma::perftest::{self, LatencyOptions, Verb, bandwidth, latency};
 use rdma::pingpong::{Options, pingpong};
 use rdma::{Provider, Way, open};
 use roce::packet::Mtu;
@@ -132,5 +132,43 @@ fn perftest_passes_in_both_roles() {
         }
         let counters = server.counters.unwrap();
         assert!(counters.rcvd_pkts > 0, "{counters:?}");
+    }
+    for (verb, program) in [
+        (Verb::Write, "ib_write_lat"),
+        (Verb::Send, "ib_send_lat"),
+        (Verb::Read, "ib_read_lat"),
+    ] {
+        let options = LatencyOptions {
+            iterations: 600,
+            patience: LIMIT,
+            ..LatencyOptions::default()
+        };
+        // Whether the processor's clock can be relied on is of no use to us.
+        let theirs = format!("{program} -F -n 600");
+
+        let mut ours = provider(Way::Rings);
+        let serving = machine.spawn(&theirs).unwrap();
+        machine.await_listening(options.port).unwrap();
+        let client = latency(&mut *ours, verb, Some(&THERE.to_string()), &options);
+        let client = client.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let told = serving
+            .succeed(LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        drop(ours);
+        println!("{told}\n{client:?}");
+        assert!(client.measured.unwrap().min > 0.0);
+
+        let mut ours = provider(Way::Rings);
+        let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
+        let calling = machine.spawn(&until).unwrap();
+        let server = latency(&mut *ours, verb, None, &options);
+        let server = server.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let told = calling
+            .succeed(LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        println!("{told}\n{server:?}");
+        // Its own figures, of as many messages.
+        assert!(told.contains(" 2       600"), "{told}");
+        assert!(server.counters.unwrap().rcvd_pkts > 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use rdma::perftest::{self, Verb, bandwidth};
+use rdma::perftest::{self, LatencyOptions, Verb, bandwidth, latency};
 use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
 use rdma::{Way, open};
 use roce::packet::Mtu;
@@ -106,6 +106,75 @@ fn bandwidths_are_measured_by_each_way() {
             println!("{way:?} {verb:?} {bytes}: {:.0} MiB/s", measured.average);
         }
     }
+}
+
+#[test]
+fn latencies_are_measured_by_each_way() {
+    if !in_namespace("latencies_are_measured_by_each_way") {
+        return;
+    }
+    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+        for (verb, size) in [
+            (Verb::Write, 2),
+            (Verb::Write, 10_000),
+            (Verb::Send, 1),
+            (Verb::Read, 300),
+        ] {
+            // More than a byte counts, and than receives are posted at once.
+            let options = LatencyOptions {
+                size,
+                iterations: 700,
+                ..LatencyOptions::default()
+            };
+            let server = beyond_a_cable(4200, move || {
+                let mut provider = open(Some("far"), way, 1).unwrap();
+                latency(&mut *provider, verb, None, &options).unwrap()
+            });
+            let mut provider = open(Some("near"), way, 2).unwrap();
+            let client = latency(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
+            let server = server.join().unwrap();
+            remove("near");
+            assert_eq!((server.peer, client.peer), (client.own, server.own));
+            let measured = client.measured.unwrap();
+            assert!(measured.min > 0.0 && measured.min <= measured.typical);
+            assert!(measured.typical <= measured.max, "{measured:?}");
+            assert_eq!(server.measured.is_some(), verb != Verb::Read);
+            let counters = server.counters.unwrap();
+            let of_verb = match verb {
+                Verb::Write => counters.rx_write_requests,
+                Verb::Send => counters.rdma_recvs,
+                Verb::Read => counters.rx_read_requests,
+            };
+            assert_eq!(of_verb, 700, "{counters:?}");
+            println!("{way:?} {verb:?} {size}: {:.1} us", measured.typical);
+        }
+    }
+}
+
+/// One that does not answer is named, in bounded time, and not waited for by a WRITE that never comes.
+#[test]
+fn a_peer_that_plays_another_test_ends_it() {
+    if !in_namespace("a_peer_that_plays_another_test_ends_it") {
+        return;
+    }
+    let options = LatencyOptions {
+        patience: Duration::from_secs(2),
+        ..LatencyOptions::default()
+    };
+    let server = beyond_a_cable(4200, move || {
+        let mut provider = open(Some("far"), Way::Rings, 1).unwrap();
+        latency(&mut *provider, Verb::Write, None, &options)
+    });
+    let mut provider = open(Some("near"), Way::Rings, 2).unwrap();
+    // Neither is the first to send.
+    let others = LatencyOptions {
+        iterations: 10,
+        ..options
+    };
+    let client = latency(&mut *provider, Verb::Send, Some("10.9.0.2"), &others);
+    let server = server.join().unwrap();
+    remove("near");
+    assert!(server.is_err() && client.is_err(), "{server:?} {client:?}");
 }
 
 #[test]

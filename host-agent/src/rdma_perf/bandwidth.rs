@@ -80,14 +80,14 @@ struct Told {
 }
 
 #[derive(Serialize)]
-struct Port {
+pub(super) struct Port {
     qpn: u32,
     psn: u32,
     gid: String,
 }
 
 impl Port {
-    fn of(keys: &Keys) -> Self {
+    pub(super) fn of(keys: &Keys) -> Self {
         Self {
             qpn: keys.qpn.bits(),
             psn: keys.psn.bits(),
@@ -128,13 +128,14 @@ impl Told {
     }
 }
 
+pub(super) fn print_keys(which: &str, at: &Keys) {
+    let (qpn, psn) = (at.qpn, at.psn.bits());
+    println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
+}
+
 fn print_text(outcome: &Outcome) {
-    let told = |which: &str, at: &Keys| {
-        let (qpn, psn) = (at.qpn, at.psn.bits());
-        println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
-    };
-    told("local address: ", &outcome.own);
-    told("remote address:", &outcome.peer);
+    print_keys("local address: ", &outcome.own);
+    print_keys("remote address:", &outcome.peer);
     let report = figures(outcome);
     println!("  MTU {}", outcome.mtu.bytes());
     println!(" #bytes     #iterations    BW peak[MiB/s]    BW average[MiB/s]   MsgRate[Mpps]");

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
 //! | `bandwidth.rs` | WRITEs, SENDs, READs, as ib_write_bw, ib_send_bw, ib_read_bw |
+//! | `latency.rs` | one at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
 
 mod bandwidth;
+mod latency;
 mod pingpong;
 
 use anyhow::Context;
@@ -19,6 +21,7 @@ use crate::connections::announce;
 use crate::seed::from_system;
 
 pub use bandwidth::BandwidthArgs;
+pub use latency::LatencyArgs;
 pub use pingpong::PingpongArgs;
 
 /// `weir-agent rdma-perf`
@@ -40,6 +43,12 @@ pub enum RdmaTest {
     Send(BandwidthArgs),
     /// The bandwidth of RDMA READs, as ib_read_bw and with it.
     Read(BandwidthArgs),
+    /// How long an RDMA WRITE takes, as ib_write_lat and with it.
+    WriteLat(LatencyArgs),
+    /// How long a SEND takes, as ib_send_lat and with it.
+    SendLat(LatencyArgs),
+    /// How long an RDMA READ takes, as ib_read_lat and with it.
+    ReadLat(LatencyArgs),
 }
 
 impl RdmaPerfArgs {
@@ -50,6 +59,9 @@ impl RdmaPerfArgs {
             RdmaTest::Write(args) => bandwidth::run(Verb::Write, args),
             RdmaTest::Send(args) => bandwidth::run(Verb::Send, args),
             RdmaTest::Read(args) => bandwidth::run(Verb::Read, args),
+            RdmaTest::WriteLat(args) => latency::run(Verb::Write, args),
+            RdmaTest::SendLat(args) => latency::run(Verb::Send, args),
+            RdmaTest::ReadLat(args) => latency::run(Verb::Read, args),
         }
     }
 }

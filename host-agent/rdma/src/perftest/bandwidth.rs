@@ -2,27 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use roce::completion::Status;
 use roce::packet::{Mtu, Service};
-use roce::{
-    Access, Completion, Counters, Fault, Local, QpConfig, Qpn, ReceiveRequest, Remote, SendRequest,
-    Work,
-};
+use roce::{Completion, Counters, Local, QpConfig, ReceiveRequest, Remote, SendRequest, Work};
 
-use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, Report, VERSION};
-use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
-use crate::talk::{PORT, Talk, TalkError};
-
-/// What the client does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// As ib_write_bw.
-    Write,
-    /// As ib_send_bw.
-    Send,
-    /// As ib_read_bw.
-    Read,
-}
+use super::message::{Keys, Report};
+use super::session::{self, Opening, PerftestError, Session, Verb};
+use crate::provider::Provider;
+use crate::talk::PORT;
 
 /// What is measured. The defaults are perftest's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,55 +64,6 @@ pub struct Outcome {
     pub counters: Option<Counters>,
 }
 
-/// Why it did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum PerftestError {
-    /// This side.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The conversation.
-    #[error(transparent)]
-    Talk(#[from] TalkError),
-    /// The other program is of another version.
-    #[error("the other program is perftest {theirs}; this one speaks that of Debian 12, {}", version(&VERSION))]
-    Version {
-        /// What it says of itself.
-        theirs: String,
-    },
-    /// It says something else.
-    #[error(
-        "the other program says something else than {0}: is it the same test, over a GID ::ffff:a.b.c.d (`-x`)?"
-    )]
-    Message(&'static str),
-    /// A message was not sent, or not received.
-    #[error("a message failed: {status}{}", because(.fault.as_ref()))]
-    Failed {
-        /// How.
-        status: Status,
-        /// Why the queue pair is in the state ERROR.
-        fault: Option<Fault>,
-    },
-    /// Nothing has come for so long.
-    #[error("nothing has come for {patience:?} after {done} messages")]
-    Silent {
-        /// For how long.
-        patience: Duration,
-        /// Messages before.
-        done: u64,
-    },
-}
-
-fn because(fault: Option<&Fault>) -> String {
-    fault.map_or(String::new(), |fault| format!(" ({fault})"))
-}
-
-fn version(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.trim_end_matches('\0').escape_debug().to_string()
-}
-
-/// READs that this side has under way, or answers at once.
-const READS: u16 = 16;
 /// Messages between two signaled ones; fewer where fewer are under way.
 const SIGNALED: usize = 32;
 
@@ -140,103 +77,61 @@ pub fn bandwidth(
     host: Option<&str>,
     options: &Options,
 ) -> Result<Outcome, PerftestError> {
-    let mut talk = match host {
-        Some(host) => Talk::connect(host, options.port, options.patience)?,
-        None => Talk::accept(options.port, options.patience)?,
+    let opening = Opening {
+        host,
+        port: options.port,
+        patience: options.patience,
+        config: QpConfig {
+            max_sends: options.posted,
+            max_receives: options.receives,
+            ..QpConfig::new(Service::Reliable)
+        },
     };
-    let cycle = greet(provider, &mut talk)?;
     // Small messages go round in the first bytes.
-    let region = provider.register(options.size.max(cycle) as usize, Access::ALL)?;
-    let config = QpConfig {
-        max_sends: options.posted,
-        max_receives: options.receives,
-        ..QpConfig::new(Service::Reliable)
-    };
-    let made = provider.create(config, Access::ALL);
-    let outcome = match made {
-        Err(error) => Err(error.into()),
-        Ok(qpn) => {
-            let mut test = Test {
-                verb,
-                options,
-                region: &region,
-                qpn,
-                posted: 0,
-            };
-            let outcome = test.run(provider, &mut talk);
-            let gone = linger(provider, GOODBYE);
-            provider.destroy(qpn);
-            outcome.and_then(|outcome| Ok(gone.map(|()| outcome)?))
-        }
-    };
-    provider.deregister(&region);
-    outcome
+    let len = |cycle| options.size.max(cycle) as usize;
+    session::with(provider, opening, len, |session| {
+        let mut test = Test {
+            verb,
+            options,
+            session,
+            posted: 0,
+        };
+        test.run()
+    })
 }
 
-/// Says which program this is, and how small messages go round: the larger of both ends' bytes.
-fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestError> {
-    let theirs = talk.exchange(provider, VERSION)?;
-    if theirs != VERSION {
-        let theirs = version(&theirs);
-        return Err(PerftestError::Version { theirs });
-    }
-    let theirs = u32::from_be_bytes(talk.exchange(provider, CYCLE.to_be_bytes())?);
-    if theirs > MOST_CYCLE {
-        return Err(PerftestError::Message("how small messages go round"));
-    }
-    talk.exchange(provider, CACHE_LINE.to_be_bytes())?;
-    Ok(theirs.max(CYCLE))
-}
-
-/// Pages are no larger.
-const MOST_CYCLE: u32 = 1 << 24;
-
-struct Test<'a> {
+struct Test<'t, 's> {
     verb: Verb,
-    options: &'a Options,
-    region: &'a Region,
-    qpn: Qpn,
+    options: &'t Options,
+    session: &'t mut Session<'s>,
     /// Receives.
     posted: usize,
 }
 
-impl Test<'_> {
-    fn run(
-        &mut self,
-        provider: &mut dyn Provider,
-        talk: &mut Talk,
-    ) -> Result<Outcome, PerftestError> {
-        let most = provider.max_mtu();
-        let mtu = self.options.mtu.unwrap_or(most);
-        let theirs = talk.exchange(provider, message::encode_mtu(mtu))?;
-        let theirs = message::decode_mtu(theirs).ok_or(PerftestError::Message("an MTU"))?;
-        let mtu = mtu.min(theirs);
-
-        let receives = self.verb == Verb::Send && !talk.is_client();
-        if receives {
-            self.post_receives(provider)?;
+impl Test<'_, '_> {
+    fn run(&mut self) -> Result<Outcome, PerftestError> {
+        let mtu = self.session.agree_mtu(self.options.mtu)?;
+        let is_client = self.session.talk.is_client();
+        if self.verb == Verb::Send && !is_client {
+            self.post_receives()?;
         }
-        let own = self.keys(provider);
-        let peer = self.exchange_keys(provider, talk, &own)?;
-        let connection = Connection {
-            max_reads: peer.reads.clamp(1, 128) as u8,
-            max_peer_reads: own.reads as u8,
-            ..Connection::new(peer.gid, peer.qpn, peer.psn, own.psn, mtu)
-        };
-        provider.connect(self.qpn, &connection)?;
+        let address = self.session.region.address;
+        let own = self.session.own_keys(self.verb, address);
+        let peer = self.session.exchange_keys(&own)?;
+        self.session.connect(&own, &peer, mtu)?;
         // Both are connected; both are ready.
         for _ in 0..self.turns_before() {
-            self.exchange_keys(provider, talk, &own)?;
+            self.session.exchange_keys(&own)?;
         }
-        let measured = match (talk.is_client(), self.verb) {
-            (true, _) => Some(self.send_all(provider, &peer)?),
-            (false, Verb::Send) => Some(self.receive_all(provider)?),
+        let measured = match (is_client, self.verb) {
+            (true, _) => Some(self.send_all(&peer)?),
+            (false, Verb::Send) => Some(self.receive_all()?),
             // The device does it while this waits for a word.
             (false, Verb::Write | Verb::Read) => None,
         };
         let mut told = None;
         if self.verb != Verb::Send {
-            self.exchange_keys(provider, talk, &own)?;
+            self.session.exchange_keys(&own)?;
             let mut fields = [[0; 8]; 5];
             let report = measured.unwrap_or(Report {
                 size: self.options.size.into(),
@@ -246,21 +141,20 @@ impl Test<'_> {
                 rate: 0.0,
             });
             for (theirs, ours) in fields.iter_mut().zip(report.encode()) {
-                *theirs = talk.exchange(provider, ours)?;
+                *theirs = self.session.exchange(ours)?;
             }
-            told = (!talk.is_client()).then(|| Report::decode(fields));
+            told = (!is_client).then(|| Report::decode(fields));
         }
-        self.exchange_keys(provider, talk, &own)?;
-        // All is measured: who is gone before the goodbye does no harm.
-        let _ = talk.say(DONE);
-        let _ = talk.hear::<{ DONE.len() }>(provider);
+        self.session.exchange_keys(&own)?;
+        self.session.say_goodbye();
+        let Session { provider, qpn, .. } = &self.session;
         Ok(Outcome {
             own,
             peer,
             mtu,
             measured,
             told,
-            counters: provider.counters(self.qpn),
+            counters: provider.counters(*qpn),
         })
     }
 
@@ -272,37 +166,11 @@ impl Test<'_> {
         }
     }
 
-    fn keys(&self, provider: &mut dyn Provider) -> Keys {
-        let is_remote = self.verb != Verb::Send;
-        Keys {
-            reads: match self.verb {
-                Verb::Read => READS,
-                Verb::Write | Verb::Send => 1,
-            },
-            qpn: self.qpn,
-            psn: provider.draw_psn(),
-            rkey: if is_remote { self.region.rkey } else { 0 },
-            address: self.region.address,
-            gid: provider.gid(),
-        }
-    }
-
-    /// While packets come, the other program has something else to do than to speak.
-    fn exchange_keys(
-        &self,
-        provider: &mut dyn Provider,
-        talk: &mut Talk,
-        own: &Keys,
-    ) -> Result<Keys, PerftestError> {
-        talk.watch(self.qpn);
-        let theirs = talk.exchange(provider, own.encode())?;
-        Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))
-    }
-
     fn local(&self) -> Local {
+        let region = self.session.region;
         Local {
-            key: self.region.lkey,
-            address: self.region.address,
+            key: region.lkey,
+            address: region.address,
             len: self.options.size,
         }
     }
@@ -328,7 +196,7 @@ impl Test<'_> {
     }
 
     /// The client's part.
-    fn send_all(&self, provider: &mut dyn Provider, peer: &Keys) -> Result<Report, PerftestError> {
+    fn send_all(&mut self, peer: &Keys) -> Result<Report, PerftestError> {
         let (iterations, depth) = (self.options.iterations, self.options.posted as u64);
         let each = SIGNALED.min(self.options.posted) as u64;
         let work = self.work(peer);
@@ -343,9 +211,10 @@ impl Test<'_> {
                     signaled: posted % each == 0 || posted == iterations,
                     solicited: false,
                 };
-                provider.post_send(self.qpn, request)?;
+                let Session { provider, qpn, .. } = &mut *self.session;
+                provider.post_send(*qpn, request)?;
             }
-            let completion = self.completion(provider, done, &mut meter)?;
+            let completion = self.completion(done, &mut meter)?;
             done = completion.wr_id;
             meter.reached(done);
         }
@@ -353,54 +222,45 @@ impl Test<'_> {
     }
 
     /// Who receives SENDs.
-    fn receive_all(&mut self, provider: &mut dyn Provider) -> Result<Report, PerftestError> {
+    fn receive_all(&mut self) -> Result<Report, PerftestError> {
         let mut meter = Meter::start(self.options);
         let mut done = 0;
         while done < self.options.iterations {
-            self.completion(provider, done, &mut meter)?;
+            self.completion(done, &mut meter)?;
             done += 1;
             self.posted -= 1;
             if self.posted * 2 <= self.options.receives {
-                self.post_receives(provider)?;
+                self.post_receives()?;
             }
             meter.reached(done);
         }
         Ok(meter.report())
     }
 
-    fn post_receives(&mut self, provider: &mut dyn Provider) -> Result<(), PerftestError> {
+    fn post_receives(&mut self) -> Result<(), PerftestError> {
         while self.posted < self.options.receives {
             let request = ReceiveRequest {
                 wr_id: 0,
                 local: self.local(),
             };
-            provider.post_receive(self.qpn, request)?;
+            let Session { provider, qpn, .. } = &mut *self.session;
+            provider.post_receive(*qpn, request)?;
             self.posted += 1;
         }
         Ok(())
     }
 
-    fn completion(
-        &self,
-        provider: &mut dyn Provider,
-        done: u64,
-        meter: &mut Meter,
-    ) -> Result<Completion, PerftestError> {
+    fn completion(&mut self, done: u64, meter: &mut Meter) -> Result<Completion, PerftestError> {
         let patience = self.options.patience;
         let mut deadline = Instant::now() + patience;
         let mut packets = None;
         loop {
-            if let Some(completion) = provider.poll()? {
-                if completion.status == Status::Success {
-                    return Ok(completion);
-                }
-                return Err(PerftestError::Failed {
-                    status: completion.status,
-                    fault: provider.fault(self.qpn),
-                });
+            if let Some(completion) = self.session.poll()? {
+                return Ok(completion);
             }
             // A long message has no completion for a while.
-            let came = provider.arrivals(self.qpn);
+            let Session { provider, qpn, .. } = &mut *self.session;
+            let came = provider.arrivals(*qpn);
             if came != packets {
                 packets = came;
                 deadline = Instant::now() + patience;

@@ -1,0 +1,214 @@
+//! What all of perftest's tests have in common: two programs meet over TCP, say who they are and what their queue pairs are, and
+//! connect them.
+
+use std::time::Duration;
+
+use roce::completion::Status;
+use roce::packet::Mtu;
+use roce::{Access, Completion, Fault, QpConfig, Qpn};
+
+use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, VERSION};
+use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
+use crate::talk::{Talk, TalkError};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// As ib_write_bw and ib_write_lat.
+    Write,
+    /// As ib_send_bw and ib_send_lat.
+    Send,
+    /// As ib_read_bw and ib_read_lat.
+    Read,
+}
+
+/// Why it did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PerftestError {
+    /// This side.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The conversation.
+    #[error(transparent)]
+    Talk(#[from] TalkError),
+    /// The other program is of another version.
+    #[error("the other program is perftest {theirs}; this one speaks that of Debian 12, {}", version(&VERSION))]
+    Version {
+        /// What it says of itself.
+        theirs: String,
+    },
+    /// It says something else.
+    #[error(
+        "the other program says something else than {0}: is it the same test, over a GID ::ffff:a.b.c.d (`-x`)?"
+    )]
+    Message(&'static str),
+    /// A message was not sent, or not received.
+    #[error("a message failed: {status}{}", because(.fault.as_ref()))]
+    Failed {
+        /// How.
+        status: Status,
+        /// Why the queue pair is in the state ERROR.
+        fault: Option<Fault>,
+    },
+    /// Nothing has come for so long.
+    #[error("nothing has come for {patience:?} after {done} messages")]
+    Silent {
+        /// For how long.
+        patience: Duration,
+        /// Messages before.
+        done: u64,
+    },
+}
+
+fn because(fault: Option<&Fault>) -> String {
+    fault.map_or(String::new(), |fault| format!(" ({fault})"))
+}
+
+fn version(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end_matches('\0').escape_debug().to_string()
+}
+
+/// Pages are no larger.
+const MOST_CYCLE: u32 = 1 << 24;
+/// READs that this side has under way, or answers at once.
+const READS: u16 = 16;
+
+/// What a session is opened with.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    /// The server; `None`: this is it.
+    pub host: Option<&'a str>,
+    /// Where the server waits.
+    pub port: u16,
+    /// What a peer may take for anything at all.
+    pub patience: Duration,
+    /// Of the queue pair.
+    pub config: QpConfig,
+}
+
+/// Two programs that have met, and this one's memory and queue pair.
+pub struct Session<'a> {
+    pub provider: &'a mut dyn Provider,
+    pub talk: Talk,
+    pub region: Region,
+    pub qpn: Qpn,
+}
+
+/// Meets the other program, does something with it, and takes leave. `len`: bytes of memory, given how many small messages go
+/// round in.
+pub fn with<T>(
+    provider: &mut dyn Provider,
+    opening: Opening<'_>,
+    len: impl FnOnce(u32) -> usize,
+    test: impl FnOnce(&mut Session<'_>) -> Result<T, PerftestError>,
+) -> Result<T, PerftestError> {
+    let Opening { port, patience, .. } = opening;
+    let mut talk = match opening.host {
+        Some(host) => Talk::connect(host, port, patience)?,
+        None => Talk::accept(port, patience)?,
+    };
+    let cycle = greet(provider, &mut talk)?;
+    let region = provider.register(len(cycle), Access::ALL)?;
+    let outcome = match provider.create(opening.config, Access::ALL) {
+        Err(error) => Err(error.into()),
+        Ok(qpn) => {
+            talk.watch(qpn);
+            let mut session = Session {
+                provider: &mut *provider,
+                talk,
+                region,
+                qpn,
+            };
+            let outcome = test(&mut session);
+            let gone = linger(session.provider, GOODBYE);
+            provider.destroy(qpn);
+            outcome.and_then(|outcome| Ok(gone.map(|()| outcome)?))
+        }
+    };
+    provider.deregister(&region);
+    outcome
+}
+
+/// Says which program this is, and how small messages go round: the larger of both ends' bytes.
+fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestError> {
+    let theirs = talk.exchange(provider, VERSION)?;
+    if theirs != VERSION {
+        let theirs = version(&theirs);
+        return Err(PerftestError::Version { theirs });
+    }
+    let theirs = u32::from_be_bytes(talk.exchange(provider, CYCLE.to_be_bytes())?);
+    if theirs > MOST_CYCLE {
+        return Err(PerftestError::Message("how small messages go round"));
+    }
+    talk.exchange(provider, CACHE_LINE.to_be_bytes())?;
+    Ok(theirs.max(CYCLE))
+}
+
+impl Session<'_> {
+    /// The path MTU: the smaller of both ends'.
+    pub fn agree_mtu(&mut self, asked: Option<Mtu>) -> Result<Mtu, PerftestError> {
+        let mtu = asked.unwrap_or(self.provider.max_mtu());
+        let theirs = self.exchange(message::encode_mtu(mtu))?;
+        let theirs = message::decode_mtu(theirs).ok_or(PerftestError::Message("an MTU"))?;
+        Ok(mtu.min(theirs))
+    }
+
+    /// This side's, with memory from `address` on.
+    pub fn own_keys(&mut self, verb: Verb, address: u64) -> Keys {
+        Keys {
+            reads: match verb {
+                Verb::Read => READS,
+                Verb::Write | Verb::Send => 1,
+            },
+            qpn: self.qpn,
+            psn: self.provider.draw_psn(),
+            rkey: match verb {
+                Verb::Send => 0,
+                Verb::Write | Verb::Read => self.region.rkey,
+            },
+            address,
+            gid: self.provider.gid(),
+        }
+    }
+
+    /// The other side's. While packets come, the other program has something else to do than to speak.
+    pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
+        let theirs = self.exchange(own.encode())?;
+        Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))
+    }
+
+    /// A turn of the conversation.
+    pub fn exchange<const N: usize>(&mut self, own: [u8; N]) -> Result<[u8; N], PerftestError> {
+        Ok(self.talk.exchange(self.provider, own)?)
+    }
+
+    /// Connects the queue pair.
+    pub fn connect(&mut self, own: &Keys, peer: &Keys, mtu: Mtu) -> Result<(), PerftestError> {
+        let connection = Connection {
+            max_reads: peer.reads.clamp(1, 128) as u8,
+            max_peer_reads: own.reads as u8,
+            ..Connection::new(peer.gid, peer.qpn, peer.psn, own.psn, mtu)
+        };
+        Ok(self.provider.connect(self.qpn, &connection)?)
+    }
+
+    /// The next completion, if there is one: a good one.
+    pub fn poll(&mut self) -> Result<Option<Completion>, PerftestError> {
+        match self.provider.poll()? {
+            Some(completion) if completion.status != Status::Success => {
+                Err(PerftestError::Failed {
+                    status: completion.status,
+                    fault: self.provider.fault(self.qpn),
+                })
+            }
+            completion => Ok(completion),
+        }
+    }
+
+    /// All is measured: who is gone before the goodbye does no harm.
+    pub fn say_goodbye(&mut self) {
+        let _ = self.talk.say(DONE);
+        let _ = self.talk.hear::<{ DONE.len() }>(self.provider);
+    }
+}

@@ -1,0 +1,143 @@
+//! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`
+
+use std::time::Duration;
+
+use clap::Args;
+use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};
+use roce::packet::Mtu;
+use serde::Serialize;
+
+use super::bandwidth::{Port, print_keys};
+use super::{PortArgs, mtu};
+
+/// Its options are perftest's.
+#[derive(Debug, Clone, Args)]
+pub struct LatencyArgs {
+    /// The server's name or address; without, this is the server.
+    pub host: Option<String>,
+    #[command(flatten)]
+    port: PortArgs,
+    /// The TCP port by which the two programs meet.
+    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
+    tcp_port: u16,
+    /// Bytes of a message, the same at both ends.
+    #[arg(short, long, default_value_t = 2, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    size: u32,
+    /// Messages of each side, the same at both ends.
+    #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
+    iters: u64,
+    /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what the interface carries. The smaller of both ends' counts.
+    #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
+    mtu: Option<Mtu>,
+    /// Seconds that the other end may take for anything.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+    /// The outcome as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
+    let mut provider = args.port.open()?;
+    eprintln!("{}", provider.describe());
+    let options = LatencyOptions {
+        port: args.tcp_port,
+        size: args.size,
+        iterations: args.iters,
+        mtu: args.mtu,
+        patience: Duration::from_secs(args.patience),
+    };
+    let outcome = latency(&mut *provider, verb, args.host.as_deref(), &options)?;
+    if args.json {
+        let told = Told::of(&outcome, args);
+        println!("{}", serde_json::to_string(&told)?);
+    } else {
+        print_text(&outcome, args);
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Told {
+    local: Port,
+    remote: Port,
+    mtu: usize,
+    size: u32,
+    iterations: u64,
+    /// Nothing at the end that is read from.
+    #[serde(flatten)]
+    latencies: Option<Microseconds>,
+    counters: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Microseconds {
+    t_min_us: f64,
+    t_max_us: f64,
+    t_typical_us: f64,
+    t_avg_us: f64,
+    t_stdev_us: f64,
+    percentile_99_us: f64,
+    percentile_99_9_us: f64,
+}
+
+impl From<Latencies> for Microseconds {
+    fn from(of: Latencies) -> Self {
+        Self {
+            t_min_us: of.min,
+            t_max_us: of.max,
+            t_typical_us: of.typical,
+            t_avg_us: of.average,
+            t_stdev_us: of.deviation,
+            percentile_99_us: of.percentile_99,
+            percentile_99_9_us: of.percentile_99_9,
+        }
+    }
+}
+
+impl Told {
+    fn of(outcome: &LatencyOutcome, args: &LatencyArgs) -> Self {
+        let counters = outcome.counters.iter().flat_map(|counters| counters.iter());
+        Self {
+            local: Port::of(&outcome.own),
+            remote: Port::of(&outcome.peer),
+            mtu: outcome.mtu.bytes(),
+            size: args.size,
+            iterations: args.iters,
+            latencies: outcome.measured.map(Microseconds::from),
+            counters: counters
+                .map(|(name, count)| (name.to_owned(), count.into()))
+                .collect(),
+        }
+    }
+}
+
+fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
+    print_keys("local address: ", &outcome.own);
+    print_keys("remote address:", &outcome.peer);
+    println!("  MTU {}", outcome.mtu.bytes());
+    match &outcome.measured {
+        Some(of) => {
+            println!(
+                " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
+                 99% percentile[usec]   99.9% percentile[usec]"
+            );
+            println!(
+                " {:<6} {:<14} {:<14.2} {:<12.2} {:<16.2} {:<14.2} {:<15.2} {:<22.2} {:.2}",
+                args.size,
+                args.iters,
+                of.min,
+                of.max,
+                of.typical,
+                of.average,
+                of.deviation,
+                of.percentile_99,
+                of.percentile_99_9
+            );
+        }
+        None => println!("  the client has measured"),
+    }
+    if let Some(counters) = &outcome.counters {
+        super::print_losses(counters);
+    }
+}
