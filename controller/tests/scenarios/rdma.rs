@@ -95,7 +95,8 @@ fn numbers_count_from_where_a_connection_begins() {
         .iter()
         .find(|told| told["stream"]["source"] == "10.0.0.1" && told["stream"]["responds"] == false);
     let first = of_data.unwrap()["first_psn"].as_u64().unwrap();
-    let lost = event["fields"]["roce.psn"].as_u64().unwrap();
+    let lost = event["fields"]["roce.psn"].as_str().unwrap();
+    let lost: u64 = lost.parse().unwrap();
     assert_eq!(lost.wrapping_sub(first) % (1 << 24), 6000, "{event}");
     let judged = Watched::weir(folder.path(), &["replay", "kept", "--json"]).run();
     judged.expect_code(PASSED);
