@@ -185,10 +185,10 @@ impl FaultResult {
                     .to_owned(),
             );
         }
-        if seen.untold > 0 {
+        if seen.in_doubt > 0 {
             against.push(format!(
                 "{} came while the switch was being told of their connection, and may have been numbered either way",
-                count(seen.untold, "packet")
+                count(seen.in_doubt, "packet")
             ));
         }
         result.reason = (!against.is_empty()).then(|| against.join("; "));

@@ -329,7 +329,7 @@ impl Fleet {
 }
 
 /// What tells entries apart.
-pub(super) fn key(entry: &TableEntry) -> String {
+fn key(entry: &TableEntry) -> String {
     format!("{} {:?}", entry.table, entry.key)
 }
 

@@ -14,6 +14,16 @@ fn with_weir_in_path() -> std::ffi::OsString {
     std::env::join_paths(folders.chain(std::env::split_paths(&inherited))).unwrap()
 }
 
+/// A run of a scenario, kept in the folder `kept` of this one.
+fn kept(file: &str) -> (tempfile::TempDir, Finished) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped(file)).unwrap();
+    let args = ["run", "s.yaml", "--json", "--out", "kept"];
+    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
+    let finished = watched.run();
+    (folder, finished)
+}
+
 #[test]
 fn one_packet_is_lost_in_its_first_round_and_comes_in_a_later_one() {
     loses_and_sends_again("rdma-drop.yaml", 3);
@@ -30,11 +40,7 @@ fn loses_and_sends_again(file: &str, relative_psn: u64) {
         return;
     }
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("s.yaml"), shipped(file)).unwrap();
-    let args = ["run", "s.yaml", "--json", "--out", "kept"];
-    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
-    let finished = watched.run();
+    let (folder, finished) = kept(file);
     finished.expect_code(PASSED);
     assert!(finished.stderr.is_empty(), "{}", finished.stderr);
     let run = finished.json();
@@ -77,11 +83,7 @@ fn numbers_count_from_where_a_connection_begins() {
         return;
     }
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-late.yaml")).unwrap();
-    let args = ["run", "s.yaml", "--json", "--out", "kept"];
-    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
-    let finished = watched.run();
+    let (folder, finished) = kept("rdma-late.yaml");
     finished.expect_code(PASSED);
     assert!(finished.stderr.is_empty(), "{}", finished.stderr);
     assert_eq!(finished.json()["faults"][0]["proved"], true);
@@ -115,11 +117,8 @@ fn each_effect_hits_the_packet_of_its_number() {
         return;
     }
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("s.yaml"), shipped("rdma-effects.yaml")).unwrap();
-    let args = ["run", "s.yaml", "--json", "--out", "kept"];
-    let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
-    watched.run().expect_code(PASSED);
+    let (folder, finished) = kept("rdma-effects.yaml");
+    finished.expect_code(PASSED);
     let log = std::fs::read_to_string(folder.path().join("kept/events.jsonl")).unwrap();
     let mut seen = std::collections::BTreeMap::new();
     for line in log.lines() {

@@ -89,86 +89,74 @@ fn rc_pingpong_passes_in_both_roles() {
     }
 }
 
+/// A test of ours as client of Debian's program, then as its server: what came of each, and what theirs has printed.
+fn in_both_roles<T, E: std::fmt::Display>(
+    machine: &Machine,
+    theirs: &str,
+    port: u16,
+    test: impl Fn(&mut dyn Provider, Option<&str>) -> Result<T, E>,
+) -> [(T, String); 2] {
+    let failed = |error: E| -> T { panic!("{theirs}: {error}") };
+    let printed = |job: machines::Job<'_>| {
+        job.succeed(LIMIT)
+            .unwrap_or_else(|error| panic!("{theirs}: {error}"))
+    };
+    let mut ours = provider(Way::Rings);
+    let serving = machine.spawn(theirs).unwrap();
+    machine.await_listening(port).unwrap();
+    let client = test(&mut *ours, Some(&THERE.to_string())).unwrap_or_else(failed);
+    let client = (client, printed(serving));
+    drop(ours);
+    let mut ours = provider(Way::Rings);
+    // It does not wait for a server.
+    let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
+    let calling = machine.spawn(&until).unwrap();
+    let server = test(&mut *ours, None).unwrap_or_else(failed);
+    let both = [client, (server, printed(calling))];
+    both.iter().for_each(|(_, told)| println!("{told}"));
+    both
+}
+
 #[test]
 fn perftest_passes_in_both_roles() {
     let Some(machine) = machine("perftest_passes_in_both_roles") else {
         return;
     };
-    for (verb, program) in [
-        (Verb::Write, "ib_write_bw"),
-        (Verb::Send, "ib_send_bw"),
-        (Verb::Read, "ib_read_bw"),
+    for (verb, name) in [
+        (Verb::Write, "write"),
+        (Verb::Send, "send"),
+        (Verb::Read, "read"),
     ] {
         let options = perftest::Options {
             iterations: 200,
             patience: LIMIT,
             ..perftest::Options::new(verb)
         };
-        let theirs = format!("{program} -s 65536 -n 200");
-
-        let mut ours = provider(Way::Rings);
-        let serving = machine.spawn(&theirs).unwrap();
-        machine.await_listening(options.port).unwrap();
-        let client = bandwidth(&mut *ours, verb, Some(&THERE.to_string()), &options);
-        let client = client.unwrap_or_else(|error| panic!("{program}: {error}"));
-        let told = serving
-            .succeed(LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
-        drop(ours);
-        println!("{told}\n{client:?}");
+        let theirs = format!("ib_{name}_bw -s 65536 -n 200");
+        let both = in_both_roles(&machine, &theirs, options.port, |ours, host| {
+            bandwidth(ours, verb, host, &options)
+        });
+        let [(client, _), (server, _)] = both;
         assert_eq!(client.measured.unwrap().iterations, 200);
-
-        let mut ours = provider(Way::Rings);
-        let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
-        let calling = machine.spawn(&until).unwrap();
-        let server = bandwidth(&mut *ours, verb, None, &options);
-        let server = server.unwrap_or_else(|error| panic!("{program}: {error}"));
-        let told = calling
-            .succeed(LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
-        println!("{told}\n{server:?}");
         if verb != Verb::Send {
             assert_eq!(server.told.unwrap().iterations, 200);
         }
-        let counters = server.counters.unwrap();
-        assert!(counters.rcvd_pkts > 0, "{counters:?}");
-    }
-    for (verb, program) in [
-        (Verb::Write, "ib_write_lat"),
-        (Verb::Send, "ib_send_lat"),
-        (Verb::Read, "ib_read_lat"),
-    ] {
+        assert!(server.counters.unwrap().rcvd_pkts > 0);
+
         let options = LatencyOptions {
             iterations: 600,
             patience: LIMIT,
             ..LatencyOptions::default()
         };
         // Whether the processor's clock can be relied on is of no use to us.
-        let theirs = format!("{program} -F -n 600");
-
-        let mut ours = provider(Way::Rings);
-        let serving = machine.spawn(&theirs).unwrap();
-        machine.await_listening(options.port).unwrap();
-        let client = latency(&mut *ours, verb, Some(&THERE.to_string()), &options);
-        let client = client.unwrap_or_else(|error| panic!("{program}: {error}"));
-        let told = serving
-            .succeed(LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
-        drop(ours);
-        println!("{told}\n{client:?}");
+        let theirs = format!("ib_{name}_lat -F -n 600");
+        let both = in_both_roles(&machine, &theirs, options.port, |ours, host| {
+            latency(ours, verb, host, &options)
+        });
+        let [(client, _), (server, told)] = both;
         assert!(client.measured.unwrap().min > 0.0);
-
-        let mut ours = provider(Way::Rings);
-        let until = format!("until {theirs} {HERE}; do sleep 0.1; done");
-        let calling = machine.spawn(&until).unwrap();
-        let server = latency(&mut *ours, verb, None, &options);
-        let server = server.unwrap_or_else(|error| panic!("{program}: {error}"));
-        let told = calling
-            .succeed(LIMIT)
-            .unwrap_or_else(|error| panic!("{error}"));
-        println!("{told}\n{server:?}");
+        assert!(server.counters.unwrap().rcvd_pkts > 0);
         // Its own figures, of as many messages.
         assert!(told.contains(" 2       600"), "{told}");
-        assert!(server.counters.unwrap().rcvd_pkts > 0);
     }
 }

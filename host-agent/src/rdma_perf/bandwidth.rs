@@ -1,24 +1,17 @@
 //! `weir-agent rdma-perf write`, `send`, `read`
 
-use std::time::Duration;
-
 use clap::Args;
 use rdma::perftest::{Keys, Options, Outcome, Report, Verb, bandwidth};
 use roce::packet::Mtu;
 use serde::Serialize;
 
-use super::{PortArgs, mtu};
+use super::{MeetingArgs, mtu};
 
 /// Its options are perftest's.
 #[derive(Debug, Clone, Args)]
 pub struct BandwidthArgs {
-    /// The server's name or address; without, this is the server.
-    pub host: Option<String>,
     #[command(flatten)]
-    port: PortArgs,
-    /// The TCP port by which the two programs meet.
-    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
-    tcp_port: u16,
+    meeting: MeetingArgs,
     /// Bytes of a message, the same at both ends.
     #[arg(short, long, default_value_t = 65_536, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     size: u32,
@@ -34,29 +27,22 @@ pub struct BandwidthArgs {
     /// Of send: receives that are posted at once.
     #[arg(short, long, default_value_t = 512, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
     rx_depth: u16,
-    /// Seconds that the other end may take for anything.
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
-    /// The outcome as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
-    let mut provider = args.port.open()?;
-    eprintln!("{}", provider.describe());
+    let mut provider = args.meeting.open()?;
     let defaults = Options::new(verb);
     let options = Options {
-        port: args.tcp_port,
+        port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters.unwrap_or(defaults.iterations),
         mtu: args.mtu,
         posted: args.tx_depth.into(),
         receives: args.rx_depth.into(),
-        patience: Duration::from_secs(args.patience),
+        patience: args.meeting.patience(),
     };
-    let outcome = bandwidth(&mut *provider, verb, args.host.as_deref(), &options)?;
-    if args.json {
+    let outcome = bandwidth(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
+    if args.meeting.json {
         println!("{}", serde_json::to_string(&Told::of(&outcome))?);
     } else {
         print_text(&outcome);

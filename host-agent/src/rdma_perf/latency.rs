@@ -1,25 +1,18 @@
 //! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`
 
-use std::time::Duration;
-
 use clap::Args;
 use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};
 use roce::packet::Mtu;
 use serde::Serialize;
 
 use super::bandwidth::{Port, print_keys};
-use super::{PortArgs, mtu};
+use super::{MeetingArgs, mtu};
 
 /// Its options are perftest's.
 #[derive(Debug, Clone, Args)]
 pub struct LatencyArgs {
-    /// The server's name or address; without, this is the server.
-    pub host: Option<String>,
     #[command(flatten)]
-    port: PortArgs,
-    /// The TCP port by which the two programs meet.
-    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
-    tcp_port: u16,
+    meeting: MeetingArgs,
     /// Bytes of a message, the same at both ends.
     #[arg(short, long, default_value_t = 2, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     size: u32,
@@ -29,26 +22,19 @@ pub struct LatencyArgs {
     /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what the interface carries. The smaller of both ends' counts.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
-    /// Seconds that the other end may take for anything.
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
-    /// The outcome as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
-    let mut provider = args.port.open()?;
-    eprintln!("{}", provider.describe());
+    let mut provider = args.meeting.open()?;
     let options = LatencyOptions {
-        port: args.tcp_port,
+        port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters,
         mtu: args.mtu,
-        patience: Duration::from_secs(args.patience),
+        patience: args.meeting.patience(),
     };
-    let outcome = latency(&mut *provider, verb, args.host.as_deref(), &options)?;
-    if args.json {
+    let outcome = latency(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
+    if args.meeting.json {
         let told = Told::of(&outcome, args);
         println!("{}", serde_json::to_string(&told)?);
     } else {

@@ -10,6 +10,8 @@ mod bandwidth;
 mod latency;
 mod pingpong;
 
+use std::time::Duration;
+
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use rdma::perftest::Verb;
@@ -63,6 +65,37 @@ impl RdmaPerfArgs {
             RdmaTest::SendLat(args) => latency::run(Verb::Send, args),
             RdmaTest::ReadLat(args) => latency::run(Verb::Read, args),
         }
+    }
+}
+
+/// Who the other end is, and how both meet.
+#[derive(Debug, Clone, Args)]
+pub struct MeetingArgs {
+    /// The server's name or address; without, this is the server.
+    pub host: Option<String>,
+    #[command(flatten)]
+    port: PortArgs,
+    /// The TCP port by which the two programs meet.
+    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
+    tcp_port: u16,
+    /// Seconds that the other end may take for anything.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+    /// The outcome as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl MeetingArgs {
+    /// Opens this end, and says which it is.
+    fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
+        let provider = self.port.open()?;
+        eprintln!("{}", provider.describe());
+        Ok(provider)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience)
     }
 }
 

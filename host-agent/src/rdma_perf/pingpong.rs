@@ -1,25 +1,18 @@
 //! `weir-agent rdma-perf pingpong`
 
-use std::time::Duration;
-
 use clap::Args;
 use rdma::pingpong::{Options, Outcome, pingpong};
 use rdma::rendezvous::Destination;
 use roce::packet::Mtu;
 use serde::Serialize;
 
-use super::{PortArgs, mtu};
+use super::{MeetingArgs, mtu};
 
 /// Its options are ibv_rc_pingpong's.
 #[derive(Debug, Clone, Args)]
 pub struct PingpongArgs {
-    /// The server's name or address; without, this is the server.
-    pub host: Option<String>,
     #[command(flatten)]
-    port: PortArgs,
-    /// The TCP port by which the two programs meet.
-    #[arg(short = 'p', long = "port", default_value_t = rdma::talk::PORT, value_name = "PORT")]
-    tcp_port: u16,
+    meeting: MeetingArgs,
     /// Bytes of a message.
     #[arg(short, long, default_value_t = 4096, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     size: u32,
@@ -32,27 +25,20 @@ pub struct PingpongArgs {
     /// Messages in each direction.
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     iters: u64,
-    /// Seconds that the other end may take for anything.
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
-    /// The outcome as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 pub fn run(args: &PingpongArgs) -> anyhow::Result<()> {
-    let mut provider = args.port.open()?;
-    eprintln!("{}", provider.describe());
+    let mut provider = args.meeting.open()?;
     let options = Options {
-        port: args.tcp_port,
+        port: args.meeting.tcp_port,
         size: args.size,
         iterations: args.iters,
         mtu: args.mtu,
         receives: args.rx_depth.into(),
-        patience: Duration::from_secs(args.patience),
+        patience: args.meeting.patience(),
     };
-    let outcome = pingpong(&mut *provider, args.host.as_deref(), &options)?;
-    if args.json {
+    let outcome = pingpong(&mut *provider, args.meeting.host.as_deref(), &options)?;
+    if args.meeting.json {
         println!(
             "{}",
             serde_json::to_string(&Report::of(&outcome, &options))?

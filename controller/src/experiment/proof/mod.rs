@@ -121,7 +121,7 @@ pub struct Observation {
     pub collateral: u64,
     /// Data packets that came while the switch was being told of their RDMA connection, of all that came to it: either numbering may
     /// have met them. They are judged by the one before.
-    pub untold: u64,
+    pub in_doubt: u64,
     /// Frames that came while an epoch was being written: either epoch may have met them. They are judged by the one that fits.
     pub boundary: u64,
     /// It had to spare them, and they took as long as if it had not.
@@ -152,7 +152,7 @@ impl Observation {
             conflated: self.conflated + other.conflated,
             missed: self.missed + other.missed,
             collateral: self.collateral + other.collateral,
-            untold: self.untold + other.untold,
+            in_doubt: self.in_doubt + other.in_doubt,
             boundary: self.boundary + other.boundary,
             slow: self.slow + other.slow,
             slow_alone: self.slow_alone + other.slow_alone,

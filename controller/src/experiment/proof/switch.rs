@@ -130,7 +130,7 @@ impl<'a> Witness<'a> {
         let injections = self.plan.injections.iter().zip(&mut all.observations);
         for (injection, seen) in injections {
             if injection.switch == self.name && self.places.contains(&injection.fault) {
-                seen.untold += doubtful;
+                seen.in_doubt += doubtful;
             }
         }
         self.engine.tell_passed(&mut classified);

@@ -181,7 +181,7 @@ impl Group<'_> {
             }
             while let Some((step, action)) = running.members[member].progress.next_step() {
                 match action {
-                    Action::Put { to, .. } if !self.is_here(to) => {
+                    Action::Put { to, .. } if self.is_elsewhere(member, to) => {
                         self.post(running, member, (step, action))?;
                     }
                     _ => running.local.push_back((member, step, action)),
@@ -191,8 +191,9 @@ impl Group<'_> {
         Ok(())
     }
 
-    fn is_here(&self, rank: usize) -> bool {
-        self.members.iter().any(|member| member.at.rank == rank)
+    fn is_elsewhere(&self, member: usize, rank: usize) -> bool {
+        let peer = self.members[member].peers[rank].as_ref();
+        peer.is_some_and(|peer| matches!(peer.way, Way::Queues { .. }))
     }
 
     /// A put to a rank elsewhere.
