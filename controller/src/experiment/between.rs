@@ -78,7 +78,10 @@ impl Passing {
             return Ok(());
         }
         if let Some(side) = [0, 1].into_iter().find(|side| !carrier(*side)) {
-            tracing::info!(interface = name(side), "link is down: the other side is told");
+            tracing::info!(
+                interface = name(side),
+                "link is down: the other side is told"
+            );
             self.netlink.set_up(name(1 - side), false)?;
             self.held_down = Some(1 - side);
         }
@@ -87,7 +90,10 @@ impl Passing {
 
     /// Looks, if it is time to, whether both sides are there, and up.
     fn look(&mut self) -> Result<(), NetError> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+        if self
+            .looked
+            .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
+        {
             return Ok(());
         }
         self.looked = Some(Instant::now());
@@ -114,15 +120,23 @@ impl Passing {
     /// How both interfaces are, by the names that they have now; or which one is not there.
     fn sides(&self) -> Result<Result<[(String, Found); 2], usize>, NetError> {
         let [one, other] = self.interfaces;
-        Ok(match (self.netlink.find_index(one)?, self.netlink.find_index(other)?) {
-            (Some(one), Some(other)) => Ok([one, other]),
-            (None, _) => Err(0),
-            (_, None) => Err(1),
-        })
+        Ok(
+            match (
+                self.netlink.find_index(one)?,
+                self.netlink.find_index(other)?,
+            ) {
+                (Some(one), Some(other)) => Ok([one, other]),
+                (None, _) => Err(0),
+                (_, None) => Err(1),
+            },
+        )
     }
 
     fn is_gone(&mut self, side: usize) {
-        tracing::warn!(interface = self.names[side], "the interface is gone: the wire ends");
+        tracing::warn!(
+            interface = self.names[side],
+            "the interface is gone: the wire ends"
+        );
         self.gone = Some((side, self.elapsed()));
     }
 }
@@ -137,8 +151,13 @@ impl Activity for Passing {
 
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         self.look()?;
-        let left = self.length.map(|length| length.saturating_sub(self.elapsed()));
-        if self.gone.is_some() || self.stop.load(Ordering::Relaxed) || left.is_some_and(|left| left.is_zero()) {
+        let left = self
+            .length
+            .map(|length| length.saturating_sub(self.elapsed()));
+        if self.gone.is_some()
+            || self.stop.load(Ordering::Relaxed)
+            || left.is_some_and(|left| left.is_zero())
+        {
             return Ok(ControlFlow::Break(()));
         }
         std::thread::sleep(left.unwrap_or(most).min(most));

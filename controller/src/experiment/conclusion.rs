@@ -9,8 +9,8 @@ use scenario::selection::Selection;
 use scenario::vacuous;
 use serde::Serialize;
 
-use super::disruption::DisruptionResult;
 use super::Planned;
+use super::disruption::DisruptionResult;
 use super::proof::{
     self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput,
 };
@@ -241,7 +241,9 @@ impl FaultResult {
             ));
         }
         // A machine is slow now and then; a switch that holds for too long never lets go in time.
-        let patience = self.lateness_bound_ns.map(|bound| bound + fault.effect.longest_hold_ns() / 2);
+        let patience = self
+            .lateness_bound_ns
+            .map(|bound| bound + fault.effect.longest_hold_ns() / 2);
         if let (Some(soonest), Some(patience)) = (seen.soonest_ns, patience)
             && soonest > patience
         {

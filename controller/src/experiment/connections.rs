@@ -142,7 +142,9 @@ impl Connections {
             Some(life) => fleet
                 .tell(&streams(&opened, life))
                 .map_err(|error| error.to_string()),
-            None => Err(format!("a run knows {MOST_CONNECTIONS} connections at most")),
+            None => Err(format!(
+                "a run knows {MOST_CONNECTIONS} connections at most"
+            )),
         };
         let Err(why) = told else {
             tracing::debug!(?opened, "a connection was told");

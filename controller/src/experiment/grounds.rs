@@ -127,7 +127,10 @@ impl Grounds {
 
     /// Who listens to programs that tell of RDMA connections, once.
     pub fn take_connections(&self) -> Option<Connections> {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         connections.take()
     }
 

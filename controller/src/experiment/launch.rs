@@ -86,7 +86,12 @@ impl SwitchProcess {
     }
 
     /// Another process for the same switch; who reads its output finds where it listens.
-    pub fn start_again(&mut self, bed: &Bed, weir: &Path, device_id: u64) -> Result<(), LaunchError> {
+    pub fn start_again(
+        &mut self,
+        bed: &Bed,
+        weir: &Path,
+        device_id: u64,
+    ) -> Result<(), LaunchError> {
         self.process = spawn_embedded(bed, weir, &self.name, device_id)?;
         self.is_down = false;
         Ok(())

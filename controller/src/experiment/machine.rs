@@ -205,10 +205,7 @@ mod tests {
         }
         let strain = Strain::since(before, 0.0, BTreeMap::new());
         assert!(strain.busy_share > 0.0 && work > 0);
-        assert!(
-            strain.others_share < strain.busy_share,
-            "{strain:?}"
-        );
+        assert!(strain.others_share < strain.busy_share, "{strain:?}");
     }
 
     #[test]

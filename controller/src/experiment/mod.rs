@@ -15,48 +15,75 @@ pub mod timeline;
 pub use fleet::{EpochWrite, TriggerCount};
 pub use planned::{Planned, Switches};
 
-/// What needs a network of ours.
-macro_rules! in_a_testbed {
-    ($($item:item)*) => { $(#[cfg(feature = "testbed")] $item)* };
-}
+#[cfg(feature = "testbed")]
+mod between;
+#[cfg(feature = "testbed")]
+mod captures;
+#[cfg(feature = "testbed")]
+mod conclusion;
+#[cfg(feature = "testbed")]
+mod connections;
+#[cfg(feature = "testbed")]
+pub mod disruption;
+#[cfg(feature = "testbed")]
+mod error;
+#[cfg(feature = "testbed")]
+mod grounds;
+#[cfg(feature = "testbed")]
+mod launch;
+#[cfg(feature = "testbed")]
+mod link;
+#[cfg(feature = "testbed")]
+pub mod machine;
+#[cfg(feature = "testbed")]
+mod observer;
+#[cfg(feature = "testbed")]
+pub(crate) mod percentile;
+#[cfg(feature = "testbed")]
+mod probing;
+#[cfg(feature = "testbed")]
+pub mod proof;
+#[cfg(feature = "testbed")]
+mod repair;
+#[cfg(feature = "testbed")]
+mod run;
+#[cfg(feature = "testbed")]
+mod stage;
+#[cfg(feature = "testbed")]
+pub mod steps;
+#[cfg(feature = "testbed")]
+mod turns;
+#[cfg(feature = "testbed")]
+pub mod workload;
 
-in_a_testbed! {
-    mod between;
-    mod captures;
-    mod conclusion;
-    mod connections;
-    pub mod disruption;
-    mod error;
-    mod grounds;
-    mod launch;
-    mod link;
-    pub mod machine;
-    mod observer;
-    pub(crate) mod percentile;
-    mod probing;
-    mod repair;
-    pub mod proof;
-    mod run;
-    mod stage;
-    mod turns;
-    pub mod steps;
-    pub mod workload;
+#[cfg(feature = "testbed")]
+pub use between::{Between, Passing};
+#[cfg(feature = "testbed")]
+pub use captures::write_captures;
+#[cfg(feature = "testbed")]
+pub use conclusion::{Conclusion, FaultResult};
+#[cfg(feature = "testbed")]
+pub use disruption::{Carried, DisruptionResult};
+#[cfg(feature = "testbed")]
+pub use error::ExperimentError;
+#[cfg(feature = "testbed")]
+pub use link::LinkCount;
+#[cfg(feature = "testbed")]
+pub use observer::{Observer, Turn};
+#[cfg(feature = "testbed")]
+pub use probing::ProbeResult;
+#[cfg(feature = "testbed")]
+pub use proof::{Recovery, Teller};
+#[cfg(feature = "testbed")]
+pub use repair::Repair;
+#[cfg(feature = "testbed")]
+pub use run::{Run, Trained, run};
+#[cfg(feature = "testbed")]
+pub use stage::{Conditions, Record, Stage};
+#[cfg(feature = "testbed")]
+pub use turns::TriggerResult;
 
-    pub use between::{Between, Passing};
-    pub use captures::write_captures;
-    pub use conclusion::{Conclusion, FaultResult};
-    pub use disruption::{Carried, DisruptionResult};
-    pub use error::ExperimentError;
-    pub use link::LinkCount;
-    pub use observer::{Observer, Turn};
-    pub use probing::ProbeResult;
-    pub use proof::{Recovery, Teller};
-    pub use repair::Repair;
-    pub use run::{Run, Trained, run};
-    pub use stage::{Conditions, Record, Stage};
-    pub use turns::TriggerResult;
-
-    pub(crate) use error::{how_it_ended, last_words};
-    #[cfg(test)]
-    pub(crate) use run::add_metrics;
-}
+#[cfg(feature = "testbed")]
+pub(crate) use error::{how_it_ended, last_words};
+#[cfg(all(test, feature = "testbed"))]
+pub(crate) use run::add_metrics;

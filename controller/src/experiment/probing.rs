@@ -187,8 +187,14 @@ impl ProbeResult {
     pub fn remark(&self) -> Option<String> {
         let (name, kept) = (&self.name, self.samples.len());
         let failed = self.failures();
-        if let Some(why) = self.first_failure.as_ref().filter(|_| failed == kept as u64) {
-            return Some(format!("probe {name}: no question of {kept} had a good answer; the first: {why}"));
+        if let Some(why) = self
+            .first_failure
+            .as_ref()
+            .filter(|_| failed == kept as u64)
+        {
+            return Some(format!(
+                "probe {name}: no question of {kept} had a good answer; the first: {why}"
+            ));
         }
         (self.beyond > 0).then(|| {
             format!(

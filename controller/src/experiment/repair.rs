@@ -106,11 +106,7 @@ impl Repairer {
     }
 
     /// Plans again, and has that carried out, if switches have gone or come back since.
-    pub fn turn(
-        &mut self,
-        fleet: &mut Fleet,
-        load: &mut dyn Load,
-    ) -> Result<(), ExperimentError> {
+    pub fn turn(&mut self, fleet: &mut Fleet, load: &mut dyn Load) -> Result<(), ExperimentError> {
         self.look(load);
         let gone = fleet.gone();
         if gone == self.gone {
@@ -175,7 +171,9 @@ impl Fleet {
     /// Switches that a fault has ended, or whose session has ended.
     fn gone(&self) -> BTreeSet<String> {
         let devices = self.devices.iter().filter(|device| !device.is_there());
-        devices.map(|device| device.target.name().to_owned()).collect()
+        devices
+            .map(|device| device.target.name().to_owned())
+            .collect()
     }
 
     /// Tells all switches that are there where gradients go and are summed from now on, and of all others' ways. One that goes

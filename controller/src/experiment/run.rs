@@ -16,15 +16,15 @@ use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
+use super::probing::Probing;
+use super::proof::{FlowCount, Hit, Loss, Recovery, Throughput};
 use super::repair::{self, Repair, Repairer};
 use super::steps::{self, StepResult};
-use super::proof::{FlowCount, Hit, Loss, Recovery, Throughput};
 use super::timeline::{Timeline, Turned};
-use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, Timed, TrainingOutcome};
 use super::{
-    Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
-    Stage, TriggerResult, Turn,
+    Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer,
+    Planned, ProbeResult, Stage, TriggerResult, Turn,
 };
 
 /// What a run showed.
@@ -125,7 +125,9 @@ pub fn run(
             }
             std::thread::sleep(LOOK);
         }
-        preparing.join().unwrap_or_else(|panic| resume_unwind(panic))
+        preparing
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))
     })?;
     let mut probing = Probing::new(&stage.bed, scenario, load, &grounds)?;
     let job = planned.training();
@@ -209,7 +211,9 @@ pub fn run(
     lost.extend(measured.failures);
     remarks.extend(measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));
-    probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
+    probes
+        .iter()
+        .for_each(|probe| probe.add_metrics(&mut metrics));
     metrics.insert(Metric::Run(RunMetric::Wall), wall.as_nanos() as f64);
     let mut training = None;
     if let (Some(job), Some(before), Some(outcome)) = (job, before, measured.training) {
@@ -268,12 +272,13 @@ fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) ->
         workers,
         rounds,
     } = outcome;
-    let (sent_bytes, by_workers) = workers
-        .iter()
-        .fold((server.sent.bytes, 0), |(sent, again), worker| {
-            let of = worker.sent;
-            (sent + of.bytes, again + of.retransmitted_bytes)
-        });
+    let (sent_bytes, by_workers) =
+        workers
+            .iter()
+            .fold((server.sent.bytes, 0), |(sent, again), worker| {
+                let of = worker.sent;
+                (sent + of.bytes, again + of.retransmitted_bytes)
+            });
     let by_server = server.sent.retransmitted_bytes;
     let disagreeing = workers
         .iter()

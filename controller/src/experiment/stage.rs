@@ -164,7 +164,12 @@ impl<'a> Stage<'a> {
             let mut add = |port, frames, by| {
                 if frames > 0 {
                     let switch = switch.name.clone();
-                    losses.push(Loss { switch, port, frames, by });
+                    losses.push(Loss {
+                        switch,
+                        port,
+                        frames,
+                        by,
+                    });
                 }
             };
             for count in self.fleet.port_counts(&switch.name)? {
@@ -217,7 +222,12 @@ impl<'a> Stage<'a> {
             let beyond = port.recording.over_limit;
             if beyond > 0 && recorded >= scenario.limits.packets {
                 let passed = recorded + beyond;
-                return Err(LimitReached::packets(scenario, &port.switch, port.port, passed));
+                return Err(LimitReached::packets(
+                    scenario,
+                    &port.switch,
+                    port.port,
+                    passed,
+                ));
             }
         }
         Ok(())
@@ -241,10 +251,7 @@ impl<'a> Stage<'a> {
                 (SwitchMetric::Received, received),
                 (SwitchMetric::Sent, sent),
                 (SwitchMetric::Marked, marked),
-                (
-                    SwitchMetric::Unparsed,
-                    noted.map(|cell| cell.packets).sum(),
-                ),
+                (SwitchMetric::Unparsed, noted.map(|cell| cell.packets).sum()),
             ]);
             metrics.extend(
                 values

@@ -113,11 +113,19 @@ mod tests {
             sent_ns,
             confirmed_ns: sent_ns + 1,
         };
-        let writes = [write(1, 999), write(2, 1_052), write(3, 1_300), write(4, 1_321)];
+        let writes = [
+            write(1, 999),
+            write(2, 1_052),
+            write(3, 1_300),
+            write(4, 1_321),
+        ];
         let expected = [Some(0), Some(50), Some(300), Some(321), None];
         assert_eq!(begun(&timeline, &writes), expected);
         let found = steps(&timeline, &writes, Duration::from_nanos(400));
-        let found: Vec<_> = found.iter().map(|found| (found.epoch, found.at_ns)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|found| (found.epoch, found.at_ns))
+            .collect();
         assert_eq!(found, [(1, 0), (2, 50), (3, 300), (4, 321)]);
     }
 

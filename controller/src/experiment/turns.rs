@@ -52,7 +52,11 @@ impl TriggerResult {
         (proof, evidence): (&Proof, &Evidence),
     ) -> TriggerResult {
         let seen = proof.triggers[named.index];
-        let counted = evidence.triggers.get(named.index).copied().unwrap_or_default();
+        let counted = evidence
+            .triggers
+            .get(named.index)
+            .copied()
+            .unwrap_or_default();
         let on = named.counter.is_some().then_some(counted.on);
         let mut against = Vec::new();
         if seen.is_crowded {
@@ -91,7 +95,10 @@ impl TriggerResult {
                 keys.of
             ));
         }
-        let losses = proof.losses.iter().filter(|loss| loss.switch == switch.name);
+        let losses = proof
+            .losses
+            .iter()
+            .filter(|loss| loss.switch == switch.name);
         // Where nothing is counted, there is nothing to prove.
         against.extend(losses.filter(|_| on.is_some()).map(Loss::to_string));
         let proved = against.is_empty();

@@ -95,7 +95,9 @@ impl DisruptionResult {
         against.extend(unseen.filter_map(|time| time.unseen.clone()));
         if let Some(passed) = self.collateral.filter(|passed| *passed > 0) {
             let frames = if passed == 1 { "frame" } else { "frames" };
-            against.push(format!("{passed} {frames} left the switch while it was down"));
+            against.push(format!(
+                "{passed} {frames} left the switch while it was down"
+            ));
         }
         let scenario = &planned.scenario;
         if self.fired == 0 && !scenario.expects_nothing_of(&self.id) {
@@ -122,7 +124,10 @@ impl DisruptionResult {
             let skipped: Vec<&str> = skipped.collect();
             if let Some(first) = skipped.first() {
                 let times = if skipped.len() == 1 { "time" } else { "times" };
-                told.push(format!("{} {times} it was not carried out: {first}", skipped.len()));
+                told.push(format!(
+                    "{} {times} it was not carried out: {first}",
+                    skipped.len()
+                ));
             }
         }
         for remark in self.times.iter().filter_map(|time| time.remark.as_ref()) {
@@ -216,7 +221,10 @@ mod tests {
         let planned = planned("");
         let rest = vec![frame(900, In, 1), frame(1_100, Out, 1), frame(1_500, In, 2)];
         let result = judged(&planned, vec![carried()], rest.clone());
-        assert_eq!((result.fired, result.observed, result.collateral), (1, 1, Some(0)));
+        assert_eq!(
+            (result.fired, result.observed, result.collateral),
+            (1, 1, Some(0))
+        );
         assert!(result.proved, "{result:?}");
         // It came while the switch was down, and left.
         let through = [rest.clone(), vec![frame(1_600, Out, 2)]].concat();
@@ -251,7 +259,10 @@ mod tests {
         assert!(result.proved && result.reason.is_some(), "{result:?}");
         let never = judged(&planned_once, Vec::new(), Vec::new());
         let why = never.reason.unwrap_or_default();
-        assert!(why.contains("the run was over before its step began, 1s after the start"), "{why}");
+        assert!(
+            why.contains("the run was over before its step began, 1s after the start"),
+            "{why}"
+        );
         let planned_never = planned("expect: [fault.reboot.fired == 0]");
         assert!(judged(&planned_never, Vec::new(), Vec::new()).proved);
     }

@@ -132,11 +132,7 @@ pub fn boundaries(port: PortFrames<'_>) -> Vec<Range<usize>> {
 }
 
 /// All ways to split the frames of a port that fit what was seen best.
-pub fn readings(
-    port: PortFrames<'_>,
-    boundaries: &[Range<usize>],
-    injections: usize,
-) -> Readings {
+pub fn readings(port: PortFrames<'_>, boundaries: &[Range<usize>], injections: usize) -> Readings {
     let mut courses = Courses::new(port.engine.start(), injections, boundaries);
     for index in port.watched() {
         // Which writes must have been done when this frame was processed, and which may have been.
@@ -381,7 +377,10 @@ impl Courses {
     /// Behind a frame, the first with which a write may take effect.
     fn next_write(&self, index: usize) -> usize {
         let later = self.boundaries.iter().filter(|range| range.end > index + 1);
-        later.map(|range| range.start.max(index + 1)).min().unwrap_or(usize::MAX)
+        later
+            .map(|range| range.start.max(index + 1))
+            .min()
+            .unwrap_or(usize::MAX)
     }
 
     /// Takes a frame on every course, after at least `must` and at most `may` writes.
@@ -415,11 +414,20 @@ impl Courses {
     fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
         let frame = &port.classified[index];
         // What was assumed and did not come is no course that the switch can have taken.
-        if self.courses.iter().any(|course| !port.engine.is_refuted(&course.state, frame)) {
-            self.courses.retain(|course| !port.engine.is_refuted(&course.state, frame));
+        if self
+            .courses
+            .iter()
+            .any(|course| !port.engine.is_refuted(&course.state, frame))
+        {
+            self.courses
+                .retain(|course| !port.engine.is_refuted(&course.state, frame));
         }
         let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
-        if self.courses.iter().all(|course| doubts_of(course).is_empty()) {
+        if self
+            .courses
+            .iter()
+            .all(|course| doubts_of(course).is_empty())
+        {
             return None;
         }
         let mut of_key = true;
@@ -432,9 +440,9 @@ impl Courses {
             of_key &= is_of_key;
             let mut ways = vec![course];
             for either in &doubts {
-                let both = ways.into_iter().flat_map(|course| {
-                    either.map(|doubt| course.settled(port, index, doubt))
-                });
+                let both = ways
+                    .into_iter()
+                    .flat_map(|course| either.map(|doubt| course.settled(port, index, doubt)));
                 ways = both.collect();
             }
             if is_of_key {
@@ -445,9 +453,16 @@ impl Courses {
                     until: self.next_write(index),
                 };
                 let is_of_time = doubts.iter().flatten().all(Doubt::is_of_time);
-                let is_crowded = courses >= if is_of_time { MANY_IN_TIME } else { MANY_COURSES };
+                let is_crowded = courses
+                    >= if is_of_time {
+                        MANY_IN_TIME
+                    } else {
+                        MANY_COURSES
+                    };
                 // With as many keys as there may be, what is left open adds up.
-                let far = [1, ahead::FAR].into_iter().take(1 + usize::from(is_crowded));
+                let far = [1, ahead::FAR]
+                    .into_iter()
+                    .take(1 + usize::from(is_crowded));
                 for frames in far {
                     if ways.len() > 1 && self.followed <= MAX_FOLLOWED {
                         let states = ways.iter().map(|way| way.state.clone()).collect();

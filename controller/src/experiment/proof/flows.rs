@@ -89,7 +89,9 @@ pub fn count(
         .map(|declared| (declared, None))
         .collect();
     for flow in &scenario.flows {
-        let mut own = carried.iter_mut().find(|(declared, _)| *declared == flow.declared);
+        let mut own = carried
+            .iter_mut()
+            .find(|(declared, _)| *declared == flow.declared);
         // Several ways lead from one host to another, past the same two ports.
         let mut ends = BTreeSet::new();
         let summed = |path: &Path| path.switches.iter().any(|switch| scenario.sums(switch));
@@ -113,7 +115,9 @@ pub fn count(
                 false => scenario.topology.host(&path.to)?.mac.0.to_vec(),
             };
             let ends = (entry, exit);
-            let throughput = own.as_mut().map(|(_, of)| of.get_or_insert_with(|| bins.empty()));
+            let throughput = own
+                .as_mut()
+                .map(|(_, of)| of.get_or_insert_with(|| bins.empty()));
             let over_time = throughput.map(|throughput| (&bins, throughput));
             // What takes another way is no part of a flow that one switch knows.
             let crosses = |frame: &Frame| match (&scenario.ways, &flow.on) {
@@ -183,7 +187,10 @@ fn between(
         .filter(|seen| wanted.contains(&seen.key))
         .collect();
     if let Some((bins, throughput)) = over_time {
-        for (seen, bin) in [(&before, &mut throughput.sent), (&after, &mut throughput.received)] {
+        for (seen, bin) in [
+            (&before, &mut throughput.sent),
+            (&after, &mut throughput.received),
+        ] {
             for Seen { key, at_ns } in seen {
                 bins.add(bin, *at_ns, key.1);
             }

@@ -139,7 +139,9 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     // that of a later one.
     let earliest = |(share, copy): (usize, usize)| {
         let share = &shares[share];
-        share.due_ns(copy).max(share.came_ns.saturating_sub(STAMP_NS))
+        share
+            .due_ns(copy)
+            .max(share.came_ns.saturating_sub(STAMP_NS))
     };
     wanted.sort_by_key(|wanted| std::cmp::Reverse(earliest(*wanted)));
     let mut short = Vec::new();

@@ -192,11 +192,7 @@ struct Seen {
 }
 
 /// Holds what was seen against what had to be.
-pub fn prove(
-    scenario: &Scenario,
-    plan: &Plan,
-    evidence: &Evidence,
-) -> Proof {
+pub fn prove(scenario: &Scenario, plan: &Plan, evidence: &Evidence) -> Proof {
     let mut losses = loss::of_recordings(&evidence.recordings);
     losses.extend(evidence.losses.iter().cloned());
     let mut seen = Seen {
@@ -209,7 +205,11 @@ pub fn prove(
     let mut counted: Vec<u64> = evidence.fired.iter().copied().chain(came_on).collect();
     counted.resize(plan.injections.len() + scenario.triggers.len(), 0);
     let mut strays = BTreeMap::new();
-    for switch in plan.switches.iter().filter(|switch| !switch.faulting().is_empty()) {
+    for switch in plan
+        .switches
+        .iter()
+        .filter(|switch| !switch.faulting().is_empty())
+    {
         if let Some(witness) = Witness::new(scenario, plan, &switch.name, evidence) {
             strays.insert(switch.name.clone(), witness.testify(&counted, &mut seen));
         }

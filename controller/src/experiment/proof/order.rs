@@ -142,7 +142,9 @@ impl Order {
     /// Whether others show that the machine stood still while this frame waited: they came meanwhile, left no earlier, and had
     /// not waited as long. What a fault holds waits equally long.
     pub fn stood_still(&self, index: usize, came_ns: u64, hold_ns: u64) -> bool {
-        let at = self.0.partition_point(|a| (a.came_ns, a.index) < (came_ns, index));
+        let at = self
+            .0
+            .partition_point(|a| (a.came_ns, a.index) < (came_ns, index));
         let Some((left_ns, waited_ns)) = self.0.get(at).and_then(Move::waited) else {
             return false;
         };
@@ -161,10 +163,17 @@ impl Order {
     /// Whether a frame that no fault held waited while this one was under way: then the machine stood still.
     pub fn another_waited(&self, came_ns: u64, left_ns: u64, late_ns: u64) -> bool {
         let notable_ns = (late_ns / 4).max(STAMP_NS);
-        let from = self.0.partition_point(|a| a.came_ns < came_ns.saturating_sub(late_ns));
-        let mut meanwhile = self.0[from..].iter().take_while(|other| other.came_ns < left_ns);
+        let from = self
+            .0
+            .partition_point(|a| a.came_ns < came_ns.saturating_sub(late_ns));
+        let mut meanwhile = self.0[from..]
+            .iter()
+            .take_while(|other| other.came_ns < left_ns);
         meanwhile.any(|other| {
-            other.delay_ns == 0 && other.waited().is_some_and(|(_, wait_ns)| wait_ns >= notable_ns)
+            other.delay_ns == 0
+                && other
+                    .waited()
+                    .is_some_and(|(_, wait_ns)| wait_ns >= notable_ns)
         })
     }
 }

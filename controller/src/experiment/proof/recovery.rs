@@ -106,7 +106,10 @@ impl Passed {
             begins: Told::at(switch, &evidence.tellings),
             ..Passed::default()
         };
-        let ports = evidence.recordings.iter().filter(|port| port.switch == switch);
+        let ports = evidence
+            .recordings
+            .iter()
+            .filter(|port| port.switch == switch);
         let mut frames: Vec<&Frame> = ports.flat_map(|port| &port.recording.frames).collect();
         frames.sort_by_key(|frame| frame.at_ns);
         for frame in frames {
@@ -127,7 +130,9 @@ impl Passed {
             } else if packet.is_sequence_nak() || packet.is_read_request() {
                 // The data went the other way.
                 let to = (packet.destination, packet.source);
-                let told = passed.told.entry((to.0, to.1, packet.psn, packet.is_read_request()));
+                let told = passed
+                    .told
+                    .entry((to.0, to.1, packet.psn, packet.is_read_request()));
                 told.or_default()[usize::from(frame.direction == Direction::Out)].push(frame.at_ns);
             }
         }
@@ -139,17 +144,24 @@ impl Passed {
         let behind = |numbers: &Numbers, is_it: &dyn Fn(u32) -> bool| {
             let all = numbers.get(&connection(lost, data))?;
             let later = &all[all.partition_point(|(at_ns, _)| *at_ns <= lost_ns)..];
-            later.iter().find(|(_, psn)| is_it(*psn)).map(|(at_ns, _)| *at_ns)
+            later
+                .iter()
+                .find(|(_, psn)| is_it(*psn))
+                .map(|(at_ns, _)| *at_ns)
         };
         let follows = |psn: u32| (1..MODULUS / 2).contains(&(psn.wrapping_sub(lost.psn) % MODULUS));
         let noticed_ns = behind(&self.left, &follows);
         let again_ns = behind(&self.came, &|psn| psn == lost.psn);
-        let told = self.told.get(&(lost.source, lost.destination, lost.psn, data.responds));
+        let told = self
+            .told
+            .get(&(lost.source, lost.destination, lost.psn, data.responds));
         let told_ns = told
             .and_then(|[came, left]| {
                 // One that a fault takes tells nobody.
                 let left_ns = left.iter().find(|at_ns| **at_ns > lost_ns)?;
-                let mut before = came.iter().filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
+                let mut before = came
+                    .iter()
+                    .filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
                 before.next_back().copied()
             })
             .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
@@ -199,11 +211,16 @@ pub fn recoveries(
     }
     let of_hit = |hit: &Hit| {
         let injection = plan.injections.get(hit.injection)?;
-        let fault = scenario.faults.iter().find(|fault| fault.id == injection.fault)?;
+        let fault = scenario
+            .faults
+            .iter()
+            .find(|fault| fault.id == injection.fault)?;
         if !fault.effect.takes() || hit.outcome == Outcome::Missed {
             return None;
         }
-        let frame = came.get(&(hit.switch.as_str(), hit.port))?.get(hit.frame.checked_sub(1)?)?;
+        let frame = came
+            .get(&(hit.switch.as_str(), hit.port))?
+            .get(hit.frame.checked_sub(1)?)?;
         let lost = Packet::of(library, &frame.bytes)?;
         let data = lost.data()?;
         let passed = passed

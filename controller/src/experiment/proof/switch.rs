@@ -154,9 +154,18 @@ impl<'a> Witness<'a> {
             let came_ns = self.trace.arrivals[index].at_ns;
             let passage = &frame.passage;
             let triggered = &passage.triggered;
-            triggered.came_on.iter().for_each(|index| triggers[*index].came_on += 1);
-            triggered.keyless.iter().for_each(|index| triggers[*index].keyless += 1);
-            triggered.conflated.iter().for_each(|index| triggers[*index].conflated += 1);
+            triggered
+                .came_on
+                .iter()
+                .for_each(|index| triggers[*index].came_on += 1);
+            triggered
+                .keyless
+                .iter()
+                .for_each(|index| triggers[*index].keyless += 1);
+            triggered
+                .conflated
+                .iter()
+                .for_each(|index| triggers[*index].conflated += 1);
             let numbers = ordinals.of(&self.engine, passage, &classified[index]);
             let was_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
             if !was_hit && !self.is_under_watch(came_ns) {
@@ -239,12 +248,7 @@ impl<'a> Witness<'a> {
     }
 
     /// What had to be done to each frame.
-    fn replay(
-        &self,
-        classified: &[Classified],
-        counted: &[u64],
-        seen: &mut Seen,
-    ) -> Vec<Judged> {
+    fn replay(&self, classified: &[Classified], counted: &[u64], seen: &mut Seen) -> Vec<Judged> {
         let mut frames: Vec<Judged> = classified
             .iter()
             .map(|frame| Judged {
@@ -400,7 +404,8 @@ impl<'a> Witness<'a> {
         let late_ns = last.saturating_sub(due_ns);
         let acts = self.engine.ingress_acts(verdict);
         let erred = |injection| seen.errors.missed.contains(&injection);
-        let held = acts.filter(|act| act.hit && act.effect.longest_hold_ns() > 0 && !erred(act.injection));
+        let held =
+            acts.filter(|act| act.hit && act.effect.longest_hold_ns() > 0 && !erred(act.injection));
         for act in held {
             let observed = &mut observations[act.injection];
             observed.latest_ns = observed.latest_ns.max(late_ns);
@@ -437,7 +442,9 @@ impl<'a> Witness<'a> {
         let as_long: Vec<_> = self
             .engine
             .ingress_acts(verdict)
-            .filter(|act| !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.hold_ns()))
+            .filter(|act| {
+                !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.hold_ns())
+            })
             .collect();
         let is_held = |hold_ns| seen.overtaken_ns >= order::held_if_overtaken_by(hold_ns);
         // A fault that looked at the frame is suspected before one that did not; then the one that explains most.

@@ -42,7 +42,8 @@ impl Bins {
     /// Those of a run. Frames that came before its workload began are in none.
     pub fn of(evidence: &Evidence) -> Bins {
         let recordings = evidence.recordings.iter();
-        let last = recordings.filter_map(|port| port.recording.frames.iter().map(|frame| frame.at_ns).max());
+        let last = recordings
+            .filter_map(|port| port.recording.frames.iter().map(|frame| frame.at_ns).max());
         let start_ns = evidence.start_ns().unwrap_or(0);
         let length = last.max().unwrap_or(0).saturating_sub(start_ns) + 1;
         // 10, 20, 50, 100 …
@@ -120,13 +121,29 @@ mod tests {
     #[test]
     fn bins_begin_with_the_workload_and_are_no_more_than_fit() {
         const S: u64 = 1_000_000_000;
-        for (length_ns, width_ms, count) in [(1, 10, 1), (S, 10, 101), (3 * S, 20, 151), (60 * S, 500, 121)] {
+        for (length_ns, width_ms, count) in [
+            (1, 10, 1),
+            (S, 10, 101),
+            (3 * S, 20, 151),
+            (60 * S, 500, 121),
+        ] {
             let bins = Bins::of(&evidence(7 * S, 7 * S + length_ns));
-            assert_eq!((bins.width_ns, bins.count), (width_ms * 1_000_000, count), "{length_ns}");
+            assert_eq!(
+                (bins.width_ns, bins.count),
+                (width_ms * 1_000_000, count),
+                "{length_ns}"
+            );
         }
         let bins = Bins::of(&evidence(7 * S, 8 * S));
         let mut carried = bins.empty();
-        for at_ns in [7 * S - 1, 7 * S, 7 * S + 9_999_999, 7 * S + 10_000_000, 8 * S, 9 * S] {
+        for at_ns in [
+            7 * S - 1,
+            7 * S,
+            7 * S + 9_999_999,
+            7 * S + 10_000_000,
+            8 * S,
+            9 * S,
+        ] {
             bins.add(&mut carried.sent, at_ns, 100);
         }
         let packets: Vec<u64> = carried.sent.iter().map(|bin| bin.packets).collect();

@@ -113,7 +113,9 @@ impl<'a> SwitchTrace<'a> {
         }
         for ((_, identity), times) in &mut self.departures {
             let came_ns = first_came.get(identity).copied().unwrap_or(u64::MAX);
-            times.retain(|left_ns| *left_ns >= begin_ns || came_ns <= left_ns.saturating_add(STAMP_NS));
+            times.retain(|left_ns| {
+                *left_ns >= begin_ns || came_ns <= left_ns.saturating_add(STAMP_NS)
+            });
         }
         self.departures.retain(|_, times| !times.is_empty());
     }

@@ -19,9 +19,9 @@ use super::grounds::Grounds;
 use super::timeline::Activity;
 use super::{Conditions, ExperimentError, Passing, Planned};
 
-pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
 #[cfg(test)]
 pub(crate) use commands::statistics;
+pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
 pub use disrupt::{Order, Progress};
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
@@ -119,15 +119,22 @@ pub fn ready(
 ) -> Result<Box<dyn Load>, ExperimentError> {
     let scenario = &planned.scenario;
     Ok(match &scenario.workload {
-        Some(Workload::Commands(commands)) => {
-            Box::new(commands::Job::start(bed, scenario, commands, grounds, conditions.out)?)
-        }
+        Some(Workload::Commands(commands)) => Box::new(commands::Job::start(
+            bed,
+            scenario,
+            commands,
+            grounds,
+            conditions.out,
+        )?),
         Some(Workload::Redis(redis)) => {
             Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)
         }
-        Some(Workload::Training(training)) => {
-            Box::new(training::Job::start(bed, scenario, training, conditions.weir)?)
-        }
+        Some(Workload::Training(training)) => Box::new(training::Job::start(
+            bed,
+            scenario,
+            training,
+            conditions.weir,
+        )?),
         Some(Workload::Idle { for_ns }) => Box::new(idle::Idle::new(*for_ns)),
         None if scenario.topology.wire => {
             let between = conditions.between.ok_or(ExperimentError::NoEnds)?;

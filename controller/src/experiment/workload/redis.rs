@@ -171,7 +171,11 @@ impl Activity for Job {
         if self.clients.iter().all(|client| client.report.is_some()) {
             return Ok(ControlFlow::Break(()));
         }
-        match self.server.ended(Duration::ZERO).map_err(RedisError::Process)? {
+        match self
+            .server
+            .ended(Duration::ZERO)
+            .map_err(RedisError::Process)?
+        {
             Some(reason) => Err(self.server_ended(reason).into()),
             None => Ok(ControlFlow::Continue(())),
         }
@@ -182,7 +186,9 @@ impl Load for Job {
     fn position(&self) -> Position {
         let done = self.clients.iter().filter(|client| client.report.is_some());
         let waiting = self.clients.iter().filter(|client| client.report.is_none());
-        let waiting: Vec<&str> = waiting.map(|client| client.declared.name.as_str()).collect();
+        let waiting: Vec<&str> = waiting
+            .map(|client| client.declared.name.as_str())
+            .collect();
         Position {
             unit: "clients",
             done: done.count() as u64,
@@ -202,7 +208,11 @@ impl Load for Job {
 
     fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {
         let mut measured = Measured::default();
-        for report in self.clients.iter().filter_map(|client| client.report.as_ref()) {
+        for report in self
+            .clients
+            .iter()
+            .filter_map(|client| client.report.as_ref())
+        {
             add_metrics(&mut measured.metrics, report);
             measured.timed.push(over_time(report));
             measured.remarks.extend(refusals(report));
@@ -211,12 +221,7 @@ impl Load for Job {
     }
 }
 
-fn command(
-    weir: &Path,
-    client: &RedisClient,
-    server: SocketAddrV4,
-    limit: Duration,
-) -> Command {
+fn command(weir: &Path, client: &RedisClient, server: SocketAddrV4, limit: Duration) -> Command {
     let mut command = Command::new(weir);
     command.args([
         "client",
@@ -237,7 +242,10 @@ fn command(
 
 /// The metrics that a client's report delivers: overall and by command.
 fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
-    let all = report.operations.iter().map(|operation| operation.latency_ns);
+    let all = report
+        .operations
+        .iter()
+        .map(|operation| operation.latency_ns);
     add_group(metrics, &report.name, None, all.collect());
     let errors = Metric::client(&report.name, None, ClientMetric::Errors);
     metrics.insert(errors, report.errors as f64);
@@ -259,7 +267,12 @@ fn over_time(report: &ClientReport) -> Timed {
         name: format!("client {}, latency", report.name),
         measure: Measure::Duration,
         points: operations
-            .map(|operation| (report.began_ns + operation.at_ns, operation.latency_ns as f64))
+            .map(|operation| {
+                (
+                    report.began_ns + operation.at_ns,
+                    operation.latency_ns as f64,
+                )
+            })
             .collect(),
     }
 }
@@ -267,7 +280,10 @@ fn over_time(report: &ClientReport) -> Timed {
 /// How many of a client's requests the server refused, and how it refused the first: their latencies are none of served
 /// requests.
 fn refusals(report: &ClientReport) -> Option<String> {
-    let mut answers = report.operations.iter().filter_map(|operation| operation.error.as_deref());
+    let mut answers = report
+        .operations
+        .iter()
+        .filter_map(|operation| operation.error.as_deref());
     let first = shown(answers.next()?, ANSWER);
     Some(format!(
         "client {}: the server answered {} of {} requests with an error, the first with `{first}`",
@@ -319,7 +335,9 @@ mod tests {
         };
         assert_eq!(refusals(&report), None);
         let errors = ["ERR unknown command 'FLY'\u{1b}[2J", "ERR other"];
-        report.operations.extend(errors.map(|error| operation(Some(error))));
+        report
+            .operations
+            .extend(errors.map(|error| operation(Some(error))));
         report.errors = 2;
         assert_eq!(
             refusals(&report).as_deref(),

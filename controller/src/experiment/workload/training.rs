@@ -210,9 +210,15 @@ impl Job {
 
 /// The parts that switches sum, as the server is told them.
 fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
-    let parts = scenario.gradients.iter().flat_map(|gradients| &gradients.parts);
+    let parts = scenario
+        .gradients
+        .iter()
+        .flat_map(|gradients| &gradients.parts);
     let summed = parts.filter(|part| part.on.is_some()).map(|part| {
-        let ranks = part.members.iter().map(|member| WorkerId(member.rank as u16));
+        let ranks = part
+            .members
+            .iter()
+            .map(|member| WorkerId(member.rank as u16));
         PartOf(Part {
             number: JobId(part.number),
             workers: ranks.collect(),
@@ -239,7 +245,10 @@ impl Activity for Job {
 
     fn begin(&mut self) -> Result<(), ExperimentError> {
         for agent in &mut self.agents {
-            agent.process.write_line("go").map_err(TrainingError::Process)?;
+            agent
+                .process
+                .write_line("go")
+                .map_err(TrainingError::Process)?;
         }
         Ok(())
     }
@@ -295,10 +304,18 @@ impl Job {
     }
 
     fn failures(&self) -> TrainingError {
-        let failures = self.agents.iter().filter_map(|agent| agent.failure.as_ref());
+        let failures = self
+            .agents
+            .iter()
+            .filter_map(|agent| agent.failure.as_ref());
         let mut failures: Vec<&Failure> = failures.collect();
         failures.sort_by_key(|failure| !failure.was_killed);
-        TrainingError::Agents(failures.iter().map(|failure| failure.said.clone()).collect())
+        TrainingError::Agents(
+            failures
+                .iter()
+                .map(|failure| failure.said.clone())
+                .collect(),
+        )
     }
 }
 
@@ -353,7 +370,10 @@ impl Load for Job {
         }
         let server = server
             .ok_or_else(|| TrainingError::Agents(vec!["the server sent no report".to_owned()]))?;
-        let senders = workers.iter().map(|worker| worker.sent).chain([server.sent]);
+        let senders = workers
+            .iter()
+            .map(|worker| worker.sent)
+            .chain([server.sent]);
         let again: u64 = senders.map(|sent| sent.retransmitted_bytes).sum();
         let walls = workers.iter().map(|worker| worker.wall_ms * 1e6);
         let metrics = [

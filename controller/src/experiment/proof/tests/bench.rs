@@ -226,14 +226,20 @@ impl Bench {
             &faults.find(|fault| fault.id == *id).unwrap().effect
         };
         let lag_ns = |number: &usize| self.lags.get(number).copied().unwrap_or(0);
-        let classified = self.sent.iter().enumerate().map(|(number, sent)| Classified {
-            at_ns: sent.at_ns + lag_ns(&number),
-            ..engine.classify(&self.frame(sent), self.port(sent.from))
-        });
+        let classified = self
+            .sent
+            .iter()
+            .enumerate()
+            .map(|(number, sent)| Classified {
+                at_ns: sent.at_ns + lag_ns(&number),
+                ..engine.classify(&self.frame(sent), self.port(sent.from))
+            });
         let mut classified: Vec<Classified> = classified.collect();
         engine.tell_passed(&mut classified);
         let mut order: Vec<usize> = (0..self.sent.len()).collect();
-        self.swapped.iter().for_each(|number| order.swap(*number, number + 1));
+        self.swapped
+            .iter()
+            .for_each(|number| order.swap(*number, number + 1));
         for number in order {
             let sent = &self.sent[number];
             let exit = self.port(sent.to());

@@ -143,7 +143,13 @@ fn what_each_effect_did_wrongly_is_counted() {
 #[test]
 fn what_passed_before_all_captures_had_begun_is_no_later_frames() {
     let mut sent = evenly(20, MS);
-    sent.insert(0, Sent { at_ns: 500 * US, ..sent[7] });
+    sent.insert(
+        0,
+        Sent {
+            at_ns: 500 * US,
+            ..sent[7]
+        },
+    );
     let mut bench = Bench::new(DENSE, sent);
     bench.writes.clear();
     bench.write(1, MS, MS);
@@ -227,7 +233,11 @@ fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
             bench.begins = [(first, begin), (last, end)].into();
             let fault = bench.fault();
             assert_proved(&fault);
-            assert_eq!(fault.observed, (end - begin) as u64 / 3, "{effect} {begin} {end}");
+            assert_eq!(
+                fault.observed,
+                (end - begin) as u64 / 3,
+                "{effect} {begin} {end}"
+            );
             assert!(fault.boundary > 0 && fault.boundary <= 20, "{fault:#?}");
         }
     }
@@ -236,7 +246,9 @@ fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
 /// Every packet is delayed: wherever the epoch began, all that follows fits, and the counter tells.
 #[test]
 fn a_delay_of_every_packet_may_begin_and_end_anywhere_at_a_boundary() {
-    let always = STEP.replace("EFFECT", "!delay 20ms").replace("!every 3", "always");
+    let always = STEP
+        .replace("EFFECT", "!delay 20ms")
+        .replace("!every 3", "always");
     for (begin, end) in [(40, 90), (45, 95), (50, 99)] {
         let mut bench = Bench::new(&always, evenly(150, MS));
         let first = bench.write(2, 42 * MS - 500 * US, 52 * MS - 500 * US);
@@ -251,10 +263,16 @@ fn a_delay_of_every_packet_may_begin_and_end_anywhere_at_a_boundary() {
 /// More frames come while an epoch is written than there are readings that can be told apart: that is said.
 #[test]
 fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
-    let cases = [(300, "0.01", true), (3000, "0.01", true), (2500, "0.00001", false)];
+    let cases = [
+        (300, "0.01", true),
+        (3000, "0.01", true),
+        (2500, "0.00001", false),
+    ];
     for (frames, probability, is_followed) in cases {
         let select = format!("{{probability: {probability}}}");
-        let step = STEP.replace("EFFECT", "!drop ").replace("!every 3", &select);
+        let step = STEP
+            .replace("EFFECT", "!drop ")
+            .replace("!every 3", &select);
         let gap = 100 * MS / (frames as u64 + 100);
         let mut bench = Bench::new(&step, evenly(frames + 100, gap));
         let (sent, confirmed) = (MS + 10 * gap, MS + u64::from(frames) * gap);
@@ -335,7 +353,10 @@ fn rates_are_proved_but_for_what_the_clocks_leave_open() {
         assert_eq!(fault.observed, 400, "{effect}");
         // One that had to wait, or had room, is gone; and one that was beyond the queue has left.
         bench.errors = [(9, Error::Loses)].into();
-        told(&bench.fault(), "1 frame did not leave switch sw as it had to");
+        told(
+            &bench.fault(),
+            "1 frame did not leave switch sw as it had to",
+        );
     }
     let slow = "faults: [{id: x, flows: first, effect: {rate: {limit: 200kbit/s, queue: 61ms}}}]";
     let mut bench = Bench::new(slow, evenly(60, MS));

@@ -9,14 +9,27 @@ const SPARSE: &str = "faults: [{id: late, flows: first, effect: !delay 20ms, sel
 #[test]
 fn neither_a_counter_nor_a_capture_stands_for_the_other() {
     let changes = ["{set: {ip.ecn: 3}}", "{corrupt: {field: ip.ttl, xor: 1}}"];
-    for effect in ["!drop ", "!duplicate ", "!delay 20ms"].iter().chain(&changes) {
+    for effect in ["!drop ", "!duplicate ", "!delay 20ms"]
+        .iter()
+        .chain(&changes)
+    {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         for (error, why) in [
-            (Error::SparesCounted(0), "it spared 1 frame that it had to hit"),
-            (Error::HitsUncounted(0), "it hit 1 frame that it had to spare"),
+            (
+                Error::SparesCounted(0),
+                "it spared 1 frame that it had to hit",
+            ),
+            (
+                Error::HitsUncounted(0),
+                "it hit 1 frame that it had to spare",
+            ),
         ] {
             let mut bench = Bench::new(&one, evenly(60, MS));
-            let number = if matches!(error, Error::SparesCounted(_)) { 9 } else { 11 };
+            let number = if matches!(error, Error::SparesCounted(_)) {
+                9
+            } else {
+                11
+            };
             bench.errors = [(number, error)].into();
             told(&bench.fault(), why);
         }
@@ -98,7 +111,8 @@ fn a_switch_that_holds_all_is_not_proved_although_it_counts_right() {
 #[test]
 fn a_delay_that_is_never_in_time_is_too_long() {
     for select in ["always", "!every 10"] {
-        let one = format!("faults: [{{id: late, flows: first, effect: !delay 20ms, select: {select}}}]");
+        let one =
+            format!("faults: [{{id: late, flows: first, effect: !delay 20ms, select: {select}}}]");
         let mut bench = Bench::new(&one, evenly(60, MS));
         assert_proved(&bench.fault());
         bench.delays_times = 2;
@@ -109,16 +123,25 @@ fn a_delay_that_is_never_in_time_is_too_long() {
 
 #[test]
 fn a_fault_in_egress_is_judged_too() {
-    let one = "faults: [{id: x, flows: first, where: {egress: sw}, effect: !drop , select: !every 5}]";
+    let one =
+        "faults: [{id: x, flows: first, where: {egress: sw}, effect: !drop , select: !every 5}]";
     let mut bench = Bench::new(one, evenly(60, MS));
     let fault = bench.fault();
     assert_proved(&fault);
     assert_eq!(fault.observed, 12);
     for (number, error, why) in [
         (9, Error::Spares(0), "it spared 1 frame that it had to hit"),
-        (9, Error::SparesCounted(0), "it spared 1 frame that it had to hit"),
+        (
+            9,
+            Error::SparesCounted(0),
+            "it spared 1 frame that it had to hit",
+        ),
         (11, Error::Hits(0), "it hit 1 frame that it had to spare"),
-        (11, Error::HitsUncounted(0), "it hit 1 frame that it had to spare"),
+        (
+            11,
+            Error::HitsUncounted(0),
+            "it hit 1 frame that it had to spare",
+        ),
     ] {
         bench.errors = [(number, error)].into();
         told(&bench.fault(), why);

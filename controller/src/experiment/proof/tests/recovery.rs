@@ -84,7 +84,9 @@ fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Rec
         let (from, to) = if packet.from == "a" { (0, 1) } else { (1, 0) };
         recordings[from].1.push(frame(at_ns, Direction::In));
         if !lost.contains(&place) {
-            recordings[to].1.push(frame(at_ns + MS / 10, Direction::Out));
+            recordings[to]
+                .1
+                .push(frame(at_ns + MS / 10, Direction::Out));
         }
     }
     let recordings = recordings.map(|(port, frames)| PortRecording {
@@ -115,10 +117,15 @@ fn conclude(faults: &str, sent: &[Roce], lost: &[usize]) -> (Conclusion, Vec<Rec
     (conclusion, recoveries)
 }
 
-const THIRD: &str = "faults: [{id: lost, flows: asked, effect: !drop , select: {psn: {at: 2, round: 1}}}]";
+const THIRD: &str =
+    "faults: [{id: lost, flows: asked, effect: !drop , select: {psn: {at: 2, round: 1}}}]";
 
 fn latencies(of: &Recovery) -> [Option<u64>; 3] {
-    [of.nak_generation_ns, of.nak_response_ns, of.retransmission_ns]
+    [
+        of.nak_generation_ns,
+        of.nak_response_ns,
+        of.retransmission_ns,
+    ]
 }
 
 #[test]
@@ -141,7 +148,10 @@ fn a_nak_splits_the_time_until_a_packet_comes_again() {
     let [recovery] = &recoveries[..] else {
         panic!("{recoveries:?}");
     };
-    assert_eq!((recovery.psn, recovery.relative_psn, recovery.qp), (102, 2, 17));
+    assert_eq!(
+        (recovery.psn, recovery.relative_psn, recovery.qp),
+        (102, 2, 17)
+    );
     assert_eq!(recovery.told_by, Teller::Nak);
     // The NAK came at 8 ms; 103 had gone on at 5.1 ms; 102 came again at 10 ms.
     assert_eq!(
@@ -150,7 +160,10 @@ fn a_nak_splits_the_time_until_a_packet_comes_again() {
     );
     let fault = &conclusion.faults[0];
     assert!(fault.proved, "{fault:#?}");
-    assert_eq!((fault.recovered, fault.recovery_ns), (Some(1), Some(7 * MS)));
+    assert_eq!(
+        (fault.recovered, fault.recovery_ns),
+        (Some(1), Some(7 * MS))
+    );
 }
 
 #[test]
@@ -220,7 +233,8 @@ fn a_read_that_begins_anew_tells_of_a_response() {
         opcode: READ_REQUEST,
         ..write(psn)
     };
-    let lost = "faults: [{id: lost, flows: answers, effect: !drop , select: {psn: {at: 1, round: 1}}}]";
+    let lost =
+        "faults: [{id: lost, flows: answers, effect: !drop , select: {psn: {at: 1, round: 1}}}]";
     let sent = [
         asks(7),
         response(7),
@@ -235,7 +249,10 @@ fn a_read_that_begins_anew_tells_of_a_response() {
         panic!("{recoveries:?}");
     };
     assert_eq!((recovery.psn, recovery.told_by), (8, Teller::Read));
-    assert_eq!(latencies(recovery), [Some(9 * MS / 10), Some(MS), Some(3 * MS)]);
+    assert_eq!(
+        latencies(recovery),
+        [Some(9 * MS / 10), Some(MS), Some(3 * MS)]
+    );
 }
 
 #[test]

@@ -70,13 +70,17 @@ faults:
 expect: [fault.loss.fired == 0]
 ";
     let faults = Bench::new(rest, evenly(20, MS)).conclude().faults;
-    told(&faults[1], "no packet of its flows came while trigger `lost` was on");
+    told(
+        &faults[1],
+        "no packet of its flows came while trigger `lost` was on",
+    );
 }
 
 /// What one host's packets bring about, another's meet: both ports' frames are replayed in the order of their stamps.
 #[test]
 fn a_trigger_may_join_ports() {
-    let rest = "triggers: {busy: {after: {flow: second, packets: 5}, for: 20ms, reset: {fault: gone}}}
+    let rest =
+        "triggers: {busy: {after: {flow: second, packets: 5}, for: 20ms, reset: {fault: gone}}}
 faults:
   - {id: gone, flows: first, effect: drop, when: busy, select: !every 3}
 ";
@@ -89,7 +93,10 @@ faults:
     assert_proved(&fault);
     assert!(fault.observed > 5, "{fault:#?}");
     let hit = bench.conclude().hits;
-    assert!(hit.windows(2).all(|pair| pair[0].frame < pair[1].frame), "{hit:?}");
+    assert!(
+        hit.windows(2).all(|pair| pair[0].frame < pair[1].frame),
+        "{hit:?}"
+    );
     // The third of `first` that comes while it is on is spared, and one is hit that has to be spared.
     bench.errors = [(3, Error::Hits(0))].into();
     assert!(!bench.fault().proved);
@@ -244,7 +251,11 @@ faults:
         let conclusion = bench.conclude();
         conclusion.faults.iter().for_each(assert_proved);
         assert!(conclusion.triggers[0].proved, "{:?}", conclusion.triggers);
-        assert!(conclusion.faults[0].observed > 100, "{:?}", conclusion.faults);
+        assert!(
+            conclusion.faults[0].observed > 100,
+            "{:?}",
+            conclusion.faults
+        );
     }
 }
 

@@ -74,7 +74,11 @@ impl Driver {
 
     /// Whether it has ended; an error if it could not be started.
     pub fn has_ended(&mut self) -> Result<bool, ProcessError> {
-        if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        if self
+            .thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+        {
             return Ok(false);
         }
         match self.thread.take().map(JoinHandle::join) {
@@ -144,7 +148,9 @@ impl Driver {
         let is_over = self.is_over();
         let mut state = self.shared.lock();
         let Some((deadline, remains)) = state.stopping.take() else {
-            let has_begun = state.starts_before.is_none_or(|before| state.starts > before);
+            let has_begun = state
+                .starts_before
+                .is_none_or(|before| state.starts > before);
             return match (has_begun, is_over) {
                 (true, _) => Progress::done(1),
                 (false, true) => Progress::Unseen("it did not run again".to_owned()),

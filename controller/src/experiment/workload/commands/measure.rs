@@ -137,11 +137,14 @@ fn result(
     exit: Option<i32>,
     count: u64,
 ) -> Result<CommandResult, CommandError> {
-    let numbers = prepared.watch.numbers().map_err(|series| CommandError::TooManyNumbers {
-        name: prepared.name().to_owned(),
-        series,
-        limit: MAX_NUMBERS,
-    })?;
+    let numbers = prepared
+        .watch
+        .numbers()
+        .map_err(|series| CommandError::TooManyNumbers {
+            name: prepared.name().to_owned(),
+            series,
+            limit: MAX_NUMBERS,
+        })?;
     let durations = (DURATION, Measure::Duration, runs.durations_ns.as_slice());
     let declared = numbers.iter();
     let declared = declared.map(|(of, numbers)| (of.name.as_str(), of.measure, numbers.as_slice()));
@@ -178,7 +181,11 @@ fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     unread.map(move |(series, times, first)| {
         format!(
             "command `{name}`: metric `{series}` found {times} {}, the first `{first}`",
-            if times == 1 { "text that is no number" } else { "texts that are no numbers" }
+            if times == 1 {
+                "text that is no number"
+            } else {
+                "texts that are no numbers"
+            }
         )
     })
 }
@@ -236,7 +243,10 @@ pub(crate) fn statistics(numbers: &[f64]) -> Vec<(Statistic, f64)> {
     };
     all.extend([
         (Statistic::Min, *min),
-        (Statistic::Mean, sorted.iter().sum::<f64>() / sorted.len() as f64),
+        (
+            Statistic::Mean,
+            sorted.iter().sum::<f64>() / sorted.len() as f64,
+        ),
         (Statistic::P50, percentile(&sorted, 50)),
         (Statistic::P90, percentile(&sorted, 90)),
         (Statistic::P99, percentile(&sorted, 99)),
@@ -252,7 +262,10 @@ mod tests {
     #[test]
     fn statistics_are_of_the_numbers_themselves() {
         let numbers: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        let values: Vec<f64> = statistics(&numbers).into_iter().map(|(_, value)| value).collect();
+        let values: Vec<f64> = statistics(&numbers)
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect();
         assert_eq!(values, [200.0, 1.0, 100.5, 100.0, 180.0, 198.0, 200.0]);
         assert_eq!(statistics(&[]), [(Statistic::Count, 0.0)]);
         assert_eq!(statistics(&[7.0]).last(), Some(&(Statistic::Max, 7.0)));

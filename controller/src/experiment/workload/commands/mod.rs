@@ -181,7 +181,11 @@ impl Job {
                 output: Arc::new(output),
                 watch,
                 end_is_expected: scenario.expects_exit_of(&command.name),
-                of_job: scenario.jobs.iter().find(|job| job.ranks.contains(&command.host)).cloned(),
+                of_job: scenario
+                    .jobs
+                    .iter()
+                    .find(|job| job.ranks.contains(&command.host))
+                    .cloned(),
                 command: command.clone(),
             });
             match &command.ready {

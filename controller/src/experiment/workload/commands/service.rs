@@ -193,9 +193,11 @@ impl Service {
             _ if has_ended => Progress::Absent("it had ended by itself".to_owned()),
             _ if is_starting => Progress::Absent("it was not ready again".to_owned()),
             Order::Pause => of_handle(Some(&self.program.handle()), Handle::pause, "stopped"),
-            Order::Resume => {
-                of_handle(Some(&self.program.handle()), Handle::resume, "running again")
-            }
+            Order::Resume => of_handle(
+                Some(&self.program.handle()),
+                Handle::resume,
+                "running again",
+            ),
             Order::Kill { .. } => {
                 let progress = of_handle(Some(&self.program.handle()), Handle::kill, "killed");
                 self.is_down(progress)
@@ -222,7 +224,8 @@ impl Service {
                     Err(error) => return self.is_down(Progress::failed(error)),
                     Ok(Some(_)) => None,
                     Ok(None) if is_late => {
-                        let killed = of_handle(Some(&self.program.handle()), Handle::kill, "killed");
+                        let killed =
+                            of_handle(Some(&self.program.handle()), Handle::kill, "killed");
                         if let Progress::Unseen(_) = killed {
                             return self.is_down(killed);
                         }

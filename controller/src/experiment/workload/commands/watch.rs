@@ -75,7 +75,12 @@ impl Watch {
     /// Looks at a line.
     pub fn line(&self, stream: Stream, line: &str) {
         let mut state = self.lock();
-        if !state.is_ready && state.ready.as_ref().is_some_and(|regex| regex.is_match(line)) {
+        if !state.is_ready
+            && state
+                .ready
+                .as_ref()
+                .is_some_and(|regex| regex.is_match(line))
+        {
             state.is_ready = true;
         }
         for watched in &mut state.series {
@@ -221,7 +226,8 @@ mod tests {
 
     #[test]
     fn every_match_is_a_number_in_its_unit() {
-        let watch = watch("{t: {regex: 'time=([0-9.]+) ms', unit: ms}, n: {regex: 'n: ([\\d,]+|x)'}}");
+        let watch =
+            watch("{t: {regex: 'time=([0-9.]+) ms', unit: ms}, n: {regex: 'n: ([\\d,]+|x)'}}");
         watch.line(Stream::Stdout, "time=0.5 ms time=2 ms");
         watch.line(Stream::Stderr, "n: 1,234 time=1 ms");
         watch.line(Stream::Stdout, "n: x");
