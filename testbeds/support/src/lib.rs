@@ -4,7 +4,9 @@
 pub mod allocations;
 pub mod corpus;
 pub mod cost;
+mod extent;
 pub mod namespace;
 mod skip;
 
+pub use extent::{runs_all, seeds};
 pub use skip::{has_program, skip};
