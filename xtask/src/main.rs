@@ -1,64 +1,51 @@
-//! `cargo xtask`: the project's own commands.
+//! `cargo xtask`: the project's own commands. This program is light; what needs the product is another program that it starts.
 
-mod bench;
-mod conformance;
 mod environments;
 mod equivalence;
-mod fuzz;
 mod model_check;
 mod packages;
-mod plots;
 mod programs;
 mod test;
-mod tofino;
 mod torch;
+mod totals;
 mod wheel;
 
-use clap::{Parser, Subcommand};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-#[derive(Parser)]
-#[command(name = "cargo xtask", about = "Developer commands of weir")]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
+const HELP: &str = "\
+Developer commands of weir
 
-#[derive(Subcommand)]
-enum Command {
-    /// Run all tests; as root on Debian, first install the packages that they want
-    Test(test::Args),
-    /// Measure what the embedded switch costs
-    Bench(bench::Args),
-    /// Run p4c's own tests, from a checkout of it, against our compiler and switch
-    Conformance(conformance::Args),
-    /// Hold generated programs against the model over a million frames
-    Equivalence,
-    /// Run the fuzz targets, which want cargo-fuzz and a nightly toolchain
-    Fuzz(fuzz::Args),
-    /// Explore all that can happen to aggregation's state machines, within bounds
-    ModelCheck(model_check::Args),
-    /// Measure in virtual time what docs/performance.md plots, and draw it
-    Plots(plots::Args),
-    /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
-    Tofino(tofino::Args),
-    /// Run the tests of the PyTorch backend with the newest PyTorch of PyPI, or another
-    Torch(torch::Args),
-}
+Usage: cargo xtask COMMAND [ARGUMENTS]
+
+Commands:
+  test         Install what the tests need (as root on Debian), build everything once, and run the tests
+                 --all         all seeds and slow forms; without it, a tenth of the seeds
+                 --machines    also the tests that boot virtual machines
+                 --no-install  install and make nothing
+                 -- ARGS       only these tests: arguments for `cargo test`
+  torch        Run the tests of the PyTorch backend with the newest PyTorch of PyPI
+                 --version V   this version instead
+                 --python P    the Python that PyTorch is installed for [default: python3]
+                 --no-install  use what an earlier call installed
+  equivalence  Compare generated programs with the model over a million frames
+  model-check  Explore all that can happen to aggregation's state machines, within bounds
+                 NAME …        only these, see docs/model-checking.md
+  weight       Print the size of the build, the sources and the tests, and the import cycles
+                 --check       fail if a number grew by more than a twentieth
+                 --update      write the numbers to xtask/weight/weight.txt
+
+Built when they are asked for; each has --help:
+  bench        Measure what the switch, the agents and the planners cost
+  conformance  Run p4c's own tests, from a checkout of it, against our compiler and switch
+  fuzz         Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
+  plots        Measure in virtual time what docs/performance.md plots, and draw it
+  tofino       Ask Tofino's own compiler whether the shipped scenarios' programs fit
+";
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Test(args) => test::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Conformance(args) => conformance::run(&args),
-        Command::Equivalence => equivalence::run(),
-        Command::Fuzz(args) => fuzz::run(&args),
-        Command::ModelCheck(args) => model_check::run(&args),
-        Command::Plots(args) => plots::run(&args),
-        Command::Tofino(args) => tofino::run(&args),
-        Command::Torch(args) => torch::run(&args),
-    };
-    match result {
+    match run(std::env::args_os().skip(1).collect()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -66,4 +53,32 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Carries out one command; `Ok(false)` if a test or a check failed.
+fn run(mut args: Vec<OsString>) -> Result<bool> {
+    if args.is_empty() {
+        bail!("no command; `cargo xtask help` lists them");
+    }
+    let command = args.remove(0).to_string_lossy().into_owned();
+    match command.as_str() {
+        "test" => test::run(&test::Args::parse(args)),
+        "torch" => torch::run(&torch::Args::parse(args)?),
+        "equivalence" => equivalence::run(),
+        "model-check" => model_check::run(&args),
+        "weight" => programs::cargo_run("dev", "weight", &args),
+        "bench" | "conformance" | "fuzz" | "plots" | "tofino" => {
+            // What `bench` measures is built as it is shipped; help costs no such build.
+            let asks_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
+            let is_shipped = command == "bench" && !asks_help;
+            args.insert(0, command.clone().into());
+            programs::cargo_run(if is_shipped { "dist" } else { "release" }, "bench", &args)
+        }
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        _ => bail!("no command is called `{command}`; `cargo xtask help` lists them"),
+    }
+    .with_context(|| format!("cargo xtask {command}"))
 }

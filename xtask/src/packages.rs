@@ -183,10 +183,13 @@ pub fn install_missing() {
     println!("installing {}", missing.join(", "));
     let policy = ServicePolicy::forbid();
     apt(&["update"]);
-    // One by one, so that one that cannot be had does not keep the others away.
-    for package in missing {
-        if !apt(&["install", "-y", "--no-install-recommends", package]) {
-            println!("could not install {package}");
+    let install = ["install", "-y", "--no-install-recommends"];
+    if !apt(&[&install[..], &missing].concat()) {
+        // One by one, so that one that cannot be had does not keep the others away.
+        for package in missing {
+            if !apt(&[&install[..], &[package]].concat()) {
+                println!("could not install {package}");
+            }
         }
     }
     drop(policy);

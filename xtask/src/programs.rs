@@ -1,22 +1,61 @@
-//! Programs that are run for what they do, or print.
+//! Other programs, started for what they do or for what they print.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a program, which says itself what went wrong.
-pub fn done(command: &mut Command) -> Result<()> {
+/// The repository's root.
+pub fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The folder of cargo's builds.
+pub fn target_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// The cargo that started this program, in the repository's root.
+pub fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}
+
+/// Builds a package's program with a profile and runs it in the repository's root; `Ok(false)` if it exits with 1, an error if
+/// with anything but 0 and 1.
+pub fn cargo_run(profile: &str, package: &str, args: &[impl AsRef<OsStr>]) -> Result<bool> {
+    let mut cargo = cargo(&workspace_root());
+    cargo.args(["run", "--profile", profile, "--package", package, "--"]);
+    verdict(cargo.args(args))
+}
+
+/// Runs a program that exits with 0 for yes and 1 for no.
+pub fn verdict(command: &mut Command) -> Result<bool> {
+    let name = command.get_program().display().to_string();
     let status = command
         .status()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(
-        status.success(),
-        "{} ended with {status}",
-        command.get_program().display()
-    );
+        .with_context(|| format!("cannot start {name}"))?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        _ => bail!("{name} ended with {status}"),
+    }
+}
+
+/// Runs a program that prints itself what went wrong.
+pub fn done(command: &mut Command) -> Result<()> {
+    let name = command.get_program().display().to_string();
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {name}"))?;
+    ensure!(status.success(), "{name} ended with {status}");
     Ok(())
 }
 
-/// What a program prints; what it says of a failure is the error.
+/// What a program prints; what it prints of a failure is the error.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()

@@ -1,47 +1,126 @@
-//! `cargo xtask test`: installs what tests want, runs them all, names what was skipped.
+//! `cargo xtask test`: installs what the tests need while cargo builds everything once, runs the tests, and names what was skipped.
 
-use crate::environments::{self, Make};
-use crate::packages;
-use crate::wheel;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
+
+use crate::environments::{self, Make};
+use crate::packages;
+use crate::programs::{cargo, target_folder, workspace_root};
+use crate::totals::Totals;
+use crate::wheel;
 
 /// Options of `cargo xtask test`.
-#[derive(clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    /// Install nothing, and build none of what is made in target/, whoever runs it
-    #[arg(long)]
+    /// All seeds, and what takes minutes.
+    all: bool,
+    /// Also the tests that boot virtual machines.
+    machines: bool,
+    /// Install nothing, and make nothing in target/.
     no_install: bool,
-    /// Further arguments for `cargo test`
-    #[arg(trailing_var_arg = true)]
-    cargo_args: Vec<String>,
+    /// Arguments for `cargo test`: only these tests are wanted.
+    cargo_args: Vec<OsString>,
 }
 
-/// Runs everything; `Ok(false)` if a test failed.
+impl Args {
+    /// Reads the words behind `test`. From the first one that is no option of ours, all are for `cargo test`.
+    pub fn parse(words: Vec<OsString>) -> Args {
+        let mut args = Args::default();
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            match word.to_str() {
+                Some("--all") => args.all = true,
+                Some("--machines") => args.machines = true,
+                Some("--no-install") => args.no_install = true,
+                Some("--") if args.cargo_args.is_empty() => args.cargo_args.extend(words.by_ref()),
+                _ => {
+                    args.cargo_args.push(word);
+                    args.cargo_args.extend(words.by_ref());
+                }
+            }
+        }
+        args
+    }
+
+    fn make(&self) -> Make {
+        match self.no_install {
+            true => Make::Nothing,
+            false => Make::Missing,
+        }
+    }
+}
+
+/// Runs the tests; `Ok(false)` if one failed, or if something did not build.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
-    let make = match args.no_install {
-        true => Make::Nothing,
-        false => {
-            packages::install_missing();
-            Make::Missing
-        }
-    };
-    let variables = environments::variables(&root, make);
-    let torch = variables.iter().find(|(name, _)| *name == "WEIR_TORCH");
-    let torch = torch.map(|(_, folder)| folder.join("python3"));
+    let begun = Instant::now();
+    let phase = |name: &str| println!("xtask: {name} ({} s)", begun.elapsed().as_secs());
+    let is_whole = args.cargo_args.is_empty();
 
-    let mut cargo = environments::cargo(&root);
+    phase(
+        "phase 1 of 3: build all packages with their tests; meanwhile install what the tests need",
+    );
+    let (built, mut variables) = std::thread::scope(|scope| {
+        let installed = scope.spawn(|| {
+            if args.make() == Make::Missing {
+                packages::install_missing();
+            }
+            environments::variables(&root, args.make())
+        });
+        let built = is_whole.then(|| {
+            let build = ["build", "--workspace", "--all-targets"];
+            cargo(&root).args(build).status()
+        });
+        if built.is_some() && !installed.is_finished() {
+            phase("built; the installation goes on");
+        }
+        (built.transpose(), installed.join())
+    });
+    if built
+        .context("cannot start cargo")?
+        .is_some_and(|status| !status.success())
+    {
+        // cargo has printed why.
+        return Ok(false);
+    }
+    let variables = variables
+        .as_mut()
+        .expect("the installing thread does not panic");
+    if args.machines {
+        variables.push(("WEIR_MACHINES", environments::machines(&root, args.make())));
+    } else if is_whole {
+        // Empty: virtual machines are not wanted, even where their image exists.
+        variables.push(("WEIR_MACHINES", PathBuf::new()));
+    }
+    if args.all {
+        variables.push(("WEIR_TEST_ALL", "1".into()));
+    }
+    let torch = environments::torch_for_tests(&root);
+    if let Some(python) = &torch {
+        variables.push(("WEIR_TORCH", python.parent().unwrap_or(python).to_owned()));
+    }
+
+    phase("phase 2 of 3: run the tests");
+    let mut cargo = cargo(&root);
     cargo
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(&args.cargo_args)
-        .envs(variables);
+        .envs(variables.iter().map(|(name, value)| (name, value)));
     let (succeeded, totals, skipped) = counted(cargo, &root)?;
 
-    println!();
+    phase("phase 3 of 3: the Python package's wheel");
+    let has_wheel = match is_whole {
+        true => wheel::check_packed(&root, torch.as_deref()),
+        // Whoever wants some tests alone does not want it.
+        false => true,
+    };
+
+    phase("summary");
     for wanted in packages::WANTED.iter().chain(packages::OPTIONAL) {
         if !packages::found(wanted.program) {
             println!(
@@ -53,16 +132,22 @@ pub fn run(args: &Args) -> Result<bool> {
     for line in &skipped {
         println!("skipped {line}");
     }
-    // Who wants some tests alone does not want it.
-    let has_wheel =
-        !args.cargo_args.is_empty() || wheel::check(&root, torch.as_deref(), make == Make::Missing);
+    for (program, test) in totals.failures() {
+        println!("FAILED {program}: {test}");
+    }
+    if !args.all {
+        println!("--all runs all seeds instead of a tenth");
+    }
+    if !args.machines {
+        println!("--machines also boots virtual machines, for RDMA with Debian's kernel");
+    }
     println!("{totals}");
     Ok(succeeded && has_wheel)
 }
 
-/// Runs `cargo test`, whose lines are shown; whether it succeeded, what became of the tests, and what they skipped and why.
+/// Runs `cargo test`, whose lines are shown; returns whether it succeeded, what became of the tests, and what they skipped and why.
 pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
-    let skips = tempfile(root)?;
+    let skips = skip_notes(root)?;
     cargo.env("WEIR_TEST_SKIPS", &skips);
     // One pipe: which program a test belongs to stands in cargo's own lines, on the standard error.
     let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
@@ -70,12 +155,7 @@ pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSe
     let mut child = cargo.spawn().context("cannot start cargo")?;
     // It holds the pipe open.
     drop(cargo);
-    let mut totals = Totals::default();
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        totals.read(&line);
-        println!("{line}");
-    }
+    let mut totals = Totals::read(BufReader::new(output).lines(), |line| println!("{line}"))?;
     let status = child.wait()?;
 
     let notes = std::fs::read_to_string(&skips).unwrap_or_default();
@@ -84,109 +164,11 @@ pub fn counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSe
     Ok((status.success(), totals, skipped))
 }
 
-/// What became of the tests: each is counted once.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-    /// The program whose tests run.
-    program: String,
-    /// Program and test.
-    failures: BTreeSet<(String, String)>,
-}
-
-impl std::fmt::Display for Totals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            passed,
-            failed,
-            skipped,
-            ..
-        } = self;
-        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
-    }
-}
-
-impl Totals {
-    /// How many tests have run to their end.
-    pub fn ran(&self) -> usize {
-        self.passed + self.failed
-    }
-
-    /// A line of cargo's, or of a test program's.
-    fn read(&mut self, line: &str) {
-        // `Running tests/cli.rs (target/debug/deps/cli-0123456789abcdef)`
-        if let Some(running) = line.trim_start().strip_prefix("Running ")
-            && let Some((_, path)) = running.rsplit_once('(')
-        {
-            let path = Path::new(path.trim_end_matches(')'));
-            let name = path.file_name().unwrap_or_default();
-            self.program = name.to_string_lossy().into_owned();
-        }
-        if let Some(test) = line.strip_prefix("test ")
-            && let Some(test) = test.strip_suffix(" ... FAILED")
-        {
-            let failure = (self.program.clone(), test.to_owned());
-            self.failures.insert(failure);
-        }
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            self.add(counts);
-        }
-    }
-
-    /// `ok. 12 passed; 0 failed; 1 ignored; …`
-    fn add(&mut self, counts: &str) {
-        for part in counts.split([';', '.']) {
-            let mut words = part.split_whitespace();
-            let (Some(count), Some(what)) = (words.next(), words.next()) else {
-                continue;
-            };
-            let Ok(count) = count.parse::<usize>() else {
-                continue;
-            };
-            match what {
-                "passed" => self.passed += count,
-                "failed" => self.failed += count,
-                "ignored" => self.skipped += count,
-                _ => {}
-            }
-        }
-    }
-
-    /// Takes what tests have noted of skips, a line each: program, test, what was skipped and why. The harness has counted a
-    /// test that skips as passed, which it is not; one that has failed has failed. Gives the reasons, in order.
-    fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
-        let mut tests = BTreeSet::new();
-        let mut reasons = BTreeSet::new();
-        for note in notes.lines() {
-            let mut fields = note.splitn(3, '\t').map(str::to_owned);
-            if let (Some(program), Some(test), Some(reason)) =
-                (fields.next(), fields.next(), fields.next())
-            {
-                tests.insert((program, test));
-                reasons.insert(reason);
-            }
-        }
-        let skipped = tests.difference(&self.failures).count();
-        self.passed = self.passed.saturating_sub(skipped);
-        self.skipped += skipped;
-        reasons
-    }
-}
-
-/// The repository's root.
-pub fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
-
 /// The file in which tests note what they skipped (test output itself is captured by the harness).
-fn tempfile(root: &Path) -> Result<PathBuf> {
-    let dir = root.join("target");
-    std::fs::create_dir_all(&dir)?;
-    let path = dir.join(format!("skipped-{}.txt", std::process::id()));
+fn skip_notes(root: &Path) -> Result<PathBuf> {
+    let folder = target_folder(root);
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("skipped-{}.txt", std::process::id()));
     std::fs::write(&path, "")?;
     Ok(path)
 }
@@ -195,30 +177,16 @@ fn tempfile(root: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
 
+    fn parsed(words: &str) -> Args {
+        Args::parse(words.split_whitespace().map(OsString::from).collect())
+    }
+
     #[test]
-    fn each_test_is_counted_once() {
-        let mut totals = Totals::default();
-        let output = "   Compiling weir v0.1.0
-     Running unittests src/lib.rs (target/debug/deps/weir-11)
-running 3 tests
-test a ... ok
-test b ... ok
-test c ... ignored, slow
-test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
-     Running tests/cli.rs (target/debug/deps/cli-22)
-running 3 tests
-test a ... ok
-test b ... FAILED
-test c ... ok
-test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
-";
-        output.lines().for_each(|line| totals.read(line));
-        assert_eq!((totals.passed, totals.failed, totals.skipped), (4, 1, 1));
-        // `a` of one program skips, twice; so does a test that fails afterwards.
-        let notes = "cli-22\ta\tfirst: no redis\ncli-22\ta\tsecond: no mn\ncli-22\tb\tb: no mn\n\n";
-        let reasons = totals.take_skips(notes);
-        let expected = ["b: no mn", "first: no redis", "second: no mn"];
-        assert!(reasons.iter().eq(&expected), "{reasons:?}");
-        assert_eq!((totals.passed, totals.failed, totals.skipped), (3, 1, 2));
+    fn what_is_no_option_of_ours_is_for_cargo() {
+        assert_eq!(parsed(""), Args::default());
+        let args = parsed("--all --no-install -p scenario --all");
+        assert!(args.all && args.no_install && !args.machines);
+        assert_eq!(args.cargo_args, ["-p", "scenario", "--all"]);
+        assert_eq!(parsed("-- -p wire -- --nocapture").cargo_args.len(), 4);
     }
 }

@@ -1,45 +1,70 @@
 //! `cargo xtask torch`: the tests of the PyTorch backend, with a PyTorch of PyPI instead of Debian's, and of its wheel.
 
 use anyhow::{Context, Result, ensure};
+use lexopt::{Arg, ValueExt};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::programs::{done, output};
+use crate::programs::{cargo, done, output, target_folder, workspace_root};
 use crate::{environments, test, wheel};
 
 /// What of `controller/tests/scenarios` has to do with PyTorch, by parts of tests' names.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
 
 /// Options of `cargo xtask torch`.
-#[derive(clap::Args)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Args {
-    /// This version instead of the newest that the package index has
-    #[arg(long)]
+    /// This version instead of the newest that the package index has.
     version: Option<String>,
-    /// The Python for which PyTorch is installed
-    #[arg(long, default_value = "python3")]
+    /// The Python for which PyTorch is installed.
     python: String,
-    /// Use what an earlier call has installed, and ask no package index
-    #[arg(long, conflicts_with_all = ["version", "python"])]
+    /// Use what an earlier call installed, and ask no package index.
     no_install: bool,
+}
+
+impl Args {
+    /// Reads the words behind `torch`.
+    pub fn parse(words: Vec<OsString>) -> Result<Args> {
+        let (mut version, mut python, mut no_install) = (None, None, false);
+        let mut parser = lexopt::Parser::from_args(words);
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("version") => version = Some(parser.value()?.string()?),
+                Arg::Long("python") => python = Some(parser.value()?.string()?),
+                Arg::Long("no-install") => no_install = true,
+                _ => return Err(argument.unexpected().into()),
+            }
+        }
+        ensure!(
+            !no_install || (version.is_none() && python.is_none()),
+            "`--no-install` uses what is there: leave `--version` and `--python` out"
+        );
+        Ok(Args {
+            version,
+            python: python.unwrap_or_else(|| "python3".to_owned()),
+            no_install,
+        })
+    }
 }
 
 /// Installs PyTorch in target/, some 5 GB, and runs everything that is tested of the backend; `Ok(false)` if a test failed.
 pub fn run(args: &Args) -> Result<bool> {
-    let root = test::workspace_root();
-    let environment = root.join("target/test-torch");
+    let root = workspace_root();
+    let environment = target_folder(&root).join("test-torch");
     let python = environment.join("bin/python3");
     if !args.no_install {
         install(&environment, &python, args)?;
     }
     let versions = versions(&python)?;
     println!("{versions}");
+    done(cargo(&root).args(["build", "--package", "weir-python"]))?;
     ensure!(
         environments::native(&root),
-        "the Python package cannot be built"
+        "the Python package's native half cannot be copied"
     );
 
-    let mut cargo = environments::cargo(&root);
+    let mut cargo = cargo(&root);
     cargo.args([
         "test",
         "--package",
@@ -55,7 +80,7 @@ pub fn run(args: &Args) -> Result<bool> {
     for line in &skipped {
         println!("skipped {line}");
     }
-    let has_wheel = wheel::check(&root, Some(&python), !args.no_install);
+    let has_wheel = wheel::check_built(&root, &python, !args.no_install);
     println!("{versions}: {totals}");
     ensure!(!succeeded || totals.ran() > 0, "no test ran");
     Ok(succeeded && has_wheel)

@@ -1,17 +1,24 @@
-//! The wheel of the Python package: made by maturin and installed as docs/pytorch.md says, then imported.
+//! The wheel of the Python package: installed in an environment of its own, then imported.
+//!
+//! `cargo xtask test` packs the library that it has built for the tests; `cargo xtask torch` has maturin build it, as
+//! docs/pytorch.md tells users to.
 
 use anyhow::{Context, Result, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::programs::{done, output};
+use crate::environments::native_library;
+use crate::programs::{done, output, target_folder};
 
 /// The versions are those of `host-agent/python/pyproject.toml`.
 const MATURIN: &str = "maturin>=1.7,<2";
-/// Says which package was found, if all of it can be imported.
+/// Prints which package was found, if all of it can be imported.
 const IMPORTED: &str = "import weir, weir.torch, weir.ps; print(weir.VERSION, weir.__file__)";
+/// All packages of this workspace have one version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What became of it.
+/// What became of the wheel.
 enum Wheel {
     /// It holds this version.
     Imported(String),
@@ -19,22 +26,59 @@ enum Wheel {
     Skipped(&'static str),
 }
 
-/// Makes, installs and imports it in target/, for this Python, which has PyTorch; says how that went, and whether it did not fail.
-pub fn check(root: &Path, python: Option<&Path>, may_install: bool) -> bool {
-    let became = match python {
-        Some(python) => imported(root, python, may_install),
+/// Packs the library that was built for the tests, installs and imports the wheel, and prints how that went; whether it did not
+/// fail. Skipped by name without PyTorch.
+pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
+    printed(match python {
+        Some(python) => packed(root, python),
         None => Ok(Wheel::Skipped("needs torch")),
-    };
-    match &became {
+    })
+}
+
+/// The same with a wheel that maturin builds. Without permission to install, and without maturin, it is skipped by name.
+pub fn check_built(root: &Path, python: &Path, may_install: bool) -> bool {
+    printed(built(root, python, may_install))
+}
+
+fn printed(wheel: Result<Wheel>) -> bool {
+    match &wheel {
         Ok(Wheel::Imported(version)) => println!("wheel: weir {version}, installed and imported"),
         Ok(Wheel::Skipped(why)) => println!("skipped wheel: {why}"),
         Err(error) => println!("FAILED wheel: {error:#}"),
     }
-    became.is_ok()
+    wheel.is_ok()
 }
 
-fn imported(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
-    let folder = root.join("target/test-wheel");
+fn packed(root: &Path, python: &Path) -> Result<Wheel> {
+    if output(Command::new(python).args(["-c", "import wheel"])).is_err() {
+        return Ok(Wheel::Skipped("needs Python's wheel"));
+    }
+    let folder = target_folder(root).join("test-wheel/packed");
+    let _ = fs::remove_dir_all(&folder);
+    let content = folder.join("content");
+    let sources = root.join("host-agent/python/weir");
+    copy_python(&sources, &content.join("weir"))?;
+    fs::copy(native_library(root), content.join("weir/_native.abi3.so"))
+        .context("the native library is not built")?;
+    let information = content.join(format!("weir-{VERSION}.dist-info"));
+    fs::create_dir(&information)?;
+    let metadata = format!("Metadata-Version: 2.1\nName: weir\nVersion: {VERSION}\n");
+    fs::write(information.join("METADATA"), metadata)?;
+    // One binary for CPython 3.9 and later.
+    let tag = format!("cp39-abi3-linux_{}", std::env::consts::ARCH);
+    let wheel =
+        format!("Wheel-Version: 1.0\nGenerator: xtask\nRoot-Is-Purelib: false\nTag: {tag}\n");
+    fs::write(information.join("WHEEL"), wheel)?;
+    let mut pack = Command::new(python);
+    pack.args(["-m", "wheel", "pack", "--dest-dir"])
+        .arg(&folder);
+    output(pack.arg(&content))?;
+    fs::remove_dir_all(&content)?;
+    imported(python, &folder, only_file(&folder)?)
+}
+
+fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
+    let folder = target_folder(root).join("test-wheel/built");
     let maker = folder.join("maturin");
     let maturin = maker.join("bin/maturin");
     if !maturin.is_file() {
@@ -43,9 +87,8 @@ fn imported(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
             return Ok(Wheel::Skipped("needs maturin"));
         }
     }
-
     let wheels = folder.join("wheels");
-    let _ = std::fs::remove_dir_all(&wheels);
+    let _ = fs::remove_dir_all(&wheels);
     done(
         Command::new(maturin)
             .args(["build", "--release", "--quiet", "--manifest-path"])
@@ -54,25 +97,51 @@ fn imported(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
             .arg(&wheels)
             .current_dir(root),
     )?;
-    let made: Vec<PathBuf> = std::fs::read_dir(&wheels)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-        .context("maturin has made nothing")?;
-    ensure!(made.len() == 1, "maturin has made {made:?}");
+    imported(python, &folder, only_file(&wheels)?)
+}
 
+/// Installs a wheel in a fresh environment, and imports all of it there.
+fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     let fresh = folder.join("fresh");
-    installs(python, &fresh, &made[0])?;
+    installs(python, &fresh, &wheel)?;
     // An environment that is made of another has none of its packages.
-    let told = output(
+    let printed = output(
         Command::new(fresh.join("bin/python3"))
             .args(["-c", IMPORTED])
             .env("PYTHONPATH", folder_of_torch(python)?),
     )?;
-    let (version, file) = told.split_once(' ').unwrap_or_default();
+    let (version, file) = printed.split_once(' ').unwrap_or_default();
     ensure!(
         Path::new(file).starts_with(&fresh),
-        "another package than the wheel's was imported: {told}"
+        "another package than the wheel's was imported: {printed}"
     );
     Ok(Wheel::Imported(version.to_owned()))
+}
+
+/// The one file in a folder that was empty before.
+fn only_file(folder: &Path) -> Result<PathBuf> {
+    let files: Vec<PathBuf> = fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .with_context(|| format!("nothing is in {}", folder.display()))?;
+    let [file] = &files[..] else {
+        anyhow::bail!("one wheel was expected, there are {files:?}");
+    };
+    Ok(file.clone())
+}
+
+/// Copies the Python files of a package, with its subpackages.
+fn copy_python(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() && name != "__pycache__" {
+            copy_python(&path, &to.join(name))?;
+        } else if path.extension().is_some_and(|extension| extension == "py") {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes an environment of this Python anew, which has one package.
@@ -92,6 +161,6 @@ fn installs(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsS
 }
 
 fn folder_of_torch(python: &Path) -> Result<String> {
-    let told = "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))";
-    output(Command::new(python).args(["-c", told]))
+    let script = "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))";
+    output(Command::new(python).args(["-c", script]))
 }

@@ -492,7 +492,7 @@ fn messages_that_nobody_can_read_do_not_change_the_exit_code() {
 }
 
 fn router() -> String {
-    let path = repository("xtask/src/bench/p4/router.p4");
+    let path = repository("xtask/bench/src/measure/p4/router.p4");
     path.display().to_string()
 }
 

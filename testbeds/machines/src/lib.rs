@@ -34,15 +34,10 @@ use std::time::Duration;
 /// Names the folder of the image, where it is not [`folder`]'s default.
 pub const FOLDER_VARIABLE: &str = "WEIR_MACHINES";
 
-/// Where the image is, below the folder of the workspace's builds.
-pub fn folder(target: &Path) -> PathBuf {
-    target.join("test-machines")
-}
-
-/// Where the image is looked for.
+/// Where the image is looked for: `test-machines` below the folder of the workspace's builds, unless the variable says.
 fn default_folder() -> PathBuf {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    std::env::var_os(FOLDER_VARIABLE).map_or(folder(&target), PathBuf::from)
+    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-machines");
+    std::env::var_os(FOLDER_VARIABLE).map_or(image, PathBuf::from)
 }
 
 /// The image, where [`FOLDER_VARIABLE`] says or below the workspace's builds. Errors: it has not been made.
@@ -57,8 +52,16 @@ pub fn make_image(limit: Duration) -> Result<PathBuf, ImageError> {
     Ok(folder)
 }
 
-/// The image, for a test that may make tap interfaces where it is; where something is missing, the test is skipped by name.
+/// The image, for a test that may make tap interfaces where it is. The test is skipped by name where something is missing, and
+/// where [`FOLDER_VARIABLE`] is set and empty: `cargo xtask test` without `--machines` says so.
 pub fn for_test(test: &str) -> Option<Image> {
+    if std::env::var_os(FOLDER_VARIABLE).is_some_and(|folder| folder.is_empty()) {
+        test_support::skip(
+            test,
+            "boots virtual machines: `cargo xtask test --machines`",
+        );
+        return None;
+    }
     if let Some(errno) = tap::refusal() {
         test_support::skip(test, &format!("no tap interfaces here: {errno}"));
         return None;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::child::{list, number, text};
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["goat_over_atp", "goat_over_atp_in_step"];
 

@@ -3,7 +3,7 @@
 //! `quantise`: values into frames, beside memcpy.
 //! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach. `simulator`: `weir simulate` beside a testbed.
 //!
-//! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
+//! A file a subject; each gives [`Row`]s. `cargo xtask` builds this program as what is shipped (profile `dist`).
 
 mod aggregate;
 mod allreduce;
@@ -30,7 +30,7 @@ mod ternary;
 mod veth;
 mod writes;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use row::Row;
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub struct Args {
     /// Look for BMv2 and p4c in this folder before the PATH (and in WEIR_BMV2_DIR), may be repeated
     #[arg(long, value_name = "FOLDER")]
     bmv2_dir: Vec<PathBuf>,
-    /// What p4c-bm2-ss made of xtask/src/bench/p4/l2.p4, for a simple_switch without p4c
+    /// What p4c-bm2-ss made of xtask/bench/src/measure/p4/l2.p4, for a simple_switch without p4c
     #[arg(long, value_name = "FILE")]
     bmv2_json: Option<PathBuf>,
 }
@@ -120,9 +120,6 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     if args.subject == "simulator" {
         return simulated(args);
-    }
-    if cfg!(debug_assertions) {
-        return as_shipped(args);
     }
     let wanted = |name: &&str| name.contains(&args.row);
     let mut rows = Vec::new();
@@ -223,32 +220,4 @@ fn planning(args: &Args) -> Result<bool> {
         println!("{}", row::json(&rows));
     }
     Ok(rows.iter().all(Row::ok))
-}
-
-/// The same as it is shipped. Exit status 1 is a goal that was missed; what else goes wrong has been said.
-fn as_shipped(args: &Args) -> Result<bool> {
-    let mut cargo = std::process::Command::new(env!("CARGO"));
-    cargo.args([
-        "run",
-        "--quiet",
-        "--profile",
-        "dist",
-        "--package",
-        "xtask",
-        "--",
-    ]);
-    cargo.args(["bench", &args.subject, "--row", &args.row]);
-    cargo.args(args.json.then_some("--json"));
-    for folder in &args.bmv2_dir {
-        cargo.arg("--bmv2-dir").arg(folder);
-    }
-    if let Some(file) = &args.bmv2_json {
-        cargo.arg("--bmv2-json").arg(file);
-    }
-    let status = cargo.status().context("cannot run cargo")?;
-    match status.code() {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        _ => bail!("the build of xtask with profile dist failed"),
-    }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::child::number;
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 use crate::plots::{Axis, Curve, drawing, drawing_with};
 
 pub const NAMES: &[&str] = &["growth_s", "growth_gb"];

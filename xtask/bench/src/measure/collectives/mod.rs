@@ -135,7 +135,7 @@ impl With<'_> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--profile", "dist"]);
         cargo.args(["--package", package, kind, program]);
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let status = cargo.status().context("cannot run cargo")?;
         ensure!(status.success(), "the build with profile dist failed");
         Ok(place)

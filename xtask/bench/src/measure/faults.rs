@@ -194,7 +194,7 @@ impl Bench {
         let requests = self.packets / SEGMENTS;
         let nginx = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../testbeds/workloads/nginx.conf"
+            "/../../testbeds/workloads/nginx.conf"
         );
         let text = format!(
             "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [c, s], switch: sw}}}}\n\

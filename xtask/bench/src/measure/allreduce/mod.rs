@@ -206,7 +206,7 @@ fn build() -> Result<()> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--profile", "dist"]);
         cargo.args(wanted.split_whitespace());
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let status = cargo.status().context("cannot run cargo")?;
         ensure!(status.success(), "the build with profile dist failed");
     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Bench;
 use super::child::{list, mean, most, number};
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["fat_tree", "arrival", "departure"];
 

@@ -31,7 +31,7 @@ enum Plot {
 
 /// Measures and draws.
 pub fn run(args: &Args) -> Result<bool> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plots");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plots");
     for plot in [Plot::Growth, Plot::Stragglers] {
         if !args.names.is_empty() && !args.names.contains(&plot) {
             continue;

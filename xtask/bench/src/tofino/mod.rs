@@ -192,7 +192,7 @@ fn scenarios(args: &Args) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for folder in ["tofino", "scenarios"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../testbeds")
+            .join("../../testbeds")
             .join(folder);
         let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?
             .filter_map(|entry| Some(entry.ok()?.path()))

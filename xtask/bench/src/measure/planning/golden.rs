@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Bench;
 use super::child::{count, list, number, text};
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["golden"];
 

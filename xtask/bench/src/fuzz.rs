@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<bool> {
         &["+nightly", "--version"],
         "libFuzzer's instrumentation wants a nightly compiler: `rustup toolchain install nightly`",
     )?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().context("the workspace's folder")?;
     let seconds = args.minutes.map_or(args.seconds, |minutes| minutes * 60);
     let mut outcomes = Vec::new();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn every_target_has_its_crate_and_seeds() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for target in TARGETS {
             let fuzz = root.join(target.krate).join("fuzz");
             let main = fuzz.join(format!("fuzz_targets/{}.rs", target.name));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::child::{list, most, number, text};
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["injection_s", "injection_share", "injection_gap"];
 

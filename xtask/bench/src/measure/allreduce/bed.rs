@@ -211,7 +211,7 @@ fn ip(arguments: &str) -> Result<()> {
 
 /// Puts the scripts and the package for them there: copied, so that nothing is left in the sources.
 pub fn package(folder: &Path, native: &Path) -> Result<()> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host-agent/python");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-agent/python");
     let package = folder.join("weir");
     std::fs::create_dir_all(&package)?;
     for file in std::fs::read_dir(sources.join("weir"))? {

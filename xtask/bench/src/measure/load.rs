@@ -60,7 +60,7 @@ fn largest(name: &'static str, values: FrameValues, goal: Goal) -> Result<Row> {
 
 /// The shipped scenario of a real Redis: from its plan to a switch with all its entries.
 fn redis() -> Result<Row> {
-    const TEXT: &str = include_str!("../../../testbeds/scenarios/redis-get-loss.yaml");
+    const TEXT: &str = include_str!("../../../../testbeds/scenarios/redis-get-loss.yaml");
     let scenario = scenario::load("redis-get-loss.yaml", TEXT).map_err(|e| anyhow!("{e}"))?;
     let plan =
         scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).map_err(|e| anyhow!("{e}"))?;

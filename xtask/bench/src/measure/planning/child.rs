@@ -16,7 +16,7 @@ impl Child {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--profile", "dist"]);
         cargo.args(["--package", "planner", "--example", "planning"]);
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let status = cargo.status().context("cannot run cargo")?;
         ensure!(status.success(), "the build with profile dist failed");
         // Beside the folder that this program is in.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::child::{count, list, mean, most, number, text};
-use crate::bench::row::{Goal, Row};
+use crate::measure::row::{Goal, Row};
 use crate::plots::{Axis, Curve, drawing};
 
 pub const NAMES: &[&str] = &[

@@ -1,0 +1,51 @@
+//! What `cargo xtask` builds only when it is asked for: measurements, other people's tests, plots, Tofino's compiler, fuzzing. `cargo
+//! xtask bench`, `conformance`, `plots`, `tofino` and `fuzz` start this program with the same words, built with profile `dist` for
+//! `bench` and with `release` for the others.
+
+mod conformance;
+mod fuzz;
+mod measure;
+mod plots;
+mod tofino;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Measurements and long checks of weir")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure what the switch, the agents and the planners cost
+    Bench(measure::Args),
+    /// Run p4c's own tests, from a checkout of it, against our compiler and switch
+    Conformance(conformance::Args),
+    /// Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
+    Fuzz(fuzz::Args),
+    /// Measure in virtual time what docs/performance.md plots, and draw it
+    Plots(plots::Args),
+    /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
+    Tofino(tofino::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Bench(args) => measure::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Plots(args) => plots::run(&args),
+        Command::Tofino(args) => tofino::run(&args),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What became of the tests, read from the lines that cargo and the test programs print.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Each test is counted once, in the last result line of its program: a test that starts another test program, and prints what
+/// that printed, adds nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    done: Counts,
+    /// The last result line of the program that runs.
+    current: Counts,
+    /// The program whose tests run.
+    program: String,
+    /// Program and test.
+    failures: BTreeSet<(String, String)>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Counts {
+            passed,
+            failed,
+            skipped,
+        } = self.done;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+impl Totals {
+    /// Reads all lines, and gives each to `show` as it comes.
+    pub fn read(
+        lines: impl Iterator<Item = std::io::Result<String>>,
+        mut show: impl FnMut(&str),
+    ) -> std::io::Result<Totals> {
+        let mut totals = Totals::default();
+        for line in lines {
+            let line = line?;
+            totals.line(&line);
+            show(&line);
+        }
+        totals.next_program("");
+        Ok(totals)
+    }
+
+    /// How many tests ran to their end.
+    pub fn ran(&self) -> usize {
+        self.done.passed + self.done.failed
+    }
+
+    /// The failed tests, as program and test.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.failures
+            .iter()
+            .map(|(program, test)| (program.as_str(), test.as_str()))
+    }
+
+    /// Takes the notes that tests left of what they skipped, one line each: program, test, and what was skipped for which
+    /// reason. The harness counted such a test as passed, which it is not; one that failed stays failed. Returns the reasons.
+    pub fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
+        let mut tests = BTreeSet::new();
+        let mut reasons = BTreeSet::new();
+        for note in notes.lines() {
+            let mut fields = note.splitn(3, '\t').map(str::to_owned);
+            if let (Some(program), Some(test), Some(reason)) =
+                (fields.next(), fields.next(), fields.next())
+            {
+                tests.insert((program, test));
+                reasons.insert(reason);
+            }
+        }
+        let skipped = tests.difference(&self.failures).count();
+        self.done.passed = self.done.passed.saturating_sub(skipped);
+        self.done.skipped += skipped;
+        reasons
+    }
+
+    fn line(&mut self, line: &str) {
+        let trimmed = line.trim_start();
+        // `Running tests/it/main.rs (target/debug/deps/it-0123456789abcdef)`
+        if let Some(running) = trimmed.strip_prefix("Running ")
+            && let Some((_, path)) = running.rsplit_once('(')
+        {
+            let path = Path::new(path.trim_end_matches(')'));
+            let name = path.file_name().unwrap_or_default();
+            self.next_program(&name.to_string_lossy());
+        } else if let Some(krate) = trimmed.strip_prefix("Doc-tests ") {
+            self.next_program(&format!("documentation of {krate}"));
+        } else if let Some(test) = line.strip_prefix("test ")
+            && let Some(test) = test.strip_suffix(" ... FAILED")
+        {
+            let failure = (self.program.clone(), test.to_owned());
+            self.failures.insert(failure);
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.current = Counts::parse(counts);
+        }
+    }
+
+    fn next_program(&mut self, program: &str) {
+        let last = std::mem::take(&mut self.current);
+        self.done.passed += last.passed;
+        self.done.failed += last.failed;
+        self.done.skipped += last.skipped;
+        program.clone_into(&mut self.program);
+    }
+}
+
+impl Counts {
+    /// `ok. 12 passed; 0 failed; 1 ignored; …`
+    fn parse(text: &str) -> Counts {
+        let mut counts = Counts::default();
+        for part in text.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(count), Some(what)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(count) = count.parse() else { continue };
+            match what {
+                "passed" => counts.passed = count,
+                "failed" => counts.failed = count,
+                "ignored" => counts.skipped = count,
+                _ => {}
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(output: &str) -> Totals {
+        Totals::read(output.lines().map(|line| Ok(line.to_owned())), |_| {}).unwrap()
+    }
+
+    #[test]
+    fn each_test_is_counted_once() {
+        let mut totals = totals(
+            "   Compiling weir v0.1.0
+     Running unittests src/lib.rs (target/debug/deps/weir-11)
+running 3 tests
+test a ... ok
+test b ... ok
+test c ... ignored, slow
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+     Running tests/cli.rs (target/debug/deps/cli-22)
+running 3 tests
+test a ... ok
+test b ... FAILED
+test c ... ok
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+   Doc-tests weir
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+",
+        );
+        assert_eq!(totals.to_string(), "5 passed, 1 failed, 1 skipped");
+        assert!(totals.failures().eq([("cli-22", "b")]));
+        // `a` of one program skips twice, and so does a test that fails afterwards.
+        let notes = "cli-22\ta\tfirst: no redis\ncli-22\ta\tsecond: no mn\ncli-22\tb\tb: no mn\n\n";
+        let reasons = totals.take_skips(notes);
+        let expected = ["b: no mn", "first: no redis", "second: no mn"];
+        assert!(reasons.iter().eq(&expected), "{reasons:?}");
+        assert_eq!(totals.to_string(), "4 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn what_a_test_prints_of_a_nested_test_program_is_not_counted() {
+        let totals = totals(
+            "     Running tests/it/main.rs (target/debug/deps/it-33)
+running 2 tests
+test a ... FAILED
+test b ... ok
+
+failures:
+
+---- a stdout ----
+running 1 test
+test a ... FAILED
+test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 8 filtered out; finished in 0.1s
+
+failures:
+    a
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.2s
+",
+        );
+        assert_eq!(totals.to_string(), "1 passed, 1 failed, 0 skipped");
+        assert_eq!(totals.failures().count(), 1);
+    }
+}
