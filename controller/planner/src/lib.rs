@@ -14,6 +14,6 @@ pub mod injection;
 pub mod network;
 pub mod placement;
 pub mod routing;
-pub mod solve;
 
 pub use network::{Host, LinkId, Network, NodeId, Switch};
+pub use solve;

@@ -361,7 +361,7 @@ fn pays(program: &Program, bounds: &Bounds, ray: &[f64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solve::model::{Cmp, Model, Sense};
+    use crate::model::{Cmp, Model, Sense};
     use proptest::prelude::*;
 
     /// Rows of whole numbers over three boxed and two open variables; whether there is an answer is left to chance.

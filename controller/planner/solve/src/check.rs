@@ -183,7 +183,7 @@ pub(super) fn is_met(program: &Program, x: &[f64], row: usize, tolerance: f64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solve::model::{Cmp, Model, Sense};
+    use crate::model::{Cmp, Model, Sense};
     use proptest::prelude::*;
 
     #[test]

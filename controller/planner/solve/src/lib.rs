@@ -12,7 +12,7 @@
 //! the same model has the same answer to the bit.
 //!
 //! ```
-//! use planner::solve::{Cmp, Model, Sense, lp};
+//! use solve::{Cmp, Model, Sense, lp};
 //!
 //! let mut model = Model::new(Sense::Maximize);
 //! let x = model.variable(0.0, 3e9, 1.0);
