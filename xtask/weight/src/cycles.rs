@@ -1,0 +1,118 @@
+//! Import cycles between sibling modules.
+//!
+//! The rule, for each library, program, example and benchmark of each crate:
+//!
+//! 1. Module `m` uses module `n` if a path in `m` leads to an item that `n` defines, or to `n`
+//!    itself. Code under `#[cfg(test)]` and the files in `tests` do not count.
+//! 2. A path is what a `use` declaration imports, or two or more names joined by `::` anywhere else
+//!    in the code: in expressions, types, patterns, attributes and the arguments of macros. A name
+//!    that stands alone counts if a glob import (`use a::*`) brings it.
+//! 3. A path is followed through `crate`, `self`, `super`, imports, re-exports and globs to the
+//!    module that defines the item. `use crate::Packet`, where the root has `pub use a::Packet`, is
+//!    a use of `a`. Enum variants, associated items and fields belong to the module of their type.
+//! 4. A use of `a::b::c` by `a::d::e` is a use of `a::b` by `a::d`: it counts for the two siblings
+//!    that contain its ends. Uses between a module and its ancestors do not count.
+//! 5. Siblings form a cycle if each reaches each other by uses, directly or by way of others of
+//!    them. A cycle has as many members as possible, so a module is in one cycle at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::Tree;
+
+/// Siblings that reach each other.
+#[derive(Debug)]
+pub struct Cycle {
+    /// Paths of the modules from the root.
+    pub modules: BTreeSet<String>,
+    /// All direct uses between them.
+    pub uses: Vec<Use>,
+}
+
+/// Direct uses of one module by another.
+#[derive(Debug)]
+pub struct Use {
+    /// Path of the module that contains the code.
+    pub user: String,
+    /// Path of the module that defines the items.
+    pub used: String,
+    /// Number of different paths, by the files that contain them.
+    pub count: usize,
+    /// File, line and text of one of them.
+    pub example: String,
+}
+
+/// Of each module the siblings that it uses, with the paths by which it does.
+type Uses = BTreeMap<usize, BTreeMap<usize, Vec<String>>>;
+
+/// Finds all cycles.
+pub fn find(tree: &Tree) -> Vec<Cycle> {
+    let uses = between_siblings(tree);
+    let reached: BTreeMap<_, _> = uses
+        .keys()
+        .map(|from| (*from, reachable(&uses, *from)))
+        .collect();
+    let reaches = |from: usize, to| reached.get(&from).is_some_and(|found| found.contains(&to));
+    let mut cycles = Vec::new();
+    for (&first, found) in &reached {
+        let members = found.iter().copied().filter(|other| reaches(*other, first));
+        let members: BTreeSet<_> = members.collect();
+        if members.first() == Some(&first) {
+            cycles.push(cycle(tree, &uses, &members));
+        }
+    }
+    cycles
+}
+
+fn cycle(tree: &Tree, uses: &Uses, members: &BTreeSet<usize>) -> Cycle {
+    let mut direct = Vec::new();
+    for user in members {
+        for (used, paths) in uses.get(user).into_iter().flatten() {
+            if members.contains(used) {
+                direct.push(Use {
+                    user: tree.path(*user),
+                    used: tree.path(*used),
+                    count: paths.len(),
+                    example: paths[0].clone(),
+                });
+            }
+        }
+    }
+    Cycle {
+        modules: members.iter().map(|module| tree.path(*module)).collect(),
+        uses: direct,
+    }
+}
+
+fn between_siblings(tree: &Tree) -> Uses {
+    let mut uses = Uses::new();
+    for (index, module) in tree.modules.iter().enumerate() {
+        if module.test {
+            continue;
+        }
+        let own = tree.ancestors(index);
+        for (used, path, line) in tree.used_by(index) {
+            let others = tree.ancestors(used);
+            let ends = own.iter().zip(&others).find(|(own, other)| own != other);
+            if let Some((&user, &used)) = ends {
+                let text = format!("{}:{line}: `{path}`", module.file.display());
+                uses.entry(user)
+                    .or_default()
+                    .entry(used)
+                    .or_default()
+                    .push(text);
+            }
+        }
+    }
+    uses
+}
+
+/// Modules that `from` reaches by one use or more.
+fn reachable(uses: &Uses, from: usize) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(module) = open.pop() {
+        let next = uses.get(&module).into_iter().flat_map(BTreeMap::keys);
+        open.extend(next.filter(|to| reached.insert(**to)));
+    }
+    reached
+}

@@ -1,0 +1,259 @@
+//! The module tree of one target, and the module in which a path's item is defined.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::items::{Declared, Items};
+use crate::tokens;
+
+/// Text of each Rust file, by its path.
+pub type Texts = BTreeMap<PathBuf, String>;
+
+/// Modules of one library, program or example. The root comes first, and each module after its
+/// parent.
+pub struct Tree<'a> {
+    /// All modules, those for tests as well.
+    pub modules: Vec<Module<'a>>,
+}
+
+/// One module.
+pub struct Module<'a> {
+    /// Name in its declaration; empty for the root.
+    pub name: &'a str,
+    /// Index of the module that declares it.
+    pub parent: Option<usize>,
+    /// Indices of the modules that it declares.
+    pub children: Vec<usize>,
+    /// File that contains it.
+    pub file: PathBuf,
+    /// Whether only tests compile it.
+    pub test: bool,
+    /// Its items.
+    pub items: Items<'a>,
+}
+
+/// Target of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Target {
+    Module(usize),
+    /// An item that this module defines.
+    ItemOf(usize),
+    /// Another crate, or a name that no `use` brings.
+    Elsewhere,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads the root file and the files of the modules that it declares.
+    ///
+    /// # Errors
+    /// If a file cannot be split into tokens, or a declared module has no file.
+    pub fn read(root: &Path, texts: &'a Texts) -> Result<Self> {
+        let mut tree = Self {
+            modules: Vec::new(),
+        };
+        let module = Module {
+            name: "",
+            parent: None,
+            children: Vec::new(),
+            file: root.to_path_buf(),
+            test: false,
+            items: read_file(root, texts)?,
+        };
+        tree.add(module, root.parent().unwrap_or(Path::new("")), texts)?;
+        Ok(tree)
+    }
+
+    /// Adds a module and those that it declares. The files of the latter lie in `folder`.
+    fn add(&mut self, mut module: Module<'a>, folder: &Path, texts: &'a Texts) -> Result<()> {
+        let index = self.modules.len();
+        let declared = std::mem::take(&mut module.items.modules);
+        let (file, test) = (module.file.clone(), module.test);
+        if let Some(parent) = module.parent {
+            self.modules[parent].children.push(index);
+        }
+        self.modules.push(module);
+        for Declared {
+            name,
+            line,
+            path,
+            test: declared_for_test,
+            inline,
+        } in declared
+        {
+            let below = folder.join(name);
+            let mut module = Module {
+                name,
+                parent: Some(index),
+                children: Vec::new(),
+                file: file.clone(),
+                test: test || declared_for_test,
+                items: Items::default(),
+            };
+            if let Some(items) = inline {
+                module.items = items;
+                self.add(module, &below, texts)?;
+                continue;
+            }
+            let candidates = match path {
+                Some(path) => vec![file.parent().unwrap_or(Path::new("")).join(path)],
+                None => vec![below.with_extension("rs"), below.join("mod.rs")],
+            };
+            let Some(found) = candidates.iter().find(|path| texts.contains_key(*path)) else {
+                bail!(
+                    "{}:{line}: module `{name}` has no file; looked for {candidates:?}",
+                    file.display(),
+                );
+            };
+            module.file = found.clone();
+            module.items = read_file(found, texts)?;
+            let beside = path.is_some() || found.ends_with("mod.rs");
+            let folder = found.parent().filter(|_| beside).unwrap_or(&below);
+            self.add(module, folder, texts)?;
+        }
+        Ok(())
+    }
+
+    /// Path of a module from the root, without `crate`.
+    pub fn path(&self, module: usize) -> String {
+        let names: Vec<_> = self
+            .ancestors(module)
+            .iter()
+            .skip(1)
+            .map(|module| self.modules[*module].name)
+            .collect();
+        names.join("::")
+    }
+
+    /// The modules from the root to `module`, both included.
+    pub fn ancestors(&self, module: usize) -> Vec<usize> {
+        let parents = |module: &usize| self.modules[*module].parent;
+        let mut found: Vec<_> = std::iter::successors(Some(module), parents).collect();
+        found.reverse();
+        found
+    }
+
+    /// Modules that `module` uses, each with the path in the code and its line.
+    pub fn used_by(&self, module: usize) -> Vec<(usize, String, usize)> {
+        let items = &self.modules[module].items;
+        let paths = items.paths.iter().filter_map(|(path, line)| {
+            let target = self.target(module, path, false, &mut Vec::new());
+            Some((target.module()?, path.join("::"), *line))
+        });
+        let single = items.single_names.iter().filter_map(|(name, line)| {
+            let target = self.by_glob(module, name, false, &mut Vec::new())?;
+            Some((target.module()?, (*name).to_owned(), *line))
+        });
+        paths.chain(single).collect()
+    }
+
+    /// Follows a path from `module`. `leads_on` says that further segments follow it. `open` has the
+    /// names that are being looked up.
+    fn target(
+        &self,
+        module: usize,
+        path: &[&'a str],
+        leads_on: bool,
+        open: &mut Vec<(usize, &'a str)>,
+    ) -> Target {
+        let mut target = Target::Module(module);
+        for (index, segment) in path.iter().enumerate() {
+            let Target::Module(at) = target else {
+                return target;
+            };
+            let leads_on = leads_on || index + 1 < path.len();
+            target = match *segment {
+                "crate" => Target::Module(0),
+                "self" => Target::Module(at),
+                "super" => Target::Module(self.modules[at].parent.unwrap_or(0)),
+                name => match self.named(at, name, leads_on, open) {
+                    Some(target) => target,
+                    None if index == 0 => Target::Elsewhere,
+                    // A macro has defined it, or the code does not compile.
+                    None => Target::ItemOf(at),
+                },
+            };
+        }
+        target
+    }
+
+    /// Finds a name in a module. `leads_on` says that a further segment follows.
+    fn named(
+        &self,
+        module: usize,
+        name: &'a str,
+        leads_on: bool,
+        open: &mut Vec<(usize, &'a str)>,
+    ) -> Option<Target> {
+        let Module {
+            items, children, ..
+        } = &self.modules[module];
+        let child = || {
+            let mut children = children.iter();
+            children.find(|child| self.modules[**child].name == name)
+        };
+        let defined = items.names.contains(name);
+        match child() {
+            Some(child) if leads_on || !defined => return Some(Target::Module(*child)),
+            _ if defined => return Some(Target::ItemOf(module)),
+            _ => {}
+        }
+        if open.contains(&(module, name)) {
+            return None;
+        }
+        open.push((module, name));
+        let found = match items.imports.get(name) {
+            Some(path) => Some(self.target(module, path, leads_on, open)),
+            None => self.by_glob(module, name, leads_on, open),
+        };
+        open.pop();
+        let by_macro = || items.macro_words.contains(name);
+        found.or_else(|| by_macro().then_some(Target::ItemOf(module)))
+    }
+
+    /// Finds a name that only a glob import brings into a module.
+    fn by_glob(
+        &self,
+        module: usize,
+        name: &'a str,
+        leads_on: bool,
+        open: &mut Vec<(usize, &'a str)>,
+    ) -> Option<Target> {
+        let Module {
+            items, children, ..
+        } = &self.modules[module];
+        let own = items.names.contains(name)
+            || items.imports.contains_key(name)
+            || children
+                .iter()
+                .any(|child| self.modules[*child].name == name);
+        if own {
+            return None;
+        }
+        items
+            .globs
+            .iter()
+            .find_map(|path| match self.target(module, path, true, open) {
+                Target::Module(from) if from != module => self.named(from, name, leads_on, open),
+                _ => None,
+            })
+    }
+}
+
+impl Target {
+    fn module(self) -> Option<usize> {
+        match self {
+            Self::Module(module) | Self::ItemOf(module) => Some(module),
+            Self::Elsewhere => None,
+        }
+    }
+}
+
+fn read_file<'a>(path: &Path, texts: &'a Texts) -> Result<Items<'a>> {
+    let text = texts
+        .get(path)
+        .with_context(|| format!("{} is not there", path.display()))?;
+    let tokens = tokens::parse(text).with_context(|| path.display().to_string())?;
+    Ok(Items::read(&tokens))
+}
