@@ -116,3 +116,101 @@ fn reachable(uses: &Uses, from: usize) -> BTreeSet<usize> {
     }
     reached
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Texts;
+    use std::path::{Path, PathBuf};
+
+    /// The members of each cycle.
+    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
+        let texts: Texts = files.collect();
+        let tree = Tree::read(Path::new("src/lib.rs"), &texts).expect("a tree");
+        let cycles = find(&tree).into_iter();
+        let members = cycles.map(|cycle| Vec::from_iter(cycle.modules).join(" "));
+        members.collect()
+    }
+
+    const ROOT: (&str, &str) = ("src/lib.rs", "mod a; mod b; mod c; pub use b::B;");
+
+    #[test]
+    fn siblings_that_use_each_other_are_a_cycle() {
+        let files = [
+            ROOT,
+            ("src/a.rs", "use crate::B;"),
+            ("src/b.rs", "pub struct B(crate::a::A);"),
+            ("src/c.rs", "use crate::a; use crate::b;"),
+        ];
+        assert_eq!(cycles(&files), ["a b"]);
+    }
+
+    #[test]
+    fn a_cycle_may_lead_by_way_of_others() {
+        let files = [
+            ROOT,
+            ("src/a.rs", "use crate::b;"),
+            ("src/b.rs", "use crate::c;"),
+            ("src/c.rs", "use crate::a;"),
+        ];
+        assert_eq!(cycles(&files), ["a b c"]);
+    }
+
+    #[test]
+    fn uses_by_tests_and_of_ancestors_are_none() {
+        let files = [
+            ROOT,
+            ("src/a.rs", "use crate::b; use crate::Root;"),
+            (
+                "src/b.rs",
+                "#[cfg(test)] mod tests { use crate::a; } // crate::a",
+            ),
+            ("src/c.rs", "mod d; use d::D; fn f() { \"crate::a\" }"),
+            ("src/c/d.rs", "use super::f; use crate::c;"),
+        ];
+        assert_eq!(cycles(&files), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_use_between_deep_modules_counts_where_their_paths_part() {
+        let files = [
+            (
+                "src/lib.rs",
+                "mod a { pub mod x; pub mod y; } mod b { pub mod z; }",
+            ),
+            ("src/a/x.rs", "use crate::b::z::Z; use super::y;"),
+            ("src/a/y.rs", "use crate::a::x;"),
+            ("src/b/z.rs", "pub struct Z(crate::a::y::Y);"),
+        ];
+        assert_eq!(cycles(&files), ["a b", "a::x a::y"]);
+    }
+
+    #[test]
+    fn the_uses_of_a_cycle_are_those_between_its_members() {
+        let texts = Texts::from([
+            ("src/lib.rs".into(), "mod a; mod b; mod c;".into()),
+            (
+                "src/a.rs".into(),
+                "\nuse crate::b;\nuse crate::b::B;".into(),
+            ),
+            ("src/b.rs".into(), "use crate::a;".into()),
+            ("src/c.rs".into(), "use crate::a;".into()),
+        ]);
+        let tree = Tree::read(Path::new("src/lib.rs"), &texts).expect("a tree");
+        let [cycle] = &find(&tree)[..] else {
+            panic!("not one cycle")
+        };
+        let uses = cycle
+            .uses
+            .iter()
+            .map(|u| (&u.user[..], &u.used[..], u.count, &u.example[..]));
+        let expected = [
+            ("a", "b", 2, "src/a.rs:2: `crate::b`"),
+            ("b", "a", 1, "src/b.rs:1: `crate::a`"),
+        ];
+        assert_eq!(Vec::from_iter(uses), expected);
+    }
+}

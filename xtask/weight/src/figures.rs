@@ -211,7 +211,7 @@ mod tests {
         let grown =
             figures("demo units 333\nlines a source 42\nlines b source 8\ntest programs 19\n");
         assert_eq!(grown.compare(&file), Verdict::default());
-        let failures = |text| figures(text).compare(&file).failures;
+        let failures = |text: &str| figures(text).compare(&file).failures;
         assert_eq!(
             failures("demo units 334\n"),
             ["demo units: 318 before, 334 now, at most 333 allowed"]
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_cycle_may_not_gain_a_member() {
         let file = figures("cycle a x y z\ncycle a u v\ncycle b x y\n");
-        let failures = |text| figures(text).compare(&file).failures;
+        let failures = |text: &str| figures(text).compare(&file).failures;
         assert_eq!(failures("cycle a x z\ncycle a u v\n"), Vec::<String>::new());
         for new in ["a x y z u", "a w y", "a u v x y z", "b x z", "c x y"] {
             let cycle = format!("cycle {new}");

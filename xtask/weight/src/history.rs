@@ -120,6 +120,9 @@ mod tests {
 
     #[test]
     fn the_commit_that_raises_a_figure_changes_the_document() {
+        if !test_support::has_program("reasons of raised figures", "git") {
+            return;
+        }
         let repository = Repository::new();
         repository.write("weight", "units 10\n");
         repository.write("document", "ten\n");
@@ -146,6 +149,9 @@ mod tests {
 
     #[test]
     fn without_history_the_reason_is_unknown() {
+        if !test_support::has_program("raised figures without history", "git") {
+            return;
+        }
         let unknown = |reason: &str| Reason::Unknown(reason.to_owned());
         let repository = Repository::new();
         repository.write("weight", "units 10\n");

@@ -341,3 +341,120 @@ fn needs_test(predicates: &[Token]) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens;
+
+    fn items(text: &str) -> Items<'_> {
+        Items::read(&tokens::parse(text).expect("Rust"))
+    }
+
+    fn paths(text: &str) -> Vec<String> {
+        items(text)
+            .paths
+            .keys()
+            .map(|path| path.join("::"))
+            .collect()
+    }
+
+    #[test]
+    fn the_names_of_items_are_found() {
+        let text = "
+            #![allow(dead_code)]
+            #[derive(Debug)] pub struct A<const N: usize>(*const F) where F: Copy;
+            pub(crate) enum B { C } union D { a: u8 } pub unsafe trait E {} impl E for B {}
+            pub const fn f() -> [u8; { 1 }] { const INNER: u8 = 1; } async fn g() {}
+            unsafe extern \"C\" { fn h(); } pub extern \"C\" fn i() {}
+            type J = fn(u8) -> u8; const K: u8 = { 1 }; static mut L: u8 = 0;
+            macro_rules! m { () => {} } made! { N }
+        ";
+        let items = items(text);
+        let expected = ["A", "B", "D", "E", "J", "K", "L", "f", "g", "h", "i", "m"];
+        assert_eq!(Vec::from_iter(items.names), expected);
+        assert_eq!(Vec::from_iter(items.macro_words), ["N", "made"]);
+    }
+
+    #[test]
+    fn imports_are_read_with_their_names() {
+        let text = "use a::{self, b as c, d::{e, f::*}}; pub(crate) use self::g; use ::h::i;";
+        let items = items(text);
+        let imports: Vec<_> = items
+            .imports
+            .iter()
+            .map(|(name, path)| format!("{name} = {}", path.join("/")))
+            .collect();
+        let expected = ["a = a", "c = a/b", "e = a/d/e", "g = self/g", "i = ::/h/i"];
+        assert_eq!(imports, expected);
+        assert_eq!(Vec::from_iter(items.globs), [["a", "d", "f"]]);
+    }
+
+    #[test]
+    fn paths_are_found_wherever_they_stand() {
+        let text = "
+            #[derive(a::A)] struct S { b: b::B<c::C> }
+            fn f(x: &dyn d::D) -> <e::E as f::F>::Out {
+                match x { g::G { .. } => log!(\"{}\", h::H), 0..i::I => $crate::j::J }
+                x.field::<k::K>(); l::L::<m::M>::n::<o::O>();
+            }
+            macro_rules! r { () => { $p::P; $crate::q::Q } }
+        ";
+        let expected = [
+            "a::A",
+            "b::B",
+            "c::C",
+            "crate::j::J",
+            "crate::q::Q",
+            "d::D",
+            "e::E",
+            "f::F",
+            "g::G",
+            "h::H",
+            "i::I",
+            "k::K",
+            "l::L",
+            "m::M",
+            "o::O",
+        ];
+        assert_eq!(paths(text), expected);
+    }
+
+    #[test]
+    fn an_import_in_a_block_holds_in_that_block() {
+        let text = "fn f() { { use a::b as c; c::d() } c::e() }";
+        assert_eq!(paths(text), ["a::b", "a::b::d", "c::e"]);
+    }
+
+    #[test]
+    fn items_for_tests_are_left_out_and_their_lines_counted() {
+        let text = "use a::A;
+            #[cfg(test)]
+            mod tests {
+                use b::B;
+            }
+            #[cfg(all(test, feature = \"x\"))] use c::C;
+            #[cfg(any(test, unix))] use d::D;
+            #[cfg(not(test))] use e::E;
+            #[cfg(test)]
+            mod file;
+            impl A {
+                #[cfg(test)]
+                fn f() {}
+            }
+            mod inline {
+                #[cfg(any(test, all(unix, test)))]
+                const N: f::F = 1;
+            }";
+        let items = items(text);
+        let paths: Vec<_> = items.paths.keys().map(|path| path.join("::")).collect();
+        assert_eq!(paths, ["a::A", "d::D", "e::E"]);
+        assert_eq!(items.test_lines, 4 + 1 + 2 + 2 + 2);
+        let modules = items
+            .modules
+            .iter()
+            .map(|module| (module.name, module.test));
+        let expected = [("tests", true), ("file", true), ("inline", false)];
+        assert_eq!(Vec::from_iter(modules), expected);
+    }
+}

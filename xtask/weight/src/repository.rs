@@ -198,3 +198,93 @@ fn read_file(root: &Path, file: &Path) -> Result<String> {
 fn count(text: &str) -> u64 {
     text.lines().count() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a workspace with these files below its member `m`.
+    fn contents(files: &[(&str, &str)]) -> Result<Contents> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let manifest = "members = [\n\"m/a\",\n\"m\",\n]";
+        fs::write(folder.path().join("Cargo.toml"), manifest).expect("a file");
+        for (file, text) in files {
+            let path = folder.path().join("m").join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        read(folder.path())
+    }
+
+    const MANIFEST: (&str, &str) = ("a/Cargo.toml", "[package]\nname = \"one\"\n");
+
+    #[test]
+    fn lines_count_for_the_nearest_crate_as_source_or_tests() {
+        let contents = contents(&[
+            MANIFEST,
+            (
+                "a/src/lib.rs",
+                "mod b;\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod c {}\n",
+            ),
+            ("a/src/b.rs", "// A comment.\n\nfn f() {}\n"),
+            ("a/src/tests.rs", "mod deep;\n"),
+            ("a/src/tests/deep.rs", "\n\n"),
+            ("a/src/bin/tool/main.rs", "mod b;\n"),
+            ("a/src/bin/tool/b.rs", "\n"),
+            ("a/examples/shown.rs", "\n"),
+            ("a/build.rs", "\n"),
+            ("a/tests/it/main.rs", "mod undeclared;\n"),
+            ("a/tests/it/other.rs", "\n"),
+            ("a/fuzz/Cargo.toml", "[package]\nname = \"one-fuzz\"\n"),
+            ("a/fuzz/targets/one.rs", "\n\n\n"),
+            ("a/target/CACHEDIR.TAG", ""),
+            ("a/target/generated.rs", "\n"),
+            ("a/.hidden/file.rs", "\n"),
+            ("x.p4", "\n\n"),
+            ("tests/x.p4", "\n"),
+            ("x.py", "\n"),
+            ("a/tests/x.py", "\n\n"),
+        ]);
+        let contents = contents.expect("contents");
+        let lines = |source, tests| Lines { source, tests };
+        let expected = [
+            (
+                "one".to_owned(),
+                lines(1 + 3 + 1 + 1 + 1 + 1, 4 + 1 + 2 + 1 + 1),
+            ),
+            ("one-fuzz".to_owned(), lines(0, 3)),
+        ];
+        assert_eq!(contents.crates, BTreeMap::from(expected));
+        assert_eq!(contents.p4, lines(2, 1));
+        assert_eq!(contents.python, lines(1, 2));
+    }
+
+    #[test]
+    fn cycles_are_named_by_their_target() {
+        let cycle = "mod x { use super::y::Y; } mod y { use super::x::X; }";
+        let contents = contents(&[
+            MANIFEST,
+            ("a/src/main.rs", cycle),
+            ("a/src/bin/tool.rs", cycle),
+            ("a/examples/shown/main.rs", cycle),
+            ("a/tests/it.rs", cycle),
+        ]);
+        let cycles = contents.expect("contents").cycles;
+        let mut targets: Vec<_> = cycles.iter().map(|(target, _)| target.as_str()).collect();
+        targets.sort_unstable();
+        assert_eq!(targets, ["one", "one/examples/shown", "one/src/bin/tool"]);
+    }
+
+    #[test]
+    fn a_file_that_no_module_declares_is_an_error() {
+        let contents = contents(&[MANIFEST, ("a/src/lib.rs", ""), ("a/src/b.rs", "")]);
+        let error = contents.expect_err("an error").to_string();
+        assert_eq!(error, "m/a/src/b.rs: no module of one declares this file");
+    }
+
+    #[test]
+    fn a_file_outside_of_all_crates_is_an_error() {
+        let error = contents(&[("b.rs", "")]).expect_err("an error").to_string();
+        assert_eq!(error, "m/b.rs: the file belongs to no crate");
+    }
+}

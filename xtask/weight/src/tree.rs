@@ -134,7 +134,8 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Modules that `module` uses, each with the path in the code and its line.
+    /// Modules that `module` uses, each with the path in the code and its line, in the order of the
+    /// lines.
     pub fn used_by(&self, module: usize) -> Vec<(usize, String, usize)> {
         let items = &self.modules[module].items;
         let paths = items.paths.iter().filter_map(|(path, line)| {
@@ -145,7 +146,9 @@ impl<'a> Tree<'a> {
             let target = self.by_glob(module, name, false, &mut Vec::new())?;
             Some((target.module()?, (*name).to_owned(), *line))
         });
-        paths.chain(single).collect()
+        let mut used: Vec<_> = paths.chain(single).collect();
+        used.sort_by_key(|(_, _, line)| *line);
+        used
     }
 
     /// Follows a path from `module`. `leads_on` says that further segments follow it. `open` has the
@@ -256,4 +259,181 @@ fn read_file<'a>(path: &Path, texts: &'a Texts) -> Result<Items<'a>> {
         .with_context(|| format!("{} is not there", path.display()))?;
     let tokens = tokens::parse(text).with_context(|| path.display().to_string())?;
     Ok(Items::read(&tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(files: &[(&str, &str)]) -> Texts {
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
+        files.collect()
+    }
+
+    /// The paths in module `user` with the modules that they lead to.
+    fn used(user: &str, files: &[(&str, &str)]) -> Vec<String> {
+        let texts = texts(files);
+        let tree = Tree::read(Path::new("src/lib.rs"), &texts).expect("a tree");
+        let modules = 0..tree.modules.len();
+        let user = modules
+            .into_iter()
+            .find(|module| tree.path(*module) == user);
+        let mut used: Vec<_> = tree
+            .used_by(user.expect("the module"))
+            .into_iter()
+            .map(|(module, path, _)| format!("{path} in {}", tree.path(module)))
+            .collect();
+        used.sort();
+        used
+    }
+
+    #[test]
+    fn modules_are_found_where_rustc_looks_for_them() {
+        let texts = texts(&[
+            (
+                "src/lib.rs",
+                "mod a; mod b; mod c { mod d; } #[path = \"x/y.rs\"] mod e;",
+            ),
+            ("src/a.rs", "mod f; #[cfg(test)] mod tests;"),
+            ("src/a/f.rs", ""),
+            ("src/a/tests/mod.rs", "mod g;"),
+            ("src/a/tests/g.rs", ""),
+            ("src/b/mod.rs", "mod h;"),
+            ("src/b/h.rs", ""),
+            ("src/c/d.rs", ""),
+            ("src/x/y.rs", "mod i;"),
+            ("src/x/i.rs", ""),
+        ]);
+        let tree = Tree::read(Path::new("src/lib.rs"), &texts).expect("a tree");
+        let modules = tree.modules.iter().enumerate();
+        let modules = modules.map(|(index, module)| {
+            let kind = if module.test { " (test)" } else { "" };
+            format!("{}{kind}: {}", tree.path(index), module.file.display())
+        });
+        let expected = [
+            ": src/lib.rs",
+            "a: src/a.rs",
+            "a::f: src/a/f.rs",
+            "a::tests (test): src/a/tests/mod.rs",
+            "a::tests::g (test): src/a/tests/g.rs",
+            "b: src/b/mod.rs",
+            "b::h: src/b/h.rs",
+            "c: src/lib.rs",
+            "c::d: src/c/d.rs",
+            "e: src/x/y.rs",
+            "e::i: src/x/i.rs",
+        ];
+        assert_eq!(modules.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_module_without_a_file_is_an_error() {
+        let texts = texts(&[("src/lib.rs", "\nmod a;")]);
+        let error = Tree::read(Path::new("src/lib.rs"), &texts)
+            .err()
+            .expect("an error");
+        let start = "src/lib.rs:2: module `a` has no file";
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
+
+    #[test]
+    fn paths_are_followed_from_crate_self_and_super() {
+        let files = [
+            (
+                "src/lib.rs",
+                "mod a { pub mod x { pub struct X; } pub mod y; } mod b { pub fn f() {} }",
+            ),
+            (
+                "src/a/y.rs",
+                "mod z { pub const Z: u8 = 0; }
+                 use super::x::X; use self::z::Z; use std::fs; use ::b::g;
+                 fn f() { crate::b::f(); super::super::b::f(); z::Z; fs::read(); X::new() }",
+            ),
+        ];
+        let expected = [
+            "X::new in a::x",
+            "crate::b::f in b",
+            "self::z::Z in a::y::z",
+            "super::super::b::f in b",
+            "super::x::X in a::x",
+            "z::Z in a::y::z",
+        ];
+        assert_eq!(used("a::y", &files), expected);
+    }
+
+    #[test]
+    fn reexports_lead_to_the_module_that_defines_the_item() {
+        let files = [
+            (
+                "src/lib.rs",
+                "mod a; mod b; mod c; pub use a::A; pub use b::*; pub use std::fmt::Debug;",
+            ),
+            (
+                "src/a.rs",
+                "pub use self::deep::Deep as A; mod deep { pub struct Deep; }",
+            ),
+            (
+                "src/b.rs",
+                "pub use inner::*; mod inner { pub enum B { V } ids! { Made } }",
+            ),
+            (
+                "src/c.rs",
+                "use crate::{A, B::V, Debug, Made}; type T = crate::B;",
+            ),
+        ];
+        let expected = [
+            "crate::A in a::deep",
+            "crate::B in b::inner",
+            "crate::B::V in b::inner",
+            "crate::Made in b::inner",
+        ];
+        assert_eq!(used("c", &files), expected);
+    }
+
+    #[test]
+    fn a_single_name_counts_if_a_glob_brings_it() {
+        let files = [
+            (
+                "src/lib.rs",
+                "mod a { use super::b::Other; pub mod c; } mod b;",
+            ),
+            (
+                "src/b.rs",
+                "pub struct Thing; pub struct Other; pub fn call() {} pub fn value() {}",
+            ),
+            (
+                "src/a/c.rs",
+                "use super::*; use crate::b::*; struct Own;
+                 fn f(o: Other) { call(); o.Thing(); value; Own; Unknown; }
+                 impl Deref for Own { type Thing = u8; }",
+            ),
+        ];
+        let expected = ["Other in b", "call in b", "crate::b in b", "super in a"];
+        assert_eq!(used("a::c", &files), expected);
+    }
+
+    #[test]
+    fn a_module_and_a_function_may_share_a_name() {
+        let files = [
+            ("src/lib.rs", "mod a; mod parse; pub use parse::parse;"),
+            ("src/parse.rs", "pub fn parse() {} pub fn other() {}"),
+            ("src/a.rs", "use crate::parse; fn f() { parse::other() }"),
+        ];
+        let expected = ["crate::parse in parse", "parse::other in parse"];
+        assert_eq!(used("a", &files), expected);
+    }
+
+    #[test]
+    fn imports_in_a_circle_end() {
+        let files = [
+            (
+                "src/lib.rs",
+                "mod a { pub use super::b::*; } mod b { pub use super::a::*; } mod c;",
+            ),
+            ("src/c.rs", "use crate::a::Missing; use c::c;"),
+        ];
+        assert_eq!(used("c", &files), ["crate::a::Missing in a"]);
+    }
 }

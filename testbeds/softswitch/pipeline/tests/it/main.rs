@@ -11,7 +11,6 @@ mod entries;
 mod externs;
 mod fuzz_corpus;
 mod hostile;
-mod layers;
 mod meters;
 mod parsers;
 mod paths;
