@@ -66,7 +66,7 @@ fn run() -> Result<ExitCode> {
         ["--check"] => return check(),
         ["--update"] => fs::write(FILE, figures(&contents()?)?.to_string()).context(FILE)?,
         ["--help" | "-h"] => print!("{USAGE}"),
-        _ => bail!("`{}` are no arguments of it\n{USAGE}", arguments.join(" ")),
+        _ => bail!("unknown arguments: `{}`\n{USAGE}", arguments.join(" ")),
     }
     Ok(ExitCode::SUCCESS)
 }
