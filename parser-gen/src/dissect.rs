@@ -103,13 +103,26 @@ fn read_fields(protocol: &Protocol, header: &[u8]) -> Vec<u128> {
         .iter()
         .map(|field| {
             let end = at + field.bits as usize;
-            let value = (at..end).fold(0, |value, bit| {
-                value << 1 | u128::from(header[bit / 8] >> (7 - bit % 8) & 1)
-            });
+            let value = bits(header, at, end);
             at = end;
             value
         })
         .collect()
+}
+
+/// The bits `at..end` of a header, numbered from the most significant one of its first byte.
+fn bits(header: &[u8], at: usize, end: usize) -> u128 {
+    let bytes = &header[at / 8..end.div_ceil(8)];
+    // The first byte without the bits before the field, the last one without those behind it: a field of up to 128 bits may
+    // touch 17 bytes.
+    let mut value = 0;
+    for (index, byte) in bytes.iter().enumerate() {
+        let first = (at / 8 + index) * 8;
+        let byte = u128::from(*byte) & (0xff >> at.saturating_sub(first));
+        let behind = (first + 8).saturating_sub(end);
+        value = value << (8 - behind) | byte >> behind;
+    }
+    value
 }
 
 /// A message, element by element, as far as each is what it has to be.
@@ -223,5 +236,25 @@ fn read_number(kind: &Kind, rest: &[u8]) -> Option<(u128, usize)> {
             is_canonical.then_some((value, last + 1))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bits;
+
+    #[test]
+    fn bits_are_read_from_any_bit_to_any_other() {
+        let header: Vec<u8> = (1..=18_u8).map(|byte| byte.wrapping_mul(73)).collect();
+        let one_by_one = |at: usize, end: usize| {
+            (at..end).fold(0, |value, bit| {
+                value << 1 | u128::from(header[bit / 8] >> (7 - bit % 8) & 1)
+            })
+        };
+        for at in 0..16 {
+            for end in at..=at + 128 {
+                assert_eq!(bits(&header, at, end), one_by_one(at, end), "{at}..{end}");
+            }
+        }
     }
 }

@@ -1,27 +1,51 @@
 //! Where a switch sends a frame, by its own entries.
 
+use std::collections::BTreeMap;
+
 use p4lang::runtime::{ActionCall, Match, TableEntry};
 
 use super::Engine;
 use crate::names::forward;
 use crate::routing::hash;
 
+/// A switch's forwarding entries by their keys: every frame asks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Forwarding {
+    /// Wires: the port that a frame leaves by, for the port that it came in by.
+    wires: BTreeMap<u128, Option<u32>>,
+    /// The action for a destination MAC address.
+    hosts: BTreeMap<u128, ActionCall>,
+}
+
+impl Forwarding {
+    /// Reads a switch's entries. The first of two entries with the same key holds.
+    pub(super) fn new(entries: &[TableEntry]) -> Forwarding {
+        let mut forwarding = Forwarding::default();
+        for entry in entries {
+            let keys = entry.key.iter().filter_map(|key| match &key.value {
+                Match::Exact(value) => value.to_u128(),
+                _ => None,
+            });
+            if entry.table == forward::WIRE {
+                let port = entry.action.params.first();
+                let port = port.and_then(|(_, value)| value.to());
+                keys.for_each(|key| _ = forwarding.wires.entry(key).or_insert(port));
+            } else if entry.table == forward::TABLE {
+                for key in keys {
+                    let hosts = &mut forwarding.hosts;
+                    hosts.entry(key).or_insert_with(|| entry.action.clone());
+                }
+            }
+        }
+        forwarding
+    }
+}
+
 impl Engine {
     /// The ports that the forwarding entries name for a frame that came in by a port.
     pub(super) fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
-        let mut wire = self
-            .plan
-            .entries
-            .iter()
-            .filter(|entry| entry.table == forward::WIRE);
-        let came_by = Match::exact(u128::from(port));
-        if let Some(entry) = wire.find(|entry| entry.key.iter().any(|key| key.value == came_by)) {
-            let leads_to = entry
-                .action
-                .params
-                .first()
-                .and_then(|(_, value)| value.to());
-            return leads_to.into_iter().collect();
+        if let Some(leads_to) = self.forwarding.wires.get(&u128::from(port)) {
+            return leads_to.iter().copied().collect();
         }
         let Some(destination) = frame.get(..6) else {
             return Vec::new();
@@ -29,11 +53,7 @@ impl Engine {
         let destination = destination
             .iter()
             .fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
-        let is_for = |entry: &&TableEntry| {
-            let mut key = entry.key.iter();
-            entry.table == forward::TABLE && key.any(|key| key.value == Match::exact(destination))
-        };
-        let Some(action) = self.plan.entries.iter().find(is_for).map(|e| &e.action) else {
+        let Some(action) = self.forwarding.hosts.get(&destination) else {
             return Vec::new();
         };
         let Some((_, value)) = action.params.first() else {

@@ -26,6 +26,7 @@ use crate::effect::Effect;
 use crate::model::{Direction, Scenario};
 use crate::plan::{Plan, SwitchPlan};
 use crate::protocols::Protocols;
+use exits::Forwarding;
 pub use frame::{Classified, Recorded, Rewritten};
 use judge::{SHARED_CLOCK_NS, acts};
 pub use state::State;
@@ -43,6 +44,7 @@ pub struct Engine {
     library: Arc<Protocols>,
     draws: Draws,
     plan: SwitchPlan,
+    forwarding: Forwarding,
     /// What has been classified, by all that the filters look at: filters are many, and packets alike.
     seen: Mutex<HashMap<Asked, FlowSet>>,
     /// Fields that the filters name.
@@ -94,6 +96,7 @@ impl Engine {
         Some(Engine {
             library: Arc::clone(&scenario.protocols),
             draws: Draws::of_seed(plan.seed),
+            forwarding: Forwarding::new(&planned.entries),
             plan: planned.clone(),
             seen: Mutex::default(),
             fields: planned
