@@ -28,4 +28,5 @@ pub mod metrics;
 pub mod rdma_perf;
 mod seed;
 pub mod serve;
-pub mod train;
+
+pub use train;

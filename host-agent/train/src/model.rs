@@ -169,8 +169,8 @@ fn exp(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Digits;
     use super::*;
+    use crate::Digits;
 
     #[test]
     fn fits_196_chunks_and_needs_them() {
