@@ -8,14 +8,11 @@
 
 mod carrier;
 pub mod cli;
-pub mod dataplane;
-pub mod driver;
 pub mod instance;
 pub mod p4;
 pub mod p4_run;
-pub mod ports;
 pub mod server;
-pub mod trace;
 
 pub use cli::run;
+pub use packet_loop::{dataplane, driver, ports, trace};
 pub use pipeline::DropReason;

@@ -17,7 +17,7 @@ pub struct Dataplane {
 
 impl Dataplane {
     /// Runs `switch`; what it tells is printed in a form, if there is one.
-    pub(crate) fn new(switch: Switch, told: Option<Form>) -> Self {
+    pub fn new(switch: Switch, told: Option<Form>) -> Self {
         Self {
             switch,
             told,
@@ -136,7 +136,7 @@ pub trait Loader: Send + Sync + 'static {
 }
 
 /// Says that loops or parsers were cut.
-pub(crate) fn warn_of_cuts(switch: &Switch) {
+pub fn warn_of_cuts(switch: &Switch) {
     let (cut, most) = (switch.stats().out_of_steps, switch.config().max_steps);
     tracing::warn!(
         "{cut} times so far a parser or control was cut short: it took more than {most} states or rounds of loops for one packet"
