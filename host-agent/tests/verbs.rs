@@ -96,8 +96,7 @@ impl<'m> End<'m> {
                 let program = match test {
                     "pingpong" => "ibv_rc_pingpong -g 1".to_owned(),
                     test => match test.strip_suffix("-lat") {
-                        // Its clock is not that of a real processor.
-                        Some(verb) => format!("ib_{verb}_lat -F"),
+                        Some(verb) => format!("ib_{verb}_lat"),
                         None => format!("ib_{test}_bw"),
                     },
                 };
@@ -157,7 +156,12 @@ impl<'m> End<'m> {
         // Who is written to, or read from, hears of it: the device has done it.
         if is_client || test != "send" {
             assert_eq!(told["iterations"], MESSAGES, "{what}");
-            assert!(told["average_mib_per_s"].as_f64() > Some(0.0), "{what}");
+            // A client of perftest's that could not calibrate its clock reports 0.
+            let average = told["average_mib_per_s"].as_f64();
+            assert!(
+                average > Some(0.0) || average == Some(0.0) && !is_client,
+                "{what}"
+            );
         }
         let counters = told["counters"].as_object().expect(&what);
         // A device counts for all together.

@@ -148,8 +148,7 @@ fn perftest_passes_in_both_roles() {
             patience: LIMIT,
             ..LatencyOptions::default()
         };
-        // Whether the processor's clock can be relied on is of no use to us.
-        let theirs = format!("ib_{name}_lat -F -n 600");
+        let theirs = format!("ib_{name}_lat -n 600");
         let both = in_both_roles(&machine, &theirs, options.port, |ours, host| {
             latency(ours, verb, host, &options)
         });

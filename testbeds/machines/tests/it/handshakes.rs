@@ -232,6 +232,10 @@ fn assert_report(report: [&[u8]; 5]) {
     assert_eq!(u64::from_be_bytes(size), 65536);
     assert_eq!(u64::from_be_bytes(iterations), 200);
     let [peak, average, rate] = [peak, average, rate].map(f64::from_be_bytes);
+    // All are 0 where the program could not calibrate its clock.
+    if [peak, average, rate] == [0.0; 3] {
+        return;
+    }
     assert!(peak >= average && average > 0.0, "{peak} {average}");
     // MiB/s, and millions of messages a second.
     let expected = average * f64::from(1 << 20) / 65536.0 / 1e6;

@@ -194,11 +194,14 @@ fn finished(child: Child) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The average of perftest's report: size, iterations, peak, average, messages.
+/// The average of perftest's report: size, iterations, peak, average, messages. Errors: perftest could not calibrate its clock, so
+/// its figures are 0.
 fn rate(report: &str) -> Result<f64> {
     let figures = report.lines().rfind(|line| line.starts_with(" 65536 "));
     let average = figures.and_then(|line| line.split_whitespace().nth(3));
-    Ok(average.context("no figures")?.parse()?)
+    let average = average.context("no figures")?.parse()?;
+    ensure!(average > 0.0, "perftest could not calibrate its clock");
+    Ok(average)
 }
 
 /// `near`, an interface like a host's, whose cable ends in `far`.

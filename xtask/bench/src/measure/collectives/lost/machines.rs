@@ -51,11 +51,10 @@ const SUBJECTS: [Subject; 2] = [
 ];
 
 impl Subject {
-    /// Messages of that many packets, one after the other, five at least: the last packet of the first has none behind it. Whether
-    /// the processor's clock can be relied on (-F) is of no use to us.
+    /// Messages of [`PACKETS`] packets, one after the other, five at least: the last packet of the first has none behind it.
     fn command(&self) -> String {
         let size = PACKETS * 1024;
-        format!("{} -s {size} -F -n 5 -t 1 -m 1024", self.program)
+        format!("{} -s {size} -n 5 -t 1 -m 1024", self.program)
     }
 
     fn scenario(&self, k: u32) -> String {
