@@ -13,13 +13,15 @@ use scenario::topology::Mac;
 use testbeds::host::Namespace;
 use testbeds::net::{Interface, Netlink};
 
+use super::driver::{self, Group};
+use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::veth;
+use super::{Args, files, veth};
 
 /// The rows.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
 /// The role of this program inside of the namespace.
-const ROLE: &str = "between";
+pub const ROLE: &str = "between";
 
 /// Frames of 64 bytes with their FCS.
 const PAYLOAD: usize = 18;
@@ -39,13 +41,15 @@ faults: [{id: lost, flows: others, effect: drop}]
 expect: [fault.lost.fired == 0]
 ";
 
+/// Measures what `args` asks for.
+pub fn run(args: &Args) -> Result<bool> {
+    let groups = vec![Group::new(NAMES, |_| both())];
+    driver::measure(args, groups, || WEIR.build(args.prebuilt))
+}
+
 /// Measures both, in a namespace of its own.
-pub fn run() -> Result<Vec<Row>> {
-    if veth::role().as_deref() == Some(ROLE) {
-        print!("{}", measure()?);
-        std::process::exit(0);
-    }
-    let text = veth::in_namespace_as("between", ROLE, None)?;
+fn both() -> Result<Vec<Row>> {
+    let text = veth::in_namespace("between", ROLE, None::<(&str, &str)>)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)
@@ -82,7 +86,7 @@ pub fn run() -> Result<Vec<Row>> {
 }
 
 /// In the namespace: all figures in one line.
-fn measure() -> Result<String> {
+pub fn measure() -> Result<String> {
     // The switch is spoken to there.
     Netlink::open()?.set_up("lo", true)?;
     let bare = Ends::new(false)?;
@@ -230,16 +234,14 @@ struct Wire {
 impl Wire {
     fn start() -> Result<Wire> {
         let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join("s.yaml"), SCENARIO)?;
-        let mut weir = Command::new(std::env::current_exe()?.with_file_name("weir"));
+        files::write(folder.path().join("s.yaml"), SCENARIO)?;
+        let mut weir = Command::new(WEIR.path()?);
         weir.args(["-v", "between", "left1", "right1", "--json"])
             .args(["--scenario", "s.yaml"])
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut child = weir
-            .spawn()
-            .context("cannot run weir: cargo build --bin weir")?;
+        let mut child = weir.spawn().context("cannot run weir")?;
         let errors = child.stderr.take().context("its output")?;
         let mut lines = BufReader::new(errors);
         let mut said = String::new();

@@ -1,20 +1,36 @@
 //! CPU time: what other processes do does not count.
 
-use nix::time::{ClockId, clock_gettime};
+use anyhow::{Context, Result};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// Nanoseconds of CPU that this thread has had.
 pub fn thread_cpu_ns() -> u64 {
     // The clock exists on every Linux; without it all figures are 0 and no row is believed.
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |t| {
-        t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
-    })
+    nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
 /// Nanoseconds of CPU that all threads of this process have had.
 pub fn process_cpu_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, |t| {
-        t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
-    })
+    nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+/// Nanoseconds of CPU that all threads of another process have had, threads that have ended included. A kernel thread is a process
+/// of one thread.
+///
+/// The kernel adds a softirq to the thread that it interrupts; a kernel built with `CONFIG_IRQ_TIME_ACCOUNTING` adds it to no
+/// thread, except in ksoftirqd.
+///
+/// Errors: the process has ended, and its parent has waited for it.
+pub fn cpu_ns(process: u32) -> Result<u64> {
+    let clock = clock_getcpuclockid(Pid::from_raw(process.cast_signed()));
+    let time = clock.and_then(nanoseconds);
+    time.with_context(|| format!("the CPU clock of process {process}"))
+}
+
+fn nanoseconds(clock: ClockId) -> nix::Result<u64> {
+    let time = clock_gettime(clock)?;
+    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// Median nanoseconds of CPU that one of `per_round` things takes, over `rounds` runs of `run`; one more run goes first,
@@ -30,4 +46,41 @@ pub fn median_ns(rounds: usize, per_round: u64, mut run: impl FnMut()) -> f64 {
         .collect();
     samples.sort_unstable();
     samples[samples.len() / 2] as f64 / per_round as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_keeps_the_time_of_a_thread_that_has_ended() {
+        let this = std::process::id();
+        let before = cpu_ns(this).unwrap();
+        let thread = std::thread::spawn(|| {
+            while thread_cpu_ns() < 20_000_000 {
+                std::hint::spin_loop();
+            }
+            thread_cpu_ns()
+        });
+        let spent = thread.join().unwrap();
+        let after = cpu_ns(this).unwrap();
+        assert!(after - before >= spent, "{} of {spent}", after - before);
+        assert!(process_cpu_ns() >= after);
+    }
+
+    #[test]
+    fn another_process_is_counted_until_its_parent_has_waited_for_it() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read line"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = child.id();
+        cpu_ns(process).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let error = cpu_ns(process).unwrap_err();
+        assert!(error.to_string().contains(&process.to_string()), "{error}");
+    }
 }

@@ -14,13 +14,15 @@ use scenario::topology::Topology;
 use softswitch::ports::{self, PortIo};
 use testbeds::net::Netlink;
 
+use super::files;
+use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::veth::{self, Running, weir};
+use super::veth::{self, Running};
 
 /// The row.
 pub const NAME: &str = "faults/collateral_under_load";
 /// The role of this program inside of the namespace.
-const ROLE: &str = "collateral";
+pub const ROLE: &str = "collateral";
 /// How often each thing is done.
 const ROUNDS: usize = 20;
 /// Between two packets.
@@ -67,12 +69,8 @@ lease: 200ms
 ";
 
 /// Measures it, in a namespace of its own.
-pub fn run() -> Result<Vec<Row>> {
-    if veth::role().as_deref() == Some(ROLE) {
-        print!("{}", measure()?);
-        std::process::exit(0);
-    }
-    let text = veth::in_namespace_as("faults", ROLE, None)?;
+pub fn run() -> Result<Row> {
+    let text = veth::in_namespace("faults", ROLE, None::<(&str, &str)>)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)
@@ -81,7 +79,7 @@ pub fn run() -> Result<Vec<Row>> {
     let [wrong, sent, hit, quiet, worst] = figures[..] else {
         anyhow::bail!("the measurement said {text:?}");
     };
-    Ok(vec![Row {
+    Ok(Row {
         name: NAME,
         value: (sent > 0.0 && hit > 0.0).then_some(wrong),
         unit: "packets wrong",
@@ -92,7 +90,7 @@ pub fn run() -> Result<Vec<Row>> {
              program, stop, SIGKILL of the controller; {hit} of the named were hit; longest on its way {worst:.0} us, {quiet:.0} \
              before the first"
         ),
-    }])
+    })
 }
 
 /// A frame to a UDP port with a number in it.
@@ -186,7 +184,7 @@ struct Controller {
 impl Controller {
     /// Loads a scenario into a switch; nothing is armed.
     fn load(folder: &std::path::Path, file: &str, at: &str) -> Result<Controller> {
-        let mut command = Command::new(weir()?);
+        let mut command = Command::new(WEIR.path()?);
         command
             .args(["control", file, "--switch", at])
             .current_dir(folder)
@@ -231,7 +229,7 @@ impl Controller {
 }
 
 /// In the namespace: all figures in one line.
-fn measure() -> Result<String> {
+pub fn measure() -> Result<String> {
     let netlink = Netlink::open()?;
     netlink.set_up("lo", true)?;
     for host in ["a", "s"] {
@@ -242,13 +240,13 @@ fn measure() -> Result<String> {
     }
     let folder = tempfile::tempdir()?;
     for (name, text) in [("first", FIRST), ("entries", ENTRIES), ("program", PROGRAM)] {
-        std::fs::write(folder.path().join(format!("{name}.yaml")), text)?;
+        files::write(folder.path().join(format!("{name}.yaml")), text)?;
     }
     let loaded = scenario::load("first.yaml", FIRST);
     let topology = loaded
         .map_err(|errors| anyhow::anyhow!("{errors:?}"))?
         .topology;
-    let mut command = Command::new(weir()?);
+    let mut command = Command::new(WEIR.path()?);
     command.args(["switch", "--no-p4", "--device-id", "1"]);
     command.args(["--grpc-server-addr", "127.0.0.1:0"]);
     for host in ["a", "s"] {

@@ -1,16 +1,19 @@
 //! `cargo xtask bench faults`: what the faults of real runs come to, by their own proofs.
 //!
-//! Runs scenarios with the `weir` that lies beside this program, and reads their folders (docs/runs.md). Packets are iperf3's
+//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's
 //! datagrams, each with a number in it, so that no two are alike.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use scenario::decision::{Draws, limit};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::driver::{self, Group};
+use super::files::{read, write};
+use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::{collateral, jitter};
+use super::{Args, collateral, jitter};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -66,9 +69,7 @@ const SEGMENTS: u32 = 4;
 struct Bench {
     weir: PathBuf,
     folder: tempfile::TempDir,
-    packets: u32,
-    runs: u32,
-    plots: Option<PathBuf>,
+    args: Args,
 }
 
 /// A run's folder, and what it reported.
@@ -77,70 +78,39 @@ struct Ran {
     report: Value,
 }
 
-/// The names of all rows.
-pub fn names() -> Vec<&'static str> {
-    let effects = EFFECTS.iter().map(|(name, ..)| *name);
-    let others = [
-        RESET,
-        "faults/probability",
-        "faults/small_probability",
-        "faults/delay_error_median",
-        "faults/delay_error_p99",
-        "faults/event_to_effect_p99",
-        "faults/replay",
-        collateral::NAME,
-        jitter::MEASURED,
-    ];
-    effects.chain(others).chain(jitter::names()).collect()
+/// Measures what `args` asks for.
+pub fn run(args: &Args) -> Result<bool> {
+    driver::measure(args, groups(), || {
+        Ok(Bench {
+            weir: WEIR.build(args.prebuilt)?,
+            folder: tempfile::tempdir()?,
+            args: args.clone(),
+        })
+    })
 }
 
-/// Measures the rows that are wanted.
-pub fn run(
-    wanted: &dyn Fn(&str) -> bool,
-    packets: u32,
-    runs: u32,
-    plots: Option<&Path>,
-) -> Result<Vec<Row>> {
-    let weir = std::env::current_exe()?.with_file_name("weir");
-    if !weir.is_file() {
-        bail!("{} is missing: cargo build --bin weir", weir.display());
-    }
-    let bench = Bench {
-        weir,
-        folder: tempfile::tempdir()?,
-        packets,
-        runs,
-        plots: plots.map(Path::to_owned),
-    };
-    let mut rows = Vec::new();
-    for (name, effect, select) in EFFECTS {
-        if wanted(name) {
-            eprintln!("measuring {name} …");
-            rows.push(bench.deterministic(name, effect, select)?);
-        }
-    }
-    type Measure = fn(&Bench) -> Result<Vec<Row>>;
-    let others: [(&[&str], Measure); 8] = [
-        (&[RESET], Bench::resets),
-        (&["faults/probability"], Bench::probability),
-        (&["faults/small_probability"], Bench::small_probability),
-        (
+/// In the order of the printed table.
+fn groups() -> Vec<Group<Bench>> {
+    let effects = EFFECTS.map(|(name, effect, select)| {
+        Group::one(name, move |bench: &Bench| {
+            bench.deterministic(name, effect, select)
+        })
+    });
+    let others = [
+        Group::one(RESET, Bench::resets),
+        Group::one("faults/probability", Bench::probability),
+        Group::one("faults/small_probability", Bench::small_probability),
+        Group::new(
             &["faults/delay_error_median", "faults/delay_error_p99"],
             Bench::delay_error,
         ),
-        (&["faults/event_to_effect_p99"], Bench::event_to_effect),
-        (&["faults/replay"], Bench::replay),
-        (&[collateral::NAME], |_| collateral::run()),
-        (&[jitter::MEASURED], Bench::jitter),
+        Group::one("faults/event_to_effect_p99", Bench::event_to_effect),
+        Group::one("faults/replay", Bench::replay),
+        Group::one(collateral::NAME, |_| collateral::run()),
+        Group::one(jitter::MEASURED, Bench::jitter),
     ];
-    for (names, measure) in others {
-        if names.iter().any(|name| wanted(name)) {
-            eprintln!("measuring {} …", names.join(", "));
-            rows.extend(measure(&bench)?.into_iter().filter(|row| wanted(row.name)));
-        }
-    }
-    rows.extend(jitter::decided(wanted)?);
-    Ok(rows)
+    let groups = effects.into_iter().chain(others);
+    groups.chain(jitter::decided()).collect()
 }
 
 impl Bench {
@@ -149,7 +119,7 @@ impl Bench {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));
         let folder = self.folder.path().join(&name);
-        std::fs::write(&file, text)?;
+        write(&file, text)?;
         let mut weir = Command::new(&self.weir);
         weir.arg("run")
             .arg(&file)
@@ -185,13 +155,13 @@ impl Bench {
             faults += "\n  - {id: y, flows: stream, effect: drop, select: {every: 8}}\
                        \n  - {id: z, flows: stream, effect: {set: {ip.ecn: 3}}, select: {burst: {start: 3, length: 4, every: 16}}}";
         }
-        let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.packets, &faults))?;
+        let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.args.packets, &faults))?;
         wrong(name, &ran)
     }
 
     /// Resets among the connections of Apache's load generator to nginx, which goes on after each.
-    fn resets(&self) -> Result<Vec<Row>> {
-        let requests = self.packets / SEGMENTS;
+    fn resets(&self) -> Result<Row> {
+        let requests = self.args.packets / SEGMENTS;
         let nginx = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../testbeds/workloads/nginx.conf"
@@ -206,35 +176,35 @@ impl Bench {
              faults:\n  - {{id: x, flows: segments, effect: reset, select: {{every: 50}}}}\n"
         );
         let ran = self.carry_out(RESET, &text)?;
-        Ok(vec![wrong(RESET, &ran)?])
+        wrong(RESET, &ran)
     }
 
     /// How far from its probability a fault was, in standard deviations.
-    fn probability(&self) -> Result<Vec<Row>> {
+    fn probability(&self) -> Result<Row> {
         let p = 0.01;
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: drop, select: {{probability: {p}}}}}"
         );
         let ran = self.carry_out(
             "probability",
-            &self.datagrams(RATE_PPS, self.packets, &faults),
+            &self.datagrams(RATE_PPS, self.args.packets, &faults),
         )?;
         let fault = &ran.report["faults"][0];
         let number = |field: &str| fault[field].as_u64().unwrap_or(0) as f64;
         let (met, fired) = (number("met"), number("fired"));
         let sigmas = (fired - met * p).abs() / (met * p * (1.0 - p)).sqrt();
-        Ok(vec![Row {
+        Ok(Row {
             name: "faults/probability",
             value: (fault["proved"] == true).then_some(sigmas),
             unit: "sigma",
             goal: Goal::AtMost(NINETY_NINE),
             floor: None,
             note: format!("{fired} of {met} at p = {p}, seed 7"),
-        }])
+        })
     }
 
     /// The same of the decision function alone, where packets would be too few.
-    fn small_probability(&self) -> Result<Vec<Row>> {
+    fn small_probability(&self) -> Result<Row> {
         const DECISIONS: u32 = 100_000_000;
         let p = 1e-6;
         let limit = limit(p).context("a limit")?;
@@ -244,14 +214,14 @@ impl Bench {
             .count();
         let expected = f64::from(DECISIONS) * p;
         let sigmas = (hits as f64 - expected).abs() / expected.sqrt();
-        Ok(vec![Row {
+        Ok(Row {
             name: "faults/small_probability",
             value: Some(sigmas),
             unit: "sigma",
             goal: Goal::AtMost(NINETY_NINE),
             floor: None,
             note: format!("{hits} of {DECISIONS} decisions at p = {p:e}, seed 7"),
-        }])
+        })
     }
 
     /// By how much packets of a delay left later than asked, where little else runs.
@@ -298,29 +268,28 @@ impl Bench {
     }
 
     /// Delays that are drawn, from captures.
-    fn jitter(&self) -> Result<Vec<Row>> {
+    fn jitter(&self) -> Result<Row> {
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
             jitter::MEASURED_DELAY
         );
-        let text = self.datagrams(500, self.packets.min(10_000), &faults);
+        let text = self.datagrams(500, self.args.packets.min(10_000), &faults);
         let ran = self.carry_out("jitter", &text)?;
         let (row, svg) = jitter::measured(&text, &events(&ran.folder)?, &ran.report)?;
-        if let Some(folder) = &self.plots {
-            std::fs::create_dir_all(folder)?;
-            std::fs::write(folder.join("jitter-qq.svg"), svg)?;
-        }
-        Ok(vec![row])
+        self.args.draw("jitter-qq.svg", || Ok(svg))?;
+        Ok(row)
     }
 
     /// From when a step is due until the switch has confirmed it; the next packet meets it.
-    fn event_to_effect(&self) -> Result<Vec<Row>> {
+    fn event_to_effect(&self) -> Result<Row> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
                       faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
         let ran = self.carry_out("events", &self.datagrams(1_000, 10_000, faults))?;
-        let evidence: Value =
-            serde_json::from_slice(&std::fs::read(ran.folder.join("evidence.json"))?)?;
-        let plan: Value = serde_json::from_slice(&std::fs::read(ran.folder.join("plan.json"))?)?;
+        let json = |name| -> Result<Value> {
+            let text = read(ran.folder.join(name))?;
+            serde_json::from_str(&text).context(name)
+        };
+        let (evidence, plan) = (json("evidence.json")?, json("plan.json")?);
         let writes = evidence["writes"].as_array().context("writes")?;
         let confirmed = |epoch: &Value| {
             let write = writes.iter().find(|write| write["epoch"] == *epoch)?;
@@ -340,7 +309,7 @@ impl Bench {
             })
             .collect();
         late.sort_by(f64::total_cmp);
-        Ok(vec![Row {
+        Ok(Row {
             name: "faults/event_to_effect_p99",
             value: percentile(&late, 0.99),
             unit: "ms",
@@ -352,22 +321,22 @@ impl Bench {
                 percentile(&late, 0.5).unwrap_or(0.0),
                 late.last().copied().unwrap_or(0.0)
             ),
-        }])
+        })
     }
 
     /// How many of some runs differ from the first one: judged again from their folders, and against its ordinals.
-    fn replay(&self) -> Result<Vec<Row>> {
+    fn replay(&self) -> Result<Row> {
         let faults = "faults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
         let first = self.carry_out("replay", &self.datagrams(2_000, 1_000, faults))?;
         let (mut offline, mut live) = (0, 0);
-        for number in 0..self.runs {
+        for number in 0..self.args.runs {
             let folder = self.folder.path().join(format!("replay-{number}"));
             live += u32::from(!self.replayed(&first.folder, Some(&folder))?);
             offline += u32::from(!self.replayed(&folder, None)?);
             std::fs::remove_dir_all(&folder)?;
         }
-        Ok(vec![Row {
+        Ok(Row {
             name: "faults/replay",
             value: Some(f64::from(offline + live)),
             unit: "runs differ",
@@ -375,9 +344,9 @@ impl Bench {
             floor: None,
             note: format!(
                 "of {} runs {live} hit other ordinals, {offline} gave another log offline",
-                self.runs
+                self.args.runs
             ),
-        }])
+        })
     }
 
     fn replayed(&self, run: &Path, live: Option<&Path>) -> Result<bool> {
@@ -427,7 +396,7 @@ fn wrong(name: &'static str, ran: &Ran) -> Result<Row> {
 }
 
 fn events(folder: &Path) -> Result<Vec<Value>> {
-    let text = std::fs::read_to_string(folder.join("events.jsonl"))?;
+    let text = read(folder.join("events.jsonl"))?;
     let lines = text.lines().map(|line| Ok(serde_json::from_str(line)?));
     lines.collect()
 }

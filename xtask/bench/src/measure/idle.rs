@@ -1,22 +1,25 @@
 //! `idle_memory`, `idle_start`: the real binary with two ports and an L2 program.
 
+use super::Args;
+use super::clock::cpu_ns;
+use super::files::read;
+use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::veth::{cpu_ns, in_namespace, lay_cables, role, switch, until_forwarded, weir};
+use super::veth::{in_namespace, lay_cables, switch, until_forwarded};
 use anyhow::{Context, Result, bail};
 use std::time::{Duration, Instant};
 
 /// What [`run`] measures.
 pub const NAMES: &[&str] = &["idle_memory", "idle_start"];
 
+/// The role of the process that measures.
+pub const ROLE: &str = "idle";
 const ROUNDS: usize = 7;
 
 /// The rows.
-pub fn run() -> Result<Vec<Row>> {
-    if role().is_some() {
-        print!("{}", measure()?);
-        std::process::exit(0);
-    }
-    let text = in_namespace("idle_start", None)?;
+pub fn run(args: &Args) -> Result<Vec<Row>> {
+    WEIR.build(args.prebuilt)?;
+    let text = in_namespace("switch", ROLE, None::<(&str, &str)>)?;
     let numbers: Vec<f64> = text
         .split_whitespace()
         .filter_map(|n| n.parse().ok())
@@ -47,9 +50,10 @@ pub fn run() -> Result<Vec<Row>> {
     ])
 }
 
-fn measure() -> Result<String> {
+/// In the namespace: all figures in one line.
+pub fn measure() -> Result<String> {
     lay_cables()?;
-    let weir = weir()?;
+    let weir = WEIR.path()?;
     let (mut starts, mut cpu) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
@@ -60,13 +64,13 @@ fn measure() -> Result<String> {
     let running = switch(&weir, None)?;
     until_forwarded(Instant::now())?;
     std::thread::sleep(Duration::from_secs(1));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", running.0.id()))?;
+    let status = read(format!("/proc/{}/status", running.0.id()))?;
     let field = |name: &str| -> Result<f64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
         Ok(kb.context("/proc/PID/status")? / 1000.0 * 1.024)
     };
-    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", running.0.id()))?;
+    let maps = read(format!("/proc/{}/smaps", running.0.id()))?;
     let mut in_ring = false;
     let mut rings = 0.0;
     for line in maps.lines() {

@@ -11,6 +11,7 @@ use scenario::replay::{Classified, Engine};
 use scenario::{load, plan};
 use serde_json::Value;
 
+use super::driver::Group;
 use super::qq;
 use super::row::{Goal, Row};
 
@@ -62,37 +63,34 @@ pub const MEASURED_DELAY: &str = "{latency: 20ms, jitter: 5ms, distribution: nor
 const MEAN_NS: f64 = 20e6;
 const DEVIATION_NS: f64 = 5e6;
 
-/// The names of the rows of decided delays.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SHAPES.iter().map(|(name, ..)| *name)
+/// A row for each distribution.
+pub fn decided<C>() -> Vec<Group<C>> {
+    let group = |shape: Shape| Group::one(shape.0, move |_| distance_from(shape));
+    SHAPES.map(group).into()
 }
 
-/// Of each distribution that is wanted: the distance of what 10⁵ packets are told from it.
-pub fn decided(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
-    let wanted = SHAPES.iter().filter(|(name, ..)| wanted(name));
-    let rows = wanted.map(|(name, delay, distribution)| {
-        // Each draws for itself: with the same words all would be as far off.
-        let id = name.trim_start_matches("faults/");
-        let text = format!(
-            "weir: 1\nname: jitter\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
-             flows: {{stream: {{from: a, to: b}}}}\n\
-             faults: [{{id: {id}, flows: stream, effect: {{delay: {delay}}}}}]\n"
-        );
-        let mut delays = told(&text, DECIDED)?;
-        let distance = distance(&mut delays, distribution);
-        let root = (DECIDED as f64).sqrt();
-        Ok(Row {
-            name,
-            value: Some(distance * root),
-            unit: "sqrt(n) D",
-            goal: Goal::AtMost(ONE_PERCENT),
-            floor: Some(HALF_A_STEP * root),
-            note: format!(
-                "{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution; D = {distance:.5}"
-            ),
-        })
-    });
-    rows.collect()
+/// The distance between a distribution and the delays of 10⁵ packets.
+fn distance_from((name, delay, distribution): Shape) -> Result<Row> {
+    // Each draws for itself: with the same words all would be as far off.
+    let id = name.trim_start_matches("faults/");
+    let text = format!(
+        "weir: 1\nname: jitter\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
+         flows: {{stream: {{from: a, to: b}}}}\n\
+         faults: [{{id: {id}, flows: stream, effect: {{delay: {delay}}}}}]\n"
+    );
+    let mut delays = told(&text, DECIDED)?;
+    let distance = distance(&mut delays, distribution);
+    let root = (DECIDED as f64).sqrt();
+    Ok(Row {
+        name,
+        value: Some(distance * root),
+        unit: "sqrt(n) D",
+        goal: Goal::AtMost(ONE_PERCENT),
+        floor: Some(HALF_A_STEP * root),
+        note: format!(
+            "{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution; D = {distance:.5}"
+        ),
+    })
 }
 
 /// What captures saw of the packets of a run with [`MEASURED_DELAY`]: how far its quantiles are from those of what was
@@ -279,8 +277,8 @@ mod tests {
     /// What is decided passes, and what is decided by another distribution does not.
     #[test]
     fn the_rows_can_fail() {
-        let rows = decided(&|name| name == "faults/jitter_uniform").unwrap();
-        assert!(rows.len() == 1 && rows[0].ok(), "{rows:?}");
+        let row = distance_from(SHAPES[0]).unwrap();
+        assert!(row.ok(), "{row:?}");
         let text = "weir: 1\nname: j\nseed: 7\ntopology: {star: {hosts: [a, b], switch: sw}}\n\
                     flows: {f: {from: a, to: b}}\n\
                     faults: [{id: x, flows: f, effect: {delay: {latency: 100ms, jitter: 10ms, distribution: normal}}}]\n";

@@ -1,11 +1,15 @@
 //! `cargo xtask bench lateness`: whether held packets leave within the plan's bound, run after run.
 //!
-//! Runs the shipped Redis scenario with the `weir` that lies beside this program. A run counts if the machine had nothing else to
-//! do: load below 0.3 before it, less than 1 % of the processors' time stolen meanwhile. All runs are told.
+//! `weir` runs the shipped Redis scenario. A run counts if the machine had nothing else to do: load below 0.3 before it, less than 1 %
+//! of the processors' time stolen meanwhile. All runs are printed.
 
-use anyhow::{Context, Result, bail};
+use super::Args;
+use super::driver::{self, Group};
+use super::programs::WEIR;
+use super::row::{Goal, Row};
+use anyhow::{Context, Result};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -52,26 +56,26 @@ impl Run {
     }
 }
 
-/// Carries the runs out; `Ok(false)` if one that counts passed its bound, or none counts.
-pub fn run(runs: u32, patience: Duration) -> Result<bool> {
-    let here = std::env::current_exe()?;
-    let weir = here.with_file_name("weir");
-    if !weir.is_file() {
-        bail!("{} is missing: cargo build --bin weir", weir.display());
-    }
-    let folder = std::env::temp_dir().join(format!("weir-lateness-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+/// Measures what `args` asks for.
+pub fn run(args: &Args) -> Result<bool> {
+    let (runs, patience) = (args.runs, Duration::from_secs(args.patience));
+    let group = Group::one("lateness", move |weir: &PathBuf| {
+        lateness(weir, runs, patience)
+    });
+    driver::measure(args, vec![group], || WEIR.build(args.prebuilt))
+}
+
+/// Carries the runs out.
+fn lateness(weir: &Path, runs: u32, patience: Duration) -> Result<Row> {
+    let folder = tempfile::tempdir()?;
     let mut all = Vec::new();
     for number in 1..=runs {
         await_quiet(patience);
-        let run = one(&weir, &folder)?;
+        let run = one(weir, folder.path()).with_context(|| format!("run {number}"))?;
         println!("run {number:2}: {}", line(&run));
         all.push(run);
     }
-    std::fs::remove_dir_all(&folder)?;
-    let (text, ok) = verdict(&all);
-    println!("{text}");
-    Ok(ok)
+    Ok(row(&all))
 }
 
 fn one(weir: &Path, folder: &Path) -> Result<Run> {
@@ -119,8 +123,8 @@ fn line(run: &Run) -> String {
     )
 }
 
-/// In one line, and whether the goal is met.
-fn verdict(all: &[Run]) -> (String, bool) {
+/// The share of the quiet runs that keep their bound; no figure if no run was quiet.
+fn row(all: &[Run]) -> Row {
     let kept = |quiet: bool| {
         let of = || all.iter().filter(move |run| run.is_quiet() == quiet);
         (
@@ -132,10 +136,16 @@ fn verdict(all: &[Run]) -> (String, bool) {
     let mut latest: Vec<u64> = all.iter().map(|run| run.latest_ns).collect();
     latest.sort_unstable();
     let median = latest.get(latest.len() / 2).copied().unwrap_or(0) as f64 / 1e6;
-    let text = format!(
-        "{quiet_kept} of {quiet} quiet runs keep the bound, {busy_kept} of {busy} others; median {median:.3} ms"
-    );
-    (text, quiet > 0 && quiet_kept == quiet)
+    Row {
+        name: "lateness",
+        value: (quiet > 0).then(|| quiet_kept as f64 / quiet as f64),
+        unit: "of quiet runs",
+        goal: Goal::AtLeast(1.0),
+        floor: None,
+        note: format!(
+            "{quiet_kept} of {quiet} quiet runs keep the bound, {busy_kept} of {busy} others; median {median:.3} ms"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -155,8 +165,8 @@ mod tests {
         let good = report(100, 0.2, 0.0);
         let bad = report(101, 0.2, 0.0);
         let busy = [report(101, 0.3, 0.0), report(101, 0.2, 0.01)];
-        assert!(verdict(&[good.clone(), busy[0].clone(), busy[1].clone()]).1);
-        assert!(!verdict(&[good, bad]).1);
-        assert!(!verdict(&busy).1, "nothing was shown");
+        assert!(row(&[good.clone(), busy[0].clone(), busy[1].clone()]).ok());
+        assert!(!row(&[good, bad]).ok());
+        assert!(!row(&busy).ok(), "nothing was shown");
     }
 }

@@ -3,7 +3,8 @@
 //! `quantise`: values into frames, beside memcpy.
 //! `allreduce`: sums by the switch beside Gloo's. `planning`: what planners reach. `simulator`: `weir simulate` beside a testbed.
 //!
-//! A file a subject; each gives [`Row`]s. `cargo xtask` builds this program as what is shipped (profile `dist`).
+//! A file a subject; each lists groups of rows, which the [driver] measures. `cargo xtask` builds this program as what is shipped
+//! (profile `dist`), and this program builds the others that it measures ([programs]).
 
 mod aggregate;
 mod allreduce;
@@ -12,7 +13,9 @@ mod bmv2;
 mod clock;
 mod collateral;
 mod collectives;
+mod driver;
 mod faults;
+mod files;
 mod filters;
 mod idle;
 mod jitter;
@@ -20,6 +23,7 @@ mod lateness;
 mod load;
 mod lpm;
 mod planning;
+mod programs;
 mod qq;
 mod quantise;
 mod router;
@@ -30,12 +34,12 @@ mod ternary;
 mod veth;
 mod writes;
 
-use anyhow::{Result, bail};
-use row::Row;
+use anyhow::{Context, Result, bail};
+use driver::{Group, measure};
 use std::path::PathBuf;
 
 /// Options of `cargo xtask bench`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Args {
     /// What to measure
     #[arg(value_parser = ["switch", "lateness", "faults", "between", "quantise", "allreduce", "planning", "simulator", "collectives"])]
@@ -55,17 +59,17 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
     /// Of planning: how many seeds each network has
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
-    /// Of collectives: the programs are in the target folder's dist already, with or without sources and cargo
+    /// Build nothing: the programs that are measured are in the target folder's dist already
     #[arg(long)]
     prebuilt: bool,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
-    /// Measure only the rows whose name contains this
-    #[arg(long, value_name = "NAME", default_value = "")]
-    row: String,
+    /// Measure only the rows whose name contains this, may be repeated
+    #[arg(long, value_name = "NAME")]
+    row: Vec<String>,
     /// Look for BMv2 and p4c in this folder before the PATH (and in WEIR_BMV2_DIR), may be repeated
     #[arg(long, value_name = "FOLDER")]
     bmv2_dir: Vec<PathBuf>,
@@ -74,150 +78,65 @@ pub struct Args {
     bmv2_json: Option<PathBuf>,
 }
 
-/// The names of a file's rows, and what measures them.
-type Bench = (&'static [&'static str], fn(&Args) -> Result<Vec<Row>>);
+impl Args {
+    /// Writes a drawing into the folder of `--plots`, if there is one.
+    fn draw(&self, name: &str, svg: impl FnOnce() -> Result<String>) -> Result<()> {
+        if let Some(folder) = &self.plots {
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            files::write(folder.join(name), svg()?)?;
+            eprintln!("  {}", folder.join(name).display());
+        }
+        Ok(())
+    }
+}
 
-/// In the order of the printed table.
-const BENCHES: &[Bench] = &[
-    (router::NAMES, |_| router::run()),
-    (aggregate::NAMES, |_| aggregate::run()),
-    (filters::NAMES, |_| filters::run()),
-    (ternary::NAMES, |_| ternary::run()),
-    (lpm::NAMES, |_| lpm::run()),
-    (load::NAMES, |_| load::run()),
-    (writes::NAMES, writes::run),
-    (veth::NAMES, veth::run),
-    (idle::NAMES, |_| idle::run()),
-];
-
-/// Those of `quantise`.
-const OF_NUMBERS: &[Bench] = &[(quantise::NAMES, |_| quantise::run())];
-
-/// Measures everything; `Ok(false)` if a goal was missed.
+/// Measures the rows that `args` asks for; `Ok(false)` if one misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
-    if args.subject == "lateness" {
-        return lateness::run(args.runs, std::time::Duration::from_secs(args.patience));
+    if let Some(role) = veth::role() {
+        print!("{}", play(&args.subject, &role)?);
+        return Ok(true);
     }
-    if args.subject == "faults" {
-        return faults(args);
-    }
-    if args.subject == "between" {
-        let rows = between::run()?;
-        print!("{}", row::report(&rows));
-        if args.json {
-            println!("{}", row::json(&rows));
+    match args.subject.as_str() {
+        "switch" => measure(args, switch(), || Ok(args.clone())),
+        "quantise" => {
+            let group = Group::new(quantise::NAMES, |()| quantise::run());
+            measure(args, vec![group], || Ok(()))
         }
-        return Ok(rows.iter().all(Row::ok));
+        "lateness" => lateness::run(args),
+        "faults" => faults::run(args),
+        "between" => between::run(args),
+        "allreduce" => allreduce::run(args),
+        "planning" => planning::run(args),
+        "simulator" => simulator::run(args),
+        "collectives" => collectives::run(args),
+        subject => bail!("no subject is called {subject}"),
     }
-    if args.subject == "allreduce" {
-        return allreduce(args);
-    }
-    if args.subject == "planning" {
-        return planning(args);
-    }
-    if args.subject == "collectives" {
-        return collectives(args);
-    }
-    if args.subject == "simulator" {
-        return simulated(args);
-    }
-    let wanted = |name: &&str| name.contains(&args.row);
-    let mut rows = Vec::new();
-    let benches = match args.subject.as_str() {
-        "quantise" => OF_NUMBERS,
-        _ => BENCHES,
-    };
-    for (names, bench) in benches {
-        if names.iter().any(wanted) {
-            eprintln!("measuring {} …", names.join(", "));
-            rows.extend(bench(args)?.into_iter().filter(|r| wanted(&r.name)));
-        }
-    }
-    if rows.is_empty() {
-        bail!("no row is called {}", args.row);
-    }
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
 }
 
-/// Runs of scenarios, by the `weir` that lies beside this program.
-fn faults(args: &Args) -> Result<bool> {
-    let wanted = |name: &str| name.contains(&args.row);
-    if !faults::names().into_iter().any(wanted) {
-        bail!(
-            "no row is called {}; they are {}",
-            args.row,
-            faults::names().join(", ")
-        );
+/// In a namespace: measures what this process was started for; the figures, for the process that started it.
+fn play(subject: &str, role: &str) -> Result<String> {
+    match (subject, role) {
+        ("switch", idle::ROLE) => idle::measure(),
+        ("switch", role) => veth::play(role),
+        ("faults", collateral::ROLE) => collateral::measure(),
+        ("between", between::ROLE) => between::measure(),
+        ("allreduce", role) => allreduce::play(role),
+        ("collectives", role) => collectives::play(role),
+        _ => bail!("{subject} has no role {role}"),
     }
-    let rows = faults::run(&wanted, args.packets, args.runs, args.plots.as_deref())?;
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
 }
 
-/// RDMA, by what is built for it.
-fn collectives(args: &Args) -> Result<bool> {
-    let with = collectives::With {
-        plots: args.plots.as_deref(),
-        prebuilt: args.prebuilt,
-    };
-    let rows = collectives::run(&|name| name.contains(&args.row), with)?;
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
-}
-
-/// Runs of scenarios beside their simulation, by the `weir` that lies beside this program.
-fn simulated(args: &Args) -> Result<bool> {
-    let rows = simulator::run(&|name| name.contains(&args.row), args.plots.as_deref())?;
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
-}
-
-/// All-reduces, by what is built for it.
-fn allreduce(args: &Args) -> Result<bool> {
-    let wanted = |name: &str| name.contains(&args.row);
-    // In a namespace `row` is what the process is to do there.
-    if veth::role().is_none() && !allreduce::names().into_iter().any(wanted) {
-        bail!(
-            "no row is called {}; they are {}",
-            args.row,
-            allreduce::names().join(", ")
-        );
-    }
-    let rows = allreduce::run(&wanted, args.plots.clone())?;
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
-}
-
-/// Planners, by a program that is built for it.
-fn planning(args: &Args) -> Result<bool> {
-    let wanted = |name: &str| name.contains(&args.row);
-    if !planning::names().into_iter().any(wanted) {
-        bail!(
-            "no row is called {}; they are {}",
-            args.row,
-            planning::names().join(", ")
-        );
-    }
-    let rows = planning::run(&wanted, args.seeds.max(1), args.plots.clone())?;
-    print!("{}", row::report(&rows));
-    if args.json {
-        println!("{}", row::json(&rows));
-    }
-    Ok(rows.iter().all(Row::ok))
+/// The rows of the subject `switch`, in the order of the printed table.
+fn switch() -> Vec<Group<Args>> {
+    vec![
+        Group::new(router::NAMES, |_| router::run()),
+        Group::new(aggregate::NAMES, |_| aggregate::run()),
+        Group::new(filters::NAMES, |_| filters::run()),
+        Group::new(ternary::NAMES, |_| ternary::run()),
+        Group::new(lpm::NAMES, |_| lpm::run()),
+        Group::new(load::NAMES, |_| load::run()),
+        Group::new(writes::NAMES, writes::run),
+        Group::new(veth::NAMES, veth::run),
+        Group::new(idle::NAMES, idle::run),
+    ]
 }

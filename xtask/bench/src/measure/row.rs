@@ -1,7 +1,5 @@
 //! A measured figure, and how it is shown.
 
-use std::fmt::Write;
-
 /// What we want of a figure: a worse one is noticed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
@@ -11,6 +9,8 @@ pub enum Goal {
     AtLeast(f64),
     /// Shown beside others.
     Nothing,
+    /// The measurement failed before it said what its goal is.
+    Unknown,
 }
 
 /// One figure.
@@ -31,23 +31,57 @@ pub struct Row {
 }
 
 impl Row {
+    /// The row of a measurement that failed.
+    pub fn failed(name: &'static str, note: String) -> Row {
+        Row {
+            name,
+            value: None,
+            unit: "-",
+            goal: Goal::Unknown,
+            floor: None,
+            note,
+        }
+    }
+
+    /// Whether its measurement failed.
+    pub fn has_failed(&self) -> bool {
+        self.goal == Goal::Unknown
+    }
+
     /// Whether it meets its goal.
     pub fn ok(&self) -> bool {
         match (self.value, self.goal) {
             (Some(v), Goal::AtMost(most)) => v <= most,
             (Some(v), Goal::AtLeast(least)) => v >= least,
             (_, Goal::Nothing) => true,
-            (None, _) => false,
+            (None, _) | (_, Goal::Unknown) => false,
         }
     }
 
-    fn goal_text(&self) -> String {
-        match self.goal {
+    /// Its line of the table; names are `width` wide.
+    pub fn line(&self, width: usize) -> String {
+        let goal = match self.goal {
             Goal::AtMost(most) => format!("<= {}", number(most)),
             Goal::AtLeast(least) => format!(">= {}", number(least)),
-            Goal::Nothing => "-".into(),
-        }
+            Goal::Nothing | Goal::Unknown => "-".into(),
+        };
+        format!(
+            "{:<width$} {:>12} {goal:>12} {:>12} {:<10} {}",
+            self.name,
+            self.value.map_or("-".into(), number),
+            self.floor.map_or("-".into(), number),
+            self.unit,
+            if self.ok() { "yes" } else { "no" }
+        )
     }
+}
+
+/// The table's first line; names are `width` wide.
+pub fn header(width: usize) -> String {
+    format!(
+        "{:<width$} {:>12} {:>12} {:>12} {:<10} ok",
+        "name", "value", "goal", "floor", "unit"
+    )
 }
 
 /// Enough digits to compare, no more.
@@ -59,39 +93,12 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A table with a row for each figure, then the notes.
-pub fn report(rows: &[Row]) -> String {
-    let width = rows.iter().map(|row| row.name.len()).max();
-    let width = width.unwrap_or(0).max(16);
-    let mut out = format!(
-        "{:<width$} {:>12} {:>12} {:>12} {:<10} ok\n",
-        "name", "value", "goal", "floor", "unit"
-    );
-    for row in rows {
-        let value = row.value.map_or("-".into(), number);
-        let floor = row.floor.map_or("-".into(), number);
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "{:<width$} {value:>12} {:>12} {floor:>12} {:<10} {}",
-            row.name,
-            row.goal_text(),
-            row.unit,
-            if row.ok() { "yes" } else { "no" }
-        );
-    }
-    for row in rows {
-        let _ = writeln!(out, "{}: {}", row.name, row.note);
-    }
-    out
-}
-
 /// One line: a list of {name, value, unit, goal, ok}.
 pub fn json(rows: &[Row]) -> String {
     let row = |row: &Row| {
         let goal = match row.goal {
             Goal::AtMost(v) | Goal::AtLeast(v) => Some(v),
-            Goal::Nothing => None,
+            Goal::Nothing | Goal::Unknown => None,
         };
         serde_json::json!({
             "name": row.name, "value": row.value, "unit": row.unit, "goal": goal, "ok": row.ok(),
@@ -119,6 +126,7 @@ mod tests {
         assert!(!row(Some(1.1), Goal::AtMost(1.0)).ok());
         assert!(!row(Some(3.9), Goal::AtLeast(4.0)).ok());
         assert!(!row(None, Goal::AtLeast(4.0)).ok());
+        assert!(!Row::failed("r", String::new()).ok());
         let text = json(&[row(Some(0.5), Goal::AtMost(1.0))]);
         assert!(
             text.starts_with("[{\"name\":\"r\",\"value\":0.5,"),

@@ -10,18 +10,19 @@ mod rings;
 
 use super::Args;
 use super::bmv2::Rival;
+use super::clock::cpu_ns;
+use super::programs::WEIR;
 use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
-use anyhow::{Context, Result, ensure};
-pub use bed::{
-    Running, cpu_ns, in_namespace, in_namespace_as, in_namespace_with, lay_cables, role, switch,
-    until_forwarded, weir,
-};
+use anyhow::{Context, Result, bail, ensure};
+pub use bed::{Running, in_namespace, lay_cables, role, switch, until_forwarded};
 use std::time::{Duration, Instant};
 
 /// What [`run`] measures.
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
+/// The role of the process that measures.
+const ROLE: &str = "veth_cpu";
 /// Frames under way; less than the switch's receive queue.
 const WINDOW: u64 = 1152;
 /// What is tried for simple_switch; its queues hold 1,024 frames before ingress and 64 before each egress thread.
@@ -33,20 +34,23 @@ const MOST_LOST: f64 = 0.001;
 /// simple_switch on one core, near loss-free (docs/performance.md), where it is not installed.
 const BMV2_PPS: f64 = 100_000.0;
 
+/// In a namespace: forwards, or measures all.
+pub fn play(role: &str) -> Result<String> {
+    match role {
+        bed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
+        ROLE => measure_all(),
+        _ => bail!("no role is called {role}"),
+    }
+}
+
 /// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
-    match role().as_deref() {
-        Some("forwarder") => rings::forward("s1", "s2")?,
-        Some(_) => {
-            print!("{}", measure_all()?);
-            std::process::exit(0);
-        }
-        None => {}
-    }
+    WEIR.build(args.prebuilt)?;
     let l2 = include_str!("p4/l2.p4");
     let json = args.bmv2_json.as_deref();
     let rival = Rival::find(Tool::SimpleSwitch, l2, &args.bmv2_dir, json);
-    let text = in_namespace("veth_cpu", rival.as_ref().ok())?;
+    let variables = rival.as_ref().ok().map(Rival::env);
+    let text = in_namespace("switch", ROLE, variables)?;
     let mut figures = text.lines().map(Figures::parse);
     let mut next = || {
         let next = figures.next().flatten();
@@ -107,7 +111,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
 /// In the namespace: [`Figures`] of the forwarder, of the switch, and of simple_switch if it is there.
 fn measure_all() -> Result<String> {
     lay_cables()?;
-    let weir = weir()?;
+    let weir = WEIR.path()?;
     let rival = Rival::from_env();
     let cpus = std::thread::available_parallelism()?.get();
     ensure!(cpus >= 2, "two processors are needed");
@@ -243,8 +247,8 @@ fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> 
     let frame = bed::frame();
     let ksoftirqd = bed::ksoftirqd(cpu);
     let spent = || -> Result<u64> {
-        let softirqs = ksoftirqd.map_or(Ok(0), bed::cpu_ns)?;
-        Ok(bed::cpu_ns(process)? + softirqs)
+        let softirqs = ksoftirqd.map_or(Ok(0), cpu_ns)?;
+        Ok(cpu_ns(process)? + softirqs)
     };
     let (first, before) = (bed::received("h2")?, spent()?);
     let (mut sent, mut arrived, mut lost) = (0u64, 0, 0);

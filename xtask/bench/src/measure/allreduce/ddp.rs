@@ -51,14 +51,12 @@ pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     );
     let said = bench.said(SETTING.name)?;
     let (runs, weights_apart) = parse(&said)?;
-    if let Some(folder) = &bench.plots {
-        let path = folder.join("ddp-loss.svg");
-        let svg = loss_plot::svg(&[
+    bench.args.draw("ddp-loss.svg", || {
+        Ok(loss_plot::svg(&[
             ("weir", &runs[WEIR].losses, &runs[WEIR].seconds),
             ("Gloo", &runs[GLOO].losses, &runs[GLOO].seconds),
-        ]);
-        std::fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-    }
+        ]))
+    })?;
     let [alone_s, gloo_s, weir_s] = [ALONE, GLOO, WEIR].map(|run| runs[run].step_s());
     let exchange = |step_s: f64| 100.0 * (1.0 - alone_s / step_s);
     let learned = judge(&runs, &weights_apart)?;

@@ -15,8 +15,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbeds::host::{Host, Process};
 
+use super::super::clock::cpu_ns;
 use super::super::row::{Goal, Row};
-use super::super::veth::cpu_ns;
 use super::bed::Bed;
 use super::machine::{self, Look};
 use super::ranks::{hear, line};

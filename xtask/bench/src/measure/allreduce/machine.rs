@@ -3,6 +3,8 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::super::files::read;
+
 /// proc_stat(5) counts in these.
 const TICK_S: f64 = 0.01;
 
@@ -17,7 +19,7 @@ pub struct Look {
 impl Look {
     /// Now.
     pub fn now() -> Result<Look> {
-        let stat = std::fs::read_to_string("/proc/stat")?;
+        let stat = read("/proc/stat")?;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
         // user, nice, system, idle, iowait, irq, softirq, steal
         let ticks: Vec<f64> = line
@@ -30,7 +32,7 @@ impl Look {
             anyhow::bail!("/proc/stat: {stat}");
         };
         let all_s: f64 = ticks.iter().sum();
-        let load = std::fs::read_to_string("/proc/loadavg")?;
+        let load = read("/proc/loadavg")?;
         Ok(Look {
             busy_s: all_s - idle - wait - stolen,
             stolen_s: stolen,

@@ -18,15 +18,15 @@ pub(super) mod ranks;
 mod shaped;
 mod stream;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::row::Row;
-use super::veth;
+use super::driver::{self, Group};
+use super::programs::{NATIVE, THROUGHPUT, WEIR};
+use super::{Args, veth};
 use bed::Through;
 use ranks::Measured;
 use scenario::job::Transport;
@@ -102,32 +102,39 @@ fn settings() -> Vec<Setting> {
     all
 }
 
-/// A row's names, and what measures it.
-type Measure = (&'static [&'static str], fn(&Bench) -> Result<Vec<Row>>);
-
-const ROWS: &[Measure] = &[
-    (shaped::NAMES, shaped::run),
-    (loss::NAMES, loss::run),
-    (loss::SLOW_NAMES, loss::run_slow),
-    (bulk::NAMES, bulk::run),
-    (bulk::JUMBO_NAMES, bulk::run_jumbo),
-    (latency::NAMES, latency::run),
-    (stream::NAMES, stream::run),
-    (ps_bytes::NAMES, ps_bytes::run),
-    (jobs::NAMES, jobs::run),
-    (ddp::NAMES, ddp::run),
-];
-
-/// The names of all rows.
-pub fn names() -> Vec<&'static str> {
-    ROWS.iter().flat_map(|(names, _)| *names).copied().collect()
-}
-
-/// What was built to be measured.
+/// What is measured, and how.
 struct Bench {
     weir: PathBuf,
-    /// Where drawings go, if any are wanted.
-    plots: Option<PathBuf>,
+    args: Args,
+}
+
+/// Measures what `args` asks for.
+pub fn run(args: &Args) -> Result<bool> {
+    let groups = vec![
+        Group::new(shaped::NAMES, shaped::run),
+        Group::new(loss::NAMES, loss::run),
+        Group::new(loss::SLOW_NAMES, loss::run_slow),
+        Group::new(bulk::NAMES, bulk::run),
+        Group::new(bulk::JUMBO_NAMES, bulk::run_jumbo),
+        Group::new(latency::NAMES, latency::run),
+        Group::new(stream::NAMES, stream::run),
+        Group::new(ps_bytes::NAMES, ps_bytes::run),
+        Group::new(jobs::NAMES, jobs::run),
+        Group::new(ddp::NAMES, ddp::run),
+    ];
+    driver::measure(args, groups, || {
+        ensure!(
+            ranks::have_torch(),
+            "ranks want PyTorch: apt-get install python3-torch"
+        );
+        for program in [NATIVE, THROUGHPUT] {
+            program.build(args.prebuilt)?;
+        }
+        Ok(Bench {
+            weir: WEIR.build(args.prebuilt)?,
+            args: args.clone(),
+        })
+    })
 }
 
 impl Bench {
@@ -139,44 +146,22 @@ impl Bench {
     /// What is said by the process of this name, in a namespace of its own.
     fn said(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
-        let text = veth::in_namespace_as("allreduce", name, None);
-        let text = text.with_context(|| name.to_owned())?;
+        let text = veth::in_namespace("allreduce", name, None::<(&str, &str)>)?;
         serde_json::from_str(&text).with_context(|| format!("{name} said {text:?}"))
     }
 }
 
-/// Measures the rows that are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<PathBuf>) -> Result<Vec<Row>> {
-    let folder = built_folder()?;
-    if let Some(role) = veth::role() {
-        println!("{}", measure(&role, &folder)?);
-        std::process::exit(0);
-    }
-    ensure!(
-        ranks::have_torch(),
-        "ranks want PyTorch: apt-get install python3-torch"
-    );
-    build()?;
-    let bench = Bench {
-        weir: folder.join("weir"),
-        plots,
-    };
-    let mut rows = Vec::new();
-    for (names, measure) in ROWS {
-        if names.iter().any(|name| wanted(name)) {
-            eprintln!("measuring {} …", names.join(", "));
-            rows.extend(measure(&bench)?.into_iter().filter(|row| wanted(row.name)));
-        }
-    }
-    Ok(rows)
+/// In the namespace: what the setting of this name, or the jobs, came to, in JSON.
+pub fn play(role: &str) -> Result<String> {
+    Ok(measure(role)?.to_string())
 }
 
-/// In the namespace: what this process was started for.
-fn measure(role: &str, folder: &Path) -> Result<Value> {
-    let (weir, native) = (folder.join("weir"), folder.join("libweir_native.so"));
+fn measure(role: &str) -> Result<Value> {
+    let weir = WEIR.path()?;
     if let Some(by) = jobs::By::named(role) {
-        return jobs::measure(by, &weir, &folder.join("examples/throughput"));
+        return jobs::measure(by, &weir, &THROUGHPUT.path()?);
     }
+    let native = NATIVE.path()?;
     if role == ddp::SETTING.name {
         return ddp::measure(&weir, &native);
     }
@@ -189,26 +174,4 @@ fn measure(role: &str, folder: &Path) -> Result<Value> {
 pub(super) fn monotonic_ns() -> Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(Duration::from(now).as_nanos() as u64)
-}
-
-/// Where what is shipped lies: beside the folder that this program is in.
-fn built_folder() -> Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let target = program.parent().and_then(|folder| folder.parent());
-    Ok(target.context("no target folder")?.join("dist"))
-}
-
-/// The switch, the controller, the native half of the package, and members of jobs without PyTorch.
-fn build() -> Result<()> {
-    let shipped = "--package controller --bin weir --package weir-python --lib";
-    // By itself: an example takes what tests want along.
-    for wanted in [shipped, "--package host-agent --example throughput"] {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--profile", "dist"]);
-        cargo.args(wanted.split_whitespace());
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        let status = cargo.status().context("cannot run cargo")?;
-        ensure!(status.success(), "the build with profile dist failed");
-    }
-    Ok(())
 }

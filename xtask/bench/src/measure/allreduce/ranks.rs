@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use testbeds::host::{Output, Process};
 
-use super::super::veth::cpu_ns;
+use super::super::clock::cpu_ns;
 use super::bed::{Bed, Through, package};
 use super::machine::{self, Look};
 use super::{Setting, monotonic_ns};

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
 
+use super::super::Args;
+use super::super::programs::WEIR;
 use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing_with};
@@ -61,7 +63,8 @@ fn measured(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
 }
 
 /// All of it, in turns.
-pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
+pub fn row(args: &Args) -> Result<Row> {
+    let weir = &WEIR.build(args.prebuilt)?;
     let mut rates = vec![Vec::new(); LOSSES.len() + 1];
     for round in 0..ROUNDS {
         for (rates, loss) in rates.iter_mut().zip([0.0].iter().chain(&LOSSES)) {
@@ -79,7 +82,7 @@ pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
         .map(|rates| middle(rates) / whole)
         .collect();
     let of_window = |loss: f64| 1.0 / (1.0 + loss * WINDOW);
-    if let Some(folder) = plots {
+    args.draw("rdma-goodput.svg", || {
         let of = |values: Vec<f64>| LOSSES.into_iter().zip(values).collect();
         let curves = [
             Curve {
@@ -93,14 +96,13 @@ pub fn row(weir: &Path, plots: Option<&Path>) -> Result<Row> {
                 points: of(LOSSES.map(of_window).to_vec()),
             },
         ];
-        let svg = drawing_with(
+        drawing_with(
             Axis::logarithmic("share of packets lost"),
             Axis::logarithmic("goodput, share of that without losses"),
             &curves,
             SeriesLabelPosition::LowerLeft,
-        )?;
-        std::fs::write(folder.join("rdma-goodput.svg"), svg)?;
-    }
+        )
+    })?;
     let notes = LOSSES.iter().zip(&shares);
     let notes = notes.map(|(loss, share)| format!("{loss}: {share:.3} ({:.3})", of_window(*loss)));
     let notes: Vec<String> = notes.collect();

@@ -1,25 +1,25 @@
 //! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, over those between two rxes, through one
 //! embedded switch.
 //!
-//! Two virtual machines and a virtual Ethernet cable are on three ports of the switch that lies beside this program. Each round
+//! Two virtual machines and a virtual Ethernet cable are on three ports of the switch. Each round
 //! has all subjects in turn, so that all meet the same load.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use machines::{Image, Machine, MachineOptions, PORT, neighbour, switch_program};
 use testbeds::net::Netlink;
 
+use super::super::files;
+use super::super::programs::{AGENT, WEIR};
 use super::super::row::{Goal, Row};
 use super::super::veth::{self, Running};
-use super::{figures, place};
+use super::figures;
 
 /// Of this program in the namespace, and of the row.
 pub const ROLE: &str = "rxe";
-/// Where the program outside of machines is, for the process in the namespace.
-const AGENT: &str = "WEIR_BENCH_AGENT";
 const ROUNDS: usize = 5;
 const MESSAGES: &str = "1000";
 
@@ -29,7 +29,7 @@ const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 3);
 const HERE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 
 /// Measures it, in a namespace of its own.
-pub fn row(agent: &Path) -> Result<Row> {
+pub fn row() -> Result<Row> {
     if let Err(error) = machines::image() {
         return Ok(Row {
             name: ROLE,
@@ -40,7 +40,7 @@ pub fn row(agent: &Path) -> Result<Row> {
             note: format!("{error}; `cargo run -p machines --example image` makes it"),
         });
     }
-    let text = veth::in_namespace_with("collectives", ROLE, [(AGENT, agent)])?;
+    let text = veth::in_namespace("collectives", ROLE, None::<(&str, &str)>)?;
     let figures = figures::read(&text)?;
     let of = |name: &str| {
         let found = figures.iter().find(|figure| figure.name == name);
@@ -63,7 +63,7 @@ pub fn row(agent: &Path) -> Result<Row> {
 
 /// In the namespace: a line for each subject.
 pub fn measure() -> Result<String> {
-    let agent = PathBuf::from(std::env::var_os(AGENT).context("no agent")?);
+    let agent = AGENT.path()?;
     let links = Netlink::open()?;
     // The switch is spoken to there.
     links.set_up("lo", true)?;
@@ -123,8 +123,8 @@ impl Bed {
         }
         let folder = tempfile::tempdir()?;
         let program = folder.path().join("lan.p4");
-        std::fs::write(&program, switch_program(&macs))?;
-        let mut switch = Command::new(place("--bin", "weir")?);
+        files::write(&program, switch_program(&macs))?;
+        let mut switch = Command::new(WEIR.path()?);
         switch.arg("switch").arg(&program);
         switch.args(["-i", "1@tap-a", "-i", "2@tap-b", "-i", "3@far"]);
         switch.args(["--grpc-server-addr", "127.0.0.1:0"]);

@@ -6,10 +6,12 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::super::files;
+
 /// Runs a scenario, which may fail, in a folder of its own: the report in JSON. Errors: there is none, with what it said.
 pub fn report(weir: &Path, scenario: &str) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("s.yaml"), scenario)?;
+    files::write(folder.path().join("s.yaml"), scenario)?;
     let mut command = Command::new(weir);
     command.args(["run", "s.yaml", "--json", "--report", "page.html"]);
     command.current_dir(folder.path());

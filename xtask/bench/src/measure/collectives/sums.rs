@@ -3,7 +3,6 @@
 //!
 //! Ranks are `weir agent all-reduce`, each in a namespace of its own, and look whether their sums are right.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use super::super::allreduce::Setting;
 use super::super::allreduce::bed::Bed;
 use super::super::allreduce::machine::{self, Look};
 use super::super::allreduce::ranks::hear;
+use super::super::programs::WEIR;
 use super::super::row::{Goal, Row};
 use super::super::veth;
 
@@ -61,7 +61,8 @@ const SETTINGS: [Setting; 4] = [
 ];
 
 /// In the namespace: what all ranks said.
-pub fn measure(role: &str, weir: &Path) -> Result<Value> {
+pub fn measure(role: &str) -> Result<Value> {
+    let weir = &WEIR.path()?;
     let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
     let setting = setting.with_context(|| format!("no setting is called {role}"))?;
     let bed = Bed::up(&setting, weir)?;
@@ -99,7 +100,7 @@ struct Measured {
 impl Measured {
     fn of(setting: &Setting) -> Result<Measured> {
         eprintln!("  {} …", setting.name);
-        let text = veth::in_namespace_as("collectives", setting.name, None)?;
+        let text = veth::in_namespace("collectives", setting.name, None::<(&str, &str)>)?;
         let said: Value = serde_json::from_str(&text)?;
         Measured::parse(setting, &said).with_context(|| setting.name.to_owned())
     }

@@ -7,23 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// As it was built.
+/// The program's path.
 pub struct Child(PathBuf);
 
 impl Child {
-    /// Builds it as what is shipped.
-    pub fn built() -> Result<Child> {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--profile", "dist"]);
-        cargo.args(["--package", "planner", "--example", "planning"]);
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        let status = cargo.status().context("cannot run cargo")?;
-        ensure!(status.success(), "the build with profile dist failed");
-        // Beside the folder that this program is in.
-        let program = std::env::current_exe()?;
-        let target = program.parent().and_then(|folder| folder.parent());
-        let target = target.context("no target folder")?;
-        Ok(Child(target.join("dist/examples/planning")))
+    /// The program at this path.
+    pub fn new(path: PathBuf) -> Child {
+        Child(path)
     }
 
     /// What a process of it says.

@@ -193,7 +193,7 @@ fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
         });
         curves.collect()
     };
-    bench.draw("planning-time.svg", || {
+    bench.args.draw("planning-time.svg", || {
         let y = Axis::logarithmic("milliseconds on a processor");
         drawing_with(
             Axis::doubling("hosts"),
@@ -202,7 +202,7 @@ fn draw(bench: &Bench, lines: &[(&Line, Vec<Point>)]) -> Result<()> {
             SeriesLabelPosition::LowerRight,
         )
     })?;
-    bench.draw("planning-memory.svg", || {
+    bench.args.draw("planning-memory.svg", || {
         let y = Axis::logarithmic("peak memory, MiB");
         drawing(
             Axis::doubling("hosts"),

@@ -17,7 +17,7 @@ const SEEDS: u32 = 30;
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
     let said = bench
         .child
-        .says(&["injection", &bench.seeds.min(SEEDS).to_string()])?;
+        .says(&["injection", &bench.args.seeds.min(SEEDS).to_string()])?;
     let (placed, refused): (Vec<Value>, Vec<Value>) =
         (list(&said, "")?.iter().cloned()).partition(|seed| seed.get("refused").is_none());
     let mut note = format!(

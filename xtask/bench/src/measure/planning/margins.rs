@@ -72,10 +72,12 @@ const DRAWN: [(&str, &str, RGBColor); 4] = [
 ];
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let seeds = bench.seeds.to_string();
+    let seeds = bench.args.seeds.to_string();
     let networks = NETWORKS.map(|network| bench.child.says(&["gap", network, &seeds]));
     let networks = networks.into_iter().collect::<Result<Vec<Value>>>()?;
-    bench.draw("planning-margins.svg", || margins_drawing(&networks))?;
+    bench
+        .args
+        .draw("planning-margins.svg", || margins_drawing(&networks))?;
     let mut rows = gaps(&networks)?;
     rows.extend(margins(&networks)?);
     Ok(rows)

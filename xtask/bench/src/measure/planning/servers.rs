@@ -21,7 +21,7 @@ const OTHERS: [(&str, &str, f64); 3] = [
 const SEEDS: u32 = 20;
 
 pub fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let seeds = bench.seeds.min(SEEDS).to_string();
+    let seeds = bench.args.seeds.min(SEEDS).to_string();
     let said = bench.child.says(&["servers", &seeds])?;
     let settings = list(&said, "")?;
     let mut table = String::from("\n\n| switches that sum, servers' links | InArt, Gbit/s |");

@@ -10,6 +10,7 @@ mod processors;
 mod rank;
 mod settings;
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +19,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::qq;
+use super::driver::{self, Group};
+use super::files;
+use super::programs::WEIR;
 use super::row::{Goal, Row};
+use super::{Args, qq};
 use processors::Processors;
 use settings::{SETTINGS, Setting, Work};
 
@@ -56,48 +60,37 @@ impl Compared {
     }
 }
 
-/// Measures all settings of which the names are wanted.
-pub fn run(wanted: &dyn Fn(&str) -> bool, plots: Option<&Path>) -> Result<Vec<Row>> {
+/// Measures what `args` asks for: a row for each setting, and how far the simulator is off in the worst of them.
+pub fn run(args: &Args) -> Result<bool> {
     if let Some((values, operations)) = rank::asked() {
         rank::run(values, operations)?;
-        std::process::exit(0);
+        return Ok(true);
     }
     if let Some(worker) = processors::asked() {
         processors::run(worker)?;
-        std::process::exit(0);
+        return Ok(true);
     }
-    let itself = std::env::current_exe()?;
-    let weir = itself.with_file_name("weir");
-    ensure!(
-        weir.is_file(),
-        "{} is missing: cargo build --bin weir",
-        weir.display()
-    );
-    let bench = Bench {
-        processors: Processors::measure(&itself)?,
-        folder: tempfile::tempdir()?,
-        weir,
-        itself,
-    };
-    eprintln!("  {:?}", bench.processors);
-    let chosen = SETTINGS.iter().filter(|setting| wanted(setting.name));
-    let compared: Vec<Compared> = chosen
-        .map(|setting| bench.compare(setting).context(setting.name))
-        .collect::<Result<_>>()?;
-    ensure!(!compared.is_empty(), "no setting is called so");
-    print!("{}", table(&compared));
-    if let Some(folder) = plots {
-        let points: Vec<(f64, f64)> = compared
-            .iter()
-            .map(|one| (one.median(), one.simulated))
-            .collect();
-        let title = "How long a run takes: simulated over measured";
-        let svg = qq::svg(title, "measured, s", "simulated, s", &points);
-        std::fs::write(folder.join("simulator.svg"), svg)?;
-    }
-    Ok(rows(&compared))
+    let settings = SETTINGS
+        .iter()
+        .map(|setting| Group::one(setting.name, |bench: &Bench| bench.row(setting)));
+    let summary = Group::new(&["simulator/packets", "simulator/flows"], Bench::summary);
+    let groups = settings.chain([summary]).collect();
+    driver::measure(args, groups, || {
+        let itself = std::env::current_exe()?;
+        let bench = Bench {
+            weir: WEIR.build(args.prebuilt)?,
+            processors: Processors::measure(&itself)?,
+            folder: tempfile::tempdir()?,
+            itself,
+            compared: RefCell::default(),
+            args: args.clone(),
+        };
+        eprintln!("  {:?}", bench.processors);
+        Ok(bench)
+    })
 }
 
+/// The last two rows.
 fn rows(compared: &[Compared]) -> Vec<Row> {
     let worst = |off: fn(&Compared) -> f64| {
         let offs = compared.iter().map(|one| (off(one), one.setting.name));
@@ -108,22 +101,28 @@ fn rows(compared: &[Compared]) -> Vec<Row> {
         offs.sort_by(f64::total_cmp);
         offs.get(offs.len() / 2).copied().unwrap_or(0.0)
     };
-    let row = |name, off: fn(&Compared) -> f64, goal| Row {
+    let row = |name, off: fn(&Compared) -> f64, goal, table: &str| Row {
         name,
         value: worst(off).map(|(off, _)| off.abs()),
         unit: "share",
         goal,
         floor: None,
         note: format!(
-            "completion time against a testbed's, worst of {} settings ({}); median {:.3}",
+            "completion time against a testbed's, worst of {} settings ({}); median {:.3}{table}",
             compared.len(),
             worst(off).map_or("", |(_, name)| name),
             median(off)
         ),
     };
+    let table = format!("\n\n{}", table(compared));
     vec![
-        row("simulator/packets", Compared::off, Goal::AtMost(MOST_OFF)),
-        row("simulator/flows", Compared::flow_off, Goal::Nothing),
+        row(
+            "simulator/packets",
+            Compared::off,
+            Goal::AtMost(MOST_OFF),
+            &table,
+        ),
+        row("simulator/flows", Compared::flow_off, Goal::Nothing, ""),
     ]
 }
 
@@ -158,9 +157,46 @@ struct Bench {
     itself: PathBuf,
     folder: tempfile::TempDir,
     processors: Processors,
+    /// The settings that have been measured.
+    compared: RefCell<Vec<Compared>>,
+    args: Args,
 }
 
 impl Bench {
+    /// How far the simulator is off in one setting.
+    fn row(&self, setting: &'static Setting) -> Result<Row> {
+        let compared = self.compare(setting)?;
+        let row = Row {
+            name: setting.name,
+            value: Some(compared.off().abs()),
+            unit: "share",
+            goal: Goal::Nothing,
+            floor: None,
+            note: format!(
+                "measured {:.3?} s, simulated {:.3} s, by flows {:.3} s",
+                compared.measured, compared.simulated, compared.flow
+            ),
+        };
+        self.compared.borrow_mut().push(compared);
+        Ok(row)
+    }
+
+    /// How far the simulator is off in the worst of the settings that have been measured.
+    fn summary(&self) -> Result<Vec<Row>> {
+        let compared = self.compared.borrow();
+        ensure!(
+            !compared.is_empty(),
+            "no setting was measured: ask for settings too, or for all rows"
+        );
+        self.args.draw("simulator.svg", || {
+            let points = compared.iter().map(|one| (one.median(), one.simulated));
+            let points: Vec<(f64, f64)> = points.collect();
+            let title = "How long a run takes: simulated over measured";
+            Ok(qq::svg(title, "measured, s", "simulated, s", &points))
+        })?;
+        Ok(rows(&compared))
+    }
+
     fn compare(&self, setting: &'static Setting) -> Result<Compared> {
         let rank = format!(
             "[{:?}, bench, simulator]",
@@ -168,7 +204,7 @@ impl Bench {
         );
         let text = setting.scenario(&rank);
         let file = self.folder.path().join(format!("{}.yaml", setting.name));
-        std::fs::write(&file, &text)?;
+        files::write(&file, &text)?;
         let loaded = scenario::load("bench.yaml", &text);
         let scenario = loaded.map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
         let compute_s = match setting.work {
@@ -183,10 +219,6 @@ impl Bench {
             measured.push(took_s);
             link.push(bytes);
         }
-        eprintln!(
-            "  {}: measured {measured:.3?} s, simulated {:.3} s, by flows {flow:.3} s",
-            setting.name, simulated.0
-        );
         measured.sort_by(f64::total_cmp);
         let bytes = match (link[0], simulated.1) {
             (Some(_), Some(simulated)) => {
@@ -213,7 +245,7 @@ impl Bench {
         let other = self.folder.path().join("seed.yaml");
         let seeds = (1..=SEEDS).map(|seed| {
             let seeded = text.replacen("seed: 16", &format!("seed: {seed}"), 1);
-            std::fs::write(&other, seeded)?;
+            files::write(&other, seeded)?;
             self.simulate(setting, &other)
         });
         let mut all: Vec<(f64, Option<f64>)> = seeds.collect::<Result<_>>()?;

@@ -1,48 +1,51 @@
 //! A namespace of the benchmark's own, with two cables, and who stands at their ends.
 
 use super::super::bmv2::Rival;
+use super::super::files::{read, write};
 use super::rings::Sender;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Set in the process that stands in the namespace: what it is to do.
 const ROLE: &str = "WEIR_BENCH_ROLE";
+/// The role of the plain forwarder.
+pub const FORWARDER: &str = "forwarder";
 /// Destination that the switch's program sends to port 2.
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Runs this program again in a private user and network namespace with role `role`; what it printed.
-/// `rival` comes along.
-pub fn in_namespace(role: &str, rival: Option<&Rival>) -> Result<String> {
-    in_namespace_as("switch", role, rival)
-}
-
-/// The same of another subject.
-pub fn in_namespace_as(subject: &str, role: &str, rival: Option<&Rival>) -> Result<String> {
-    in_namespace_with(subject, role, rival.map(Rival::env))
-}
-
-/// The same, with variables besides.
-pub fn in_namespace_with<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+/// Runs this program again in a private user and network namespace, with these variables, as `role` of `subject`; what it printed.
+/// Errors: there is no such namespace, or the last line that the process wrote to stderr.
+pub fn in_namespace<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     subject: &str,
     role: &str,
     variables: impl IntoIterator<Item = (N, V)>,
 ) -> Result<String> {
-    let output = Command::new("unshare")
+    let mut child = Command::new("unshare")
         .envs(variables)
         .args(["-rn", "--"])
         .arg(std::env::current_exe()?)
-        .args(["bench", subject, "--row", role])
+        .args(["bench", subject])
         .env(ROLE, role)
-        .stderr(Stdio::inherit())
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .context("cannot run unshare")?;
-    ensure!(
-        output.status.success(),
-        "no private namespace, or the measurement in it failed"
-    );
+    let errors = BufReader::new(child.stderr.take().context("its errors")?);
+    let reader = std::thread::spawn(move || {
+        let mut last = String::new();
+        for line in errors.lines().map_while(Result::ok) {
+            eprintln!("{line}");
+            last = line;
+        }
+        last
+    });
+    let output = child.wait_with_output()?;
+    let last = reader.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+    ensure!(output.status.success(), "{role} in a namespace: {last}");
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -57,7 +60,7 @@ pub fn lay_cables() -> Result<()> {
         ip(&format!("link add {switch} type veth peer name {host}"))?;
         for name in [switch, host] {
             // Nothing else speaks on them.
-            std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1")?;
+            write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1")?;
             ip(&format!("link set {name} up"))?;
         }
     }
@@ -75,7 +78,7 @@ fn ip(arguments: &str) -> Result<()> {
 
 /// Frames that an interface has received.
 pub fn received(interface: &str) -> Result<u64> {
-    let table = std::fs::read_to_string("/proc/self/net/dev")?;
+    let table = read("/proc/self/net/dev")?;
     let counters = table
         .lines()
         .find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
@@ -93,22 +96,10 @@ impl Drop for Running {
     }
 }
 
-/// The real binary, as it is shipped.
-pub fn weir() -> Result<PathBuf> {
-    let here = std::env::current_exe()?;
-    let weir = here.with_file_name("weir");
-    ensure!(
-        weir.exists(),
-        "{} is missing: cargo build --profile dist -p controller --bin weir",
-        weir.display()
-    );
-    Ok(weir)
-}
-
 /// A switch between s1 and s2, on one processor if one is named.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
-    std::fs::write(&program, include_str!("../p4/l2.p4"))?;
+    write(&program, include_str!("../p4/l2.p4"))?;
     let mut command = on_cpu(weir, cpu);
     command.arg("switch").arg(&program);
     command.args(["-i", "1@s1", "-i", "2@s2"]);
@@ -120,8 +111,7 @@ pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
 /// The plain forwarder between s1 and s2.
 pub fn forwarder(cpu: usize) -> Result<Running> {
     let mut command = on_cpu(&std::env::current_exe()?, Some(cpu));
-    command.args(["bench", "switch", "--row", "veth"]);
-    command.env(ROLE, "forwarder");
+    command.args(["bench", "switch"]).env(ROLE, FORWARDER);
     Ok(Running(command.spawn()?))
 }
 
@@ -148,20 +138,6 @@ fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
         }
         None => Command::new(program),
     }
-}
-
-/// CPU time that the threads of a process have had, with the softirqs that ran in them, in nanoseconds.
-pub fn cpu_ns(process: u32) -> Result<u64> {
-    let mut sum = 0;
-    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-        let first = text
-            .split_whitespace()
-            .next()
-            .and_then(|n| n.parse::<u64>().ok());
-        sum += first.context("schedstat")?;
-    }
-    Ok(sum)
 }
 
 /// The kernel's thread for softirqs that do not get done where they arise.

@@ -14,9 +14,10 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use testbeds::net::Netlink;
 
+use super::super::super::programs::WEIR;
 use super::super::super::row::{Goal, Row};
 use super::super::super::veth::{self, Running};
-use super::super::place;
+use super::super::super::{Args, files};
 use super::{Lost, PACKETS};
 
 /// Of this program in the namespace.
@@ -74,7 +75,8 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
 }
 
 /// The rows, measured in a namespace of its own.
-pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
+pub fn rows(args: &Args) -> Result<Vec<Row>> {
+    WEIR.build(args.prebuilt)?;
     if let Err(error) = machines::image() {
         let unmeasured = |name| Row {
             name,
@@ -86,12 +88,12 @@ pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
         };
         return Ok(NAMES.iter().copied().map(unmeasured).collect());
     }
-    let text = veth::in_namespace_as("collectives", ROLE, None)?;
+    let text = veth::in_namespace("collectives", ROLE, None::<(&str, &str)>)?;
     let reports = text.lines().map(serde_json::from_str);
     let reports: Vec<Value> = reports.collect::<Result<_, _>>()?;
     let of_subject = |(subject, reports): (&Subject, &[Value])| {
         let lost = (0..).zip(reports).map(|(k, report)| Lost::read(report, k));
-        super::row(subject.name, &lost.collect::<Result<Vec<_>>>()?, plots)
+        super::row(subject.name, &lost.collect::<Result<Vec<_>>>()?, args)
     };
     let count = PACKETS as usize;
     ensure!(
@@ -110,7 +112,7 @@ pub fn rows(plots: Option<&Path>) -> Result<Vec<Row>> {
 pub fn measure() -> Result<String> {
     // The switch is spoken to there.
     Netlink::open()?.set_up("lo", true)?;
-    let weir = place("--bin", "weir")?;
+    let weir = WEIR.path()?;
     let options = [1, 2].map(|number: u8| {
         let name = ["a", "b"][usize::from(number) - 1];
         MachineOptions::new(name, &format!("tap-{name}"), [10, 77, 0, number].into())
@@ -132,7 +134,7 @@ pub fn measure() -> Result<String> {
 /// The report of what passes between the machines meanwhile.
 fn lose(weir: &Path, scenario: &str, meanwhile: impl FnOnce() -> Result<String>) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("s.yaml"), scenario)?;
+    files::write(folder.path().join("s.yaml"), scenario)?;
     let mut command = Command::new(weir);
     command.args([
         "-v",

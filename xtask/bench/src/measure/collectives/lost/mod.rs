@@ -3,12 +3,12 @@
 
 pub mod machines;
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use plotters::prelude::*;
 use serde_json::Value;
 
+use super::super::Args;
+use super::super::programs::WEIR;
 use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing};
@@ -61,22 +61,20 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 
     /// Loses each packet once.
-    pub fn measure(&self, weir: &Path, plots: Option<&Path>) -> Result<Row> {
+    pub fn measure(&self, args: &Args) -> Result<Row> {
+        let weir = WEIR.build(args.prebuilt)?;
         let lose = |k| {
-            let report = scenario_run::report(weir, &self.scenario(k));
+            let report = scenario_run::report(&weir, &self.scenario(k));
             Lost::read(&report.with_context(|| format!("packet {k}"))?, k)
         };
         let lost: Vec<Lost> = (0..PACKETS).map(lose).collect::<Result<_>>()?;
-        row(self.name, &lost, plots)
+        row(self.name, &lost, args)
     }
 }
 
 /// What came of all packets.
-fn row(name: &'static str, lost: &[Lost], plots: Option<&Path>) -> Result<Row> {
-    if let Some(folder) = plots {
-        let path = folder.join(format!("{name}.svg"));
-        std::fs::write(&path, drawn(lost)?)?;
-    }
+fn row(name: &'static str, lost: &[Lost], args: &Args) -> Result<Row> {
+    args.draw(&format!("{name}.svg"), || drawn(lost))?;
     let recovered = lost.iter().filter(|of| of.is_right()).count();
     let told = |of: fn(&Lost) -> Option<f64>| {
         let mut times: Vec<f64> = lost.iter().filter_map(of).collect();

@@ -1,0 +1,88 @@
+//! The programs that are measured. They are built as they are shipped (profile `dist`), or lie there already (`--prebuilt`).
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// A program of the workspace, or a library that another program loads.
+pub struct Program {
+    package: &'static str,
+    /// What `cargo build` is to build of the package.
+    target: &'static [&'static str],
+    /// The file, in cargo's folder of the profile.
+    file: &'static str,
+}
+
+/// The controller with the embedded switch and the agents.
+pub const WEIR: Program = Program {
+    package: "controller",
+    target: &["--bin", "weir"],
+    file: "weir",
+};
+
+/// The agent alone.
+pub const AGENT: Program = Program {
+    package: "host-agent",
+    target: &["--bin", "weir-agent"],
+    file: "weir-agent",
+};
+
+/// The native half of the PyTorch package.
+pub const NATIVE: Program = Program {
+    package: "weir-python",
+    target: &["--lib"],
+    file: "libweir_native.so",
+};
+
+/// A member of a job that sums as fast as it can.
+pub const THROUGHPUT: Program = Program {
+    package: "host-agent",
+    target: &["--example", "throughput"],
+    file: "examples/throughput",
+};
+
+/// Measures RDMA and collectives.
+pub const RDMA: Program = Program {
+    package: "rdma",
+    target: &["--example", "measure"],
+    file: "examples/measure",
+};
+
+/// Measures the planners.
+pub const PLANNING: Program = Program {
+    package: "planner",
+    target: &["--example", "planning"],
+    file: "examples/planning",
+};
+
+impl Program {
+    /// Builds the program unless it is `prebuilt`; its path.
+    pub fn build(&self, prebuilt: bool) -> Result<PathBuf> {
+        if !prebuilt {
+            // Each program alone: together, one would get the features that the other asks of their dependencies.
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+            cargo.args(["build", "--profile", "dist", "--package", self.package]);
+            cargo.args(self.target);
+            cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+            let status = cargo.status().context("cannot run cargo")?;
+            ensure!(status.success(), "cannot build {}: {status}", self.file);
+        }
+        let path = self.path()?;
+        ensure!(
+            path.exists(),
+            "{} is missing; without --prebuilt, it is built",
+            path.display()
+        );
+        Ok(path)
+    }
+
+    /// The path of the program, which has been built: cargo's folder of the profile `dist` lies beside the folder of this program.
+    pub fn path(&self) -> Result<PathBuf> {
+        let this = std::env::current_exe()?;
+        let target = this.parent().and_then(|folder| folder.parent());
+        let target =
+            target.with_context(|| format!("no target folder above {}", this.display()))?;
+        Ok(target.join("dist").join(self.file))
+    }
+}
