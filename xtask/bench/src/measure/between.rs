@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<bool> {
 
 /// Measures both, in a namespace of its own.
 fn both() -> Result<Vec<Row>> {
-    let text = veth::in_namespace("between", ROLE, None::<(&str, &str)>)?;
+    let text = veth::in_namespace("between", ROLE, None)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)

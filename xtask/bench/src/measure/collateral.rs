@@ -70,7 +70,7 @@ lease: 200ms
 
 /// Measures it, in a namespace of its own.
 pub fn run() -> Result<Row> {
-    let text = veth::in_namespace("faults", ROLE, None::<(&str, &str)>)?;
+    let text = veth::in_namespace("faults", ROLE, None)?;
     let figures: Vec<f64> = text
         .split_whitespace()
         .map(str::parse)

@@ -19,7 +19,7 @@ const ROUNDS: usize = 7;
 /// The rows.
 pub fn run(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
-    let text = in_namespace("switch", ROLE, None::<(&str, &str)>)?;
+    let text = in_namespace("switch", ROLE, None)?;
     let numbers: Vec<f64> = text
         .split_whitespace()
         .filter_map(|n| n.parse().ok())

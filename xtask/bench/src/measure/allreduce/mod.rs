@@ -146,7 +146,7 @@ impl Bench {
     /// What is said by the process of this name, in a namespace of its own.
     fn said(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
-        let text = veth::in_namespace("allreduce", name, None::<(&str, &str)>)?;
+        let text = veth::in_namespace("allreduce", name, None)?;
         serde_json::from_str(&text).with_context(|| format!("{name} said {text:?}"))
     }
 }

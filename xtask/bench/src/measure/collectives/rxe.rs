@@ -40,7 +40,7 @@ pub fn row() -> Result<Row> {
             note: format!("{error}; `cargo run -p machines --example image` makes it"),
         });
     }
-    let text = veth::in_namespace("collectives", ROLE, None::<(&str, &str)>)?;
+    let text = veth::in_namespace("collectives", ROLE, None)?;
     let figures = figures::read(&text)?;
     let of = |name: &str| {
         let found = figures.iter().find(|figure| figure.name == name);

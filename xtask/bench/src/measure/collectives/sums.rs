@@ -100,7 +100,7 @@ struct Measured {
 impl Measured {
     fn of(setting: &Setting) -> Result<Measured> {
         eprintln!("  {} …", setting.name);
-        let text = veth::in_namespace("collectives", setting.name, None::<(&str, &str)>)?;
+        let text = veth::in_namespace("collectives", setting.name, None)?;
         let said: Value = serde_json::from_str(&text)?;
         Measured::parse(setting, &said).with_context(|| setting.name.to_owned())
     }

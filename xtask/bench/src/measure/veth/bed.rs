@@ -4,7 +4,7 @@ use super::super::bmv2::Rival;
 use super::super::files::{read, write};
 use super::rings::Sender;
 use anyhow::{Context, Result, bail, ensure};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,12 +17,12 @@ pub const FORWARDER: &str = "forwarder";
 /// Destination that the switch's program sends to port 2.
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Runs this program again in a private user and network namespace, with these variables, as `role` of `subject`; what it printed.
-/// Errors: there is no such namespace, or the last line that the process wrote to stderr.
-pub fn in_namespace<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+/// Runs this program again in a private user and network namespace, as `role` of `subject`, with these variables; what it printed.
+/// Errors: there is no such namespace, or the measurement failed; the last line that the process wrote to stderr says why.
+pub fn in_namespace(
     subject: &str,
     role: &str,
-    variables: impl IntoIterator<Item = (N, V)>,
+    variables: Option<(&str, OsString)>,
 ) -> Result<String> {
     let mut child = Command::new("unshare")
         .envs(variables)

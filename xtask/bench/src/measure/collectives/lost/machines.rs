@@ -88,7 +88,7 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
         };
         return Ok(NAMES.iter().copied().map(unmeasured).collect());
     }
-    let text = veth::in_namespace("collectives", ROLE, None::<(&str, &str)>)?;
+    let text = veth::in_namespace("collectives", ROLE, None)?;
     let reports = text.lines().map(serde_json::from_str);
     let reports: Vec<Value> = reports.collect::<Result<_, _>>()?;
     let of_subject = |(subject, reports): (&Subject, &[Value])| {
