@@ -13,8 +13,11 @@ use super::row::{Row, header, json};
 /// Rows that are measured together. `C` is what all groups of a subject share.
 pub struct Group<C> {
     names: Vec<&'static str>,
-    measure: Box<dyn Fn(&C) -> Result<Vec<Row>>>,
+    measure: Box<Measure<C>>,
 }
+
+/// Measures all rows of a group.
+type Measure<C> = dyn Fn(&C) -> Result<Vec<Row>>;
 
 impl<C> Group<C> {
     /// A group of these rows; `measure` gives each of them.
