@@ -10,8 +10,11 @@ use std::thread::{self, JoinHandle};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
-/// Whether this is inside. If not, runs the named test of this binary inside, and holds that it passes there; where `unshare`,
-/// `ip` or unprivileged namespaces are missing it is skipped by name.
+/// Whether this process is inside a namespace of a test's own. If not, runs the calling test of this program again inside one and
+/// requires that it passes there. Where `unshare`, `ip` or unprivileged namespaces are missing, the test is skipped.
+///
+/// `test` is the name under which a skip is reported. The test harness names a test's thread after the test's path, which selects
+/// the test inside; `test` selects it if the thread has no such name.
 ///
 /// # Panics
 /// If the test fails inside.
@@ -19,6 +22,9 @@ pub fn in_namespace(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
+    let current = thread::current();
+    let path = current.name().filter(|name| *name != "main");
+    let path = path.unwrap_or(test);
     let possible = Command::new("unshare").args(["-rn", "ip", "link"]).output();
     if !possible.is_ok_and(|output| output.status.success()) {
         skip(test, "needs unshare, ip and unprivileged namespaces");
@@ -28,7 +34,7 @@ pub fn in_namespace(test: &str) -> bool {
     let output = Command::new("unshare")
         .arg("-rn")
         .arg(this)
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", path, "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .expect("unshare starts");

@@ -1,19 +1,15 @@
 //! Ranks whose links are full, down or gone, in a user and network namespace of the test's own.
-//!
-//! A program of its own: frames pass real links here, in real time.
-
-mod support;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::{JOB, Switch, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{RankError, Setup, Values};
 use aggregation::rto::Retransmission;
 use cluster::ranks::SlotSwitch;
 use host_agent::collective::{CollectiveError, Config, Member, Pending, open_job};
 use host_agent::frames::{InterfaceFrames, Io, LinkFault};
-use support::{JOB, Switch, endpoint};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
 

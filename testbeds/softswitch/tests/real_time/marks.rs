@@ -1,16 +1,13 @@
 //! Ports that mark (ECN) what finds a long queue, before links that tc shapes, in a user and network namespace of the test's own.
-//!
-//! A program of its own: frames pass real links here, in real time. What is held does not depend on how fast.
+//! What is held does not depend on how fast they are.
 
-mod support;
-
+use crate::support::veth::*;
 use softswitch::driver;
 use softswitch::ports::delayed::{Delayed, Latency};
 use softswitch::ports::dump::Dump;
 use softswitch::ports::{self, Io, PortIo, RingOptions};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::veth::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MARK_AT: usize = 20;

@@ -1,11 +1,9 @@
 //! Sums by RDMA: ranks over `roce`'s endpoints, and a model of the switch that speaks RoCEv2 with them.
 
 mod network;
-#[path = "../support/mod.rs"]
-#[allow(dead_code)]
-mod support;
 mod threads;
 
+use crate::support::roce::address;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId, WorkerSet};
 use aggregation::rank::{Fallback, Sums, Values};
 use cluster::Faults;
@@ -16,7 +14,6 @@ use host_agent::collective::CollectiveError;
 use network::{Network, Options, retransmission};
 use roce::Psn;
 use roce::packet::{Ecn, Route};
-use support::roce::address;
 use wire::rdma::{Immediate, Write};
 
 const MS: u64 = 1_000_000;
@@ -166,7 +163,7 @@ fn loss_repeats_and_reordering_change_no_bit() {
     assert!(again > 10, "{again} registrations came again");
 }
 
-/// `cargo test -p host-agent --test rdma -- --ignored`
+/// `cargo test -p host-agent --test it rdma -- --ignored`
 #[test]
 #[ignore = "minutes"]
 fn loss_repeats_and_reordering_change_no_bit_in_many_runs() {

@@ -2,17 +2,13 @@
 //!
 //! The test runs itself again under `unshare`; the namespace and its links go with the process. Where `unshare`, `ip` or
 //! unprivileged namespaces are missing it is skipped by name.
-//!
-//! A program of its own: frames pass real links here, in real time.
 
-mod support;
-
+use crate::support::veth::*;
+use crate::support::*;
 use softswitch::driver;
 use softswitch::ports::dump::Dump;
 use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, Sink, pcap};
 use std::time::{Duration, Instant};
-use support::veth::*;
-use support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,4 @@
 //! Frames over interfaces, in a user and network namespace of the test's own: through rings, through pnet, and between both.
-//!
-//! A program of its own: frames pass real links here, in real time.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};

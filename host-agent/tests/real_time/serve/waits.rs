@@ -10,8 +10,8 @@ use host_agent::serve::{Client, RemotePending};
 use test_support::namespace::in_namespace;
 
 use super::daemon::{Folder, Running, daemon, serve};
-use super::support::endpoint;
 use super::{PATIENCE, rank, switch};
+use crate::support::endpoint;
 
 /// One that has joined.
 fn joined(socket: &Path, number: u16) -> Client {
@@ -57,7 +57,7 @@ fn until(is_so: impl Fn() -> bool) {
 #[test]
 fn a_rank_that_waits_for_room_answers() {
     const LENGTH: usize = 200_000;
-    if !in_namespace("waits::a_rank_that_waits_for_room_answers") {
+    if !in_namespace("a_rank_that_waits_for_room_answers") {
         return;
     }
     let _switch = switch();
@@ -86,7 +86,7 @@ fn a_rank_that_waits_for_room_answers() {
 #[test]
 fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
     const LENGTH: usize = 10;
-    if !in_namespace("waits::a_rank_gives_no_more_operations_than_the_daemon_may_have_open") {
+    if !in_namespace("a_rank_gives_no_more_operations_than_the_daemon_may_have_open") {
         return;
     }
     let _switch = switch();
@@ -134,7 +134,7 @@ fn a_rank_gives_no_more_operations_than_the_daemon_may_have_open() {
 /// What it has under way fails, and another may take its place as soon as `close` returns, whoever holds on to the sums.
 #[test]
 fn a_rank_that_closes_has_left() {
-    if !in_namespace("waits::a_rank_that_closes_has_left") {
+    if !in_namespace("a_rank_that_closes_has_left") {
         return;
     }
     let _switch = switch();

@@ -1,9 +1,8 @@
 //! Ranks in threads, over cables to a switch with the reference slots.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{JOB, Switch, endpoint};
 use aggregation::Destination;
 use aggregation::job::Place;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -14,7 +13,6 @@ use host_agent::collective::{CollectiveError, Config, Member, open_job};
 use host_agent::frames::{CableFrames, Endpoint, Frames, asking, build, open};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use support::{JOB, Switch, endpoint};
 use wire::{Packet, Repr};
 
 fn job(workers: u16) -> Job {

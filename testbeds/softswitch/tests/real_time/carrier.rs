@@ -1,17 +1,13 @@
 //! The members of a selector's group follow the carrier of the ports that they watch.
-//!
-//! A program of its own: frames pass real links here, in real time.
 
-mod support;
-
+use crate::support::veth::*;
+use crate::support::*;
 use p4lang::runtime::ActionCall;
 use pipeline::{GroupMember, Indirect};
 use softswitch::instance::{Config, start};
 use softswitch::ports::{Io, PortIo};
 use std::sync::Arc;
 use std::time::Instant;
-use support::veth::*;
-use support::*;
 
 /// Flows, told apart by their source: the selector spreads them over its members.
 const FLOWS: u8 = 16;

@@ -1,10 +1,7 @@
 //! `weir-agent serve`, the real binary, in a user and network namespace of the test's own: processes without any capability are
 //! ranks by it.
 //!
-//! A program of its own: frames pass real links here, in real time, and the test runs itself again as the daemon's clients.
-
-#[path = "../support/mod.rs"]
-mod support;
+//! A test runs this program again as the daemon's clients.
 
 mod daemon;
 mod waits;
@@ -14,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::support::{JOB, Switch, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Reduction, Values, f16};
 use cluster::ranks::SlotSwitch;
@@ -22,7 +20,6 @@ use host_agent::collective::{CollectiveError, Transport};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use host_agent::serve::{Client, Kind, RankOf};
 use nix::sys::signal::Signal;
-use support::{JOB, Switch, endpoint};
 use test_support::has_program;
 use test_support::namespace::{in_namespace, ip, veth};
 
@@ -79,7 +76,7 @@ fn client(socket: &Path, number: u16) -> Running {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-all", "--inh-caps=-all"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_client", "--nocapture"]);
+    command.args(["--exact", "serve::a_client", "--nocapture"]);
     command.env(CLIENT, format!("{number} {}", socket.display()));
     Running::start(command)
 }

@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::network::provider;
+use super::network::provider;
 use crate::support::roce::Switch;
 use crate::support::{JOB, endpoint};
 

@@ -1,18 +1,13 @@
 //! `weir-agent all-reduce`, by both transports, over interfaces in a user and network namespace of the test's own.
-//!
-//! A program of its own: frames pass real links here, in real time.
-
-#[allow(dead_code)]
-mod support;
 
 use std::process::{Command, Output, Stdio};
 
+use crate::support::roce::Switch;
+use crate::support::{JOB, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use cluster::ranks::SlotSwitch;
 use host_agent::frames::{InterfaceFrames, Io, UDP_PORT};
 use serde_json::Value;
-use support::roce::Switch;
-use support::{JOB, endpoint};
 use test_support::namespace::{in_namespace, ip, veth};
 
 const RANKS: u16 = 3;

@@ -1,8 +1,6 @@
 //! The sandbox and what runs in it, seen from outside, with real namespaces.
 //!
 //! Where the machine refuses them, each test is skipped by name.
-//!
-//! A program of its own: real processes, namespaces and captures are waited for here, in real time.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,9 @@
+//! The tests of this crate from outside that need no interface: threads over cables in memory, and the program `weir-agent`.
+
+mod cli;
+mod collective;
+mod metrics;
+mod rdma;
+#[path = "../support/mod.rs"]
+mod support;
+mod training;

@@ -1,0 +1,4 @@
+//! The tests of this crate from outside: experiments in sandboxes, in real time, and the dissector.
+
+mod dissector;
+mod sandbox;
