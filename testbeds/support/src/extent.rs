@@ -20,6 +20,14 @@ pub fn seeds(range: Range<u64>) -> Range<u64> {
     range.start..range.start + count.div_ceil(10)
 }
 
+/// How many random cases a property test draws: all `count` under `cargo xtask test --all`, otherwise a tenth, rounded up.
+pub fn cases(count: u32) -> u32 {
+    if runs_all() {
+        return count;
+    }
+    count.div_ceil(10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,5 +8,5 @@ mod extent;
 pub mod namespace;
 mod skip;
 
-pub use extent::{runs_all, seeds};
+pub use extent::{cases, runs_all, seeds};
 pub use skip::{has_program, skip};

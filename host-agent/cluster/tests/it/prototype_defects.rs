@@ -8,6 +8,7 @@ use aggregation::server::Mode;
 use aggregation::slot::{Outcome, SlotTable};
 use aggregation::{JobId, WorkerId};
 use cluster::{Config, Faults, SlotSwitch, SwitchModel, WorkerEnd};
+use test_support::seeds;
 use wire::{Flags, Kind, Packet, Repr};
 
 fn job(workers: u16, window: u32) -> Job {
@@ -82,7 +83,7 @@ fn a_duplicate_is_counted_once() {
 #[test]
 fn a_loss_does_not_stall_for_ever() {
     // The first frame of each kind, on each link, at one time or another.
-    for seed in 0..200 {
+    for seed in seeds(0..200) {
         let mut config = Config::new(seed, 2, Mode::Switch);
         config.faults = Faults {
             loss: 0.3,

@@ -8,6 +8,7 @@ use roce::packet::{Mtu, Opcode, Packet, Service};
 use roce::{Local, Work, WorkKind};
 
 use crate::common::{Faults, Network, Rng, Setup, Verdict, local, remote};
+use test_support::seeds;
 
 /// Each message has its own place, so what was written can be told from what was not.
 fn run(seed: u64, faults: Faults) {
@@ -126,7 +127,7 @@ fn run(seed: u64, faults: Faults) {
 
 #[test]
 fn what_is_whole_arrives_and_what_is_not_does_not() {
-    for seed in 0..300 {
+    for seed in seeds(0..300) {
         run(seed, Faults::default());
     }
 }
@@ -140,7 +141,7 @@ fn nothing_arrives_twice_or_wrong_over_every_fault() {
         late_ns: 20_000,
         corrupt: 20_000,
     };
-    for seed in 1000..1300 {
+    for seed in seeds(1000..1300) {
         run(seed, faults);
     }
 }
