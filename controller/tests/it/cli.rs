@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::leftovers::{Watched, files};
+use crate::support::leftovers::{Watched, files};
 use crate::support::*;
 use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
@@ -635,34 +635,6 @@ fn warnings_are_shown_by_all_that_compiles() {
         assert_eq!(warnings, 1, "{args:?}: {finished:?}");
         assert!(finished.stderr.contains("main.p4:10:"), "{finished:?}");
     }
-}
-
-/// What a folder changes in the built-in text is the user's: its warnings are shown, those of a run's other text are not.
-#[test]
-fn warnings_of_a_folder_are_shown_by_a_run() {
-    if !has_namespaces("warnings_of_a_folder_are_shown_by_a_run") {
-        return;
-    }
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = std::fs::read_to_string(repository("p4src/common/forward.p4")).unwrap();
-    program += "const bit<8> TOO_WIDE = 8w256;\n";
-    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
-    std::fs::write(folder.path().join("p4/common/forward.p4"), &program).unwrap();
-    let scenario = "weir: 1\nname: still\ntopology:\n  star: {hosts: [a, b]}\n";
-    std::fs::write(folder.path().join("s.yaml"), scenario).unwrap();
-    let run = |more: &[&str]| {
-        let args = [&["run", "s.yaml"], more].concat();
-        let finished = Watched::weir(folder.path(), &args).run();
-        finished.expect_code(PASSED);
-        finished.stderr
-    };
-    let said = run(&["--p4src", "p4"]);
-    assert!(said.starts_with("switch sw:\nwarning["), "{said}");
-    let place = format!("--> common/forward.p4:{}:25\n", program.lines().count());
-    assert!(said.contains(&place), "{place}: {said}");
-    assert_eq!(said.matches("warning[").count(), 1, "{said}");
-    assert!(!run(&[]).contains("warning"));
 }
 
 #[test]

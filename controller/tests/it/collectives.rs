@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::leftovers::Watched;
+use crate::support::leftovers::Watched;
 use crate::support::*;
 
 fn plan(file: &str, topology: &str, more: &[&str]) -> Finished {

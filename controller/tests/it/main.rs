@@ -1,14 +1,16 @@
-//! What needs no network of its own, and `weir` itself where it makes none, as one program: each more would be linked
-//! anew.
+//! What needs no network of its own and no clock, and `weir` itself where it makes none.
 
 mod bad_input;
 mod cli;
 mod collectives;
+mod fault_engine;
 mod headers;
-#[path = "../support/leftovers.rs"]
-mod leftovers;
 mod p4c;
+#[path = "../support/vectors/mod.rs"]
+mod packet_vectors;
 mod route;
 mod simulate;
+mod slot_protocol;
 #[path = "../support/mod.rs"]
 mod support;
+mod vectors;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::leftovers::Watched;
+use crate::support::leftovers::Watched;
 use crate::support::*;
 
 fn route(topology: &str, trainings: &str, more: &[&str]) -> Finished {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::leftovers::Watched;
+use crate::support::leftovers::Watched;
 use crate::support::*;
 
 /// Bytes of one worker's updates, or of the answers to all: three rounds of 196 frames of values and 64 without, and 64 that

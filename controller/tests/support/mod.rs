@@ -5,7 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+pub mod leftovers;
+pub mod turn;
+
 pub use test_support::{has_program, skip};
+pub use turn::{alone, beside};
 
 /// Exit codes of `weir`.
 pub const PASSED: i32 = 0;
@@ -96,14 +100,6 @@ pub fn has_namespaces(test: &str) -> bool {
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
-/// One experiment at a time: byte counts mean nothing while others take the processors.
-pub fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ALONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The processes that descend from a process.

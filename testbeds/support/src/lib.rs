@@ -6,7 +6,9 @@ pub mod corpus;
 pub mod cost;
 mod extent;
 pub mod namespace;
+mod running;
 mod skip;
 
 pub use extent::{cases, runs_all, seeds};
+pub use running::running_test;
 pub use skip::{has_program, skip};

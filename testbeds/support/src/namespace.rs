@@ -1,7 +1,7 @@
-//! Interfaces of a test's own: the test runs itself again under `unshare`, in a user and network namespace that goes with the
-//! process, and its links with it.
+//! Interfaces of a test's own: the test runs itself again under `unshare`, in user, network and mount namespaces that end with
+//! the process, and so do its links.
 
-use crate::skip;
+use crate::{running_test, skip};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
 use std::process::Command;
@@ -10,11 +10,8 @@ use std::thread::{self, JoinHandle};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
-/// Whether this process is inside a namespace of a test's own. If not, runs the calling test of this program again inside one and
-/// requires that it passes there. Where `unshare`, `ip` or unprivileged namespaces are missing, the test is skipped.
-///
-/// `test` is the name under which a skip is reported. The test harness names a test's thread after the test's path, which selects
-/// the test inside; `test` selects it if the thread has no such name.
+/// Whether the calling test runs inside. If not, runs it once more inside, and requires that it passes there. Where `unshare`,
+/// `ip` or unprivileged namespaces are missing, it is skipped under the name `test`.
 ///
 /// # Panics
 /// If the test fails inside.
@@ -22,19 +19,19 @@ pub fn in_namespace(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    let current = thread::current();
-    let path = current.name().filter(|name| *name != "main");
-    let path = path.unwrap_or(test);
-    let possible = Command::new("unshare").args(["-rn", "ip", "link"]).output();
+    let possible = Command::new("unshare")
+        .args(["-rnm", "ip", "link"])
+        .output();
     if !possible.is_ok_and(|output| output.status.success()) {
         skip(test, "needs unshare, ip and unprivileged namespaces");
         return false;
     }
     let this = std::env::current_exe().expect("the test's own binary");
+    let path = running_test().expect("the thread of a test");
     let output = Command::new("unshare")
-        .arg("-rn")
+        .arg("-rnm")
         .arg(this)
-        .args(["--exact", path, "--nocapture"])
+        .args(["--exact", &path, "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .expect("unshare starts");

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use crate::running_test;
+
 /// Notes, in the test command's summary, that the calling test was not made, or not all of it: `what` was not tested, because
 /// of what is `missing`. It is counted as skipped then, and as nothing else.
 pub fn skip(what: &str, missing: &str) {
@@ -11,10 +13,7 @@ pub fn skip(what: &str, missing: &str) {
     {
         let binary = std::env::current_exe().unwrap_or_default();
         let binary = binary.file_name().unwrap_or_default().to_string_lossy();
-        // The harness names a test's thread after it; where it has one thread for all, `what` must do.
-        let thread = std::thread::current();
-        let test = thread.name().filter(|name| *name != "main");
-        let test = test.unwrap_or(what);
+        let test = running_test().unwrap_or_else(|| what.to_owned());
         let _ = writeln!(file, "{binary}\t{test}\t{what}: {missing}");
     }
 }

@@ -1,0 +1,255 @@
+//! The folder of a run: what stands in it, and what `weir replay` makes of it, whole and spoilt.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::leftovers::{Watched, files};
+use crate::support::*;
+
+const SCENARIO: &str = r#"weir: 1
+name: t
+seed: 5
+topology: {star: {hosts: [a, b], switch: sw}}
+workload:
+  commands:
+    - {name: ping, host: a, run: [ping, -n, -c, "40", -i, "0.01", -W, "1", b]}
+flows:
+  requests: {from: a, to: b, filter: icmp.type == 8}
+  answers: {from: b, to: a, filter: icmp.type == 0}
+faults:
+  - {id: lost, flows: requests, effect: drop, select: {every: 10}}
+  - {id: marked, flows: answers, effect: {set: {ip.ttl: 9}}, select: {probability: 0.3}}
+  - {id: short, flows: answers, effect: {truncate: 80B}, select: {nth: 7}}
+expect: [command.ping.exit >= 0]
+"#;
+
+fn weir(folder: &Path, arguments: &[&str]) -> Finished {
+    Watched::weir(folder, arguments).run()
+}
+
+/// A run in a folder `run` of this folder.
+fn ran(folder: &Path) {
+    fs::write(folder.join("t.yaml"), SCENARIO).unwrap();
+    weir(folder, &["run", "t.yaml", "--json", "--out", "run"]).expect_code(PASSED);
+}
+
+fn edit(file: &Path, old: &str, new: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(old), "{old}: {text}");
+    fs::write(file, text.replacen(old, new, 1)).unwrap();
+}
+
+#[test]
+fn a_run_is_judged_again_from_its_folder() {
+    if !has_namespaces("replay") || !has_program("replay", "ping") {
+        return;
+    }
+    let _turn = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ran(folder);
+    let run = folder.join("run");
+    assert_eq!(
+        files(&run),
+        [
+            "events.jsonl",
+            "evidence.json",
+            "ping.stderr",
+            "ping.stdout",
+            "plan.json",
+            "report.html",
+            "report.json",
+            "scenario.yaml",
+            "sw.pcapng"
+        ]
+    );
+    assert_eq!(files(folder), ["run", "t.yaml"]);
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(run.join("report.json")).unwrap()).unwrap();
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let events: Vec<serde_json::Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for fault in report["faults"].as_array().unwrap() {
+        let of = events.iter().filter(|event| event["fault"] == fault["id"]);
+        let of: Vec<_> = of.collect();
+        assert_eq!(
+            fault["fired"].as_u64().unwrap() as usize,
+            of.len(),
+            "{fault}"
+        );
+        assert!(of.iter().all(|event| event["outcome"] == "hit"));
+    }
+    let of = |id: &'static str| events.iter().filter(move |event| event["fault"] == id);
+    let ordinals: Vec<u64> = of("lost")
+        .map(|event| event["ordinal"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ordinals, [10, 20, 30, 40]);
+    for event in of("marked") {
+        let change = &event["changed"][0];
+        assert_eq!(
+            (&change["at"], &change["to"]),
+            (&22.into(), &"09".into()),
+            "{event}"
+        );
+    }
+    let short = of("short").next().unwrap();
+    assert_eq!(
+        (&short["ordinal"], &short["cut_to"]),
+        (&7.into(), &80.into()),
+        "{short}"
+    );
+    // Nobody here wrote it.
+    if has_program("replay", "tshark") {
+        let mut tshark = Command::new("tshark");
+        tshark.args([
+            "-r",
+            "sw.pcapng",
+            "-Y",
+            "frame.comment",
+            "-T",
+            "fields",
+            "-e",
+            "frame.comment",
+        ]);
+        let told = tshark.current_dir(&run).output().unwrap();
+        let told = String::from_utf8(told.stdout).unwrap();
+        assert_eq!(
+            told.split(['\n', ','])
+                .filter(|text| text.contains('#'))
+                .count(),
+            events.len(),
+            "{told}"
+        );
+        assert!(told.contains("requests #10"), "{told}");
+    }
+    let again = weir(folder, &["replay", "run", "--json"]);
+    again.expect_code(PASSED);
+    assert_eq!(again.json()["identical"], true);
+    let again = weir(folder, &["replay", "run", "--live", "second", "--json"]);
+    again.expect_code(PASSED);
+    let compared = &again.json()["flows"];
+    for flow in compared.as_array().unwrap() {
+        assert_eq!(flow["differing"], serde_json::json!([]), "{flow}");
+        assert_ne!(flow["alike"], 0, "{flow}");
+    }
+}
+
+#[test]
+fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
+    if !has_namespaces("replay") || !has_program("replay", "ping") {
+        return;
+    }
+    let _turn = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ran(folder);
+    let run = folder.join("run");
+    let refused = weir(folder, &["replay", "run", "--live", "./run"]);
+    refused.expect_code(ERROR);
+    let said = "--live ./run is the run that is to be carried out again";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    edit(&folder.join("t.yaml"), "name: ping", "name: asks");
+    edit(&folder.join("t.yaml"), "command.ping", "command.asks");
+    let again = ["run", "t.yaml", "--json", "--out", "run"];
+    weir(folder, &again).expect_code(PASSED);
+    let written = files(&run);
+    assert!(written.contains(&"asks.stdout".to_owned()), "{written:?}");
+    let old = |name: &String| name.starts_with("ping") || name == "unfinished";
+    assert!(!written.iter().any(old), "{written:?}");
+    weir(folder, &["replay", "run"]).expect_code(PASSED);
+    // With a file of somebody else's in it, all stays as it is.
+    fs::write(run.join("notes.txt"), "mine").unwrap();
+    weir(folder, &again).expect_code(ERROR);
+    assert_eq!(files(&run).len(), written.len() + 1);
+    weir(folder, &["replay", "run"]).expect_code(PASSED);
+}
+
+#[test]
+fn a_spoilt_folder_is_told() {
+    if !has_namespaces("replay") || !has_program("replay", "ping") {
+        return;
+    }
+    let _turn = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ran(folder);
+    let told = |spoil: &dyn Fn(&Path), code: i32, said: &str| {
+        let spoilt = folder.join("spoilt");
+        fs::create_dir(&spoilt).unwrap();
+        for file in files(&folder.join("run")) {
+            fs::copy(folder.join("run").join(&file), spoilt.join(&file)).unwrap();
+        }
+        spoil(&spoilt);
+        let finished = run(folder, &["replay", "spoilt"]);
+        finished.expect_code(code);
+        let all = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(all.contains(said), "{said}: {all}");
+        fs::remove_dir_all(spoilt).unwrap();
+    };
+    let events = |run: &Path| run.join("events.jsonl");
+    let evidence = |run: &Path| run.join("evidence.json");
+    told(
+        &|run| edit(&events(run), "\"ordinal\":20", "\"ordinal\":21"),
+        1,
+        "of the log is another one",
+    );
+    told(
+        &|run| fs::write(events(run), "").unwrap(),
+        1,
+        "line 1 of the log is another one",
+    );
+    // A capture of which one frame is another: what left is not what came.
+    told(
+        &|run| {
+            let mut bytes = fs::read(run.join("sw.pcapng")).unwrap();
+            let packets = bytes.windows(3).enumerate();
+            let mut packets = packets.filter(|(_, begin)| *begin == [0x08, 0x00, 0x45]);
+            let (at, _) = packets.nth(50).unwrap();
+            bytes[at + 20] ^= 1;
+            fs::write(run.join("sw.pcapng"), bytes).unwrap();
+        },
+        1,
+        "not proved",
+    );
+    told(
+        &|run| {
+            let bytes = fs::read(run.join("sw.pcapng")).unwrap();
+            fs::write(run.join("sw.pcapng"), &bytes[..bytes.len() / 2]).unwrap();
+        },
+        2,
+        "sw.pcapng: ",
+    );
+    told(
+        &|run| fs::remove_file(run.join("sw.pcapng")).unwrap(),
+        2,
+        "cannot read spoilt/sw.pcapng",
+    );
+    told(
+        &|run| fs::remove_file(evidence(run)).unwrap(),
+        2,
+        "did not come to its end",
+    );
+    told(
+        &|run| fs::write(evidence(run), "{}").unwrap(),
+        2,
+        "evidence.json: missing field",
+    );
+    told(
+        &|run| edit(&evidence(run), "\"fired\": [", "\"fired\": [1,"),
+        2,
+        "counters of 4 injections, of 3",
+    );
+    told(
+        &|run| edit(&run.join("scenario.yaml"), "every: 10", "every: 9"),
+        2,
+        "not planned as the run had it",
+    );
+    told(
+        &|run| edit(&run.join("scenario.yaml"), "drop", "dorp"),
+        2,
+        "scenario.yaml",
+    );
+}
