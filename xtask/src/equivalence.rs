@@ -12,8 +12,8 @@ const SUITES: [(&str, &str, &str); 2] = [
     // What leaves of it: filters, selections, keys, effects and triggers together.
     (
         "controller",
-        "fault_engine",
-        "equivalence::a_million_frames_through_programs_by_chance",
+        "it",
+        "fault_engine::equivalence::a_million_frames_through_programs_by_chance",
     ),
 ];
 

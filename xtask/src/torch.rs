@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::programs::{cargo, done, output, target_folder, workspace_root};
 use crate::{environments, test, wheel};
 
-/// What of `controller/tests/scenarios` has to do with PyTorch, by parts of tests' names.
+/// What of `controller/tests/real_time/scenarios` has to do with PyTorch, by parts of tests' names.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
 
 /// Options of `cargo xtask torch`.
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<bool> {
         "--package",
         "controller",
         "--test",
-        "scenarios",
+        "real_time",
         "--no-fail-fast",
         "--",
     ]);

@@ -6,7 +6,7 @@ use crate::support::leftovers::Watched;
 use crate::support::*;
 
 /// Bytes of one worker's updates, or of the answers to all: three rounds of 196 frames of values and 64 without, and 64 that
-/// end the job. `tests/scenarios/planned.rs` sees them in a testbed.
+/// end the job. `tests/real_time/scenarios/planned.rs` sees them in a testbed.
 const STREAM: u64 = 3 * (196 * 1090 + 64 * 66) + 64 * 66;
 
 fn shipped(name: &str) -> String {

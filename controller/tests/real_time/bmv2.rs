@@ -1,5 +1,5 @@
 //! BMv2 as a target, as far as that shows without BMv2: what is missing is named, what the tools say is passed on, and
-//! nothing is left behind. tests/vectors runs the real ones where they are installed.
+//! nothing is left behind. `vectors` runs the real ones where they are installed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;

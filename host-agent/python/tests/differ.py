@@ -1,8 +1,6 @@
 """Three ranks, of which one gives something else: all are told so, and what this one gave. Exits with 0 if all is right."""
 
 import os
-import subprocess
-import sys
 import time
 from datetime import timedelta
 
@@ -58,9 +56,10 @@ def use(case):
     os._exit(0)
 
 
-if len(sys.argv) > 1:
-    use(int(sys.argv[1]))
 for turn in range(len(CASES)):
-    port = str(int(os.environ["MASTER_PORT"]) + turn)
-    subprocess.run([sys.executable, __file__, str(turn)], check=True, env={**os.environ, "MASTER_PORT": port})
+    process = os.fork()
+    if process == 0:
+        os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + turn)
+        use(turn)
+    assert os.waitpid(process, 0)[1] == 0, CASES[turn]
 print("right", flush=True)

@@ -47,7 +47,7 @@ are_right()
 # The job is begun again while one lives.
 lives = child(lambda: time.sleep(100))
 dist.destroy_process_group()
-os.environ["MASTER_PORT"] = "29604"
+os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
 dist.init_process_group("weir")
 are_right()
 os.kill(lives, signal.SIGKILL)

@@ -69,7 +69,7 @@ assert bool((tensor == 3).all()) and weir.torch.counters()["operations"] == befo
 dist.destroy_process_group()
 
 # The first group of all ranks is the switch's, whatever the default group is by; and when it has gone, the next.
-os.environ["MASTER_PORT"] = "29603"
+os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
 dist.init_process_group("gloo")
 for turn in range(2):
     group = dist.new_group(backend="weir")

@@ -86,7 +86,7 @@ fn over_veth_all_four_runs_agree() {
 
 #[test]
 fn over_memory_all_four_runs_agree_and_say_so() {
-    let _turn = beside();
+    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let finished = run(
         folder.path(),
@@ -125,7 +125,7 @@ fn failures(demo: &Demo) -> Vec<&str> {
 
 #[test]
 fn a_changed_register_is_noticed() {
-    let _turn = beside();
+    let _turn = alone();
     let mut register = tamper::Register::default();
     let demo = observed(&mut register).unwrap();
     assert!(register.is_done(), "no sum was under way");
@@ -168,7 +168,7 @@ impl Observer for Counter {
 
 #[test]
 fn a_falsified_fault_counter_is_noticed_and_progress_is_told() {
-    let _turn = beside();
+    let _turn = alone();
     let mut counter = Counter::default();
     let demo = observed(&mut counter).unwrap();
     let fault = &demo.runs[2].faults[0];
@@ -211,7 +211,7 @@ impl Observer for Killer {
 
 #[test]
 fn a_worker_that_dies_is_an_error_that_names_what_is_missing() {
-    let _turn = beside();
+    let _turn = alone();
     let error = observed(&mut Killer).map(drop).unwrap_err().to_string();
     // The cause first, then what others miss of it.
     let first = error.lines().next().unwrap_or_default();
@@ -238,7 +238,7 @@ fn a_switch_that_does_not_answer_is_an_error() {
 /// A data plane that miscounts: the command fails, and says so at the top of its report and its page.
 #[test]
 fn a_switch_that_miscounts_fails_the_command() {
-    let _turn = beside();
+    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(repository("p4src/psa/main.p4")).unwrap();
     assert!(text.contains(UNITS), "{text}");
@@ -294,7 +294,7 @@ fn killed_in_mid_run_it_leaves_no_process_behind() {
     if !has_namespaces("demo killed in mid-run") {
         return;
     }
-    let _turn = beside();
+    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     // Two switches, nine agents, the inner weir and its init.
     killed_it_leaves_nothing(weir(folder.path(), &["demo", "--json"]), 13);
@@ -303,7 +303,7 @@ fn killed_in_mid_run_it_leaves_no_process_behind() {
 /// A program of tests, which starts processes from threads, as here.
 #[test]
 fn a_killed_test_leaves_no_process_behind() {
-    let _turn = beside();
+    let _turn = alone();
     let mut command = Command::new(std::env::current_exe().unwrap());
     let this = test_support::running_test().unwrap();
     let (module, _) = this.rsplit_once("::").unwrap();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::support::leftovers::{Watched, files};
 use crate::support::*;
@@ -28,10 +29,27 @@ fn weir(folder: &Path, arguments: &[&str]) -> Finished {
     Watched::weir(folder, arguments).run()
 }
 
-/// A run in a folder `run` of this folder.
+/// Names and contents of the files of one run, which the tests share.
+static RUN: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.yaml"), SCENARIO).unwrap();
+    let run = ["run", "t.yaml", "--json", "--out", "run"];
+    weir(folder.path(), &run).expect_code(PASSED);
+    assert_eq!(files(folder.path()), ["run", "t.yaml"]);
+    let run = folder.path().join("run");
+    let names = files(&run).into_iter();
+    names
+        .map(|name| (name.clone(), fs::read(run.join(name)).unwrap()))
+        .collect()
+});
+
+/// Puts the run into a folder `run` of this folder.
 fn ran(folder: &Path) {
     fs::write(folder.join("t.yaml"), SCENARIO).unwrap();
-    weir(folder, &["run", "t.yaml", "--json", "--out", "run"]).expect_code(PASSED);
+    fs::create_dir(folder.join("run")).unwrap();
+    for (name, contents) in &*RUN {
+        fs::write(folder.join("run").join(name), contents).unwrap();
+    }
 }
 
 fn edit(file: &Path, old: &str, new: &str) {
@@ -64,7 +82,6 @@ fn a_run_is_judged_again_from_its_folder() {
             "sw.pcapng"
         ]
     );
-    assert_eq!(files(folder), ["run", "t.yaml"]);
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(run.join("report.json")).unwrap()).unwrap();
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
