@@ -456,6 +456,23 @@ const ENTRIES: &str = r#"[
 /// An empty IPv4 packet to 10.0.2.9.
 const PACKET: &str = "020000000001 020000000002 0800 4500001400000000400063e00a0001020a000209";
 
+#[test]
+fn a_misspelt_filter_of_messages_is_ignored_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |filter: &str| {
+        let watched = Watched::weir(folder.path(), &["schema"]).env("RUST_LOG", filter);
+        let finished = watched.run();
+        finished.expect_code(PASSED);
+        finished.stderr
+    };
+    let told = said("softswitch=loud");
+    assert!(told.contains("RUST_LOG is ignored: "), "{told}");
+    assert!(told.contains("expected such as info"), "{told}");
+    for right in ["", "softswitch=debug,warn"] {
+        assert_eq!(said(right), "");
+    }
+}
+
 /// `/dev/full` takes no byte: the exit code is then all that can be told.
 #[test]
 fn messages_that_nobody_can_read_do_not_change_the_exit_code() {
