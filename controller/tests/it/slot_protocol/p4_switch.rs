@@ -1,8 +1,8 @@
 //! A program of p4src as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use cluster::{CellState, Node, SwitchModel};
@@ -101,8 +101,20 @@ pub fn compile_of(arch: Arch, values: FrameValues, patches: &[Patch]) -> Arc<p4l
     compile_with(arch, &options, patches)
 }
 
-/// The same of one that may do more.
+/// The same of one that may do more. Each program is compiled once for all tests.
 pub fn compile_with(
+    arch: Arch,
+    options: &parser_gen::Options,
+    patches: &[Patch],
+) -> Arc<p4lang::ir::Program> {
+    type Compiled = Arc<OnceLock<Arc<p4lang::ir::Program>>>;
+    static PROGRAMS: Mutex<BTreeMap<String, Compiled>> = Mutex::new(BTreeMap::new());
+    let name = format!("{arch:?} {options:?} {patches:?}");
+    let compiled = Arc::clone(PROGRAMS.lock().unwrap().entry(name).or_default());
+    Arc::clone(compiled.get_or_init(|| compile_text(arch, options, patches)))
+}
+
+fn compile_text(
     arch: Arch,
     options: &parser_gen::Options,
     patches: &[Patch],
