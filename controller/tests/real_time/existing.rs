@@ -447,6 +447,10 @@ fn a_port_that_would_not_come_back_as_it_was_is_refused() {
         assert!(finished.stderr.contains(reason), "{finished:?}");
         assert_eq!(web.state(), before);
     };
+    // The bridge itself sets it once it has seen the carrier.
+    until("a port that forwards", || {
+        port("outer").contains(" state forwarding ")
+    });
     bridge("link set dev outer state 0");
     refused(
         "outer cannot be taken out of bridge br0 and be put back as it is: its state was set by hand: disabled",

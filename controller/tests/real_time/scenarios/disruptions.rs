@@ -306,7 +306,7 @@ fn a_switch_restarts_with_all_that_it_was_told() {
     if !has_namespaces("restart") || !has_program("restart", "ping") {
         return;
     }
-    let _turn = beside();
+    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let ping = "{name: ping, host: a, run: [ping, -n, -c, \"100\", -i, \"0.02\", -W, \"1\", b], metrics: {received: {regex: '([0-9]+) received'}}}";
     // The other switch has a fault, and its lease goes on meanwhile.
