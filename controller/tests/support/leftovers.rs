@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::{Finished, Running, skip, weir};
@@ -89,8 +89,15 @@ impl Watched {
     #[track_caller]
     pub fn run_while(mut self, during: impl FnOnce(&mut Child)) -> Finished {
         let mut child = self.command.spawn().expect("it starts");
+        // Read meanwhile: a program whose pipe is full waits.
+        let stdout = read(child.stdout.take().expect("a pipe"));
+        let stderr = read(child.stderr.take().expect("a pipe"));
         during(&mut child);
-        let finished = Finished::of(child.wait_with_output().expect("it ends"));
+        let finished = Finished {
+            code: child.wait().expect("it ends").code(),
+            stdout: stdout.join().expect("its output"),
+            stderr: stderr.join().expect("its output"),
+        };
         for trace in ["panicked", "backtrace", "RUST_BACKTRACE"] {
             assert!(
                 !finished.stderr.contains(trace) && !finished.stdout.contains(trace),
@@ -120,6 +127,15 @@ impl Watched {
         left.extend(files.map(|name| format!("file {name} in TMPDIR")));
         left
     }
+}
+
+/// Reads a pipe to its end, in a thread.
+fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).expect("a pipe");
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
 
 /// Network and mount namespaces with nothing but a loopback device and an empty `/run`. A process holds them.
