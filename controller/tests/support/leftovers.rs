@@ -45,7 +45,7 @@ impl Watched {
         if namespaces.is_none() {
             skip(
                 "interfaces and namespaces that are left",
-                "unshare, nsenter, ip or namespaces",
+                "unshare, nsenter, ip, mount or unprivileged namespaces",
             );
         }
         let mut command = match &namespaces {
