@@ -27,13 +27,16 @@ labels = f'job="1",rank="{rank}"'
 assert weir.torch.metrics() == WHERE, weir.torch.metrics()
 for _ in range(3):
     dist.all_reduce(torch.ones(1000))
+before = weir.torch.counters()["frames"]
 told = samples()
 assert told[f"weir_operations_total{{{labels}}}"] == "3", told
 assert told[f"weir_waiting_seconds{{{labels}}}"] == "0", told
 assert told[f"weir_up{{{labels}}}"] == "1", told
 way = f'weir_info{{{labels},role="rank",interface="eth0",io="{weir.torch.io()}"}}'
 assert told[way] == "1", told
-assert int(told[f"weir_sent_frames_total{{{labels}}}"]) == weir.torch.counters()["frames"], told
+# Another rank's question may be answered meanwhile.
+sent = int(told[f"weir_sent_frames_total{{{labels}}}"])
+assert before <= sent <= weir.torch.counters()["frames"], (before, told)
 
 store = dist.PrefixStore("metrics", dist.distributed_c10d._get_default_store())
 if rank == size - 1:

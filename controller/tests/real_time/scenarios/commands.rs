@@ -280,7 +280,7 @@ fn a_probe_sees_when_and_how_long_nobody_answers() {
     if !has_namespaces("probes") || !has_program("probes", "python3") {
         return;
     }
-    let _turn = beside();
+    let _turn = alone();
     let echo = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 7)); \
                 print('up', flush=True)\nwhile True: d, a = s.recvfrom(99); s.sendto(d, a)";
     std::assert_eq!(echo.matches('"').count(), 0);

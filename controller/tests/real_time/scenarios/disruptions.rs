@@ -75,7 +75,7 @@ fn a_paused_service_stands_still_with_all_its_processes_and_goes_on() {
     if !has_namespaces("pause") {
         return;
     }
-    let _turn = beside();
+    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let text = scenario(

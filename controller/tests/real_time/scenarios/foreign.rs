@@ -64,8 +64,12 @@ scenarios! {
     sentinel_promotes_a_replica: "redis-failover.yaml", ["redis-server", "redis-sentinel", "redis-cli"];
 }
 
-/// Scenarios that expect a number of answers within a fraction of a second.
-const ALONE: [&str; 1] = ["nginx-flap.yaml"];
+/// Scenarios that expect a number of packets or answers within a short time.
+const ALONE: [&str; 3] = [
+    "dns-outage.yaml",
+    "nginx-flap.yaml",
+    "redis-slow-spells.yaml",
+];
 
 /// A folder that a variable names, in which there is this file.
 fn folder_with(variable: &str, file: &str) -> Option<PathBuf> {
