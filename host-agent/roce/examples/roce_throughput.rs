@@ -1,6 +1,6 @@
 //! What a gigabyte of WRITEs costs between two endpoints in one thread's memory, and what its parts cost alone.
 //!
-//! `cargo run --release -p roce --example throughput [rounds]`
+//! `cargo run --release -p roce --example roce_throughput [rounds]`
 //!
 //! A batch of frames goes from the sender's region to frame buffers, and from there to the receiver's region, as a driver over
 //! rings does it. "Copies and framing" is the same with bare copies and headers instead of the two machines.
