@@ -5,6 +5,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Fallback, Values};
 use cluster::ranks::{Config, RankEnd, Recovery, Report, SlotSwitch, run};
 use cluster::{Faults, Rate};
+use test_support::seeds;
 
 const MS: u64 = 1_000_000;
 const SEEDS: u64 = 40;
@@ -104,7 +105,7 @@ fn a_restart_is_noticed_within_two_timeouts() {
         ("at once, at the end", &at_the_end),
     ];
     for (name, recovery) in cases {
-        let all = (0..SEEDS).map(|seed| {
+        let all = seeds(0..SEEDS).map(|seed| {
             let recovery = recovery(seed);
             let took = recovery.in_timeouts().expect("it goes on");
             (took, recovery.timeout_ns)
@@ -120,5 +121,5 @@ fn a_restart_is_noticed_within_two_timeouts() {
         assert!(longest.0 <= 2.0, "{name}: {}", longest.0);
     }
     // At the end it is a timeout by which they notice.
-    assert!((0..SEEDS).any(|seed| at_the_end(seed).in_timeouts() > Some(0.5)));
+    assert!(seeds(0..SEEDS).any(|seed| at_the_end(seed).in_timeouts() > Some(0.5)));
 }

@@ -6,6 +6,7 @@ use collectives::execute::{check, execute, execute_without};
 use collectives::graph::{Graph, steps};
 use collectives::{Algorithm, Collective, Hierarchy, Options, Schedule, build, offered, verify};
 use proptest::prelude::*;
+use test_support::{cases, runs_all};
 
 const SEEDS: u64 = 3;
 
@@ -71,7 +72,8 @@ fn collectives(ranks: usize) -> Vec<Collective> {
 #[test]
 fn flat_algorithms_of_1_to_17_ranks() {
     let mut cases = 0;
-    for ranks in 1..=17 {
+    let most = if runs_all() { 17 } else { 9 };
+    for ranks in 1..=most {
         for collective in collectives(ranks) {
             for algorithm in offered(&collective, false) {
                 for tile in [None, Some(2)] {
@@ -85,7 +87,7 @@ fn flat_algorithms_of_1_to_17_ranks() {
             }
         }
     }
-    assert!(cases > 3000, "{cases} cases");
+    assert!(cases > 175 * most, "{cases} cases");
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn a_tile_waits_for_no_other() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(cases(200)))]
 
     #[test]
     fn drawn_sizes_and_tiles_have_no_race(
