@@ -335,6 +335,11 @@ impl Job {
         near.checked_add_signed(i64::from(chunk.distance_from(self.chunk(near))))
     }
 
+    /// The lane of a chunk. Lanes count from the job's first chunk, slots from number 0.
+    pub(crate) fn lane(&self, chunk: ChunkId) -> usize {
+        (chunk.0.wrapping_sub(self.first_chunk().0) & (self.window() - 1)) as usize
+    }
+
     /// The slot of a chunk.
     pub fn slot(&self, chunk: ChunkId) -> SlotIndex {
         SlotIndex((chunk.0 & (self.window() - 1)) as u16)

@@ -25,6 +25,7 @@
 
 pub mod congestion;
 pub mod job;
+mod lanes;
 pub mod quantise;
 pub mod rank;
 pub mod rto;

@@ -44,7 +44,7 @@ impl Rank {
         if self.failed || self.differing.is_some() {
             return;
         }
-        self.queue.clear();
+        self.lanes.clear_queue();
         let given = self.operations.iter().map(|given| given.terms);
         self.differing = Some(Differing {
             operation,

@@ -14,11 +14,11 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{LaneState, Send};
 use super::peers::Word;
 use super::{Rank, Received};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use crate::lanes::{LaneState, Send};
 use crate::slot::{Outcome, SlotTable};
 
 /// One chunk may be out of luck: nothing at all was heard of the switch for so many timeouts.
@@ -137,7 +137,7 @@ impl Rank {
 
     /// A lane has timed out. Whether its chunk goes to its host from now on, with all others.
     pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
-        let patience_ns = SILENCE * self.rtt.base_ns();
+        let patience_ns = SILENCE * self.lanes.rtt.base_ns();
         let lane = &self.lanes[slot];
         let Some(hosts) = &mut self.hosts else {
             return false;
@@ -167,8 +167,8 @@ impl Rank {
         }
         lane.by_host = true;
         lane.silences = 0;
-        if lane.state == LaneState::InFlight {
-            self.enqueue(slot, Send::Values);
+        if lane.is_in_flight() {
+            self.lanes.enqueue(slot, Send::Values);
         }
     }
 
@@ -194,7 +194,7 @@ impl Rank {
             && hosts.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
         {
             hosts.retry_ns = now_ns.saturating_add(hosts.config.retry_ns);
-            hosts.retries = self.in_flight > 0;
+            hosts.retries = self.lanes.in_flight().next().is_some();
         }
     }
 
@@ -205,7 +205,7 @@ impl Rank {
             return None;
         }
         let lanes = self.lanes.iter().enumerate();
-        let under_way = lanes.filter(|(_, lane)| lane.state == LaneState::InFlight);
+        let under_way = lanes.filter(|(_, lane)| lane.is_in_flight());
         Some(under_way.min_by_key(|(_, lane)| lane.sequence)?.0)
     }
 
@@ -223,7 +223,7 @@ impl Rank {
     /// Another rank gives, or asks this one as a host.
     pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
         let chunk = ChunkId(packet.chunk());
-        let slot = self.lane_of(chunk);
+        let slot = self.job.lane(chunk);
         let from = WorkerId(packet.worker());
         let Some(hosts) = &mut self.hosts else {
             return Received::NotOurs;
@@ -254,7 +254,7 @@ impl Rank {
         let job = self.job;
         let chunk = ChunkId(Packet::new_unchecked(frame).chunk());
         // No rank has given what is beyond this, or will before this one is there.
-        let own = self.lanes[self.lane_of(chunk)].sequence;
+        let own = self.lanes[self.job.lane(chunk)].sequence;
         let newest = job.chunk(own.saturating_add(u64::from(job.window())));
         let Some(hosts) = &mut self.hosts else {
             return;

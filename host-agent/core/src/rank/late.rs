@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 
 use wire::{Flags, Repr};
 
-use super::lane::{Attempt, LaneState, Send};
+use super::lane::Attempt;
 use super::operation::Operation;
 use super::peers::Word;
 use super::{Lane, NonFinite, Rank, Received, Reduction, Sums, Values};
 use crate::job::{Job, Place, WorkerId, WorkerSet};
+use crate::lanes::Send;
 
 /// So often the switch is asked at most.
 const LEAST_PACE_NS: u64 = 100_000;
@@ -192,7 +193,8 @@ impl Rank {
             let pace_ns = late.pace_ns() << halvings;
             lane.closing_ns = lane.closable_ns.max(now_ns.saturating_add(pace_ns));
         }
-        self.earliest_ns = self.earliest_ns.min(lane.closing_ns);
+        let closing_ns = lane.closing_ns;
+        self.lanes.wake_at(closing_ns);
     }
 
     /// Asks for chunks whose deadline is over. That is not a timeout: nothing is taken for lost.
@@ -201,12 +203,11 @@ impl Rank {
             return;
         };
         let pace_ns = late.pace_ns();
-        let under_way = |lane: &&Lane| lane.state == LaneState::InFlight && lane.is_timed;
-        let oldest = self.lanes.iter().filter(under_way);
-        let oldest = oldest.map(|lane| lane.first_order).min();
+        let timed = self.lanes.in_flight().filter(|lane| lane.is_timed);
+        let oldest = timed.map(|lane| lane.first_order).min();
         for slot in 0..self.lanes.len() {
             let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || !lane.is_timed || lane.sends.is_some() {
+            if !lane.is_quiet() || !lane.is_timed {
                 continue;
             }
             // The oldest is asked for at the whole pace.
@@ -215,12 +216,13 @@ impl Rank {
                 lane.closing_ns = lane.closing_ns.min(next_ns.max(lane.closable_ns));
             }
             if now_ns < lane.closing_ns {
-                self.earliest_ns = self.earliest_ns.min(lane.closing_ns);
+                let closing_ns = lane.closing_ns;
+                self.lanes.wake_at(closing_ns);
                 continue;
             }
             lane.asks += 1;
             self.counters.deadlines += 1;
-            self.enqueue(slot, Send::Probe);
+            self.lanes.enqueue(slot, Send::Probe);
         }
     }
 
@@ -229,10 +231,12 @@ impl Rank {
         if self.late.is_none() {
             return;
         }
-        for lane in &mut self.lanes {
-            if lane.state == LaneState::InFlight && lane.asks > 0 && lane.sends.is_none() {
-                lane.closing_ns = now_ns.max(lane.closable_ns);
-                self.earliest_ns = self.earliest_ns.min(lane.closing_ns);
+        for slot in 0..self.lanes.len() {
+            let lane = &mut self.lanes[slot];
+            if lane.is_quiet() && lane.asks > 0 {
+                let closing_ns = now_ns.max(lane.closable_ns);
+                lane.closing_ns = closing_ns;
+                self.lanes.wake_at(closing_ns);
             }
         }
     }
@@ -253,7 +257,7 @@ impl Rank {
             late.is_opened = false;
             lane.is_timed = false;
             self.counters.forgotten += 1;
-            self.enqueue(slot, Send::Values);
+            self.lanes.enqueue(slot, Send::Values);
             return Some(Received::Told);
         }
         if repr.flags.contains(Flags::AGAIN) || now_ns < lane.closable_ns {
@@ -278,7 +282,7 @@ impl Rank {
         }
         lane.others_missing = 0;
         lane.misses = WorkerSet::EMPTY;
-        self.enqueue(slot, Send::Close);
+        self.lanes.enqueue(slot, Send::Close);
         Some(Received::Told)
     }
 
@@ -295,9 +299,10 @@ impl Rank {
         }
         let lane = &mut self.lanes[slot];
         lane.silences = 0;
-        lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
-        self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-        let chunk = self.job.chunk(lane.sequence);
+        let (timeouts, sequence) = (lane.timeouts, lane.sequence);
+        let deadline_ns = now_ns.saturating_add(self.lanes.rtt.timeout_ns(timeouts));
+        self.lanes.wait_until(slot, deadline_ns);
+        let chunk = self.job.chunk(sequence);
         if let Some(peers) = &mut self.peers {
             for _ in 0..ASKED_FOR_KEPT.min(self.job.workers() - 1) {
                 let peer = peers.in_turn();

@@ -54,13 +54,14 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use crate::congestion::{CongestionWindow, SendQueue};
-use crate::job::{ChunkId, Job, Place, WorkerId};
+use crate::congestion::CongestionWindow;
+use crate::job::{Job, Place, WorkerId};
+use crate::lanes::{LaneState, Lanes};
 use crate::quantise::Exponent;
-use crate::rto::{Retransmission, RttEstimator};
+use crate::rto::Retransmission;
 use differing::Differing;
 use hosts::Hosts;
-use lane::{Attempt, Lane, LaneState, Send};
+use lane::{Attempt, Lane, RankLane};
 use late::Late;
 use operation::{Chunk, Operation};
 use peers::{Kept, Peers};
@@ -133,24 +134,12 @@ pub struct Rank {
     /// By lane; of a job with deadlines several of each, so that who is late finds what it missed.
     kept: Vec<Kept>,
     late: Option<Late>,
-    rtt: RttEstimator,
     /// Those that are not done, the oldest first.
     operations: VecDeque<Operation>,
     /// How many were submitted, and how many items they have together.
     submitted: u64,
     items: u64,
-    lanes: Vec<Lane>,
-    /// How many of them were sent and not answered.
-    in_flight: usize,
-    /// Lanes that have something to send.
-    queue: SendQueue,
-    window: CongestionWindow,
-    next_order: u64,
-    /// Transmissions in their order, and by which lane. What is no lane's last any more, or was answered, goes when it has come
-    /// to the front: then who was overtaken is known by a look at the front.
-    sent: VecDeque<(u64, u16)>,
-    /// No lane times out before.
-    earliest_ns: u64,
+    lanes: Lanes<RankLane>,
     /// Some wait for longer than they would if they were among the lowest under way.
     is_backed_off: bool,
     events: VecDeque<Event>,
@@ -179,7 +168,6 @@ impl Rank {
         let keeps = lateness.map_or(1, |lateness| lateness.keeps()) as usize;
         debug_assert!(rank.0 < job.workers());
         let window = job.window() as usize;
-        let lanes = (0..u64::from(job.window())).map(Lane::first);
         let peers =
             dead_after_ns.map(|after| Peers::new(rank, job.workers(), after, 4 * window + 64));
         Self {
@@ -194,17 +182,10 @@ impl Rank {
                 .and_then(|fallback| Hosts::new(&job, fallback)),
             late: lateness.map(|lateness| Late::new(lateness, &job)),
             peers,
-            rtt: RttEstimator::new(config),
             operations: VecDeque::new(),
             submitted: 0,
             items: 0,
-            lanes: lanes.collect(),
-            in_flight: 0,
-            queue: SendQueue::new(window),
-            window: CongestionWindow::new(job.window()),
-            next_order: 0,
-            sent: VecDeque::with_capacity(timers::SENT_PER_LANE * job.window() as usize),
-            earliest_ns: u64::MAX,
+            lanes: Lanes::new(&job, CongestionWindow::new(job.window()), config),
             is_backed_off: false,
             events: VecDeque::new(),
             failed: false,
@@ -216,13 +197,13 @@ impl Rank {
 
     /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
     pub fn fix_window(&mut self) {
-        self.window.fix();
+        self.lanes.window.fix();
     }
 
     /// What was counted so far.
     pub fn counters(&self) -> RankCounters {
         RankCounters {
-            congestion: self.window.signals(),
+            congestion: self.lanes.window.signals(),
             ..self.counters
         }
     }
@@ -298,21 +279,9 @@ impl Rank {
             Chunk::Values(_) => lane.guess(),
         };
         let by_host = self.is_by_hosts();
-        self.lanes[slot].start(scale, by_host);
+        self.lanes[slot].begin(scale, by_host);
         let what = self.first_send(slot);
-        self.enqueue(slot, what);
-    }
-
-    fn enqueue(&mut self, slot: usize, what: Send) {
-        let lane = &mut self.lanes[slot];
-        // Values say all that a probe asks.
-        if lane.sends.is_none() {
-            match lane.state {
-                LaneState::InFlight => self.queue.push_again(slot, lane.item),
-                LaneState::Waiting | LaneState::Idle => self.queue.push_first(slot, lane.item),
-            }
-        }
-        lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
+        self.lanes.enqueue(slot, what);
     }
 
     /// The exponent that this rank wants the largest of to be known of in the answer to a lane's item: its own, if it was sent
@@ -338,12 +307,6 @@ impl Rank {
             (Chunk::Values(index), Attempt::Guess) => operation.exponent(index).unwrap_or_default(),
             _ => Exponent::ZERO,
         }
-    }
-
-    /// Lanes count from the job's first chunk, slots from number 0.
-    fn lane_of(&self, chunk: ChunkId) -> usize {
-        let from_first = chunk.0.wrapping_sub(self.job.first_chunk().0);
-        (from_first & (self.job.window() - 1)) as usize
     }
 
     /// Where a chunk's sum is kept.
@@ -372,7 +335,7 @@ impl Rank {
 
     fn fail(&mut self, error: RankError) {
         self.failed = true;
-        self.queue.clear();
+        self.lanes.clear_queue();
         self.operations.clear();
         self.events.push_back(Event::Failed(error));
     }

@@ -2,11 +2,12 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{Attempt, Lane, LaneState};
+use super::lane::{Attempt, Lane};
 use super::operation::Chunk;
 use super::{Rank, RankError, Received};
-use crate::congestion::{Answered, Mark};
+use crate::congestion::Mark;
 use crate::job::{ChunkId, WorkerSet};
+use crate::lanes::{LaneState, Send};
 use crate::quantise::Exponent;
 
 /// By how much more than wanted the exponent of a chunk may be that was sent on a guess. 32-bit sums of few ranks lose nothing by
@@ -33,7 +34,7 @@ impl Rank {
     /// does not say of itself.
     pub fn near(&self, low: u16) -> (ChunkId, Exponent) {
         // A window has 15 bits at most.
-        let lane = &self.lanes[self.lane_of(ChunkId(low.into()))];
+        let lane = &self.lanes[self.job.lane(ChunkId(low.into()))];
         (self.job.chunk(lane.sequence), lane.scale)
     }
 
@@ -50,7 +51,7 @@ impl Rank {
             _ => {}
         }
         let chunk = ChunkId(repr.chunk);
-        let slot = self.lane_of(chunk);
+        let slot = self.job.lane(chunk);
         match repr.kind {
             Kind::Sum => {
                 let is_probe = repr.flags.contains(Flags::PROBE);
@@ -75,7 +76,7 @@ impl Rank {
             return Received::Duplicate;
         }
         // No chunk completes before this rank has sent it, unless others have closed it.
-        if sequence > lane.sequence || lane.state != LaneState::InFlight {
+        if sequence > lane.sequence || !lane.is_in_flight() {
             return self.see(slot, sequence);
         }
         let contributors = WorkerSet(repr.contributors);
@@ -140,26 +141,19 @@ impl Rank {
             return Received::Malformed;
         }
         self.doubts = 0;
-        let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
-        let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
-        if let Some(rtt_ns) = rtt_ns {
-            self.rtt.sample(rtt_ns);
-        }
         let first_order = lane.first_order;
-        let answered = Answered {
-            order: first_order,
-            rtt_ns,
-            // A host answers all ranks at once, and so fills a queue however few chunks are under way.
-            mark: if by_host { Mark::None } else { mark },
-        };
-        let refused = self.queue.refused();
-        self.window
-            .answered(now_ns, answered, self.next_order, refused);
+        // A host answers all ranks at once, and so fills a queue however few chunks are under way.
+        let mark = if by_host { Mark::None } else { mark };
+        self.lanes.answered(slot, now_ns, first_order, mark);
         self.counters.by_hosts += u64::from(by_host);
-        self.in_flight -= 1;
         self.hurry_lowest();
         self.take_answer(slot, &repr, packet);
-        self.count_overtaken(first_order);
+        // What was asked may be lost as well, and what was answered: a timeout is many windows long. A rank that waits for others
+        // asks ever less often.
+        let early = self
+            .lanes
+            .count_overtaken(first_order, Send::Probe, u32::MAX);
+        self.counters.early_probes += early;
         if self.shares(contributors) < self.job.workers() {
             self.hurry(now_ns);
         }
@@ -205,7 +199,7 @@ impl Rank {
         let Chunk::Values(index) = chunk else {
             let lane = &mut self.lanes[slot];
             lane.agreed = told;
-            lane.advance(window);
+            lane.finish(window);
             self.close_item(at);
             self.begin(slot);
             return;
@@ -222,7 +216,7 @@ impl Rank {
                 let by_host = self.is_by_hosts();
                 self.lanes[slot].repeat(window, told, by_host);
                 let what = self.first_send(slot);
-                self.enqueue(slot, what);
+                self.lanes.enqueue(slot, what);
                 return;
             }
         }
@@ -244,7 +238,7 @@ impl Rank {
                 lane.last = scale;
             }
         }
-        lane.advance(window);
+        lane.finish(window);
         self.close_item(at);
         self.begin(slot);
     }

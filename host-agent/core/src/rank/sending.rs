@@ -2,11 +2,11 @@
 
 use wire::{Flags, Kind, Packet};
 
-use super::lane::{LaneState, Send};
 use super::operation::Chunk;
 use super::{Rank, late};
 use crate::Destination;
 use crate::job::WorkerSet;
+use crate::lanes::Send;
 use crate::quantise::Exponent;
 
 impl Rank {
@@ -26,26 +26,10 @@ impl Rank {
             return Some(Destination::Worker(self.rank));
         }
         while self.differing.is_none()
-            && let Some((slot, what)) = self.next_send()
+            && let Some((slot, what)) = self.lanes.next_send()
         {
-            let lane = &self.lanes[slot];
-            let previous = lane.transmissions;
-            self.in_flight += usize::from(lane.state != LaneState::InFlight);
             let deadline_ns = now_ns.saturating_add(self.timeout_ns(slot));
-            let lane = &mut self.lanes[slot];
-            lane.state = LaneState::InFlight;
-            lane.sent_at_ns = now_ns;
-            lane.deadline_ns = deadline_ns;
-            lane.last_order = self.next_order;
-            if previous == 0 {
-                lane.first_order = self.next_order;
-                lane.first_sent_ns = now_ns;
-            }
-            lane.overtaken = 0;
-            lane.transmissions += 1;
-            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-            self.remember_sent(slot);
-            self.next_order += 1;
+            let previous = self.lanes.sent(slot, now_ns, deadline_ns);
             self.plan_closing(now_ns, slot, previous == 0);
             let by_host = self.lanes[slot].by_host;
             self.write(slot, what, previous, by_host, buffer);
@@ -72,30 +56,6 @@ impl Rank {
         self.counters.sent.count(buffer.len(), false);
         self.counters.words += 1;
         Some(Destination::Worker(to))
-    }
-
-    /// The lane that sends next, as far as the window lets it, and what it sends.
-    fn next_send(&mut self) -> Option<(usize, Send)> {
-        let has_room = self.in_flight < self.window.chunks();
-        loop {
-            let lanes = &self.lanes;
-            let next = self.queue.pop(has_room, |item| {
-                let lane = &lanes[(item % lanes.len() as u64) as usize];
-                lane.item == item && lane.state == LaneState::InFlight
-            })?;
-            let lane = &mut self.lanes[next.slot];
-            let is_so = match lane.state {
-                LaneState::Idle => false,
-                LaneState::Waiting => next.is_first,
-                LaneState::InFlight => !next.is_first,
-            };
-            if next.item == lane.item
-                && is_so
-                && let Some(what) = lane.sends.take()
-            {
-                return Some((next.slot, what));
-            }
-        }
     }
 
     fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! A rank as bytes.
 
-use super::lane::Lane;
+use super::lane::{Lane, RankLane};
 use super::late::{Late, TOLD_BEFORE_HELPING};
 use super::operation::Chunk;
 use super::peers::{Kept, Peers, Word};
@@ -21,20 +21,10 @@ impl Rank {
             hosts,
             kept,
             late,
-            rtt: _,
             operations,
             submitted,
             items,
             lanes,
-            // Decides how soon is asked.
-            in_flight: _,
-            // Which lanes have something to send is said by them; of two, that of the lower item is sent first.
-            queue: _,
-            // What it holds back is sent in the end (`congestion/queue.rs`), so it decides *when*.
-            window: _,
-            next_order: _,
-            sent: _,
-            earliest_ns: _,
             is_backed_off: _,
             events,
             failed,
@@ -54,7 +44,7 @@ impl Rank {
         }
         out.put_len(operations.len());
         operations.iter().for_each(|operation| put(operation, out));
-        lanes.iter().for_each(|lane| put_lane(lane, out));
+        lanes.state(out, put_lane);
         out.put_len(events.len());
         for event in events {
             match event {
@@ -235,27 +225,12 @@ fn put_peers(peers: &Peers, out: &mut Vec<u8>) {
     }
 }
 
-fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
-    let Lane {
-        state,
-        item,
-        sequence,
-        scale,
+fn put_lane(lane: &Lane, own: &RankLane, out: &mut Vec<u8>) {
+    let RankLane {
         attempt,
         agreed,
         last,
-        sends,
-        // How often is said in the frame, and read by nobody.
-        transmissions: _,
-        timeouts: _,
         silences: _,
-        sent_at_ns: _,
-        first_sent_ns: _,
-        deadline_ns: _,
-        first_order: _,
-        last_order: _,
-        overtaken: _,
-        asked_early: _,
         // Who is missing is told anew before it decides anything. Of those that are, one lane asks all and the others one
         // after the other: that is *when*.
         misses: _,
@@ -267,15 +242,12 @@ fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
         closing_ns: _,
         asks,
         seen,
-    } = lane;
+    } = own;
     out.put_u8(u8::from(*is_timed));
     // From then on this rank closes what others have not.
     out.put_u8((*asks).min(TOLD_BEFORE_HELPING) as u8);
     // It is of interest if it is ahead of the next chunk.
-    out.put_u64(seen.saturating_sub(*sequence));
-    out.put(&[*state as u8, *attempt as u8, u8::from(*by_host)]);
-    out.put_u8(sends.map_or(0, |sends| sends as u8 + 1));
-    out.put_u64(*item);
-    out.put_u64(*sequence);
-    out.put(&[scale, agreed, last].map(|exponent: &Exponent| exponent.bits()));
+    out.put_u64(seen.saturating_sub(lane.sequence));
+    out.put(&[*attempt as u8, u8::from(*by_host)]);
+    out.put(&[agreed, last].map(|exponent: &Exponent| exponent.bits()));
 }

@@ -2,10 +2,11 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use super::lane::{Lane, Send};
+use super::lane::Lane;
 use super::peers::Word;
 use super::{Rank, RankError, Received};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
+use crate::lanes::Send;
 
 /// In a tree a rank does not know who is missing: so many others are asked at a time.
 const ASKED_IN_TURN: u16 = 4;
@@ -37,13 +38,15 @@ impl Rank {
         if lane.transmissions <= u32::from(wire::MAX_TRANSMISSION)
             && u32::from(repr.transmission) + 1 == lane.transmissions
         {
-            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
+            let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
+            self.lanes.rtt.sample(rtt_ns);
         }
+        let lane = &mut self.lanes[slot];
         if repr.flags.contains(Flags::AGAIN) {
             lane.misses = WorkerSet::EMPTY;
-            lane.asked_early = 0;
+            lane.sent_early = 0;
             self.note_loss(slot);
-            self.enqueue(slot, Send::Fetch);
+            self.lanes.enqueue(slot, Send::Fetch);
             return Received::Told;
         }
         // In a tree a rank does not know which switch answered, nor who is below it.
@@ -66,17 +69,16 @@ impl Rank {
             // not help.
             let is_for_others = !by_host && asked_by != self.place.child && self.place.child.0 > 0;
             if !is_for_others || lane.timeouts > 1 {
-                lane.asked_early = 0;
+                lane.sent_early = 0;
                 self.note_loss(slot);
-                self.enqueue(slot, Send::Values);
+                self.lanes.enqueue(slot, Send::Values);
                 return Received::Told;
             }
         }
         // Others are to come: one asks again, ever less often.
         let asks = by_host || lane.others_missing >= self.config.ask_after;
         let deadline_ns = now_ns.saturating_add(self.timeout_ns(slot));
-        self.lanes[slot].deadline_ns = deadline_ns;
-        self.earliest_ns = self.earliest_ns.min(deadline_ns);
+        self.lanes.wait_until(slot, deadline_ns);
         if asks {
             self.ask_others(now_ns, slot);
         }
@@ -107,7 +109,7 @@ impl Rank {
     /// The switch has not had this rank's values, or the rank not its sum. A chunk counts once.
     fn note_loss(&mut self, slot: usize) {
         if self.lanes[slot].transmissions == 2 {
-            self.window.lost();
+            self.lanes.window.lost();
         }
     }
 
@@ -147,7 +149,7 @@ impl Rank {
     /// Another rank asks, or has answered.
     pub(super) fn receive_word(&mut self, now_ns: u64, repr: &Repr) -> Received {
         let (from, chunk) = (WorkerId(repr.worker), ChunkId(repr.chunk));
-        let slot = self.lane_of(chunk);
+        let slot = self.job.lane(chunk);
         let near = self.lanes[slot].sequence;
         let asked = self.job.sequence_near(near, chunk);
         let kept = asked.map(|asked| self.kept_at(asked));
@@ -218,12 +220,12 @@ impl Rank {
                 )
             }
         };
-        let near = self.lanes[self.lane_of(chunk)].sequence;
+        let near = self.lanes[self.job.lane(chunk)].sequence;
         let sequence = self.job.sequence_near(near, chunk).unwrap_or_default();
         let mut repr = self.job.header(kind, sequence, true);
         repr.flags = repr.flags.with(Flags::SCALE_ONLY, false);
         repr.worker = self.rank.0;
-        let lane = &self.lanes[self.lane_of(chunk)];
+        let lane = &self.lanes[self.job.lane(chunk)];
         let gives = lane.by_host && self.job.chunk(lane.sequence) == chunk;
         repr.flags = repr.flags.with(Flags::AGAIN, kind == Kind::Ask && gives);
         if let Some(kept) = kept {

@@ -10,19 +10,18 @@
 //! Each slot of the window is a *lane*: chunk k, then k + W once k is answered, and so on to the end of
 //! the round. The answer to k carries the exponent of k + W.
 
-mod lane;
 mod moving;
 mod outcome;
 mod state;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::congestion::{Answered, CongestionWindow, Mark, SendQueue};
+use crate::congestion::{CongestionWindow, Mark};
 use crate::job::{ChunkId, Job, JobId, Part, Position, WorkerId, WorkerSet};
+use crate::lanes::{LaneState, Lanes, Send};
 use crate::quantise::{Exponent, block};
-use crate::rto::{Retransmission, RttEstimator};
+use crate::rto::Retransmission;
 use crate::{Destination, UnderWay};
-use lane::{Lane, LaneState};
 
 pub use outcome::{Event, Received, StartError, WorkerCounters, WorkerError};
 
@@ -46,7 +45,6 @@ pub struct Worker {
     /// Whether what it sent last is of a chunk before that.
     is_before_move: bool,
     config: Retransmission,
-    rtt: RttEstimator,
     phase: Phase,
     /// The round under way, or to come.
     round: u64,
@@ -58,17 +56,9 @@ pub struct Worker {
     /// Each chunk's exponent; `None` where a value is not finite.
     exponents: Vec<Option<Exponent>>,
     results: Vec<u32>,
-    /// By slot.
-    lanes: Vec<Lane>,
-    /// Lanes with a chunk that was sent and not answered.
-    in_flight: usize,
-    queue: SendQueue,
-    window: CongestionWindow,
-    next_order: u64,
+    lanes: Lanes<()>,
     /// What was sent before this has timed out once.
     timed_out_before: u64,
-    /// No lane times out before.
-    earliest_ns: u64,
     event: Option<Event>,
     counters: WorkerCounters,
 }
@@ -77,6 +67,7 @@ impl Worker {
     /// A worker that has not started. `rank` must be below the job's number of workers.
     pub fn new(job: Job, rank: WorkerId, config: Retransmission) -> Self {
         debug_assert!(rank.0 < job.workers());
+        let congestion_window = CongestionWindow::to_one_server(job.window());
         Self {
             job,
             rank,
@@ -84,7 +75,6 @@ impl Worker {
             sent_so_from: 0,
             is_before_move: false,
             config,
-            rtt: RttEstimator::new(config),
             phase: Phase::Idle,
             round: 0,
             start: 0,
@@ -93,13 +83,8 @@ impl Worker {
             values: Vec::new(),
             exponents: Vec::new(),
             results: vec![0; job.values_per_round()],
-            lanes: vec![Lane::idle(); job.window() as usize],
-            in_flight: 0,
-            queue: SendQueue::new(job.window() as usize),
-            window: CongestionWindow::to_one_server(job.window()),
-            next_order: 0,
+            lanes: Lanes::new(&job, congestion_window, config),
             timed_out_before: 0,
-            earliest_ns: u64::MAX,
             event: None,
             counters: WorkerCounters::default(),
         }
@@ -120,27 +105,21 @@ impl Worker {
 
     /// Has as many chunks under way as it has slots, whatever queues say: for comparison.
     pub fn fix_window(&mut self) {
-        self.window.fix();
+        self.lanes.window.fix();
     }
 
     /// What was counted so far.
     pub fn counters(&self) -> WorkerCounters {
         WorkerCounters {
-            congestion: self.window.signals(),
+            congestion: self.lanes.window.signals(),
             ..self.counters
         }
     }
 
     /// What it waits for: the chunk under way that was sent first. The server or the switch knows whom it misses.
     pub fn under_way(&self) -> Option<UnderWay> {
-        let sent = self.lanes.iter();
-        let sent = sent.filter(|lane| lane.state == LaneState::InFlight);
-        let oldest = sent.min_by_key(|lane| lane.first_order)?;
-        Some(UnderWay {
-            chunk: self.job.chunk(oldest.sequence),
-            since_ns: oldest.first_sent_ns,
-            misses: WorkerSet::EMPTY,
-        })
+        let oldest = self.lanes.in_flight().min_by_key(|lane| lane.first_order)?;
+        Some(oldest.under_way(&self.job, WorkerSet::EMPTY))
     }
 
     /// The server's answers, value by value, of the round that was done last; for training, binary32.
@@ -196,63 +175,21 @@ impl Worker {
 
     /// Queues a chunk's first transmission.
     fn begin(&mut self, sequence: u64, scale: Exponent) {
-        let slot = self.job.slot(self.job.chunk(sequence)).0;
-        self.lanes[usize::from(slot)] = Lane {
-            queued: true,
-            ..Lane::waiting(sequence, scale, LaneState::Waiting)
-        };
-        self.queue.push_first(slot.into(), sequence);
-    }
-
-    /// Queues another transmission of a chunk under way.
-    fn enqueue_again(&mut self, slot: usize) {
+        let slot = self.job.lane(self.job.chunk(sequence));
         let lane = &mut self.lanes[slot];
-        if !lane.queued {
-            lane.queued = true;
-            self.queue.push_again(slot, lane.sequence);
-        }
+        (lane.item, lane.sequence) = (sequence, sequence);
+        lane.start(scale);
+        self.lanes.enqueue(slot, Send::Values);
     }
 
     /// A chunk has timed out: it is under way no more, and is sent again as far as the window lets it. Would all workers send at once
     /// what has found no room at the server, it would find none again.
     fn send_anew(&mut self, slot: usize) {
         if self.lanes[slot].last_order >= self.timed_out_before {
-            self.timed_out_before = self.next_order;
-            self.window.timed_out();
+            self.timed_out_before = self.lanes.next_order();
+            self.lanes.window.timed_out();
         }
-        self.wait_again(slot);
-    }
-
-    /// A chunk is under way no more, and is sent again.
-    fn wait_again(&mut self, slot: usize) {
-        let lane = &mut self.lanes[slot];
-        lane.state = LaneState::Waiting;
-        lane.queued = true;
-        self.in_flight -= 1;
-        self.queue.push_first(slot, lane.sequence);
-    }
-
-    /// The lane that sends next, as far as the window lets it.
-    fn next_send(&mut self) -> Option<usize> {
-        let has_room = self.in_flight < self.window.chunks();
-        loop {
-            let lanes = &self.lanes;
-            let next = self.queue.pop(has_room, |sequence| {
-                let lane = &lanes[usize::from(self.job.slot(self.job.chunk(sequence)).0)];
-                lane.sequence == sequence && lane.state == LaneState::InFlight
-            })?;
-            let lane = &mut self.lanes[next.slot];
-            let is_so = match lane.state {
-                // Answered while its retransmission was queued.
-                LaneState::Idle => false,
-                LaneState::Waiting => next.is_first,
-                LaneState::InFlight => !next.is_first,
-            };
-            if next.item == lane.sequence && is_so {
-                lane.queued = false;
-                return Some(next.slot);
-            }
-        }
+        self.lanes.withdraw(slot);
     }
 
     /// The index among the round's chunks of values; `None` for a scale-only chunk.
@@ -282,23 +219,10 @@ impl Worker {
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        let slot = self.next_send()?;
-        let deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(self.lanes[slot].timeouts));
-        let lane = &mut self.lanes[slot];
-        let previous = lane.transmissions;
-        self.in_flight += usize::from(lane.state != LaneState::InFlight);
-        lane.state = LaneState::InFlight;
-        lane.transmissions = lane.transmissions.saturating_add(1);
-        lane.sent_at_ns = now_ns;
-        lane.deadline_ns = deadline_ns;
-        lane.last_order = self.next_order;
-        if previous == 0 {
-            lane.first_order = self.next_order;
-            lane.first_sent_ns = now_ns;
-        }
-        lane.overtaken = 0;
-        self.next_order += 1;
-        self.earliest_ns = self.earliest_ns.min(deadline_ns);
+        let (slot, _) = self.lanes.next_send()?;
+        let timeout_ns = self.lanes.rtt.timeout_ns(self.lanes[slot].timeouts);
+        let deadline_ns = now_ns.saturating_add(timeout_ns);
+        let previous = self.lanes.sent(slot, now_ns, deadline_ns);
 
         self.is_before_move = self.lanes[slot].sequence < self.sent_so_from;
         self.write_update(slot, previous, buffer);
@@ -307,9 +231,8 @@ impl Worker {
     }
 
     fn write_update(&self, slot: usize, previous: u32, buffer: &mut Vec<u8>) {
-        let Lane {
-            sequence, scale, ..
-        } = self.lanes[slot];
+        let lane = &self.lanes[slot];
+        let (sequence, scale) = (lane.sequence, lane.scale);
         let index = self.index_in_round(sequence);
         let non_finite = index.is_some_and(|index| self.exponents[index].is_none());
         let mut repr = self.job.header(Kind::Update, sequence, index.is_none());
@@ -367,8 +290,8 @@ impl Worker {
             return Received::NotOurs;
         }
         let chunk = ChunkId(repr.chunk);
-        let slot = self.job.slot(chunk);
-        let lane = &self.lanes[usize::from(slot.0)];
+        let slot = self.job.lane(chunk);
+        let lane = &self.lanes[slot];
         let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
             return Received::Malformed;
         };
@@ -383,7 +306,7 @@ impl Worker {
         let non_finite = index.is_some() && repr.flags.contains(Flags::NON_FINITE);
         let next = sequence + u64::from(self.job.window());
         let next_scale = Exponent::from_bits(repr.next_scale);
-        let is_answer = repr.slot == slot.0
+        let is_answer = repr.slot == self.job.slot(chunk).0
             && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0
             && repr.flags.contains(Flags::SCALE_ONLY) == index.is_none()
             && (non_finite
@@ -394,23 +317,13 @@ impl Worker {
             return Received::Malformed;
         }
 
-        let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
-        let rtt_ns = (lane.transmissions == 1).then_some(rtt_ns);
-        if let Some(rtt_ns) = rtt_ns {
-            self.rtt.sample(rtt_ns);
-        } else {
+        if lane.transmissions > 1 {
             // Sent again: it, or its answer, was lost, or late by a timeout.
-            self.window.lost();
+            self.lanes.window.lost();
         }
-        let first_order = lane.first_order;
-        let answered = Answered {
-            order: lane.last_order,
-            rtt_ns,
-            mark,
-        };
-        let refused = self.queue.refused();
-        self.window
-            .answered(now_ns, answered, self.next_order, refused);
+        let lane = &self.lanes[slot];
+        let (first_order, last_order) = (lane.first_order, lane.last_order);
+        self.lanes.answered(slot, now_ns, last_order, mark);
         if non_finite {
             let position = self.position(sequence);
             self.fail(WorkerError::NonFinite { position, chunk });
@@ -423,17 +336,17 @@ impl Worker {
                 .zip(packet.values_u32())
                 .for_each(|(r, v)| *r = v);
         }
-        self.advance(usize::from(slot.0), next, next_scale);
-        self.count_overtaken(first_order);
+        self.advance(slot, next, next_scale);
+        // Those that were overtaken are sent again, once ahead of their timeouts.
+        self.counters.fast_retransmits += self.lanes.count_overtaken(first_order, Send::Values, 1);
         Received::Answer
     }
 
     /// The chunk of a lane is answered: the lane goes on to the next.
     fn advance(&mut self, slot: usize, next: u64, next_scale: Exponent) {
         let lane = &mut self.lanes[slot];
-        self.in_flight -= usize::from(lane.state == LaneState::InFlight);
         lane.state = LaneState::Idle;
-        lane.queued = false;
+        lane.sends = None;
         if next < self.end {
             self.begin(next, next_scale);
         }
@@ -450,32 +363,11 @@ impl Worker {
         }
     }
 
-    /// A chunk sent first at `order` is answered: every chunk whose last transmission is older was
-    /// overtaken. Retransmitted chunks say nothing, by Karn's argument, unless even their first came later.
-    fn count_overtaken(&mut self, order: u64) {
-        let threshold = self.config.fast_threshold;
-        if threshold == 0 {
-            return;
-        }
-        for slot in 0..self.lanes.len() {
-            let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || lane.queued || lane.last_order >= order {
-                continue;
-            }
-            lane.overtaken += 1;
-            if lane.overtaken >= threshold && !lane.fast_retransmitted {
-                lane.fast_retransmitted = true;
-                self.counters.fast_retransmits += 1;
-                self.enqueue_again(slot);
-            }
-        }
-    }
-
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.phase {
             Phase::Running | Phase::Closing => {
-                Some(self.earliest_ns).filter(|earliest| *earliest != u64::MAX)
+                Some(self.lanes.due_ns()).filter(|due_ns| *due_ns != u64::MAX)
             }
             _ => None,
         }
@@ -483,27 +375,18 @@ impl Worker {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
-        if now_ns < self.earliest_ns || !matches!(self.phase, Phase::Running | Phase::Closing) {
+        if !matches!(self.phase, Phase::Running | Phase::Closing) || !self.lanes.is_due(now_ns) {
             return;
         }
         let max_timeouts = match self.phase {
             Phase::Closing => self.config.max_closing_timeouts,
             _ => self.config.max_timeouts,
         };
-        self.earliest_ns = u64::MAX;
-        let mut exhausted: Option<u64> = None;
-        for slot in 0..self.lanes.len() {
-            let lane = &mut self.lanes[slot];
-            if lane.state != LaneState::InFlight || lane.queued {
-                continue;
-            }
-            if lane.deadline_ns > now_ns {
-                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
-                continue;
-            }
-            lane.timeouts += 1;
+        let (mut exhausted, mut from): (Option<u64>, _) = (None, 0);
+        while let Some(slot) = self.lanes.next_timed_out(now_ns, from) {
+            from = slot + 1;
             self.counters.timeouts += 1;
-            self.rtt.timed_out(now_ns, lane.sent_at_ns);
+            let lane = &self.lanes[slot];
             if lane.timeouts >= max_timeouts {
                 let oldest = exhausted.map_or(lane.sequence, |other| other.min(lane.sequence));
                 exhausted = Some(oldest);
@@ -537,12 +420,7 @@ impl Worker {
     fn stop(&mut self, phase: Phase, event: Event) {
         self.phase = phase;
         self.event = Some(event);
-        self.queue.clear();
-        self.in_flight = 0;
-        for lane in &mut self.lanes {
-            lane.state = LaneState::Idle;
-            lane.queued = false;
-        }
+        self.lanes.stop();
     }
 
     /// What has happened since the last call.

@@ -1,7 +1,6 @@
 //! A worker whose values another switch sums from a chunk on: docs/protocol.md, "Another plan".
 
 use super::Worker;
-use super::lane::LaneState;
 use crate::job::{ChunkId, JobId, WorkerId};
 
 impl Worker {
@@ -16,9 +15,9 @@ impl Worker {
             let lane = &mut self.lanes[slot];
             // What was lost on the former way is no sign of this one.
             lane.timeouts = 0;
-            lane.fast_retransmitted = false;
-            if lane.state == LaneState::InFlight {
-                self.wait_again(slot);
+            lane.sent_early = 0;
+            if lane.is_in_flight() {
+                self.lanes.withdraw(slot);
             }
         }
     }

@@ -1,6 +1,5 @@
 //! A worker as bytes.
 
-use super::lane::Lane;
 use super::{Event, Worker};
 use crate::state::Put;
 
@@ -14,7 +13,6 @@ impl Worker {
             sent_so_from: _,
             is_before_move: _,
             config: _,
-            rtt: _,
             phase,
             round,
             start,
@@ -24,15 +22,7 @@ impl Worker {
             exponents,
             results,
             lanes,
-            // Decides how soon is sent.
-            in_flight: _,
-            // Which lanes have something to send is said by them; of two, that of the lower chunk is sent first.
-            queue: _,
-            // What it holds back is sent in the end (`congestion/queue.rs`), so it decides *when*.
-            window: _,
-            next_order: _,
             timed_out_before: _,
-            earliest_ns: _,
             event,
             counters: _,
         } = self;
@@ -50,7 +40,7 @@ impl Worker {
             }
         }
         results.iter().for_each(|result| out.put_u32(*result));
-        lanes.iter().for_each(|lane| put_lane(lane, out));
+        lanes.state(out, |_, (), _| ());
         out.put_u8(match event {
             None => 0,
             Some(Event::RoundDone { .. }) => 1,
@@ -58,25 +48,4 @@ impl Worker {
             Some(Event::Failed(_)) => 3,
         });
     }
-}
-
-fn put_lane(lane: &Lane, out: &mut Vec<u8>) {
-    let Lane {
-        state,
-        sequence,
-        scale,
-        queued,
-        // How often is said in the frame, and read by nobody.
-        transmissions: _,
-        timeouts: _,
-        sent_at_ns: _,
-        first_sent_ns: _,
-        deadline_ns: _,
-        first_order: _,
-        last_order: _,
-        overtaken: _,
-        fast_retransmitted: _,
-    } = lane;
-    out.put(&[*state as u8, u8::from(*queued), scale.bits()]);
-    out.put_u64(*sequence);
 }
