@@ -54,6 +54,35 @@ fn crates_use_what_their_rows_name() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// Each member of the workspace has a row with its folder and its name, and each row is a member.
+#[test]
+fn every_crate_has_its_row() {
+    let house = House::here();
+    let read = |path: &str| fs::read_to_string(house.root.join(path)).expect("a file");
+    let workspace = read("Cargo.toml");
+    let members: Vec<&str> = workspace
+        .lines()
+        .skip_while(|line| *line != "members = [")
+        .skip(1)
+        .take_while(|line| *line != "]")
+        .map(|line| line.trim().trim_matches(['"', ',']))
+        .collect();
+    assert!(members.len() > 20, "only {} members were found", members.len());
+    let rows = crate_rows(&read("docs/architecture.md"));
+    let rows: BTreeSet<(String, String)> = rows
+        .into_iter()
+        .map(|(name, row)| (row.folder, name))
+        .collect();
+    let crates = members.iter().map(|folder| {
+        let manifest = read(&format!("{folder}/Cargo.toml"));
+        let mut lines = manifest.lines();
+        let name = lines.find_map(|line| line.strip_prefix("name = "));
+        let name = name.expect("a name").trim_matches('"');
+        ((*folder).to_owned(), name.to_owned())
+    });
+    assert_eq!(rows, crates.collect());
+}
+
 struct CrateRow {
     folder: String,
     uses: Vec<String>,
