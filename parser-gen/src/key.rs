@@ -151,8 +151,8 @@ impl PacketKey {
         let key = values.concat();
         values.reverse();
         KeyHash {
-            hash: crc32(&key),
-            place: crc32(&values.concat()),
+            hash: crc32fast::hash(&key),
+            place: crc32fast::hash(&values.concat()),
             key: key.into(),
         }
     }
@@ -271,25 +271,9 @@ impl Part {
     }
 }
 
-/// CRC-32 of IEEE 802.3: reflected, all ones before and after.
-fn crc32(bytes: &[u8]) -> u32 {
-    const REFLECTED: u32 = 0xEDB8_8320;
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            crc >> 1 ^ if crc & 1 == 1 { REFLECTED } else { 0 }
-        })
-    });
-    !crc
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_check_value_of_the_catalogue() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-    }
 
     #[test]
     fn what_is_no_key_is_told() {
@@ -345,8 +329,8 @@ mod tests {
         frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
         assert_eq!(
             key.hash(&library, &frame).hash,
-            crc32(&[2, 0, 0, 0, 0, 1, 0, 0, 0])
+            crc32fast::hash(&[2, 0, 0, 0, 0, 1, 0, 0, 0])
         );
-        assert_eq!(key.hash(&library, &[]).hash, crc32(&[0; 9]));
+        assert_eq!(key.hash(&library, &[]).hash, crc32fast::hash(&[0; 9]));
     }
 }

@@ -67,7 +67,7 @@ impl FiveTuple {
         bytes[8] = self.protocol;
         bytes[9..11].copy_from_slice(&self.src_port.to_be_bytes());
         bytes[11..13].copy_from_slice(&self.dst_port.to_be_bytes());
-        crc32(&bytes)
+        crc32fast::hash(&bytes)
     }
 }
 
@@ -108,26 +108,9 @@ pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
     (((mixed >> 16) * u32::from(ways)) >> 16) as u16
 }
 
-/// CRC-32 of IEEE 802.3, bit by bit: 13 bytes are few.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = crc >> 1 ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
-        }
-    }
-    !crc
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_check_value_of_the_catalogue() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
-    }
 
     #[test]
     fn the_first_ways_are_those_of_low_hashes() {

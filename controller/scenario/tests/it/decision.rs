@@ -50,13 +50,7 @@ fn one_derived(draws: &Draws, key: u32, index: u32) -> u32 {
 
 /// What `weir` of before drew by is gone; a bare CRC is what it was built to be better than.
 fn bare_crc(_: &Draws, key: u32, index: u32) -> u32 {
-    let bytes = key.to_be_bytes().into_iter().chain(index.to_be_bytes());
-    let register = bytes.fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 }
-        })
-    });
-    !register
+    crc32fast::hash(&(u64::from(key) << 32 | u64::from(index)).to_be_bytes())
 }
 
 /// Which indexes are hit, one bit each. The last word is there for the lags.
