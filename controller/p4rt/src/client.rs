@@ -12,7 +12,6 @@ pub use stream::{Event, Events};
 
 use crate::config;
 use crate::p4info::Index;
-use crate::rpc::Code;
 use crate::status::{self, UpdateResult};
 use crate::translate::cells::Element;
 use crate::translate::data::NoNames;
@@ -384,7 +383,7 @@ impl Client {
     fn refused(&self, status: &tonic::Status) -> ClientError {
         ClientError::Rpc {
             address: self.address.clone(),
-            code: Code::try_from(i32::from(status.code())).unwrap_or(Code::Unknown),
+            code: status::code(status.code()),
             message: status.message().to_owned(),
         }
     }

@@ -11,6 +11,18 @@ pub use encode::to_proto;
 pub use index::{Index, Object, Section};
 pub use p4lang::p4info::P4Info;
 
+use crate::config::match_field::MatchType as Named;
+use p4lang::runtime::MatchKind;
+
+/// Match kinds, and what the protocol calls them.
+const MATCH_TYPES: [(MatchKind, Named); 5] = [
+    (MatchKind::Exact, Named::Exact),
+    (MatchKind::Lpm, Named::Lpm),
+    (MatchKind::Ternary, Named::Ternary),
+    (MatchKind::Range, Named::Range),
+    (MatchKind::Optional, Named::Optional),
+];
+
 /// The message in protobuf's binary format.
 pub fn to_bytes(message: &crate::config::P4Info) -> Vec<u8> {
     prost::Message::encode_to_vec(message)

@@ -20,6 +20,11 @@ pub struct UpdateError {
     pub message: String,
 }
 
+/// A code that the other side sent as a number.
+pub(crate) fn code(number: impl Into<i32>) -> Code {
+    Code::try_from(number.into()).unwrap_or(Code::Unknown)
+}
+
 /// What became of one update.
 pub type UpdateResult = Result<(), UpdateError>;
 
@@ -91,8 +96,7 @@ pub fn results(status: &tonic::Status, updates: usize) -> Option<Vec<UpdateResul
         let error = (type_name == Some("p4.v1.Error"))
             .then(|| v1::Error::decode(detail.value.as_slice()).ok());
         let error = error.flatten()?;
-        let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
-        Some(match code {
+        Some(match code(error.canonical_code) {
             Code::Ok => Ok(()),
             code => Err(UpdateError::new(code, error.message)),
         })

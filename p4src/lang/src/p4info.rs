@@ -13,6 +13,7 @@ mod typing;
 mod walk;
 
 pub use crate::ir::Structured;
+use crate::runtime::MatchKind;
 pub(crate) use annotations::is_hidden;
 pub use build::build;
 pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
@@ -118,16 +119,8 @@ pub struct Preamble {
 /// How a key field is matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchType {
-    /// Equal.
-    Exact,
-    /// Longest prefix.
-    Lpm,
-    /// Value and mask; needs a priority.
-    Ternary,
-    /// Low and high; needs a priority.
-    Range,
-    /// Equal, or absent; needs a priority.
-    Optional,
+    /// One that P4Runtime names.
+    Standard(MatchKind),
     /// A match kind of the architecture that P4Runtime does not name.
     Other(String),
 }

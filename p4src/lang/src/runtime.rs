@@ -4,8 +4,10 @@
 //! to numeric ids at the edge, `pipeline` executes them. Names are fully qualified P4 names
 //! (`Ingress.forward`), field names are P4Info's.
 
+mod match_kind;
 mod value;
 
+pub use match_kind::MatchKind;
 pub use value::Value;
 
 /// How one key field matches. A field that an entry leaves out is a don't-care.
@@ -39,6 +41,18 @@ pub enum Match {
 }
 
 impl Match {
+    /// The kind of key field that it is for.
+    #[must_use]
+    pub fn kind(&self) -> MatchKind {
+        match self {
+            Match::Exact(_) => MatchKind::Exact,
+            Match::Lpm { .. } => MatchKind::Lpm,
+            Match::Ternary { .. } => MatchKind::Ternary,
+            Match::Range { .. } => MatchKind::Range,
+            Match::Optional(_) => MatchKind::Optional,
+        }
+    }
+
     /// Equal to the value.
     #[must_use]
     pub fn exact(value: impl Into<Value>) -> Match {

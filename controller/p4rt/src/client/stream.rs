@@ -2,6 +2,7 @@
 
 use super::ClientError;
 use crate::rpc::Code;
+use crate::status;
 use crate::v1;
 use crate::v1::stream_message_response::Update;
 
@@ -56,7 +57,7 @@ impl Events {
             .await
             .map_err(|status| ClientError::Rpc {
                 address: self.address.clone(),
-                code: Code::try_from(i32::from(status.code())).unwrap_or(Code::Unknown),
+                code: status::code(status.code()),
                 message: status.message().to_owned(),
             })?;
         Ok(response.map(event))
@@ -77,7 +78,7 @@ fn event(response: v1::StreamMessageResponse) -> Event {
         Some(Update::Digest(list)) => Event::Digest(list),
         Some(Update::IdleTimeoutNotification(idle)) => Event::Idle(idle),
         Some(Update::Error(error)) => Event::Error {
-            code: Code::try_from(error.canonical_code).unwrap_or(Code::Unknown),
+            code: status::code(error.canonical_code),
             message: error.message,
         },
         update => Event::Other(Box::new(v1::StreamMessageResponse { update })),

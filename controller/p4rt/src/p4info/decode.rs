@@ -2,6 +2,7 @@
 
 mod types;
 
+use super::MATCH_TYPES;
 use crate::config;
 use crate::status::excerpt;
 use p4lang::{LIMITS, p4info as model};
@@ -170,20 +171,16 @@ fn table(table: &config::Table, preamble: model::Preamble) -> Result<model::Tabl
 }
 
 fn match_field(field: &config::MatchField) -> Result<model::MatchField, DecodeError> {
-    use config::match_field::{Match, MatchType};
+    use config::match_field::Match;
     let unset = || DecodeError::NoMatchType {
         field: field.name.clone(),
     };
     let match_type = match field.r#match.as_ref().ok_or_else(unset)? {
         Match::OtherMatchType(name) => model::MatchType::Other(name.clone()),
-        Match::MatchType(number) => match MatchType::try_from(*number) {
-            Ok(MatchType::Exact) => model::MatchType::Exact,
-            Ok(MatchType::Lpm) => model::MatchType::Lpm,
-            Ok(MatchType::Ternary) => model::MatchType::Ternary,
-            Ok(MatchType::Range) => model::MatchType::Range,
-            Ok(MatchType::Optional) => model::MatchType::Optional,
-            Ok(MatchType::Unspecified) | Err(_) => return Err(unset()),
-        },
+        Match::MatchType(number) => {
+            let named = MATCH_TYPES.iter().find(|(_, name)| *name as i32 == *number);
+            model::MatchType::Standard(named.ok_or_else(unset)?.0)
+        }
     };
     Ok(model::MatchField {
         id: field.id,

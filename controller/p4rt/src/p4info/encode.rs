@@ -3,6 +3,7 @@
 mod annotations;
 mod types;
 
+use super::MATCH_TYPES;
 use crate::config;
 use annotations::{documentation, structured};
 use p4lang::p4info as model;
@@ -110,18 +111,17 @@ fn named(name: Option<&String>) -> Option<config::P4NamedType> {
 
 fn match_field(field: &model::MatchField) -> config::MatchField {
     use config::match_field::{Match, MatchType};
-    let kind = |kind: MatchType| Match::MatchType(kind.into());
     config::MatchField {
         id: field.id,
         name: field.name.clone(),
         annotations: field.annotations.clone(),
         bitwidth: signed(field.bitwidth),
         r#match: Some(match &field.match_type {
-            model::MatchType::Exact => kind(MatchType::Exact),
-            model::MatchType::Lpm => kind(MatchType::Lpm),
-            model::MatchType::Ternary => kind(MatchType::Ternary),
-            model::MatchType::Range => kind(MatchType::Range),
-            model::MatchType::Optional => kind(MatchType::Optional),
+            model::MatchType::Standard(kind) => {
+                let named = MATCH_TYPES.iter().find(|(of, _)| of == kind);
+                let match_type = named.map_or(MatchType::Unspecified, |(_, name)| *name);
+                Match::MatchType(match_type.into())
+            }
             model::MatchType::Other(name) => Match::OtherMatchType(name.clone()),
         }),
         type_name: named(field.type_name.as_ref()),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config;
 use p4lang::p4info::*;
+use p4lang::runtime::MatchKind;
 
 fn preamble(id: u32, name: &str, alias: &str) -> Preamble {
     Preamble {
@@ -11,12 +12,12 @@ fn preamble(id: u32, name: &str, alias: &str) -> Preamble {
     }
 }
 
-fn key(id: u32, name: &str, bitwidth: u32, match_type: MatchType) -> MatchField {
+fn key(id: u32, name: &str, bitwidth: u32, kind: MatchKind) -> MatchField {
     MatchField {
         id,
         name: name.into(),
         bitwidth,
-        match_type,
+        match_type: MatchType::Standard(kind),
         annotations: vec![],
         structured: vec![],
         type_name: None,
@@ -77,7 +78,7 @@ pub(crate) fn sample() -> P4Info {
             table(
                 0x0200_0001,
                 "Ingress.forward",
-                vec![key(1, "hdr.ethernet.dst", 48, MatchType::Exact)],
+                vec![key(1, "hdr.ethernet.dst", 48, MatchKind::Exact)],
                 &[
                     (0x0100_0001, ActionScope::TableAndDefault),
                     (0x0100_0002, ActionScope::DefaultOnly),
@@ -87,10 +88,10 @@ pub(crate) fn sample() -> P4Info {
                 0x0200_0002,
                 "Ingress.acl",
                 vec![
-                    key(1, "hdr.ipv4.src", 32, MatchType::Ternary),
-                    key(2, "hdr.ipv4.dst", 32, MatchType::Lpm),
-                    key(3, "meta.epoch", 16, MatchType::Range),
-                    key(4, "hdr.ipv4.protocol", 8, MatchType::Optional),
+                    key(1, "hdr.ipv4.src", 32, MatchKind::Ternary),
+                    key(2, "hdr.ipv4.dst", 32, MatchKind::Lpm),
+                    key(3, "meta.epoch", 16, MatchKind::Range),
+                    key(4, "hdr.ipv4.protocol", 8, MatchKind::Optional),
                 ],
                 &[
                     (0x0100_0001, ActionScope::TableOnly),

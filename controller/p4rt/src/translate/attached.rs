@@ -1,11 +1,11 @@
 //! Meters, direct counters and meters, value sets, digest settings (P4Runtime 1.4, sections 9.3, 9.4, 9.6, 9.8).
 
-use super::matches::{match_from_proto, match_to_proto};
+use super::matches::{EXACT, match_from_proto, match_to_proto};
 use super::table::{EntryAt, at_from_proto, at_to_proto};
 use super::{CounterValue, Item, Part, TranslateError, cells};
 use crate::p4info::Index;
 use crate::v1;
-use p4lang::p4info::{Digest, MatchType, Meter, ValueSet};
+use p4lang::p4info::{Digest, Meter, ValueSet};
 use p4lang::runtime::FieldMatch;
 
 type Result<T> = std::result::Result<T, TranslateError>;
@@ -161,7 +161,7 @@ pub(super) fn value_set_to_proto(
             let given = fields.iter().find(|f| f.field == field.name);
             match given {
                 Some(given) => matches.extend(match_to_proto(name, field, &given.value)?),
-                None if field.match_type == MatchType::Exact => {
+                None if field.match_type == EXACT => {
                     return Err(missing(name, &field.name));
                 }
                 None => {}

@@ -5,7 +5,10 @@ use crate::bytes;
 use crate::v1;
 use crate::v1::field_match::{self, FieldMatchType};
 use p4lang::p4info::{MatchField, MatchType};
-use p4lang::runtime::{Match, Value};
+use p4lang::runtime::{Match, MatchKind, Value};
+
+/// A field that every entry must give.
+pub(super) const EXACT: MatchType = MatchType::Standard(MatchKind::Exact);
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -106,13 +109,17 @@ fn is_dont_care(field: &MatchField, value: &Match) -> bool {
 
 /// Of the field's kind, within its width, and without bits that are not compared.
 fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
-    let (given, declared) = (match_kind(value), declared_kind(&field.match_type));
-    if given != declared {
+    let declared = match field.match_type {
+        MatchType::Standard(kind) if kind == value.kind() => None,
+        MatchType::Standard(kind) => Some(kind.name()),
+        MatchType::Other(_) => Some("in a way of the architecture"),
+    };
+    if let Some(declared) = declared {
         return Err(TranslateError::MatchKind {
             table: table.to_owned(),
             field: field.name.clone(),
             declared,
-            given,
+            given: value.kind().name(),
         });
     }
     let numbers = match value {
@@ -142,27 +149,6 @@ fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
         _ => return Ok(()),
     };
     Err(match_error(table, field, reason))
-}
-
-fn match_kind(value: &Match) -> &'static str {
-    match value {
-        Match::Exact(_) => "exact",
-        Match::Optional(_) => "optional",
-        Match::Lpm { .. } => "lpm",
-        Match::Ternary { .. } => "ternary",
-        Match::Range { .. } => "range",
-    }
-}
-
-fn declared_kind(declared: &MatchType) -> &'static str {
-    match declared {
-        MatchType::Exact => "exact",
-        MatchType::Lpm => "lpm",
-        MatchType::Ternary => "ternary",
-        MatchType::Range => "range",
-        MatchType::Optional => "optional",
-        MatchType::Other(_) => "in a way of the architecture",
-    }
 }
 
 /// Whether a value fits a field.

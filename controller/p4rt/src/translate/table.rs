@@ -1,7 +1,7 @@
 //! Table entries and default actions (P4Runtime 1.4, section 9.1).
 
 use super::action::{self, Place};
-use super::matches::{match_from_proto, match_to_proto};
+use super::matches::{EXACT, match_from_proto, match_to_proto};
 use super::profile::{Choice, choice_from_proto, choice_to_proto};
 use super::{Item, Part, TranslateError};
 use crate::p4info::Index;
@@ -119,7 +119,7 @@ fn key_to_proto(table: &Table, key: &[FieldMatch], priority: i32) -> Result<v1::
             (Some(given), None) => {
                 matches.extend(match_to_proto(&table.preamble.name, field, &given.value)?)
             }
-            (None, _) if field.match_type == MatchType::Exact => return Err(missing(table, field)),
+            (None, _) if field.match_type == EXACT => return Err(missing(table, field)),
             (None, _) => {}
         }
     }
@@ -206,7 +206,7 @@ fn key_from_proto(table: &Table, entry: &v1::TableEntry) -> Result<Vec<FieldMatc
                     value,
                 });
             }
-            (None, _) if field.match_type == MatchType::Exact => return Err(missing(table, field)),
+            (None, _) if field.match_type == EXACT => return Err(missing(table, field)),
             (None, _) => {}
         }
     }
@@ -282,12 +282,7 @@ pub fn table_with_id(id: u32, index: &Index) -> Result<&Table> {
 
 /// Whether the table's entries have such a priority.
 pub fn check_priority(table: &Table, priority: i32) -> Result<()> {
-    let ordered = |field: &MatchField| {
-        matches!(
-            field.match_type,
-            MatchType::Ternary | MatchType::Range | MatchType::Optional
-        )
-    };
+    let ordered = |field: &MatchField| matches!(field.match_type, MatchType::Standard(kind) if kind.wants_priority());
     let reason = match (table.match_fields.iter().any(ordered), priority) {
         (true, i32::MIN..=0) => {
             "a key with a ternary, range or optional field needs one greater than 0"

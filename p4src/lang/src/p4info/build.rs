@@ -416,14 +416,8 @@ impl Builder<'_> {
 }
 
 fn match_type(kind: &str) -> MatchType {
-    match kind {
-        "exact" => MatchType::Exact,
-        "lpm" => MatchType::Lpm,
-        "ternary" => MatchType::Ternary,
-        "range" => MatchType::Range,
-        "optional" => MatchType::Optional,
-        other => MatchType::Other(other.to_owned()),
-    }
+    let other = || MatchType::Other(kind.to_owned());
+    MatchKind::named(kind).map_or_else(other, MatchType::Standard)
 }
 
 fn arch_name(arch: &ir::Arch) -> String {

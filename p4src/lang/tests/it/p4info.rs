@@ -1,6 +1,7 @@
 //! P4Info of small programs. The ids are those that p4c gives to objects of these names.
 
 use p4lang::p4info::*;
+use p4lang::runtime::MatchKind;
 use p4lang::{Options, compile};
 
 fn p4info(text: &str) -> P4Info {
@@ -70,9 +71,9 @@ fn a_table_with_all_that_belongs_to_it() {
     assert_eq!(
         fields,
         [
-            (2, "m.x", 32, MatchType::Lpm),
-            (3, "port", 9, MatchType::Exact),
-            (1, "m.x[3:0]", 4, MatchType::Ternary),
+            (2, "m.x", 32, MatchType::Standard(MatchKind::Lpm)),
+            (3, "port", 9, MatchType::Standard(MatchKind::Exact)),
+            (1, "m.x[3:0]", 4, MatchType::Standard(MatchKind::Ternary)),
         ]
     );
     assert_eq!(table.action_refs[1].id, 21257015);

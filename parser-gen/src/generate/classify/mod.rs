@@ -4,7 +4,7 @@ mod columns;
 mod pieces;
 mod rows;
 
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, MatchKind, TableEntry};
 
 use super::Program;
 use super::writer::Writer;
@@ -34,23 +34,6 @@ struct TableColumn {
     column: Column,
     cell: usize,
     kind: MatchKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MatchKind {
-    Exact,
-    Ternary,
-    Range,
-}
-
-impl MatchKind {
-    fn text(self) -> &'static str {
-        match self {
-            MatchKind::Exact => "exact",
-            MatchKind::Ternary => "ternary",
-            MatchKind::Range => "range",
-        }
-    }
 }
 
 /// The tables that find a packet's class.
@@ -147,7 +130,7 @@ impl Table {
             w.line(format!(
                 "{}: {} @name(\"{}\");",
                 column.expression,
-                kind.text(),
+                kind.name(),
                 column.name
             ));
         }

@@ -1,8 +1,8 @@
 //! What can go wrong, one small enum per operation.
 
 use crate::limits::{GENERATOR_BATCHES, GENERATOR_BUFFER};
-use crate::match_kind::Kind;
 use crate::port_numbers::{PIPES, PortError};
+use p4lang::runtime::MatchKind;
 use p4lang::source::Span;
 use thiserror::Error;
 
@@ -80,7 +80,7 @@ pub enum TableError {
     MissingField(String),
     /// The kind of match differs from the field's.
     #[error("wrong kind of match: key field {0} is matched `{kind}`", kind = .1.name())]
-    WrongMatchKind(String, Kind),
+    WrongMatchKind(String, MatchKind),
     /// The value does not fit the field or parameter, which has so many bits.
     #[error("value too wide: {0} has {1} bits")]
     ValueTooWide(String, u32),

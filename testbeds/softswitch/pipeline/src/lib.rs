@@ -28,7 +28,6 @@ mod exec;
 mod externs;
 mod job;
 mod limits;
-mod match_kind;
 mod op;
 mod port_numbers;
 mod queues;
@@ -53,6 +52,7 @@ pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
 pub use externs::register::Info as RegisterInfo;
 pub use limits::{LIMITS, Limits};
 pub use op::Mark;
+pub use p4lang::runtime::MatchKind;
 pub use port_numbers::{
     CPU_PORT, DROP_PORT, PortError, RECIRCULATE_PORT, check_attachable, check_port, ports,
 };
@@ -64,7 +64,7 @@ pub use switch::control::{DirectChange, EntryRef, Noted, RegisterCells};
 pub use switch::image::Image;
 pub use switch::reconcile::ReconcileError;
 pub use switch::{Switch, Transmit};
-pub use table::key::{FieldKey, FieldSpec, Kind as MatchKind};
+pub use table::key::{FieldKey, FieldSpec};
 pub use table::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use table::{
     ActionSpec, Bound, DirectMeter, EntryAction, EntryState, EntryWrite, Note, Spec as TableSpec,

@@ -8,14 +8,14 @@ use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Slot, T3, Target};
-use crate::table::key::{self, FieldKey, FieldSpec, Kind};
+use crate::table::key::{self, FieldKey, FieldSpec};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
     self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, ExternKind, Keyset,
     StmtKind, TableId, Type, VarId,
 };
-use p4lang::runtime::{Match, Value};
+use p4lang::runtime::{Match, MatchKind as Kind, Value};
 
 /// Entries of a table that declares no size: p4c's default.
 const DEFAULT_SIZE: u64 = 1024;

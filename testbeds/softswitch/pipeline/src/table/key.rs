@@ -2,8 +2,8 @@
 
 use crate::bits::limbs;
 use crate::error::TableError;
-pub use crate::match_kind::Kind;
 use p4lang::ir::Type;
+pub use p4lang::runtime::MatchKind as Kind;
 use p4lang::runtime::{Match, Value};
 use std::cmp::Ordering;
 
@@ -24,7 +24,11 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// A key field of that type; `None`: a match kind that there is not.
     pub fn new(name: &str, kind: &str, ty: &Type, width: u32) -> Option<FieldSpec> {
-        let kind = Kind::named(kind)?;
+        let kind = match kind {
+            // The partition of an algorithmic TCAM is part of what must be equal.
+            "atcam_partition_index" => Kind::Exact,
+            kind => Kind::named(kind)?,
+        };
         Some(FieldSpec {
             name: name.to_owned(),
             kind,

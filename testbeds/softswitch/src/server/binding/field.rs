@@ -2,13 +2,13 @@
 
 use super::{NewName, Sdn, invalid};
 use p4lang::p4info::{MatchField, MatchType};
-use p4lang::runtime::{Match, Value};
+use p4lang::runtime::{Match, MatchKind, Value};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::matches::{match_from_proto, match_to_proto};
 use p4rt::translate::{TranslateError, key_field};
 use p4rt::{bytes, v1};
-use pipeline::{FieldKey, FieldSpec, MatchKind};
+use pipeline::{FieldKey, FieldSpec};
 use v1::field_match::{self, FieldMatchType};
 
 /// How values go over the wire.
@@ -195,7 +195,10 @@ impl Field {
 
     fn untranslatable(&self) -> UpdateError {
         let field = key_field(&self.info.name);
-        if matches!(self.info.match_type, MatchType::Exact | MatchType::Optional) {
+        if matches!(
+            self.info.match_type,
+            MatchType::Standard(MatchKind::Exact | MatchKind::Optional)
+        ) {
             return invalid(format!("{field} is matched in another way"));
         }
         let message = format!(
