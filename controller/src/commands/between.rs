@@ -117,7 +117,7 @@ fn tell(
     } else {
         print(scenario_run::show(planned, result, stdout_colour()))?;
     }
-    let page = scenario_run::page(planned, result).map_err(fail)?;
+    let page = scenario_run::page(planned, result);
     if let Some(folder) = &args.out {
         let target = Kind::Embedded.to_string();
         run_folder::write(folder, &target, planned, result, &page).map_err(fail)?;

@@ -41,7 +41,7 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     };
     let mut progress = Progress::new(args.json);
     let result = demo::run(&settings, &mut progress).map_err(fail)?;
-    let page = demo::page(&result).map_err(fail)?;
+    let page = demo::page(&result);
     if args.json {
         print_json(&demo::json(&result))?;
     } else {

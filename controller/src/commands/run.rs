@@ -75,7 +75,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
     if let Some(folder) = &args.pcap {
         write_captures(folder, &planned, &result.run).map_err(fail)?;
     }
-    let page = scenario_run::page(&planned, &result).map_err(fail)?;
+    let page = scenario_run::page(&planned, &result);
     if let Some(folder) = &args.out {
         let target = args.target.kind.to_string();
         run_folder::write(folder, &target, &planned, &result, &page).map_err(fail)?;

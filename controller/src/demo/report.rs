@@ -7,9 +7,10 @@ use super::Demo;
 use crate::experiment::aggregation::chunks_per_iteration;
 use crate::experiment::machine::Strain;
 use crate::experiment::{FaultResult, Trained};
+use crate::report::chart::{Chart, Content, Form, Panel, Role, Series, Unit, bars};
 use crate::report::html::Page;
 use crate::report::json::Header;
-use crate::report::plot::{self, Curve, PlotError, Role};
+use crate::report::section::Section;
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{faults, grouped, percent};
@@ -54,15 +55,22 @@ fn runs_table(demo: &Demo) -> Table {
     table
 }
 
+/// The tables of a report, and the figures that a page has beside them.
+fn sections(demo: &Demo) -> [Section<'_>; 3] {
+    let results = &demo.runs[2].faults;
+    let faults = faults::table(&demo.faulted.scenario, results);
+    [
+        Section::new("Runs", runs_table(demo), "").then(|page| add_figures(page, demo)),
+        Section::new("Faults of the faulted run", faults, faults::LEGEND),
+        Section::new("", faults::lateness_table(results), faults::LATENESS_LEGEND),
+    ]
+}
+
 /// For the terminal.
 pub fn show(demo: &Demo, colour: Colour) -> String {
-    let results = &demo.runs[2].faults;
-    let tables = [
-        runs_table(demo),
-        faults::table(&demo.faulted.scenario, results),
-        faults::lateness_table(results),
-    ];
-    text::report("weir demo", &demo.verdict, &tables, colour)
+    let sections = sections(demo);
+    let tables = sections.iter().map(Section::table);
+    text::report("weir demo", &demo.verdict, tables, colour)
 }
 
 fn links(demo: &Demo) -> &'static str {
@@ -153,8 +161,56 @@ fn role(name: &str) -> Role {
     }
 }
 
+fn add_figures(page: &mut Page, demo: &Demo) {
+    let megabytes: Vec<_> = trained(demo)
+        .map(|(name, _, of)| (name, role(name), of.server_link_bytes as f64 / 1e6))
+        .collect();
+    page.figure(
+        &bars("megabytes on the server's link", &megabytes),
+        &format!(
+            "Frame bytes without FCS on the server's link, both directions, counted by the switch's port and checked against the \
+             server's interface. Aggregation removes {:.2} % of those sent once; the limit for {} workers is {:.2} %.",
+            demo.server_bytes_removed * 100.0,
+            demo.workers,
+            (1.0 - 1.0 / demo.workers as f64) * 100.0
+        ),
+    );
+    let curves: Vec<Series> = trained(demo)
+        .map(|(name, _, of)| {
+            let mut elapsed = 0.0;
+            let points = of.rounds.iter().map(|round| {
+                elapsed += round.wall_ms / 1e3;
+                (elapsed, round.accuracy * 100.0)
+            });
+            Series {
+                name: name.to_owned(),
+                role: role(name),
+                points: points.collect(),
+            }
+        })
+        .collect();
+    let times = curves.iter().flat_map(|of| of.points.iter().map(|at| at.0));
+    let chart = Chart {
+        label: "accuracy of each run over time",
+        axis: "seconds",
+        end: times.fold(1.0, f64::max),
+        bands: &[],
+        moments: &[],
+        panels: &[Panel {
+            title: "held-out accuracy, %".to_owned(),
+            unit: Unit::Number,
+            content: Content::Series(curves, Form::Lines),
+        }],
+    };
+    page.figure(
+        &chart.svg(),
+        "The final weights of all runs are compared bit by bit; on the way, accuracy is what the server measured after each \
+         iteration.",
+    );
+}
+
 /// For the browser.
-pub fn page(demo: &Demo) -> Result<String, PlotError> {
+pub fn page(demo: &Demo) -> String {
     let mut page = Page::new("weir demo", &demo.verdict);
     page.about(&demo.header.line());
     page.paragraph(&format!(
@@ -165,45 +221,9 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
         links(demo),
         demo.faulted.scenario.seed
     ));
-    page.heading("Runs").table(&runs_table(demo));
-    let megabytes: Vec<_> = trained(demo)
-        .map(|(name, _, of)| (name, role(name), of.server_link_bytes as f64 / 1e6))
-        .collect();
-    page.figure(
-        &plot::bars("megabytes on the server's link", &megabytes)?,
-        &format!(
-            "Frame bytes without FCS on the server's link, both directions, counted by the switch's port and checked against the \
-             server's interface. Aggregation removes {:.2} % of those sent once; the limit for {} workers is {:.2} %.",
-            demo.server_bytes_removed * 100.0,
-            demo.workers,
-            (1.0 - 1.0 / demo.workers as f64) * 100.0
-        ),
-    );
-    let curves: Vec<Curve<'_>> = trained(demo)
-        .map(|(name, _, of)| {
-            let mut elapsed = 0.0;
-            let points = of.rounds.iter().map(|round| {
-                elapsed += round.wall_ms / 1e3;
-                (elapsed, round.accuracy * 100.0)
-            });
-            Curve {
-                name,
-                role: role(name),
-                points: points.collect(),
-            }
-        })
-        .collect();
-    page.figure(
-        &plot::curves("seconds", "held-out accuracy, %", &curves)?,
-        "The final weights of all runs are compared bit by bit; on the way, accuracy is what the server measured after each \
-         iteration.",
-    );
-    let results = &demo.runs[2].faults;
-    page.heading("Faults of the faulted run")
-        .table(&faults::table(&demo.faulted.scenario, results))
-        .about(faults::LEGEND)
-        .table(&faults::lateness_table(results))
-        .about(faults::LATENESS_LEGEND);
+    for section in sections(demo) {
+        section.add(&mut page);
+    }
     page.heading("What holds").successes(&demo.verdict);
     let scenario = &demo.faulted.scenario;
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
@@ -213,5 +233,5 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
             scenario.seed
         ))
         .preformatted(&scenario.text);
-    Ok(page.render())
+    page.render()
 }

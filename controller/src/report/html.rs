@@ -124,7 +124,7 @@ impl Page {
         self
     }
 
-    /// A drawing made by [`super::plot`], with what it shows.
+    /// A drawing made by [`super::chart`], with what it shows.
     pub fn figure(&mut self, svg: &str, caption: &str) -> &mut Self {
         let _ = writeln!(
             self.body,

@@ -1,8 +1,8 @@
 //! How RDMA connections came back from what faults took: in a table, and drawn over the number of what was taken as Lumina does
 //! (SIGCOMM 2023, figures 8 and 9).
 
+use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;
-use super::plot::{self, Curve, PlotError, Role};
 use super::table::Table;
 use crate::experiment::Recovery;
 use crate::experiment::percentile::percentile;
@@ -73,26 +73,31 @@ pub const LEGEND: &str = "NAK generation: from the first packet behind the lost 
      packet to the same. Nothing tells of what was lost behind all others; then a time-out brings it back. All at the switch.";
 
 /// The latencies over the number of what was taken; `None` where all had one number.
-///
-/// # Errors
-/// If it cannot be drawn.
-pub fn drawing(recoveries: &[Recovery]) -> Result<Option<String>, PlotError> {
-    let first = recoveries.first().map(|of| of.relative_psn);
-    if recoveries.iter().all(|of| Some(of.relative_psn) == first) {
-        return Ok(None);
-    }
-    let series: Vec<Curve<'_>> = LATENCIES
-        .iter()
-        .map(|latency| Curve {
-            name: latency.name,
-            role: latency.role,
-            points: recoveries
-                .iter()
-                .filter_map(|of| Some((f64::from(of.relative_psn), (latency.of)(of)? as f64 / 1e3)))
-                .collect(),
-        })
-        .collect();
-    plot::points("relative PSN of the lost packet", "microseconds", &series).map(Some)
+pub fn drawing(recoveries: &[Recovery]) -> Option<String> {
+    let psns = || recoveries.iter().map(|of| of.relative_psn);
+    let last = psns().max().filter(|last| psns().any(|psn| psn != *last))?;
+    let series = LATENCIES.iter().map(|latency| Series {
+        name: latency.name.to_owned(),
+        role: latency.role,
+        points: recoveries
+            .iter()
+            .filter_map(|of| Some((f64::from(of.relative_psn), (latency.of)(of)? as f64 / 1e3)))
+            .collect(),
+    });
+    let panel = Panel {
+        title: "microseconds".to_owned(),
+        unit: Unit::Number,
+        content: Content::Series(series.collect(), Form::Points),
+    };
+    let chart = Chart {
+        label: "latencies over the number of the lost packet",
+        axis: "relative PSN of the lost packet",
+        end: f64::from(last),
+        bands: &[],
+        moments: &[],
+        panels: &[panel],
+    };
+    Some(chart.svg())
 }
 
 fn microseconds(ns: u64) -> String {
@@ -133,7 +138,7 @@ mod tests {
                 "a retransmission 1 of 1 5.0 us 5.0 us 5.0 us",
             ]
         );
-        assert!(drawing(&all).is_ok_and(|drawn| drawn.is_some()));
-        assert!(drawing(&all[..2]).is_ok_and(|drawn| drawn.is_none()));
+        assert!(drawing(&all).is_some());
+        assert!(drawing(&all[..2]).is_none());
     }
 }

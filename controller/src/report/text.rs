@@ -22,7 +22,12 @@ const YELLOW: &str = "33";
 const INDENT: &str = "       ";
 
 /// All of it. Empty tables are left out.
-pub fn report(title: &str, verdict: &Verdict, tables: &[Table], colour: Colour) -> String {
+pub fn report<'t>(
+    title: &str,
+    verdict: &Verdict,
+    tables: impl IntoIterator<Item = &'t Table>,
+    colour: Colour,
+) -> String {
     let mut text = String::new();
     let headline = format!("{title}: {}", verdict.headline());
     let meaning = match (verdict.is_ok(), verdict.has_reserves()) {
@@ -40,8 +45,10 @@ pub fn report(title: &str, verdict: &Verdict, tables: &[Table], colour: Colour) 
     for remark in &verdict.remarks {
         line(&mut text, "note", remark, YELLOW, colour);
     }
-    for table in tables.iter().filter(|table| !table.rows().is_empty()) {
-        let _ = write!(text, "\n{table}");
+    for table in tables {
+        if !table.rows().is_empty() {
+            let _ = write!(text, "\n{table}");
+        }
     }
     text.push('\n');
     for check in verdict.successes() {

@@ -8,10 +8,9 @@ use serde::Serialize;
 use crate::experiment::proof::{Carried, MOST_FLOWS, Outcome, Throughput};
 use crate::experiment::steps::begun;
 use crate::experiment::{Planned, Run};
-use crate::report::chart::{COLUMNS, Chart, Content, Panel, Unit, thinned};
+use crate::report::chart::{COLUMNS, Chart, Content, Panel, Span, Unit, thinned};
 use crate::report::grouped;
 use crate::report::html::Page;
-use crate::report::plot::Span;
 
 /// So many series of numbers are shown; the tables have all.
 const MOST_SERIES: usize = 24;
@@ -120,7 +119,9 @@ impl<'r> OverTime<'r> {
             return;
         }
         let chart = Chart {
-            end_s: self.end_s,
+            label: "what happened when",
+            axis: "seconds since the workload began",
+            end: self.end_s,
             bands: &self.steps,
             moments: &self.moments(),
             panels: &panels,

@@ -5,8 +5,8 @@ use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
+use crate::experiment::ProbeResult;
 use crate::experiment::workload::{CommandResult, StreamKept};
-use crate::experiment::{ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::table::Table;
 use crate::report::{grouped, milliseconds};
@@ -125,31 +125,24 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     table
 }
 
-/// Adds all of it to a page: tables, the ends of the outputs.
-pub(super) fn add(page: &mut Page, run: &Run) {
-    if !run.probes.is_empty() {
-        page.heading("What the probes saw")
-            .table(&probes_table(&run.probes));
-        for probe in &run.probes {
-            if let Some(why) = &probe.first_failure {
-                page.about(&format!(
-                    "Probe {}, the first without a good answer: {why}.",
-                    probe.name
-                ));
-            }
+/// Adds to a page why probes had no good answer.
+pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
+    for probe in probes {
+        if let Some(why) = &probe.first_failure {
+            page.about(&format!(
+                "Probe {}, the first without a good answer: {why}.",
+                probe.name
+            ));
         }
     }
-    if run.commands.is_empty() {
-        return;
+}
+
+/// Adds the ends of the outputs to a page.
+pub(super) fn add_outputs(page: &mut Page, commands: &[CommandResult]) {
+    if !commands.is_empty() {
+        page.heading("What the commands wrote");
     }
-    page.heading("Commands")
-        .table(&commands_table(&run.commands));
-    let series = series_table(&run.commands);
-    if !series.rows().is_empty() {
-        page.table(&series);
-    }
-    page.heading("What the commands wrote");
-    for command in &run.commands {
+    for command in commands {
         for (stream, kept) in [("output", &command.stdout), ("error", &command.stderr)] {
             add_output(page, &command.name, stream, kept);
         }

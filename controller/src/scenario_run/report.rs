@@ -16,9 +16,10 @@ use crate::experiment::workload::CommandResult;
 use crate::experiment::{
     DisruptionResult, FaultResult, Planned, ProbeResult, Recovery, Repair, Run, TriggerResult,
 };
+use crate::report::chart::{Role, bars};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
-use crate::report::plot::{self, PlotError, Role};
+use crate::report::section::Section;
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{disruptions, faults, grouped, milliseconds, recoveries, repairs, triggers};
@@ -143,31 +144,88 @@ fn other_metrics(run: &Run) -> Table {
     table
 }
 
-/// All that a report has to say in tables.
-pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 13] {
+/// The tables of a report, and what a page has beside them.
+pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Section<'a>; 13] {
+    let (scenario, run) = (&planned.scenario, &judged.run);
+    let start_ns = start_ns(&run.evidence.writes);
+    let faults = faults::table(scenario, &run.faults);
+    let recovered = recoveries::table(&run.recoveries);
+    let disrupted = disruptions::table(scenario, &run.disruptions);
+    let repaired = repairs::table(&run.repairs, start_ns);
+    let triggered = triggers::table(&run.triggers);
+    let probes = programs::probes_table(&run.probes);
     [
-        faults::table(&planned.scenario, &run.faults),
-        faults::lateness_table(&run.faults),
-        recoveries::table(&run.recoveries),
-        disruptions::table(&planned.scenario, &run.disruptions),
-        repairs::table(&run.repairs, start_ns(&run.evidence.writes)),
-        triggers::table(&run.triggers),
-        steps_table(run),
-        flows_table(run),
-        clients_table(run),
-        programs::commands_table(&run.commands),
-        programs::series_table(&run.commands),
-        programs::probes_table(&run.probes),
-        other_metrics(run),
+        Section::new("Faults", faults, faults::LEGEND)
+            .then(|page| OverTime::of(planned, run).add(page, planned)),
+        Section::new(
+            "",
+            faults::lateness_table(&run.faults),
+            faults::LATENESS_LEGEND,
+        ),
+        Section::new(
+            "How RDMA connections came back",
+            recovered,
+            recoveries::LEGEND,
+        )
+        .then(|page| {
+            if let Some(drawing) = recoveries::drawing(&run.recoveries) {
+                page.figure(&drawing, "Each point is a lost packet.");
+            }
+        }),
+        Section::new(
+            "What was done to programs and switches",
+            disrupted,
+            disruptions::LEGEND,
+        )
+        .then(move |page| {
+            let start_ns = start_ns.filter(|_| !run.disruptions.is_empty());
+            if let Some(start_ns) = start_ns {
+                page.table(&disruptions::times_table(&run.disruptions, start_ns))
+                    .about(disruptions::TIMES_LEGEND);
+            }
+        }),
+        Section::new("Gradients planned again", repaired, repairs::LEGEND),
+        Section::new("Triggers", triggered, triggers::LEGEND),
+        Section::new("Timeline", steps_table(run), STEPS_LEGEND).then(|page| {
+            page.heading("What holds").successes(&judged.verdict);
+        }),
+        Section::new("Flows, from the captures", flows_table(run), ""),
+        Section::new("What the clients measured", clients_table(run), "")
+            .then(|page| add_latencies(page, run)),
+        Section::new("Commands", programs::commands_table(&run.commands), ""),
+        Section::new("", programs::series_table(&run.commands), ""),
+        Section::new("What the probes saw", probes, "").then(|page| {
+            programs::add_failures(page, &run.probes);
+            programs::add_outputs(page, &run.commands);
+        }),
+        Section::new("Other measurements", other_metrics(run), ""),
     ]
+}
+
+fn add_latencies(page: &mut Page, run: &Run) {
+    let latencies: Vec<_> = clients(run, ClientMetric::P90)
+        .map(|(client, command, ns)| match command {
+            Some(command) => (format!("{client} {command}"), Role::Other, ns / 1e6),
+            None => (client.to_string(), Role::Main, ns / 1e6),
+        })
+        .collect();
+    // A client that was never answered has no latencies.
+    if !latencies.is_empty() {
+        let drawing = bars("90th percentile of the latency, ms", &latencies);
+        page.figure(&drawing, "By client; in grey by its commands.");
+    }
 }
 
 /// For the terminal.
 pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
-    let run = &judged.run;
-    let tables = tables(planned, run);
-    let title = format!("{} {}", super::command(&planned.scenario), run.scenario);
-    text::report(&title, &judged.verdict, &tables, colour)
+    let title = format!(
+        "{} {}",
+        super::command(&planned.scenario),
+        judged.run.scenario
+    );
+    let sections = sections(planned, judged);
+    let tables = sections.iter().map(Section::table);
+    text::report(&title, &judged.verdict, tables, colour)
 }
 
 /// For programs.
@@ -229,7 +287,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
 }
 
 /// For the browser.
-pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError> {
+pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let mut page = Page::new(&format!("weir run {}", run.scenario), &judged.verdict);
     page.about(&judged.header.line());
@@ -241,81 +299,8 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
         "Seed {}; the workload took {wall_s:.1} s.",
         run.seed
     ));
-    if !run.faults.is_empty() {
-        page.heading("Faults")
-            .table(&faults::table(scenario, &run.faults))
-            .about(faults::LEGEND);
-    }
-    OverTime::of(planned, run).add(&mut page, planned);
-    let lateness = faults::lateness_table(&run.faults);
-    if !lateness.rows().is_empty() {
-        page.table(&lateness).about(faults::LATENESS_LEGEND);
-    }
-    let recovered = recoveries::table(&run.recoveries);
-    if !recovered.rows().is_empty() {
-        page.heading("How RDMA connections came back")
-            .table(&recovered)
-            .about(recoveries::LEGEND);
-        if let Some(drawing) = recoveries::drawing(&run.recoveries)? {
-            page.figure(&drawing, "Each point is a lost packet.");
-        }
-    }
-    let disrupted = disruptions::table(scenario, &run.disruptions);
-    if !disrupted.rows().is_empty() {
-        page.heading("What was done to programs and switches")
-            .table(&disrupted)
-            .about(disruptions::LEGEND);
-        if let Some(start_ns) = start_ns(&run.evidence.writes) {
-            page.table(&disruptions::times_table(&run.disruptions, start_ns))
-                .about(disruptions::TIMES_LEGEND);
-        }
-    }
-    let repaired = repairs::table(&run.repairs, start_ns(&run.evidence.writes));
-    if !repaired.rows().is_empty() {
-        page.heading("Gradients planned again")
-            .table(&repaired)
-            .about(repairs::LEGEND);
-    }
-    if !run.triggers.is_empty() {
-        page.heading("Triggers")
-            .table(&triggers::table(&run.triggers))
-            .about(triggers::LEGEND);
-    }
-    let steps = steps_table(run);
-    if !steps.rows().is_empty() {
-        page.heading("Timeline").table(&steps).about(STEPS_LEGEND);
-    }
-    page.heading("What holds").successes(&judged.verdict);
-    let flows = flows_table(run);
-    if !flows.rows().is_empty() {
-        page.heading("Flows, from the captures").table(&flows);
-    }
-    let clients_table = clients_table(run);
-    if !clients_table.rows().is_empty() {
-        page.heading("What the clients measured")
-            .table(&clients_table);
-        let named: Vec<(String, Role, f64)> = clients(run, ClientMetric::P90)
-            .map(|(client, command, ns)| match command {
-                Some(command) => (format!("{client} {command}"), Role::Other, ns / 1e6),
-                None => (client.to_string(), Role::Main, ns / 1e6),
-            })
-            .collect();
-        let bars: Vec<_> = named
-            .iter()
-            .map(|(name, role, ms)| (name.as_str(), *role, *ms))
-            .collect();
-        // A client that was never answered has no latencies.
-        if !bars.is_empty() {
-            page.figure(
-                &plot::bars("90th percentile of the latency, ms", &bars)?,
-                "By client; in grey by its commands.",
-            );
-        }
-    }
-    programs::add(&mut page, run);
-    let others = other_metrics(run);
-    if !others.rows().is_empty() {
-        page.heading("Other measurements").table(&others);
+    for section in sections(planned, judged) {
+        section.add(&mut page);
     }
     for (heading, text) in [
         ("Plan", planned.plan.to_string()),
@@ -330,7 +315,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             ));
         }
     }
-    Ok(page.render())
+    page.render()
 }
 
 /// Of a plan, and of a scenario, as many bytes stand in a page: thousands of flows would make one that no browser opens.

@@ -223,7 +223,7 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
         );
         assert_eq!(json["faults"][0]["beyond"], beyond_bound);
         assert_eq!(json["metrics"]["fault.slow.beyond_ns"], beyond);
-        let page = page(&planned, &run).expect("a page");
+        let page = page(&planned, &run);
         assert_eq!(page.contains(&told), is_slow);
         assert!(page.contains(&shown), "the table");
     }
@@ -369,7 +369,8 @@ fn every_figure_of_the_tables_is_in_the_json() {
     told.filter(|(key, _)| *key != "over_time")
         .for_each(|(_, value)| numbers(value, &mut known));
     let mut count = 0;
-    for table in report::tables(&planned, &judged.run) {
+    for section in report::sections(&planned, &judged) {
+        let table = section.table();
         for row in table.rows() {
             let cells = row
                 .iter()
@@ -416,7 +417,7 @@ fn a_page_and_the_json_have_what_happened_when() {
     let names: Vec<_> = series.iter().map(|series| &series["name"]).collect();
     assert_eq!(names, ["command load, duration", "probe web, latency"]);
     assert_eq!(series[1]["points"][0], serde_json::json!([0.0, null]));
-    let page = page(&planned, &judged).expect("a page");
+    let page = page(&planned, &judged);
     for part in [
         "<h2>What happened when</h2>",
         ">fault slow: 2 packets</text>",
@@ -477,7 +478,7 @@ fn errors_of_clients_are_a_column_and_a_note_and_fail_nothing() {
     );
     assert!(text.contains("note   client a: refused\n"), "{text}");
     assert!(judged.verdict.is_ok() && judged.verdict.degraded.is_empty());
-    let html = page(&planned, &judged).expect("a page");
+    let html = page(&planned, &judged);
     assert!(
         html.contains("<li class=\"warn\">client a: refused</li>"),
         "{html}"

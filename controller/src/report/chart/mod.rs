@@ -1,16 +1,17 @@
-//! Panels over one axis of time, one under the other, as SVG text: what happened when.
+//! Panels over one axis, one under the other, as SVG text: what happened when, and how series compare.
 //!
 //! Colours are the page's own, so that a drawing is light or dark as its reader's system is. Each panel says above itself what
 //! it shows, so there is no legend to look up. What is drawn is bounded: see [`COLUMNS`].
 
 mod scale;
+mod series;
 
 use std::fmt::Write as _;
 
 use super::html::escape;
-use super::plot::Span;
 pub use scale::Unit;
 use scale::{Scale, step, tick};
+pub use series::{Form, Role, Series, bars};
 
 /// So many columns have points or marks of their own: more would lie on each other.
 pub const COLUMNS: usize = 700;
@@ -29,10 +30,25 @@ const LINES: usize = 6;
 /// A letter is hardly ever wider.
 const LETTER: f64 = 6.6;
 
-/// Panels over one axis of time.
+/// A stretch of an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span<'a> {
+    /// What it is.
+    pub name: &'a str,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+}
+
+/// Panels over one axis.
 pub struct Chart<'a> {
-    /// The axis begins at 0 and ends here, in seconds.
-    pub end_s: f64,
+    /// What the drawing shows, for readers who do not see it.
+    pub label: &'a str,
+    /// What the axis is, and its unit.
+    pub axis: &'a str,
+    /// The axis begins at 0 and ends here.
+    pub end: f64,
     /// Stretches of it that have a name; a name may come again.
     pub bands: &'a [Span<'a>],
     /// Moments that are marked through all panels.
@@ -51,8 +67,10 @@ pub struct Panel {
     pub content: Content,
 }
 
-/// What a panel has over time.
+/// What a panel has over the axis.
 pub enum Content {
+    /// Named series, drawn in one of two forms; their unit is in the panel's title.
+    Series(Vec<Series>, Form),
     /// When something happened, in seconds; true: wrongly.
     Marks(Vec<(f64, bool)>),
     /// From when to when something was so.
@@ -120,11 +138,7 @@ impl Chart<'_> {
         }
         let last = y;
         let height = last + 40.0;
-        let mut svg = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
-             aria-label=\"what happened when\" xmlns=\"http://www.w3.org/2000/svg\">\n\
-             <g font-size=\"12\" font-family=\"system-ui, sans-serif\" fill=\"currentColor\">\n"
-        );
+        let mut svg = begin(height, self.label);
         self.bands(&mut svg, first, last);
         svg += &names;
         self.axis(&mut svg, first, last);
@@ -134,8 +148,8 @@ impl Chart<'_> {
         svg
     }
 
-    fn x(&self, at_s: f64) -> f64 {
-        let share = (at_s / self.end_s).clamp(0.0, 1.0);
+    fn x(&self, at: f64) -> f64 {
+        let share = (at / self.end).clamp(0.0, 1.0);
         LEFT + share * (WIDTH - LEFT - RIGHT)
     }
 
@@ -201,10 +215,10 @@ impl Chart<'_> {
         }
     }
 
-    /// The axis of time, with a line at each mark through all panels.
+    /// The axis, with a line at each mark through all panels.
     fn axis(&self, svg: &mut String, top: f64, bottom: f64) {
-        let step = step(self.end_s, 12);
-        let count = (self.end_s / step + 1e-9) as usize;
+        let step = step(self.end, 12);
+        let count = (self.end / step + 1e-9) as usize;
         for number in 0..=count {
             let at_s = number as f64 * step;
             let x = self.x(at_s);
@@ -219,9 +233,10 @@ impl Chart<'_> {
         }
         let _ = writeln!(
             svg,
-            "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\" opacity=\"0.75\">seconds since the workload began</text>",
+            "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\" opacity=\"0.75\">{}</text>",
             WIDTH - RIGHT,
-            bottom + 32.0
+            bottom + 32.0,
+            escape(self.axis)
         );
     }
 
@@ -254,6 +269,9 @@ impl Chart<'_> {
     fn panel(&self, svg: &mut String, panel: &Panel, top: f64) {
         let height = panel.height();
         match &panel.content {
+            Content::Series(series, form) => {
+                self.series(svg, (&panel.title, series, *form), top, height);
+            }
             Content::Marks(marks) => {
                 title(svg, top, &panel.title, "", "");
                 self.marks(svg, marks, top, height);
@@ -342,7 +360,7 @@ impl Chart<'_> {
         height: f64,
     ) {
         let (mut dots, mut gaps) = (String::new(), String::new());
-        for (at_s, value) in thinned(points, self.end_s) {
+        for (at_s, value) in thinned(points, self.end) {
             let x = self.x(at_s);
             let _ = match value {
                 Some(value) => {
@@ -365,7 +383,7 @@ impl Chart<'_> {
     fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
         let mut line = String::new();
         let shown = bins.iter().enumerate();
-        for (number, value) in shown.take_while(|(n, _)| *n as f64 * width_s < self.end_s) {
+        for (number, value) in shown.take_while(|(n, _)| *n as f64 * width_s < self.end) {
             let y = at(*value);
             let end = self.x((number + 1) as f64 * width_s);
             let _ = match number {
@@ -383,8 +401,19 @@ impl Panel {
             Content::Marks(_) | Content::Stretches(_) => 10.0,
             Content::Points(_) => 84.0,
             Content::Bins { .. } => 52.0,
+            Content::Series(..) => 230.0,
         }
     }
+}
+
+/// The beginning of a drawing.
+fn begin(height: f64, label: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
+         aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+         <g font-size=\"12\" font-family=\"system-ui, sans-serif\" fill=\"currentColor\">\n",
+        escape(label)
+    )
 }
 
 /// What a panel shows, above it.
@@ -426,7 +455,9 @@ mod tests {
 
     fn chart(bands: &[Span<'_>], panels: &[Panel]) -> String {
         let chart = Chart {
-            end_s: 10.0,
+            label: "what happened when",
+            axis: "seconds",
+            end: 10.0,
             bands,
             moments: &[2.5],
             panels,

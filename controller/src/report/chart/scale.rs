@@ -72,15 +72,25 @@ impl Scale {
         if *least > 0.0 && *most > 20.0 * median {
             // What most of them are in.
             let (of, name) = unit.shown(median);
-            let scale = Scale {
-                low: 10_f64.powf((least / of).log10().floor()),
-                high: 10_f64.powf((most / of).log10().ceil()),
-                step: 0.0,
-            };
+            let scale = Scale::decades([least / of, most / of].into_iter());
             return (scale, of, name);
         }
         let (of, name) = unit.shown(*most);
         (Scale::linear(most / of, 4), of, name)
+    }
+
+    /// From the decade below the least value to the one above the greatest; logarithmic.
+    pub fn decades(values: impl Iterator<Item = f64>) -> Scale {
+        let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
+            (value.min(low), value.max(high))
+        });
+        let low = if low.is_finite() { low } else { 1.0 };
+        let low = low.log10().floor();
+        Scale {
+            low: 10_f64.powf(low),
+            high: 10_f64.powf(high.log10().ceil().max(low + 1.0)),
+            step: 0.0,
+        }
     }
 
     pub fn is_log(&self) -> bool {
