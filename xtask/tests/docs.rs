@@ -67,7 +67,11 @@ fn every_crate_has_its_row() {
         .take_while(|line| *line != "]")
         .map(|line| line.trim().trim_matches(['"', ',']))
         .collect();
-    assert!(members.len() > 20, "only {} members were found", members.len());
+    assert!(
+        members.len() > 20,
+        "only {} members were found",
+        members.len()
+    );
     let rows = crate_rows(&read("docs/architecture.md"));
     let rows: BTreeSet<(String, String)> = rows
         .into_iter()
