@@ -43,7 +43,7 @@ pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove, plan_toge
 pub use protocols::{Given, Protocols, named_files, named_topology, named_workload};
 pub use resolve::{load, load_with};
 pub use schema::{
-    CutGradient, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
+    CutGradient, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
     json_schema, load_topology, load_trainings, reference, refused_training, workload_json_schema,
 };
 pub use topology::topology_network;

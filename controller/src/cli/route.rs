@@ -23,6 +23,9 @@ pub struct Route {
         value_parser = PossibleValuesParser::new(By::names()).map(|name| by_name(&name))
     )]
     pub by: By,
+    /// With `--by inart`: solve its program itself, for the best plan and its proof; small networks only
+    #[arg(long, conflicts_with = "robust")]
+    pub exact: bool,
     /// Prefer plans with which the loss of one switch touches few trainings; none is slower for it
     #[arg(long)]
     pub robust: bool,

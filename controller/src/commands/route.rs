@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use controller::route::{self, By, Outcome};
+use planner::gradient::Method;
 use scenario::diagnostic::Source;
 
 use super::{ERROR, fail, network, print, print_json, read, show};
@@ -19,10 +20,20 @@ pub fn main(args: &Route) -> ExitCode {
 
 /// Whether all trainings are planned.
 fn run(args: &Route) -> Result<bool, ExitCode> {
-    let robust = match (args.robust, args.by) {
+    let by = match (args.exact, args.by) {
+        (false, by) => by,
+        (true, By::Method(Method::InArt)) => By::InArtExact,
+        (true, by) => {
+            return Err(fail(format_args!(
+                "--exact: `--by {}` has no program that is solved; use `--by inart`, or leave `--exact` out",
+                by.name()
+            )));
+        }
+    };
+    let robust = match (args.robust, by) {
         (false, _) => None,
         (true, By::Method(method)) => Some(method),
-        (true, By::Goat) => {
+        (true, By::InArtExact | By::Goat) => {
             return Err(fail(
                 "--robust: chosen among plans of a rate, which `--by goat` does not look for",
             ));
@@ -35,13 +46,13 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         file: &file,
         text: &text,
     };
-    let trainings = scenario::load_trainings(&file, &text, &network, args.by.reads())
+    let trainings = scenario::load_trainings(&file, &text, &network, by.reads())
         .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
-    let routes = route::plan(&mut network, &trainings, source, args.by, robust);
+    let routes = route::plan(&mut network, &trainings, source, by, robust);
     if let Some(path) = &args.svg {
         let svg = route::svg(
             &network,
-            &format!("{}, by {}", args.topology.display(), args.by.name()),
+            &format!("{}, by {}", args.topology.display(), by.name()),
         );
         std::fs::write(path, svg)
             .map_err(|error| fail(format_args!("cannot write {}: {error}", path.display())))?;

@@ -1,7 +1,7 @@
 //! The planners by the names that `--by` takes.
 
 use planner::Network;
-use planner::gradient::{Job, JobError, Method, Plan};
+use planner::gradient::{Job, JobError, Method, Plan, inart};
 use scenario::{ReadFor, TrainingInNetwork};
 
 use super::traffic;
@@ -11,10 +11,16 @@ use super::traffic;
 pub enum By {
     /// A planner that is told who sends to whom.
     Method(Method),
+    /// [`inart::exact()`], which solves the program itself. Small networks only.
+    InArtExact,
     /// [`planner::gradient::goat`], which counts bytes.
     Goat,
 }
 
+/// Nodes of the search that [`By::InArtExact`] makes.
+const NODES: usize = 2_000;
+/// A plan is as good as the best within this share.
+const PRECISION: f64 = 1e-6;
 /// [`By::Goat`].
 const GOAT: &str = "goat";
 
@@ -38,6 +44,7 @@ impl By {
     pub fn name(self) -> &'static str {
         match self {
             By::Method(method) => method.name(),
+            By::InArtExact => "inart --exact",
             By::Goat => GOAT,
         }
     }
@@ -63,7 +70,22 @@ impl By {
                 method.prove(network, job, &mut plan)?;
                 Ok(plan)
             }
+            By::InArtExact => exact(network, job),
             By::Goat => traffic::plan(network, job, read),
         }
     }
+}
+
+/// The best plan for the shares that InArt's first phase finds.
+fn exact(network: &Network, job: &Job) -> Result<Plan, JobError> {
+    let (shares, _) = inart::shares(network, job)?;
+    let inart::Exact {
+        mut plan, best_bps, ..
+    } = inart::exact(network, job, &shares, NODES)?;
+    if best_bps.is_infinite() {
+        return Err(JobError::TooLarge(job.name.clone(), inart::MOST_VARIABLES));
+    }
+    plan.bound_bps = best_bps;
+    plan.is_optimal = plan.rate_bps >= best_bps * (1.0 - PRECISION);
+    Ok(plan)
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use by::By;
 pub use drawing::svg;
-pub use traffic::{Passes, Traffic};
+pub use traffic::{Fastest, Passes, Traffic};
 
 /// Plans of trainings, one after the other, each in what those before it leave.
 #[derive(Debug, Clone, Serialize)]

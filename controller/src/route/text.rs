@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use scenario::units::{show_rate, show_size};
+use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{Member, Outcome, Part, Placed, Planned, Robust, Routes, Traffic};
 
@@ -108,6 +108,14 @@ fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
         f,
         "  {fragments} fragments of {each}; workers come in the order {order}{more}{waits}"
     )?;
+    if let Some(fastest) = &traffic.fastest {
+        let round = show_duration(to_four_digits(fastest.round_ns));
+        writeln!(
+            f,
+            "  the model learns soonest if the first {} are waited for: {:.1} rounds of {round}",
+            fastest.workers, fastest.rounds
+        )?;
+    }
     let best = match traffic.gap {
         gap if gap <= 0.0 => "no plan within switches' memory takes less".to_owned(),
         gap => format!("at most {:.2} % of that could be spared", gap * 100.0),

@@ -2,6 +2,7 @@
 
 use planner::Network;
 use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
+use planner::gradient::goat::fastest::{Timing, choose};
 use planner::gradient::goat::{self, GoatError, Gradient};
 use planner::gradient::{Goal, Job, JobError, Plan};
 use planner::network::NodeId;
@@ -14,6 +15,20 @@ const SEED: u64 = 1;
 /// Fragments of all workers that are followed one by one.
 const MOST_SENDS: usize = 100_000;
 
+/// Rounds that are tried out for each number of workers.
+const SAMPLES: usize = 100;
+
+/// How many workers had best be waited for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fastest {
+    /// The first so many.
+    pub workers: usize,
+    /// Rounds until the model has learned.
+    pub rounds: f64,
+    /// The mean of a round.
+    pub round_ns: f64,
+}
+
 /// What passes links in a round.
 #[derive(Debug, Clone, Serialize)]
 pub struct Traffic {
@@ -25,6 +40,9 @@ pub struct Traffic {
     pub arrivals: Vec<String>,
     /// How many of these, the first, the plan's server waits for.
     pub wait_for: usize,
+    /// How many had best be waited for, where the file says how the model learns and when gradients came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fastest: Option<Fastest>,
     /// Bytes over all links by the plan if all workers are waited for.
     pub link_bytes: f64,
     /// No plan within the switches' memory takes less.
@@ -103,10 +121,28 @@ pub(super) fn of(
         fragment_bytes: gradient.fragment_bytes,
         arrivals: gradient.order.iter().map(name).collect(),
         wait_for: gradient.wait_for,
+        fastest: fastest(network, gradient, plan),
         link_bytes: byte_cost,
         bound_bytes: bound,
         gap: plan.gap(),
         passes: passes(network, job, gradient, plan),
+    })
+}
+
+/// A gradient takes what the plan's rate lets it; a link adds the longest delay there is.
+fn fastest(network: &Network, gradient: &CutGradient, plan: &Plan) -> Option<Fastest> {
+    let past = gradient.past.as_ref()?;
+    let bytes = gradient.fragments as f64 * gradient.fragment_bytes as f64;
+    let delays = network.links().iter().map(|link| link.delay_ns);
+    let timing = Timing {
+        hop_ns: delays.max().unwrap_or(0),
+        transfer_ns: (bytes * 8e9 / plan.rate_bps) as u64,
+    };
+    let chosen = choose(plan, &past.arrivals, &past.learning, timing, SAMPLES, SEED)?;
+    Some(Fastest {
+        workers: chosen.fastest,
+        rounds: chosen.rounds,
+        round_ns: chosen.round_ns,
     })
 }
 

@@ -107,6 +107,188 @@ trainings:
     );
 }
 
+/// ψ of 2, 3 and 4 workers is 4, 9/4 and 16/9 rounds: without the last, who is there after 900 ms, they are done soonest.
+#[test]
+fn goat_says_how_many_had_best_be_waited_for() {
+    let trainings = "\
+weir-trainings: 1
+trainings:
+  training:
+    server: ps
+    workers: \"w*\"
+    gradient: 3kB
+    fragments: 3
+    learning: {loss: 1, epsilon: 1, variance: 1}
+    past_rounds: [[1ms, 1ms, 1ms, 900ms]]
+";
+    let network = shipped("goat-example.yaml");
+    let report = route(&network, trainings, &["--by", "goat", "--json"]).json();
+    let fastest = &report["trainings"][0]["plan"]["traffic"]["fastest"];
+    assert_eq!(
+        (&fastest["workers"], &fastest["rounds"]),
+        (&3.into(), &2.25.into())
+    );
+    // A gradient of 3 kB takes some tens of microseconds.
+    let round_ns = fastest["round_ns"].as_f64().unwrap();
+    assert!((1e6..1.2e6).contains(&round_ns), "{report}");
+    let finished = route(&network, trainings, &["--by", "goat"]);
+    let told = "  the model learns soonest if the first 3 are waited for: ";
+    assert!(finished.stdout.contains(told), "{}", finished.stdout);
+}
+
+/// GRID's example, of which 3 Gbit/s is the best.
+#[test]
+fn r_gria_draws_the_same_plan_each_time_and_exceeds_nothing() {
+    let (network, trainings) = ("grid-example.yaml", "grid-example-trainings.yaml");
+    let plan = || {
+        route(
+            &shipped(network),
+            &shipped(trainings),
+            &["--by", "r-gria", "--json"],
+        )
+    };
+    let finished = plan();
+    finished.expect_code(PASSED);
+    assert_eq!(finished.stdout, plan().stdout);
+    let report = finished.json();
+    assert_eq!(report["by"], "r-gria");
+    let rate = report["trainings"][0]["plan"]["rate_bps"].as_f64().unwrap();
+    assert!(rate > 0.0 && rate <= 3e9, "{report}");
+    for link in report["links"].as_array().unwrap() {
+        assert!(
+            link["load_bps"].as_u64() <= link["rate_bps"].as_u64(),
+            "{link}"
+        );
+    }
+}
+
+#[test]
+fn inart_proves_the_plans_of_small_networks() {
+    let (network, trainings) = ("grid-example.yaml", "grid-example-trainings.yaml");
+    let plan = |more: &[&str]| {
+        let args = [&["--by", "inart", "--json"], more].concat();
+        let finished = route(&shipped(network), &shipped(trainings), &args);
+        finished.expect_code(PASSED);
+        finished.json()["trainings"][0]["plan"].clone()
+    };
+    let (found, best) = (plan(&[]), plan(&["--exact"]));
+    let rate = |plan: &Value| plan["rate_bps"].as_f64().unwrap();
+    assert!(rate(&best) >= rate(&found) && rate(&best) <= 3e9, "{best}");
+    assert!(best["gap"].as_f64().unwrap() < 1e-6, "{best}");
+
+    let finished = route(&shipped(network), &shipped(trainings), &["--exact"]);
+    finished.expect_code(ERROR);
+    let told = "--exact: `--by grid` has no program that is solved; use `--by inart`, or leave `--exact` out";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+}
+
+/// Forty racks and four servers.
+#[test]
+fn inart_refuses_to_prove_the_plan_of_a_large_network() {
+    let leaves: Vec<String> = (0..40).map(|leaf| format!("l{leaf}")).collect();
+    let mut network = format!(
+        "switches: [p0, p1, p2, p3, {}]\nhosts: [{}, s0, s1, s2, s3]\nrate: 10Gbit/s\nlinks:\n",
+        leaves.join(", "),
+        leaves.join(", ").replace('l', "h"),
+    );
+    for (number, leaf) in leaves.iter().enumerate() {
+        network += &format!("  - [h{number}, {leaf}]\n");
+        network.extend((0..4).map(|spine| format!("  - [{leaf}, p{spine}]\n")));
+    }
+    network.extend((0..4).map(|server| format!("  - [s{server}, l{server}]\n")));
+    let trainings = "\
+weir-trainings: 1
+trainings:
+  a: {server: [s0, s1, s2, s3], workers: \"h*\"}
+";
+    let finished = route(&network, trainings, &["--by", "inart", "--exact"]);
+    finished.expect_code(ERROR);
+    for told in [
+        "error[capacity]: the exact program of job `a` has more than the 6000 whole variables that are solved",
+        "--> trainings.yaml:3:",
+        "= hint: `--by inart` without `--exact` plans it",
+    ] {
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    }
+}
+
+/// All four workers have room at `b`, which is in another rack than the server.
+#[test]
+fn pairs_between_racks_are_limited() {
+    const RACKS: &str = "\
+switches: [l1, l2, p]
+hosts: [ps, {name: a, slots: 2}, {name: b, slots: 4}]
+rate: 10Gbit/s
+links: [[ps, l1], [a, l1], [b, l2], [l1, p], [l2, p]]
+";
+    let with = |workers: &str| {
+        let trainings =
+            format!("weir-trainings: 1\ntrainings:\n  t: {{server: ps, workers: {{{workers}}}}}\n");
+        route(RACKS, &trainings, &["--json"])
+    };
+    for (workers, hosts) in [
+        ("count: 4", serde_json::json!([["b", 4]])),
+        (
+            "count: 4, between: [{racks: [l1, l2], pairs: 2}]",
+            serde_json::json!([["a", 2], ["b", 2]]),
+        ),
+        // Within a rack a ring has no pair between two.
+        (
+            "count: 4, talk: ring, between: [{racks: [l2, l1], pairs: 1}]",
+            serde_json::json!([["b", 4]]),
+        ),
+        // Between the two racks a ring has two.
+        (
+            "count: 6, talk: ring, between: [{racks: [l1, l2], pairs: 2}]",
+            serde_json::json!([["a", 2], ["b", 4]]),
+        ),
+    ] {
+        let finished = with(workers);
+        finished.expect_code(PASSED);
+        let placed = &finished.json()["trainings"][0]["placed"];
+        assert_eq!(placed["hosts"], hosts, "{workers}");
+    }
+    for (workers, told) in [
+        (
+            "count: 4, between: [{racks: [l1, l2], pairs: 1}]",
+            "no place for 4 workers: the pairs that may talk (1 between `l1` and `l2`)",
+        ),
+        (
+            "count: 6, talk: ring, between: [{racks: [l1, l2], pairs: 1}]",
+            "the pairs that may talk (1 between `l1` and `l2`)",
+        ),
+        (
+            "count: 4, talk: ring",
+            "error[no-effect]: `talk` means nothing without `between`",
+        ),
+        ("count: 4, talk: star, between: []", "`talk` is no `star`"),
+        (
+            "count: 4, between: [{racks: [l1, l9], pairs: 1}]",
+            "no worker and no server of this training can be in a rack `l9`",
+        ),
+        (
+            "count: 4, between: [{racks: [l1, l1], pairs: 1}]",
+            "`racks` names `l1` twice; a limit is between two racks",
+        ),
+        (
+            "count: 4, between: [{racks: l1, pairs: 1}]",
+            "`racks` has 1 names; a limit is between two racks",
+        ),
+        (
+            "count: 129, between: [{racks: [l1, l2], pairs: 1}]",
+            "129 workers on 2 hosts; `between` is for 128 workers and 128 hosts at most",
+        ),
+    ] {
+        let finished = with(workers);
+        finished.expect_code(ERROR);
+        assert!(
+            finished.stderr.contains(told),
+            "{told}: {}",
+            finished.stderr
+        );
+    }
+}
+
 /// What one holds, the next does not find: of two trainings at other servers, both of which s1, s2 and s3 would sum.
 #[test]
 fn memory_is_held_for_one_training_alone() {
@@ -179,6 +361,36 @@ fn keys_of_another_planner_are_refused_by_name() {
             ", gradient: 3, fragments: 3",
             "goat",
             "`gradient`: `3` has no unit",
+        ),
+        (
+            ", learning: {loss: 1, epsilon: 1, variance: 1}",
+            "inart",
+            "`learning` means nothing for `--by inart`",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}",
+            "goat",
+            "`learning` and `past_rounds` say nothing without each other",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, learning: {loss: 0, epsilon: 1, variance: 1}, past_rounds: []",
+            "goat",
+            "`loss` is 0; it is above 0",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 4}, past_rounds: []",
+            "goat",
+            "`variance` is 4, and has to be below `epsilon` times 4 workers, 4",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: []",
+            "goat",
+            "`past_rounds` has 0 rounds; give 1 to 1000",
+        ),
+        (
+            ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: [[1ms]]",
+            "goat",
+            "a round has 1 times, and 4 hosts send",
         ),
     ] {
         let finished = route(

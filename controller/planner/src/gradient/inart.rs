@@ -21,6 +21,7 @@ mod search;
 mod share;
 mod ways;
 
+pub use exact::MOST_VARIABLES;
 pub use online::{Online, Refused};
 
 use super::{Goal, Job, JobError, Loads, Plan};

@@ -79,6 +79,9 @@ pub enum JobError {
     /// Shares are not one for each server, or not 1 together.
     #[error("job `{0}` has {1} servers: it needs a share from 0 to 1 for each, 1 together")]
     Shares(String, usize),
+    /// A program that is solved for small networks alone.
+    #[error("the exact program of job `{0}` has more than the {1} whole variables that are solved")]
+    TooLarge(String, usize),
     /// The server takes nothing in.
     #[error("job `{0}`: server `{1}` has nothing left of what it takes in")]
     NoIngress(String, String),

@@ -2,8 +2,11 @@
 
 use super::grid::{self, Work};
 use super::{Job, JobError, Plan, inart};
-use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
+use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
 use crate::network::Network;
+
+/// Workers draw by it where they are summed.
+const SEED: u64 = 1;
 
 /// A way to find out where gradients are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +17,8 @@ pub enum Method {
     GridPush,
     /// [`inart`].
     InArt,
+    /// [`rgria`], as drawn by one seed.
+    RGria,
     /// [`atp`].
     Atp,
     /// [`esa`].
@@ -32,10 +37,11 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 10] = [
+    pub const ALL: [Method; 11] = [
         Method::Grid,
         Method::GridPush,
         Method::InArt,
+        Method::RGria,
         Method::Atp,
         Method::Esa,
         Method::SwitchMl,
@@ -45,10 +51,11 @@ impl Method {
         Method::Raw,
     ];
     /// How files and commands name them, in the same order.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 11] = [
         "grid",
         "grid-push",
         "inart",
+        "r-gria",
         "atp",
         "esa",
         "switchml",
@@ -79,6 +86,10 @@ impl Method {
             Method::Grid => return grid::plan(network, job),
             Method::GridPush => return grid::push(network, job),
             Method::InArt => return inart::shares(network, job).map(|(_, plan)| plan),
+            Method::RGria => {
+                let relaxation = rgria::relax(network, job)?;
+                return rgria::round(network, job, &relaxation, SEED).plan(network, job);
+            }
             Method::Geryon => return geryon::plan(network, job),
             Method::Lbmm => return lbmm::plan(network, job),
             Method::Atp => atp::plan(network, alone)?,

@@ -23,7 +23,6 @@ mod refusal;
 mod relaxed;
 mod sample;
 mod search;
-mod spread;
 
 use blocks::{Blocks, Held};
 use bound::{Levels, Measure, Prices};
@@ -40,7 +39,6 @@ pub use problem::{
 };
 pub use refusal::{Conflict, Refusal};
 pub use sample::{Scale, sample, sample_of};
-pub use spread::{Spread, spread};
 
 /// What an exact search may look at, in options: about half a second.
 const WORK: usize = 6_000_000;

@@ -2,7 +2,7 @@
 
 use planner::injection::{
     Charge, Choice, Conflict, Cost, Placement, Problem, ProblemError, Refusal, Resource, Switch,
-    Utilisation, sample, solve, spread,
+    Utilisation, sample, solve,
 };
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
@@ -318,62 +318,6 @@ proptest! {
             prop_assert!(cheapest(&part(&problem, &others)).is_some());
         }
     }
-}
-
-/// How many tenants the loss of the worst switch touches, of two tenants with every other choice or of three.
-fn worst(problem: &Problem, tenant: &[usize], at: &[Vec<usize>]) -> usize {
-    let touched = (0..problem.switches.len()).map(|switch| {
-        let here = tenant.iter().zip(at).filter(|(_, at)| at.contains(&switch));
-        here.map(|(tenant, _)| tenant)
-            .collect::<std::collections::BTreeSet<_>>()
-            .len()
-    });
-    touched.max().unwrap_or(0)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(300)))]
-
-    /// The loss of one switch touches as few tenants as in any placement, at as few hops.
-    #[test]
-    fn one_lost_switch_touches_few_tenants(problem in small(), tenants in 1_usize..=4) {
-        let tenant: Vec<usize> = (0..problem.choices.len()).map(|choice| choice % tenants).collect();
-        let least = least_by(&problem, &|at, cost| (worst(&problem, &tenant, at), cost.hops));
-        match spread(&problem, &tenant, 3) {
-            Ok(spread) => {
-                let at = &spread.placement.at;
-                prop_assert_eq!(judge(&problem, at), Some(spread.placement.cost));
-                prop_assert_eq!(worst(&problem, &tenant, at), spread.worst);
-                prop_assert!(spread.proven);
-                prop_assert_eq!(Some((spread.worst, spread.placement.cost.hops)), least);
-                prop_assert_eq!(spread.bound, spread.worst);
-            }
-            Err(_) => prop_assert_eq!(least, None),
-        }
-    }
-}
-
-/// Two tenants' flows cross the same two switches, and both faults fit the first, which is nearer: by utilisation one goes
-/// behind; by hops both would stand at the first. Three tenants cannot all be alone on two switches.
-#[test]
-fn tenants_are_kept_apart() {
-    let mut problem = problem(&[[9, 9], [9, 9]]);
-    for _ in 0..2 {
-        choose(&mut problem, &[&[0, 1]]);
-    }
-    let apart = spread(&problem, &[0, 1], 1).unwrap();
-    assert_eq!(
-        (apart.worst, apart.placement.cost.hops, apart.proven),
-        (1, 1, true)
-    );
-    let alone = spread(&problem, &[0, 0], 1).unwrap();
-    assert_eq!((alone.worst, alone.placement.cost.hops), (1, 0));
-    choose(&mut problem, &[&[0, 1]]);
-    let three = spread(&problem, &[0, 1, 2], 1).unwrap();
-    assert_eq!(
-        (three.worst, three.bound, three.placement.cost.hops),
-        (2, 2, 1)
-    );
 }
 
 /// A problem with some of its choices.

@@ -49,7 +49,7 @@ pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub use topology::load_topology;
 pub use trainings::{
-    CutGradient, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
+    CutGradient, PastRounds, PlacedWorkers, ReadFor, TrainingInNetwork, TrainingSpans, hosts_named,
     load_trainings, refused_training,
 };
 pub(crate) use triggers::{RawEvent, RawTrigger};

@@ -9,8 +9,8 @@ use super::search::Search;
 use super::ways::Ways;
 use crate::solve::{Cmp, Limits, Model, Sense, Var, milp};
 
-/// Whole variables, of programs that are solved.
-const MOST: usize = 6_000;
+/// Variables of programs that are solved.
+pub const MOST_VARIABLES: usize = 6_000;
 
 pub(super) struct Proved<'w> {
     /// The best that was found.
@@ -107,7 +107,7 @@ impl Program {
             counts.push(of_groups);
             ups.push(of_sites);
         }
-        if model.variables() > MOST {
+        if model.variables() > MOST_VARIABLES {
             return None;
         }
         // A host's only link carries its whole gradient, wherever it goes.

@@ -4,9 +4,8 @@
 //! Our reading. Reveal places network functions on hosts and assigns users' requests to them; each user has at most k
 //! functions and each function at most p users, so that what fails harms few; then the least cost is sought. Here p is what
 //! is lessened first, unless it is given ([`Problem::most_users`]), and k is [`Problem::most_points`]. A [`Decision`] is what
-//! is still open about one need: a plan of a training's gradients ([`plans`]), or the switches of a fault
-//! ([`crate::injection::spread()`]). The program is solved where it is small ([`solve`]); where it is not, its relaxation is
-//! rounded, each decision to one of its options by the share that it has there, made feasible, and improved.
+//! is still open about one need: a plan of a training's gradients ([`plans`]). The program is solved where it is small
+//! ([`solve`]); where it is not, its relaxation is rounded, each decision to one of its options by the share that it has there, made feasible, and improved.
 
 mod conflict;
 mod exact;

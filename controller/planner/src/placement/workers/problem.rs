@@ -118,20 +118,11 @@ impl Problem {
             workers,
             ..Problem::default()
         };
-        let mut racks: BTreeMap<NodeId, RackId> = BTreeMap::new();
         for id in hosts {
             let Some(host) = network.host(*id) else {
                 continue;
             };
-            // One without a link is a rack of its own.
-            let switch = network
-                .adjacent(*id)
-                .first()
-                .map_or(*id, |(_, switch)| *switch);
-            let rack = *racks.entry(switch).or_insert_with(|| {
-                problem.racks.push(network.name(switch).to_owned());
-                problem.racks.len() - 1
-            });
+            let rack = problem.rack(network, *id);
             let here = taken.get(id).copied().unwrap_or(0);
             problem.machines.push(Machine {
                 name: network.name(*id).to_owned(),
@@ -141,6 +132,18 @@ impl Problem {
             });
         }
         problem
+    }
+
+    /// The rack of a host: the switch that its first link leads to. A rack in which no machine stands is added.
+    pub fn rack(&mut self, network: &Network, host: NodeId) -> RackId {
+        // A host without a link is a rack of its own.
+        let first = network.adjacent(host).first();
+        let name = network.name(first.map_or(host, |(_, switch)| *switch));
+        let known = self.racks.iter().position(|rack| rack == name);
+        known.unwrap_or_else(|| {
+            self.racks.push(name.to_owned());
+            self.racks.len() - 1
+        })
     }
 
     /// Whether all numbers point at something, and pins do not contradict each other or what hosts have room for.

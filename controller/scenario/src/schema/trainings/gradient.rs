@@ -1,12 +1,14 @@
 //! What a gradient is made of, and whose comes first: for planners that count bytes.
 
 use planner::gradient::Job;
+use planner::gradient::goat::fastest::Learning;
 use planner::{Network, NodeId};
 
 use super::hosts::hosts;
 use super::{MAX_WORKERS, PlacedWorkers, ReadFor, reader};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::schema::reader::Fields;
+use crate::schema::shape::{Object, Shape, needed};
 use crate::units::{Dimension, show_size};
 use crate::yaml::Node;
 
@@ -14,11 +16,43 @@ pub(super) const MAX_FRAGMENTS: u64 = 256;
 /// More is none that anything trains.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
 
-const KEYS: [&str; 4] = ["gradient", "fragments", "arrivals", "wait_for"];
+/// Past rounds that are tried out.
+const MAX_ROUNDS: usize = 1000;
+
+const KEYS: [&str; 6] = [
+    "gradient",
+    "fragments",
+    "arrivals",
+    "wait_for",
+    "learning",
+    "past_rounds",
+];
 const NEEDED: [(&str, &str); 2] = [("gradient", "44MB"), ("fragments", "48")];
 
+pub(super) static LEARNING: Object = Object {
+    what: "how a model learns",
+    keys: &[
+        needed("loss", Shape::Number, "the loss that is still to be lost"),
+        needed(
+            "epsilon",
+            Shape::Number,
+            "how near to the optimum counts as there",
+        ),
+        needed("variance", Shape::Number, "the variance of gradients"),
+    ],
+};
+
+/// How a model learns, and when gradients came: what says how many workers had best be waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastRounds {
+    /// How the model learns.
+    pub learning: Learning,
+    /// By round and rank: when the gradient was there, in nanoseconds since the round began.
+    pub arrivals: Vec<Vec<u64>>,
+}
+
 /// A gradient in fragments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CutGradient {
     /// How many.
     pub fragments: usize,
@@ -28,6 +62,8 @@ pub struct CutGradient {
     pub order: Vec<usize>,
     /// How many of these, the first, are waited for.
     pub wait_for: usize,
+    /// What says how many had best be.
+    pub past: Option<PastRounds>,
 }
 
 /// Refuses keys that mean nothing for the planner, and asks for those that it needs.
@@ -85,11 +121,13 @@ pub(super) fn read(
         Some(node) => wait_for(sink, node, job)?,
         None => job.workers.len(),
     };
+    let past = past_rounds(sink, fields, job)?;
     Some(CutGradient {
         fragments: fragments as usize,
         fragment_bytes: size.value.div_ceil(fragments),
         order,
         wait_for,
+        past,
     })
 }
 
@@ -102,6 +140,79 @@ fn wait_for(sink: &mut Sink<'_>, node: &Node, job: &Job) -> Option<usize> {
         return None;
     }
     Some(first)
+}
+
+/// `None`: what the file says of past rounds makes no sense.
+fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Option<PastRounds>> {
+    let (learning, rounds) = match (fields.get("learning"), fields.get("past_rounds")) {
+        (None, None) => return Some(None),
+        (Some(learning), Some(rounds)) => (learning, rounds),
+        (Some(one), None) | (None, Some(one)) => {
+            let message = "`learning` and `past_rounds` say nothing without each other";
+            sink.error(Code::MissingKey, one.span, message)
+                .hint("give both, or leave both out");
+            return None;
+        }
+    };
+    let senders = job.workers.len();
+    let known = reader::fields(sink, learning, &LEARNING)?;
+    let mut number = |key: &str, may_be_zero: bool| {
+        let node = known.get(key)?;
+        let value = reader::float(sink, node, &format!("`{key}`"))?;
+        if value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0) {
+            return Some(value);
+        }
+        let range = if may_be_zero { "0 or more" } else { "above 0" };
+        let message = format!("`{key}` is {value}; it is {range}");
+        sink.error(Code::OutOfRange, node.span, message);
+        None
+    };
+    let learning = Learning {
+        loss: number("loss", false)?,
+        epsilon: number("epsilon", false)?,
+        variance: number("variance", true)?,
+        count: senders as f64,
+    };
+    if learning.rounds(senders).is_none() {
+        let Learning {
+            epsilon, variance, ..
+        } = learning;
+        let message = format!(
+            "`variance` is {variance}, and has to be below `epsilon` times {senders} workers, {}: the gradients of all \
+             of them are too noisy to get within `epsilon` of the optimum",
+            epsilon * senders as f64
+        );
+        let span = known.get("variance")?.span;
+        sink.error(Code::OutOfRange, span, message)
+            .hint("a larger `epsilon` is reached, or more workers reach this one");
+        return None;
+    }
+    let listed = reader::list(sink, rounds, "`past_rounds`")?;
+    if listed.is_empty() || listed.len() > MAX_ROUNDS {
+        let message = format!(
+            "`past_rounds` has {} rounds; give 1 to {MAX_ROUNDS}",
+            listed.len()
+        );
+        sink.error(Code::OutOfRange, rounds.span, message);
+        return None;
+    }
+    let arrivals = listed.iter().map(|round| {
+        let times = reader::list(sink, round, "a round of `past_rounds`")?;
+        if times.len() != senders {
+            let message = format!(
+                "a round has {} times, and {senders} hosts send",
+                times.len()
+            );
+            sink.error(Code::OutOfRange, round.span, message)
+                .hint("give one time for each host that sends, by rank");
+            return None;
+        }
+        let times = times.iter();
+        let times = times.map(|time| reader::quantity(sink, time, "a time", Dimension::Duration));
+        times.map(|time| Some(time?.value)).collect()
+    });
+    let arrivals = arrivals.collect::<Option<_>>()?;
+    Some(Some(PastRounds { learning, arrivals }))
 }
 
 /// Ranks by who is first. A pattern means all that it fits and that stand nowhere before it.

@@ -2,6 +2,7 @@
 
 mod gradient;
 mod hosts;
+mod racks;
 mod refused;
 
 use std::collections::BTreeMap;
@@ -11,13 +12,13 @@ use planner::placement::workers::{self, Problem};
 use planner::{Network, NodeId};
 
 use super::reader;
-use super::shape::{Object, RATE, SIZE, Shape, may, needed};
+use super::shape::{DURATION, Object, RATE, SIZE, Shape, may, needed};
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Span};
 use crate::units::Dimension;
 use crate::yaml::{self, Entry, Kind, Node};
 use hosts::{Meant, hosts};
 
-pub use gradient::CutGradient;
+pub use gradient::{CutGradient, PastRounds};
 pub use hosts::hosts_named;
 pub use refused::refused_training;
 
@@ -80,6 +81,16 @@ static TRAINING: Object = Object {
             Shape::Integer(1, MAX_WORKERS),
             "for `--by goat`: so many, the first, are waited for in a round; all",
         ),
+        may(
+            "learning",
+            Shape::Object(&gradient::LEARNING),
+            "for `--by goat`, with `past_rounds`: how the model learns, to say how many workers had best be waited for",
+        ),
+        may(
+            "past_rounds",
+            Shape::List(&Shape::List(&DURATION)),
+            "for `--by goat`: of each past round, after how long each worker's gradient was there, by rank",
+        ),
     ],
 };
 
@@ -92,6 +103,16 @@ static COUNTED: Object = Object {
             "on",
             Shape::Names,
             "hosts that they may run on, with `*` as above; all but the servers",
+        ),
+        may(
+            "talk",
+            Shape::Word(&racks::TALKS),
+            "for `between`: which pairs talk in a step: each worker with its `server`, as a `ring`, by `halving-doubling`",
+        ),
+        may(
+            "between",
+            Shape::List(&Shape::Object(&racks::BETWEEN)),
+            "how many pairs may talk between two racks in each step; any number",
         ),
     ],
 };
@@ -299,7 +320,8 @@ fn counted(
             may_run.push(host);
         }
     }
-    let problem = Problem::of(network, wanted as usize, &may_run, taken);
+    let mut problem = Problem::of(network, wanted as usize, &may_run, taken);
+    racks::limit(sink, &fields, network, servers, &mut problem)?;
     let placed = match workers::place(&problem) {
         Ok(placed) => placed,
         Err(refusal) => {

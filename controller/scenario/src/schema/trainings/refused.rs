@@ -55,6 +55,7 @@ pub(super) fn tell<'s>(
     };
     let (code, span) = match error {
         JobError::NoWorkers(_) => (Code::Contradiction, spans.workers),
+        JobError::TooLarge(..) => (Code::Capacity, spans.workers),
         JobError::NoServer(_) | JobError::OneServer(..) | JobError::Shares(..) => {
             (Code::Contradiction, spans.server)
         }
@@ -70,6 +71,7 @@ pub(super) fn tell<'s>(
     let diagnostic = sink.error(code, span, error.to_string());
     match error {
         JobError::OneServer(..) => diagnostic.hint("`--by inart` plans for several"),
+        JobError::TooLarge(..) => diagnostic.hint("`--by inart` without `--exact` plans it"),
         JobError::NoWay { .. } => {
             diagnostic.hint("by the topology nothing leads there, or its `load` fills what does")
         }
