@@ -39,7 +39,7 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
     if !has_namespaces("probes") || !has_program("probes", "python3") {
         return;
     }
-    let _turn = beside();
+    let _turn = alone();
     let finished = run(
         "sleep 2",
         &[
