@@ -100,6 +100,11 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.all {
         variables.push(("WEIR_TEST_ALL", "1".into()));
     }
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        // Many tests wait for packets and timers more than they compute.
+        let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        variables.push(("RUST_TEST_THREADS", (2 * processors).to_string().into()));
+    }
     let torch = environments::torch_for_tests(&root);
     if let Some(python) = &torch {
         variables.push(("WEIR_TORCH", python.parent().unwrap_or(python).to_owned()));
