@@ -1,6 +1,7 @@
 //! `cargo xtask weight`: what the repository weighs, and whether it has grown.
 //!
 //! - `units`: packages, units and test programs, by cargo's plan.
+//! - `surplus`: what one run of the tests compiles twice.
 //! - `repository`: the crates and their lines.
 //! - `tokens`, `items`, `tree`: from the text of a crate to its modules and what each uses.
 //! - `cycles`: siblings that reach each other, with the rule.
@@ -24,6 +25,7 @@ mod figures;
 mod history;
 mod items;
 mod repository;
+mod surplus;
 mod tokens;
 mod tree;
 mod units;
@@ -84,6 +86,16 @@ fn figures(contents: &Contents) -> Result<Figures> {
     let tests = units::tests()?;
     number("test harnesses", tests.harnesses);
     number("test programs", tests.programs);
+    let twice = units::compiled_twice()?;
+    number("compiled twice, ours", twice.ours.len() as u64);
+    number("compiled twice, others", twice.others);
+    if !twice.ours.is_empty() {
+        let names: Vec<&str> = twice.ours.iter().map(String::as_str).collect();
+        eprintln!(
+            "compiled twice by one run of the tests: {}",
+            names.join(", ")
+        );
+    }
     let crates = contents
         .crates
         .iter()
@@ -114,11 +126,14 @@ fn cycles(contents: &Contents) -> BTreeMap<Cycle, &[Use]> {
 fn table(figures: &Figures) -> String {
     let number = |name: &str| figures.numbers.get(name).copied().unwrap_or(0);
     let mut text = format!(
-        "The demo's build: {} packages, {} units\nTests: {} programs, {} harnesses\n\n",
+        "The demo's build: {} packages, {} units\nTests: {} programs, {} harnesses\n\
+         Compiled twice by one run of the tests: {} units of ours, {} of others\n\n",
         number("demo packages"),
         number("demo units"),
         number("test programs"),
         number("test harnesses"),
+        number("compiled twice, ours"),
+        number("compiled twice, others"),
     );
     let mut row = |name: &str, source: &str, tests: &str| {
         text += &format!("{name:<20}{source:>9}{tests:>9}\n");

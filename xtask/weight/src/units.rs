@@ -9,6 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::surplus::{Surplus, surplus};
+
 /// Numbers of packages and units.
 #[derive(Debug, PartialEq)]
 pub struct Build {
@@ -49,6 +51,22 @@ pub fn demo() -> Result<Build> {
 pub fn tests() -> Result<Tests> {
     let graph = graph(&["test", "--workspace", "--no-run"])?;
     Ok(count_tests(&graph))
+}
+
+/// Plans all that one run of `cargo xtask test` compiles, and compares.
+///
+/// # Errors
+/// If cargo fails.
+pub fn compiled_twice() -> Result<Surplus> {
+    let build = graph(&["build", "--workspace", "--all-targets"])?;
+    // What follows the build must find it done: only the profile has another name.
+    let tests = graph(&["test", "--workspace", "--no-run"])?;
+    let tests = tests.replace(
+        "\"profile\":{\"name\":\"test\"",
+        "\"profile\":{\"name\":\"dev\"",
+    );
+    let xtask = graph(&["build", "--package", "xtask"])?;
+    Ok(surplus(&[units(&build), units(&tests), units(&xtask)]))
 }
 
 fn count_tests(graph: &str) -> Tests {

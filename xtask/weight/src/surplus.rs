@@ -1,0 +1,124 @@
+//! Units that one run of `cargo xtask test` compiles more than once.
+//!
+//! Cargo compiles a package's target again if its features differ, or those of anything below it.
+//! The plans of all cargo commands of a run are compared: two units of one package, target, mode
+//! and profile that differ in features or in what they depend on are one unit too many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Numbers of units beyond the first of each package, target, mode and profile.
+#[derive(Debug, PartialEq)]
+pub struct Surplus {
+    /// Of the workspace's packages.
+    pub ours: BTreeSet<String>,
+    /// Of other packages: build scripts and procedural macros want features that the product
+    /// does not.
+    pub others: u64,
+}
+
+/// Compares the unit graphs of one run, each a list of the units' texts.
+pub fn surplus(graphs: &[Vec<&str>]) -> Surplus {
+    let mut variants: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for graph in graphs {
+        let mut identities = vec![None; graph.len()];
+        for (index, unit) in graph.iter().enumerate() {
+            let identity = identity(graph, index, &mut identities);
+            variants.entry(what(unit)).or_default().insert(identity);
+        }
+    }
+    let mut surplus = Surplus {
+        ours: BTreeSet::new(),
+        others: 0,
+    };
+    for (what, variants) in variants {
+        if variants.len() == 1 {
+            continue;
+        }
+        match what.starts_with("\"path+file:") {
+            true => _ = surplus.ours.insert(name(what)),
+            false => surplus.others += variants.len() as u64 - 1,
+        }
+    }
+    surplus
+}
+
+/// Package, target, profile and mode: the text before the features. A profile's name is no part of
+/// what is compiled, so it is that of `cargo build` in all graphs.
+fn what(unit: &str) -> &str {
+    unit.split(",\"features\":").next().unwrap_or(unit)
+}
+
+/// Package and kind of target, for a message.
+fn name(what: &str) -> String {
+    let package = what.split('"').nth(1).unwrap_or_default();
+    let package = package.rsplit('/').next().unwrap_or_default();
+    let kind = what.split("\"kind\":[").nth(1).unwrap_or_default();
+    let kind = kind.split(']').next().unwrap_or_default();
+    format!("{package} ({})", kind.replace('"', ""))
+}
+
+/// Hash of all that decides what is compiled: the unit without its dependencies' numbers, and the
+/// dependencies' identities.
+fn identity(graph: &[&str], index: usize, known: &mut Vec<Option<u64>>) -> u64 {
+    if let Some(identity) = known[index] {
+        return identity;
+    }
+    let unit = graph[index];
+    let (text, dependencies) = unit.split_once(",\"dependencies\":").unwrap_or((unit, ""));
+    let dependencies = dependencies.split("\"index\":").skip(1).filter_map(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok().filter(|index| *index < graph.len())
+    });
+    let dependencies: Vec<usize> = dependencies.collect();
+    let mut below: Vec<u64> = dependencies
+        .into_iter()
+        .map(|index| identity(graph, index, known))
+        .collect();
+    below.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    (text, below).hash(&mut hasher);
+    let identity = hasher.finish();
+    known[index] = Some(identity);
+    identity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(package: &str, features: &str, dependencies: &[usize]) -> String {
+        let dependencies: Vec<String> = dependencies
+            .iter()
+            .map(|index| format!(r#"{{"index":{index},"extern_crate_name":"x"}}"#))
+            .collect();
+        format!(
+            r#""{package}","target":{{"kind":["lib"]}},"mode":"build","features":[{features}],"dependencies":[{}]}}"#,
+            dependencies.join(",")
+        )
+    }
+
+    #[test]
+    fn a_feature_below_makes_two_units_of_everything_above() {
+        let ours = "path+file:///work/house/wire#0.1.0";
+        let one = [unit("registry#serde@1", "", &[]), unit(ours, "", &[0])];
+        // The same units, numbered the other way round.
+        let same = [unit(ours, "", &[1]), unit("registry#serde@1", "", &[])];
+        let other = [
+            unit("registry#serde@1", "\"derive\"", &[]),
+            unit(ours, "", &[0]),
+        ];
+        let graphs = |units: [&[String]; 2]| -> Surplus {
+            let texts: Vec<Vec<&str>> = units
+                .iter()
+                .map(|units| units.iter().map(String::as_str).collect())
+                .collect();
+            surplus(&texts)
+        };
+        let none = graphs([&one, &same]);
+        assert_eq!((none.ours.len(), none.others), (0, 0));
+        let both = graphs([&one, &other]);
+        assert_eq!(both.others, 1);
+        assert!(both.ours.contains("wire#0.1.0 (lib)"), "{both:?}");
+    }
+}
