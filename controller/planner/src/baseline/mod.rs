@@ -11,11 +11,10 @@
 //! | [`switchml`] | a switch sums all of its rack or nothing, in a fixed part of it | SwitchML, NSDI 2021 |
 //! | [`rgria`] | GRID's own rounding: each worker draws where it is summed | GRID, ToN 2023 |
 //! | [`ring`] | a ring of all workers | Patarasuk and Yuan, JPDC 2009 |
-//! | [`hierarchical_ring`] | rings within racks, and between them | Horovod's hierarchical all-reduce |
 //! | [`halving_doubling`] | recursive halving, then doubling | Thakur, Rabenseifner and Gropp, IJHPCA 2005 |
 //!
 //! The first eight give a [`Plan`](crate::gradient::Plan) for a job with servers; where a baseline does not say how a model
-//! is divided among several, they have equal shares. The last three give a [`Schedule`](crate::fluid::Schedule). Streams
+//! is divided among several, they have equal shares. The last two give a [`Schedule`](crate::fluid::Schedule). Streams
 //! with several shortest ways are spread over them by rank, as hashes of flows do in the mean.
 //!
 //! What flows leave out is told by none of them: memory that is held while a switch waits for the slowest worker, which is
@@ -26,7 +25,6 @@ pub mod equal_split;
 pub mod esa;
 pub mod geryon;
 pub mod halving_doubling;
-pub mod hierarchical_ring;
 pub mod lbmm;
 mod nearest;
 pub mod raw;

@@ -7,38 +7,18 @@ use crate::fluid::Schedule;
 #[must_use]
 pub fn schedule(workers: usize) -> Schedule {
     let mut schedule = Schedule::default();
-    let ranks: Vec<usize> = (0..workers).collect();
-    let none = vec![Vec::new(); workers];
-    turns(&mut schedule, &ranks, 1.0, 2, none);
-    schedule
-}
-
-/// Adds a ring that goes round so many times, less one message each time: once to sum, or to pass sums on; twice for both.
-/// `ready` says what each needs before it begins; what each needs before it has all is given back.
-pub(super) fn turns(
-    schedule: &mut Schedule,
-    ranks: &[usize],
-    share: f64,
-    times: usize,
-    ready: Vec<Vec<usize>>,
-) -> Vec<Vec<usize>> {
-    let count = ranks.len();
-    if count < 2 {
-        return ready;
-    }
-    let mut needs = ready;
-    for _ in 0..times * (count - 1) {
-        let sent: Vec<usize> = (0..count)
-            .map(|place| {
-                let to = ranks[(place + 1) % count];
-                let after = needs[place].clone();
-                schedule.send(ranks[place], to, share / count as f64, after)
+    let mut needs = vec![Vec::new(); workers];
+    for _ in 0..2 * workers.saturating_sub(1) {
+        let sent: Vec<usize> = (0..workers)
+            .map(|rank| {
+                let after = needs[rank].clone();
+                schedule.send(rank, (rank + 1) % workers, 1.0 / workers as f64, after)
             })
             .collect();
         // What came from the one before goes on next, when the own message before that is out.
-        needs = (0..count)
-            .map(|place| vec![sent[(place + count - 1) % count], sent[place]])
+        needs = (0..workers)
+            .map(|rank| vec![sent[(rank + workers - 1) % workers], sent[rank]])
             .collect();
     }
-    needs
+    schedule
 }

@@ -1,7 +1,7 @@
 //! Each baseline gives what its paper, or a hand, works out; and none is ever above what there is.
 
 use planner::baseline::{
-    atp, equal_split, esa, geryon, halving_doubling, hierarchical_ring, lbmm, raw, ring, switchml,
+    atp, equal_split, esa, geryon, halving_doubling, lbmm, raw, ring, switchml,
 };
 use planner::fluid::{Pull, Round, Schedule, Simulation};
 use planner::gradient::{Job, JobError, Loads, Plan, Resource, Server, spare_bps};
@@ -252,30 +252,10 @@ fn halves_are_exchanged() {
     }
 }
 
-/// Two racks of two, all links alike. Within a rack ½ a gradient; between racks twice a quarter of each of two rings, which
-/// share the link: 2 · ½; within a rack ½ again. A flat ring has one stream a direction on that link: 6 · ¼.
-#[test]
-fn a_hierarchical_ring_shares_the_link_between_racks() {
-    let mut network = Network::new();
-    let [a, b] = ["A", "B"].map(|name| network.add_switch(name, Switch::default()).unwrap());
-    network.connect(a, b, 8).unwrap();
-    let workers = hosts(&mut network, "W", &[a, a, b, b], 8);
-    let schedule = hierarchical_ring::schedule(&[vec![0, 1], vec![2, 3]]).unwrap();
-    near(time_s(&network, &workers, &schedule, 1000), 2000.0);
-    near(time_s(&network, &workers, &ring::schedule(4), 1000), 1500.0);
-    assert!(hierarchical_ring::schedule(&[vec![0, 1], vec![2]]).is_err());
-}
-
 /// What each worker sends in an all-reduce that is optimal in bandwidth.
 #[test]
 fn no_worker_sends_more_than_it_must() {
-    let groups: Vec<Vec<usize>> = (0..4).map(|g| (4 * g..4 * g + 4).collect()).collect();
-    let schedules = [
-        ring::schedule(16),
-        halving_doubling::schedule(16),
-        hierarchical_ring::schedule(&groups).unwrap(),
-    ];
-    for schedule in schedules {
+    for schedule in [ring::schedule(16), halving_doubling::schedule(16)] {
         for sent in schedule.sent(16) {
             near(sent, 2.0 * 15.0 / 16.0);
         }
