@@ -312,14 +312,17 @@ fn gone_paths(house: &House, page: &Page) -> Vec<String> {
                     Some(_) => SOURCES.iter().any(|s| path.ends_with(s)),
                     None => path.ends_with(".rs"),
                 };
-                let source = source && !block;
+                if !ours && (!source || block) {
+                    // An ordinary word.
+                    continue;
+                }
                 let beside = page.path.with_file_name(&path);
                 let end = format!("/{path}");
                 let there = house.has(&path)
                     || beside.exists()
                     || endings.iter().any(|end| path.ends_with(end))
                     || !ours && house.paths.iter().any(|p| p.ends_with(&end));
-                if (ours || source) && !there {
+                if !there {
                     wrong.push(format!("{number}: {path}"));
                 }
             }
