@@ -8,8 +8,11 @@ pub struct Section<'a> {
     heading: &'static str,
     table: Table,
     legend: &'static str,
-    rest: Option<Box<dyn Fn(&mut Page) + 'a>>,
+    rest: Option<PagePart<'a>>,
 }
+
+/// Adds what a page alone shows.
+type PagePart<'a> = Box<dyn Fn(&mut Page) + 'a>;
 
 impl<'a> Section<'a> {
     /// A table under its heading, and above what its words mean. A section with an empty heading continues the one before; an

@@ -82,7 +82,7 @@ pub struct Placed {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Where it is summed.
-    Plan(Planned),
+    Plan(Box<Planned>),
     /// Why there is no plan, and what in the file stands in the way.
     Refused(Box<Diagnostic>),
 }
@@ -199,7 +199,7 @@ pub fn plan(
     let told = told.map(|(place, (read, planned))| {
         let job = &jobs[place];
         let outcome = match planned {
-            Ok(plan) => Outcome::Plan(names(network, job, read, plan)),
+            Ok(plan) => Outcome::Plan(Box::new(names(network, job, read, plan))),
             Err(error) => refused(network, source, read, &before, error),
         };
         let name = job.name.clone();
