@@ -31,7 +31,7 @@ pub use qemu::Accelerator;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names the folder of the image, where it is not [`folder`]'s default.
+/// Environment variable that names the image's folder, where that is not `target/test-machines`.
 pub const FOLDER_VARIABLE: &str = "WEIR_MACHINES";
 
 /// Where the image is looked for: `test-machines` below the folder of the workspace's builds, unless the variable says.

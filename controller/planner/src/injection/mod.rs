@@ -1,7 +1,7 @@
 //! At which switches faults meet their flows, so that every packet meets each fault exactly once.
 //!
 //! A [`Problem`] is abstract: choices to be placed on switches, what each takes there, and which of them depend on each other.
-//! [`solve`] finds the [`Placement`] that is first by the worst utilisation of any resource of any switch, then by how many
+//! [`solve()`] finds the [`Placement`] that is first by the worst utilisation of any resource of any switch, then by how many
 //! switches are touched, then by how far from the senders they are. A small problem is searched through, and the answer is
 //! proven to be the best; of a large one the answer keeps all constraints and says how far from a lower bound it is. Without
 //! an answer the [`Refusal`] says what binds, by the smallest set of constraints found that contradict each other.

@@ -5,7 +5,7 @@
 //! functions and each function at most p users, so that what fails harms few; then the least cost is sought. Here p is what
 //! is lessened first, unless it is given ([`Problem::most_users`]), and k is [`Problem::most_points`]. A [`Decision`] is what
 //! is still open about one need: a plan of a training's gradients ([`plans`]). The program is solved where it is small
-//! ([`solve`]); where it is not, its relaxation is rounded, each decision to one of its options by the share that it has there, made feasible, and improved.
+//! ([`solve()`]); where it is not, its relaxation is rounded, each decision to one of its options by the share that it has there, made feasible, and improved.
 
 mod conflict;
 mod exact;
