@@ -35,7 +35,7 @@ pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
     })
 }
 
-/// The same with a wheel that maturin builds. Without permission to install, and without maturin, it is skipped by name.
+/// Has maturin build a wheel, and checks it in the same way. Without permission to install, and without maturin, it is skipped by name.
 pub fn check_built(root: &Path, python: &Path, may_install: bool) -> bool {
     printed(built(root, python, may_install))
 }

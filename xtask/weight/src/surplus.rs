@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_feature_below_makes_two_units_of_everything_above() {
-        let ours = "path+file:///work/house/wire#0.1.0";
+        let ours = "path+file:///house/wire#0.1.0";
         let one = [unit("registry#serde@1", "", &[]), unit(ours, "", &[0])];
         // The same units, numbered the other way round.
         let same = [unit(ours, "", &[1]), unit("registry#serde@1", "", &[])];
