@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// What a page alone has behind the table, whether that has rows or not.
+    /// Adds a part that only the page shows, behind the table, whether the table has rows or not.
     #[must_use]
     pub fn then(self, rest: impl Fn(&mut Page) + 'a) -> Self {
         Self {
