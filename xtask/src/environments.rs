@@ -6,11 +6,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::Instant;
 
 use crate::packages;
-use crate::programs::{cargo, done, output, target_folder};
+use crate::programs::{cargo, done, limited, output, target_folder};
 
 const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
 /// The solver that is the planners' oracle.
@@ -26,8 +25,6 @@ const KAFKA_SHA512: &str = "052a9684798b64e4d6d32255bd4f7a509056352cc570a5f5153b
 const DOWNLOAD_S: u32 = 180;
 /// Seconds that building Horovod may take: it is a minute and a half on two processors.
 const BUILD_S: u32 = 840;
-/// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
-const ALL_S: u64 = 900;
 
 /// What Horovod is built and run with.
 const FOR_HOROVOD: &[&str] = &[
@@ -257,20 +254,6 @@ fn within(
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
-}
-
-/// A program that ends with all that it started after so many seconds, or when all of them have had [`ALL_S`].
-pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
-    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
-    let seconds = u64::from(seconds).min(left);
-    let mut command = Command::new("timeout");
-    command
-        .arg("--kill-after=10")
-        .arg(seconds.to_string())
-        .arg(program)
-        .stdin(Stdio::null());
-    command
 }
 
 #[cfg(test)]

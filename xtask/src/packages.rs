@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::environments::limited;
+use crate::programs::limited;
 
 /// Seconds that installing a package, with those that it needs, may take.
 const APT_S: u32 = 420;

@@ -3,7 +3,12 @@
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// Seconds that all of it may take, what is installed of Debian included: the tests come behind it.
+const ALL_S: u64 = 900;
 
 /// The repository's root.
 pub fn workspace_root() -> PathBuf {
@@ -66,4 +71,18 @@ pub fn output(command: &mut Command) -> Result<String> {
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A program that ends with all that it started after so many seconds, or when all of them have had [`ALL_S`].
+pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
+    let seconds = u64::from(seconds).min(left);
+    let mut command = Command::new("timeout");
+    command
+        .arg("--kill-after=10")
+        .arg(seconds.to_string())
+        .arg(program)
+        .stdin(Stdio::null());
+    command
 }
