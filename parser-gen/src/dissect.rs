@@ -14,23 +14,23 @@ impl Library {
     /// What filters see in a frame that came in by `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
         let mut values = FieldValues::new();
-        for protocol in &self.protocols {
-            if let Body::Metadata { .. } = protocol.body {
-                for field in protocol
-                    .fields
-                    .iter()
-                    .filter_map(|field| field.filter.as_ref())
-                {
-                    values.set_number(&field.name, u128::from(port));
-                }
-            }
-        }
+        self.set_port(&mut values, port);
         let mut rest = frame;
         let mut at = Some(self.root);
         while let Some(id) = at {
-            at = self.header(id, &mut rest, &mut values);
+            at = self.header(id, &mut rest, Some(&mut values)).1;
         }
         values
+    }
+
+    /// Makes of what filters see in a frame what they see at another port.
+    pub fn set_port(&self, values: &mut FieldValues, port: u32) {
+        let protocols = self.protocols.iter();
+        let metadata = protocols.filter(|protocol| matches!(protocol.body, Body::Metadata { .. }));
+        let fields = metadata.flat_map(|protocol| &protocol.fields);
+        for field in fields.filter_map(|field| field.filter.as_ref()) {
+            values.set_number(&field.name, u128::from(port));
+        }
     }
 
     /// Where a frame's headers are.
@@ -40,53 +40,64 @@ impl Library {
 
     /// The headers that are whole in a frame, and at which byte each begins.
     pub(crate) fn headers(&self, frame: &[u8]) -> Vec<(ProtocolId, usize)> {
-        let (mut found, mut values) = (Vec::new(), FieldValues::new());
+        let mut found = Vec::new();
         let (mut rest, mut at) = (frame, Some(self.root));
         while let Some(id) = at {
             let begin = frame.len() - rest.len();
-            at = self.header(id, &mut rest, &mut values);
-            if values.protocols.contains(&self.protocols[id].filter) {
+            let (is_there, next) = self.header(id, &mut rest, None);
+            if is_there {
                 found.push((id, begin));
             }
+            at = next;
         }
         found
     }
 
-    /// Reads one protocol; returns what follows.
+    /// Reads one protocol, its values only for whom they are asked; returns whether the frame has it, and what follows.
     fn header(
         &self,
         id: ProtocolId,
         rest: &mut &[u8],
-        values: &mut FieldValues,
-    ) -> Option<ProtocolId> {
+        values: Option<&mut FieldValues>,
+    ) -> (bool, Option<ProtocolId>) {
         let protocol = &self.protocols[id];
         if let Body::Message(elements) = &protocol.body {
+            let mut unasked = FieldValues::new();
+            let values = values.unwrap_or(&mut unasked);
             read_message(protocol, elements, rest, values);
-            return None;
+            return (values.has_protocol(&protocol.filter), None);
         }
         let bytes = protocol.header_bits() as usize / 8;
-        let numbers = read_fields(protocol, rest.get(..bytes)?);
-        values.add_protocol(&protocol.filter);
-        for (field, value) in protocol.fields.iter().zip(&numbers) {
-            if let Some(filter) = &field.filter {
-                values.set_number(&filter.name, *value);
+        let Some(header) = rest.get(..bytes) else {
+            return (false, None);
+        };
+        let numbers = read_fields(protocol, header);
+        if let Some(values) = values {
+            values.add_protocol(&protocol.filter);
+            for (field, value) in protocol.fields.iter().zip(&numbers) {
+                if let Some(filter) = &field.filter {
+                    values.set_number(&filter.name, *value);
+                }
             }
         }
-        let length = match protocol.options() {
-            None => bytes,
-            Some(options) => header_length(options, &numbers)?,
-        };
-        *rest = rest.get(length..)?;
-        let edge = protocol.next.iter().find(|edge| {
-            edge.when
-                .iter()
-                .zip(&protocol.select)
-                .all(|(when, index)| when.is_none_or(|when| when == numbers[*index]))
-        })?;
-        match edge.to {
-            Target::Protocol(to) => Some(to),
-            _ => None,
-        }
+        (true, next(protocol, &numbers, rest))
+    }
+}
+
+/// What follows a header with these values. Leaves in `rest` what is behind the header, where that is whole.
+fn next(protocol: &Protocol, numbers: &[u128], rest: &mut &[u8]) -> Option<ProtocolId> {
+    let length = match protocol.options() {
+        None => protocol.header_bits() as usize / 8,
+        Some(options) => header_length(options, numbers)?,
+    };
+    *rest = rest.get(length..)?;
+    let edge = protocol.next.iter().find(|edge| {
+        let mut compared = edge.when.iter().zip(&protocol.select);
+        compared.all(|(when, index)| when.is_none_or(|when| when == numbers[*index]))
+    })?;
+    match edge.to {
+        Target::Protocol(to) => Some(to),
+        _ => None,
     }
 }
 

@@ -125,7 +125,7 @@ pub struct Place {
 }
 
 /// What a switch remembers of a connection. Round 0: nothing has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Connection {
     first: u32,
     last: u32,

@@ -99,6 +99,9 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     if args.all {
         variables.push(("WEIR_TEST_ALL", "1".into()));
+    } else if std::env::var_os("PROPTEST_CASES").is_none() {
+        // A tenth of what proptest draws where a test names no number.
+        variables.push(("PROPTEST_CASES", "26".into()));
     }
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         // Many tests wait for packets and timers more than they compute.

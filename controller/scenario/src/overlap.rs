@@ -448,7 +448,7 @@ mod tests {
         }
 
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(2000))]
+            #![proptest_config(ProptestConfig::with_cases(test_support::cases(2000)))]
             #[test]
             fn what_matches_both_overlaps(
                 a in expression(),

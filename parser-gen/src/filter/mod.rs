@@ -216,7 +216,9 @@ impl FieldValues {
 
     /// Says that the packet has a protocol.
     pub fn add_protocol(&mut self, filter_name: &str) {
-        self.protocols.insert(filter_name.to_owned());
+        if !self.has_protocol(filter_name) {
+            self.protocols.insert(filter_name.to_owned());
+        }
     }
 
     /// Sets a field, and says that the packet has the field's protocol: the part of its name before the first dot.

@@ -11,7 +11,7 @@ use parser_gen::{Filter, Flow, GenerateError, Library, Options, generate};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: test_support::cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn entries_mean_what_filters_mean(seed: u64) {

@@ -371,7 +371,7 @@ fn damaged(text: &'static str) -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(2_000)))]
 
     #[test]
     fn whatever_a_file_holds_it_is_read_or_refused_at_a_place_in_it(

@@ -240,7 +240,7 @@ fn small() -> impl Strategy<Value = (Network, Vec<u64>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(600)))]
 
     #[test]
     fn ways_are_those_that_trying_all_finds((network, costs) in small(), even: bool) {

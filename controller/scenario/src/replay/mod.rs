@@ -14,6 +14,7 @@ mod trigger;
 mod unit;
 mod verdict;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -133,14 +134,30 @@ impl Engine {
     /// What `Classify` and `Forward` say of a frame that comes in by a port. An empty list of exits: it goes nowhere.
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
-        let flows = |port| self.flows(&self.library.dissect(frame, port));
-        let restarts =
-            self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
-        let begins = match restarts {
-            true => self.begins(&self.library.dissect(frame, port)),
-            false => None,
+        let has_egress = !self.egress.is_empty();
+        let mut values = self.library.dissect(frame, port);
+        let mut flows = |at| {
+            self.library.set_port(&mut values, at);
+            self.flows(&values)
+        };
+        let ingress = match self.ingress.is_empty() && self.triggers.is_empty() {
+            true => FlowSet::default(),
+            false => flows(port),
         };
         let exits = self.exits(frame, port).into_iter();
+        let exits = exits.map(|exit| {
+            (
+                exit,
+                if has_egress {
+                    flows(exit)
+                } else {
+                    FlowSet::default()
+                },
+            )
+        });
+        let exits = exits.collect();
+        let restarts =
+            self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
         Classified {
             port,
             may_turn: Arc::default(),
@@ -157,22 +174,9 @@ impl Engine {
             trigger_keys: self.trigger_keys(frame),
             data: self.data(frame),
             told: None,
-            begins,
-            ingress: if self.ingress.is_empty() && self.triggers.is_empty() {
-                FlowSet::default()
-            } else {
-                flows(port)
-            },
-            exits: exits
-                .map(|exit| {
-                    let set = if self.egress.is_empty() {
-                        FlowSet::default()
-                    } else {
-                        flows(exit)
-                    };
-                    (exit, set)
-                })
-                .collect(),
+            begins: if restarts { self.begins(&values) } else { None },
+            ingress,
+            exits,
         }
     }
 
@@ -351,13 +355,14 @@ impl Engine {
         let mut changed: Option<Rewritten> = None;
         let mut leaves = u32::MAX;
         // A switch parses a frame once, whatever effects make of it.
-        let headers = self.library.parsed(frame.bytes);
+        let headers = OnceCell::new();
         for (effect, w) in fired.filter(|(effect, _)| effect.changes()) {
             let changed = changed.get_or_insert_with(|| Rewritten {
                 bytes: frame.bytes.to_vec(),
                 wire_len: frame.wire_len,
             });
-            effect.change(&self.library, &headers, w, &mut changed.bytes);
+            let headers = headers.get_or_init(|| self.library.parsed(frame.bytes));
+            effect.change(&self.library, headers, w, &mut changed.bytes);
             leaves = leaves.min(effect.leaves().map_or(u32::MAX, u32::from));
         }
         // Headers are read whole and written before the packet is cut.

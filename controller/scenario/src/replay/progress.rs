@@ -1,6 +1,7 @@
 //! How far a trigger is: all packets' or that of each key, and what is assumed of it where that is not known.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::Classified;
@@ -35,7 +36,7 @@ pub(super) struct Followed {
 }
 
 /// That a trigger came on, or went off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Turned {
     /// For which key; 0 is all.
     key: u32,
@@ -47,7 +48,7 @@ pub(super) struct Turned {
 }
 
 /// How far it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Progress {
     /// Events that it has counted.
     pub step: u32,
@@ -73,6 +74,16 @@ impl Progress {
     fn over_for_good_ns(&self) -> Option<u64> {
         let most_ns = self.doubt_ns.max(self.slack_ns);
         self.end_ns.map(|end_ns| end_ns.saturating_add(most_ns))
+    }
+}
+
+/// Leaves out what keys have: a table takes long to read, and states that differ there alone are compared.
+impl Hash for Followed {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.shared.hash(hasher);
+        self.turned.hash(hasher);
+        (self.view, self.assumed).hash(hasher);
+        (&self.owed, &self.spent, &self.late).hash(hasher);
     }
 }
 

@@ -52,7 +52,7 @@ pub struct GilbertElliott {
 }
 
 /// What a switch holds for one flow of a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Cell {
     /// Packets so far, within the cycle of a list.
     pub index: u32,

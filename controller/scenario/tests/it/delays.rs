@@ -101,7 +101,7 @@ fn drawn_delays_follow_their_distribution() {
         ),
     ];
     for (delay, distribution) in shapes {
-        let distances: Vec<f64> = (1..=3)
+        let distances: Vec<f64> = test_support::seeds(1..4)
             .map(|seed| kolmogorov_smirnov(decided(seed, delay), &distribution))
             .collect();
         assert!(

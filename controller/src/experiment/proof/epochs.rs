@@ -6,7 +6,8 @@
 //! switch was seen to do from there on tells the right one, because a split one frame off shifts the ordinals of all that
 //! follow. Frames that cannot be told apart give no evidence at each step, only at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -500,14 +501,23 @@ impl Courses {
     /// Courses that have come to the same state become one, and what there is no room for is given up.
     fn merge(&mut self) {
         let mut merged: Vec<Course> = Vec::new();
+        // Which of those may be alike, by a hash. No order hangs on it.
+        let hashes = RandomState::new();
+        let mut alike: HashMap<u64, Vec<usize>> = HashMap::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
-            let same = merged.iter_mut().find(|other| {
+            let hash = hashes.hash_one((course.writes_done, &course.state));
+            let alike = alike.entry(hash).or_default();
+            let same = alike.iter().find(|other| {
+                let other = &merged[**other];
                 other.writes_done == course.writes_done && other.state == course.state
             });
             match same {
-                Some(other) => other.absorb(course),
-                None => merged.push(course),
+                Some(other) => merged[*other].absorb(course),
+                None => {
+                    alike.push(merged.len());
+                    merged.push(course);
+                }
             }
         }
         merged.sort_by_key(Course::misfits);

@@ -345,7 +345,7 @@ fn garbage_and_cut_frames_touch_no_register() {
             let passes = (14..HEADERS).contains(&end);
             assert_eq!(sent.len(), usize::from(passes), "{end}");
         }
-        proptest!(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() }, |(
+        proptest!(ProptestConfig { cases: test_support::cases(2000), failure_persistence: None, ..ProptestConfig::default() }, |(
             port in any_port(),
             garbage in proptest::collection::vec(any::<u8>(), 0..1200),
             head in 0usize..HEADERS,

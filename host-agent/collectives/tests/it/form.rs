@@ -314,7 +314,7 @@ fn what_cannot_be_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(300)))]
 
     /// One dependency less may be one that follows from others. Then the verifier lets the schedule pass, and no run goes wrong.
     #[test]

@@ -168,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(60))]
+        #![proptest_config(ProptestConfig::with_cases(test_support::cases(60)))]
 
         #[test]
         fn frames_are_the_references(values in prop::collection::vec(finite(), 1..300), workers in 1..=1024_u16, above in 0..3_u8) {

@@ -175,7 +175,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % below
         };
-        for round in 0..2000 {
+        for round in 0..test_support::cases(2000) {
             let mut lows: Vec<u128> = (0..random(12)).map(|_| u128::from(random(256))).collect();
             lows.push(0);
             lows.sort_unstable();

@@ -276,7 +276,7 @@ fn by_trying_all(problem: &Problem) -> Option<(usize, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(500)))]
 
     #[test]
     fn the_best_choice_is_found_as_trying_all_would(problem in problems(), seed in 0_u64..4) {

@@ -254,7 +254,7 @@ fn by_trying_all(problem: &Problem) -> Option<(usize, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(600)))]
 
     #[test]
     fn the_best_placement_is_found_as_trying_all_would(problem in problems()) {

@@ -162,7 +162,7 @@ fn same(body: &[Line], lanes: u32, frame: &[u64], row: u64) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(2000)))]
 
     #[test]
     fn no_lane_can_tell(

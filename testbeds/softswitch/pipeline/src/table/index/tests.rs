@@ -180,7 +180,7 @@ fn shapes() -> impl Strategy<Value = Vec<FieldSpec>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(512)))]
 
     /// Whatever is inserted and removed, every structure finds what a scan finds: for random keys, and for keys near entries.
     #[test]
