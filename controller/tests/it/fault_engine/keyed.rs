@@ -3,7 +3,7 @@
 use parser_gen::Arch;
 use scenario::replay::Engine;
 
-use super::Lab;
+use super::{Lab, tenth};
 
 const ARCHS: [Arch; 2] = [Arch::Psa, Arch::V1model];
 
@@ -123,7 +123,7 @@ fn each_key_is_numbered_and_drawn_by_itself() {
          - {id: bursts, flows: all, effect: drop, select: {gilbert_elliott: {to_bad: 0.1, to_good: 0.3, loss_good: 0.01}}, per: [ip.src, tcp.sport]}\n  \
          - {id: seen, flows: all, effect: observe, select: {pattern: \"0010\"}, per: source}\n";
     for arch in ARCHS {
-        let (keyless, conflated) = compare(arch, faults, mixed(4_000, 60_000));
+        let (keyless, conflated) = compare(arch, faults, mixed(tenth(4_000), tenth(60_000)));
         assert_eq!((keyless, conflated), (0, 0), "{arch:?}");
     }
 }
@@ -134,8 +134,8 @@ fn keys_without_a_cell_are_spared_and_counted() {
          - {id: third, flows: [web, all], effect: drop, select: {every: 3}, per: connection, keys: 100}\n  \
          - {id: often, flows: all, effect: drop, select: {probability: 0.3}, per: connection, keys: 256}\n";
     for arch in ARCHS {
-        let (keyless, _) = compare(arch, faults, mixed(3_000, 40_000));
-        assert!(keyless > 10_000, "{arch:?}: {keyless}");
+        let (keyless, _) = compare(arch, faults, mixed(3_000, tenth(40_000)));
+        assert!(keyless > tenth(10_000), "{arch:?}: {keyless}");
     }
 }
 

@@ -23,6 +23,11 @@ use scenario::model::{Direction, Scenario};
 use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, TargetModel, names};
 
+/// How many of so many keys or packets a run draws: without `--all`, a tenth.
+fn tenth<T: TryFrom<u32, Error: std::fmt::Debug>>(of: u32) -> T {
+    T::try_from(test_support::cases(of)).expect("a small number")
+}
+
 /// One pass over the recirculation port.
 const LOOP_NS: u64 = 20_000;
 /// Between two packets.
