@@ -66,6 +66,7 @@ impl HubBuilder {
             lanes: [Lane::new(Direction::In), Lane::new(Direction::Out)],
             sockets: [inner_a, inner_b],
             shared: Shared { counts, recorder },
+            state: State::Plugged,
         });
         Ok((CableId(self.cables.len() - 1), Ends { a, b }))
     }
@@ -159,8 +160,6 @@ struct Shared {
 struct Lane {
     direction: Direction,
     waiting: VecDeque<Box<[u8]>>,
-    /// An end is gone.
-    closed: bool,
 }
 
 impl Lane {
@@ -168,7 +167,6 @@ impl Lane {
         Lane {
             direction,
             waiting: VecDeque::new(),
-            closed: false,
         }
     }
 }
@@ -179,11 +177,22 @@ struct Cable {
     lanes: [Lane; 2],
     sockets: [OwnedFd; 2],
     shared: Shared,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Plugged,
+    /// Whoever had this end is gone; what it sent before goes on to the other.
+    Gone(usize),
+    Unplugged,
 }
 
 impl Cable {
-    fn is_open(&self) -> bool {
-        !self.lanes[0].closed
+    /// The sockets at which something may happen.
+    fn open(&self) -> impl Iterator<Item = usize> {
+        let state = self.state;
+        (0..2).filter(move |socket| state != State::Unplugged && state != State::Gone(*socket))
     }
 
     fn interest(&self, socket: usize) -> PollFlags {
@@ -204,15 +213,33 @@ impl Cable {
                 buffer,
                 MsgFlags::MSG_DONTWAIT,
             ) {
-                Ok(0) => return self.unplug(),
+                Ok(0) => {
+                    self.leave(socket);
+                    break;
+                }
                 Ok(length) => self.accept(socket, &buffer[..length]),
                 Err(Errno::EAGAIN) => break,
-                Err(Errno::EINTR) => {}
+                // A reset says that frames were left unread. It is told once, before what waits here.
+                Err(Errno::EINTR | Errno::ECONNRESET) => {}
                 Err(_) => return self.unplug(),
             }
         }
         self.flush(socket);
         self.flush(1 - socket);
+        if let State::Gone(gone) = self.state
+            && self.lanes[gone].waiting.is_empty()
+        {
+            self.unplug();
+        }
+    }
+
+    /// Whoever had the end at a socket is gone.
+    fn leave(&mut self, socket: usize) {
+        match self.state {
+            State::Plugged => self.state = State::Gone(socket),
+            State::Gone(_) | State::Unplugged => self.unplug(),
+        }
+        self.lanes[1 - socket].waiting.clear();
     }
 
     fn accept(&mut self, lane: usize, frame: &[u8]) {
@@ -227,7 +254,8 @@ impl Cable {
         {
             recorder.record(now_ns(), direction, frame.len() as u32, frame);
         }
-        if self.lanes[lane].waiting.len() < QUEUE_LIMIT {
+        let is_heard = self.state == State::Plugged;
+        if is_heard && self.lanes[lane].waiting.len() < QUEUE_LIMIT {
             self.lanes[lane].waiting.push_back(frame.into());
         } else {
             counts.dropped.fetch_add(1, Ordering::Relaxed);
@@ -243,15 +271,16 @@ impl Cable {
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => return,
-                Err(_) => return self.unplug(),
+                // Nobody is there any more: receiving tells, behind what they sent before.
+                Err(_) => return self.lanes[lane].waiting.clear(),
             }
         }
     }
 
     /// Both directions end when either end is gone, as when a veth's peer is deleted.
     fn unplug(&mut self) {
+        self.state = State::Unplugged;
         for lane in &mut self.lanes {
-            lane.closed = true;
             lane.waiting.clear();
         }
         for socket in &self.sockets {
@@ -268,12 +297,8 @@ fn carry(mut cables: Vec<Cable>, stopped: &OwnedFd) {
         {
             let mut places = Vec::new();
             let mut sources = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
-            for (index, cable) in cables
-                .iter()
-                .enumerate()
-                .filter(|(_, cable)| cable.is_open())
-            {
-                for socket in 0..2 {
+            for (index, cable) in cables.iter().enumerate() {
+                for socket in cable.open() {
                     sources.push(PollFd::new(
                         cable.sockets[socket].as_fd(),
                         cable.interest(socket),
@@ -414,5 +439,19 @@ mod tests {
         let _hub = builder.start().unwrap();
         drop(ends.a);
         assert_eq!(receive(&ends.b), b"");
+    }
+
+    #[test]
+    fn frames_sent_before_an_end_goes_arrive() {
+        let mut builder = HubBuilder::new();
+        let (_, ends) = builder.cable(None).unwrap();
+        send_frame(&ends.b, b"unread");
+        send_frame(&ends.a, b"one");
+        send_frame(&ends.a, b"two");
+        drop(ends.a);
+        let _hub = builder.start().unwrap();
+        for expected in [&b"one"[..], b"two", b""] {
+            assert_eq!(receive(&ends.b), expected);
+        }
     }
 }
