@@ -165,6 +165,12 @@ impl Clock {
 /// Frames taken in a row before anything else is done.
 const BURST: usize = 64;
 
+/// Whether the other end of a cable is gone.
+fn is_unplugged(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+}
+
 /// Waits for frames and gives each to `handle`: the first for at most `timeout`, then those that are there.
 fn receive(
     frames: &mut dyn Frames,

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use super::orders::{Order, Orders};
 use super::report::{Line, RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::watch::Watch;
-use super::{Clock, ServerArgs, ServerMode, receive};
+use super::{Clock, ServerArgs, ServerMode, is_unplugged, receive};
 use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
@@ -101,7 +101,7 @@ pub fn run(
                 status.count([(names::ROUNDS, server.application().rounds())]);
             },
         );
-        receive(
+        let received = receive(
             frames,
             orders.at_most(watch.at_most(clock.until(server.poll_timeout()))),
             |frame| match open(frame, me) {
@@ -112,7 +112,12 @@ pub fn run(
                 _ => foreign += 1,
             },
         )
-        .context("cannot receive")?;
+        .context("cannot receive");
+        match received {
+            // All is applied, and who would have asked again is gone.
+            Err(error) if is_unplugged(&error) && server.is_closing() => break,
+            received => received?,
+        }
         server.handle_timeout(clock.now_ns());
     }
     let counters = server.counters();

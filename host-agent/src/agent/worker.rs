@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use super::orders::{Order, Orders};
 use super::report::{SentReport, WorkerReport};
 use super::watch::Watch;
-use super::{Clock, WorkerArgs, receive};
+use super::{Clock, WorkerArgs, is_unplugged, receive};
 use crate::frames::{Endpoint, Frames, build, mark, open, source};
 use crate::metrics::{Role, Status, count_worker, names};
 use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
@@ -79,7 +79,11 @@ pub fn run(
         rounds_ms.push(start.elapsed().as_secs_f64() * 1e3);
     }
     member.worker.close()?;
-    member.drive()?;
+    match member.drive() {
+        // The server was served, and its end of the cable is gone: as if no closing frame were answered.
+        Err(error) if is_unplugged(&error) => {}
+        closed => closed?,
+    }
     debug_assert_eq!(weights.len(), PARAMETERS);
     let counters = member.worker.counters();
     Ok(WorkerReport {

@@ -327,20 +327,23 @@ impl<A: Apply> Server<A> {
             .saturating_add(self.config.ceiling_ns)
     }
 
+    /// Whether all rounds are applied, so that only closing frames are still to come.
+    pub fn is_closing(&self) -> bool {
+        let oldest = self.job.position(self.oldest_incomplete());
+        self.rounds.is_some_and(|rounds| oldest.round >= rounds)
+    }
+
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.poll_timeout().is_none_or(|deadline| now_ns < deadline) {
             return;
         }
-        let oldest = self.oldest_incomplete();
-        let closing = self
-            .rounds
-            .is_some_and(|rounds| self.job.position(oldest).round >= rounds);
-        if closing {
-            // All is applied; a worker that still missed an answer would have asked.
+        if self.is_closing() {
+            // A worker that still missed an answer would have asked.
             self.end(Event::Finished);
             return;
         }
+        let oldest = self.oldest_incomplete();
         let contributors = self.contributors(oldest);
         let (position, chunk) = (self.job.position(oldest), self.job.chunk(oldest));
         self.fail(match contributors.filter(|known| !known.is_empty()) {
