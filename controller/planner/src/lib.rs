@@ -7,7 +7,6 @@
 pub mod baseline;
 pub mod evaluation;
 pub mod flow;
-pub mod fluid;
 pub mod gradient;
 pub mod import;
 pub mod injection;

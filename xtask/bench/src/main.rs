@@ -3,12 +3,14 @@
 //! `bench` and with `release` for the others.
 
 mod conformance;
+mod fluid;
 mod fuzz;
 mod measure;
 mod plots;
 mod tofino;
 
 use clap::{Parser, Subcommand};
+use measure::planning::point;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -26,6 +28,9 @@ enum Command {
     Conformance(conformance::Args),
     /// Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
+    /// Measure one point of `bench planning`, and print it as JSON
+    #[command(name = point::COMMAND, hide = true)]
+    PlanningPoint(point::Args),
     /// Measure in virtual time what docs/performance.md plots, and draw it
     Plots(plots::Args),
     /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
@@ -37,6 +42,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => measure::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::PlanningPoint(args) => point::run(&args),
         Command::Plots(args) => plots::run(&args),
         Command::Tofino(args) => tofino::run(&args),
     };

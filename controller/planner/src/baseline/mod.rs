@@ -10,12 +10,10 @@
 //! | [`esa`] | as ATP, but jobs take switches by priority | ESA, 2022 |
 //! | [`switchml`] | a switch sums all of its rack or nothing, in a fixed part of it | SwitchML, NSDI 2021 |
 //! | [`rgria`] | GRID's own rounding: each worker draws where it is summed | GRID, ToN 2023 |
-//! | [`ring`] | a ring of all workers | Patarasuk and Yuan, JPDC 2009 |
-//! | [`halving_doubling`] | recursive halving, then doubling | Thakur, Rabenseifner and Gropp, IJHPCA 2005 |
 //!
-//! The first eight give a [`Plan`](crate::gradient::Plan) for a job with servers; where a baseline does not say how a model
-//! is divided among several, they have equal shares. The last two give a [`Schedule`](crate::fluid::Schedule). Streams
-//! with several shortest ways are spread over them by rank, as hashes of flows do in the mean.
+//! Each baseline gives a [`Plan`](crate::gradient::Plan) for a job with servers. If a baseline does not define how a model is
+//! divided among several servers, each server has an equal share. A stream that has several shortest paths takes one by the
+//! worker's rank; flow hashing spreads streams like that on average.
 //!
 //! What flows leave out is told by none of them: memory that is held while a switch waits for the slowest worker, which is
 //! what ESA is about, collisions, and losses. With no asynchrony they are as fast as here.
@@ -24,10 +22,8 @@ pub mod atp;
 pub mod equal_split;
 pub mod esa;
 pub mod geryon;
-pub mod halving_doubling;
 pub mod lbmm;
 mod nearest;
 pub mod raw;
 pub mod rgria;
-pub mod ring;
 pub mod switchml;

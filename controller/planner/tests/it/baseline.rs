@@ -1,9 +1,6 @@
 //! Each baseline gives what its paper, or a hand, works out; and none is ever above what there is.
 
-use planner::baseline::{
-    atp, equal_split, esa, geryon, halving_doubling, lbmm, raw, ring, switchml,
-};
-use planner::fluid::{Pull, Round, Schedule, Simulation};
+use planner::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
 use planner::gradient::{Job, JobError, Loads, Plan, Resource, Server, spare_bps};
 use planner::network::generate::{
     LeafSpine, Parts, Programmable, Uplinks, draw_throughputs, make_programmable,
@@ -124,48 +121,6 @@ fn jobs_share_a_switch_each_in_its_way() {
     assert_eq!(esa[0].parts.len(), 1, "the first job is summed whole");
 }
 
-/// Both at once push 21 Gbit at 2.625, in 8 s. If the second begins when the first has ended, each has the switch alone, but
-/// its plan still sends the rest raw: of each bit 3/7 of four streams and 4/7 of one, so the server's 6 Gbit/s are full at
-/// 2.625 again.
-#[test]
-fn jobs_that_run_at_once_are_as_fast_as_planned_together() {
-    let (network, jobs) = two_jobs();
-    let plans = atp::plan(&network, &jobs).unwrap();
-    for later_s in [0.0, 8.0] {
-        let mut simulation = Simulation::new();
-        let mut rounds = Vec::new();
-        for ((job, plan), start_s) in jobs.iter().zip(&plans).zip([0.0, later_s]) {
-            let round = Round {
-                job,
-                plan,
-                gradient_bytes: 21_000_000_000 / 8,
-                start_s,
-                pull: Pull::None,
-                is_pipelined: false,
-            };
-            rounds.push(simulation.add_round(&network, &round).unwrap());
-        }
-        let outcome = simulation.run().unwrap();
-        for round in &rounds {
-            near(outcome.round(round).push_s, 8.0);
-        }
-        near(outcome.end_s, 8.0 + later_s);
-        let peak = |resource| {
-            outcome
-                .peaks
-                .iter()
-                .find(|(other, _)| *other == resource)
-                .unwrap()
-                .1
-        };
-        let switch = network.node("S").unwrap();
-        near(
-            peak(Resource::Sums(switch)),
-            if later_s == 0.0 { 1.0 } else { 0.5 },
-        );
-    }
-}
-
 /// InArt's example: two servers that take 4, six workers, two switches that sum 6, links of 6. How they are linked is not
 /// said; here each switch has three workers and leads to both servers.
 fn inart_example() -> (Network, Job) {
@@ -213,55 +168,6 @@ fn atp_would_reach_eight_thirds_there() {
     near(only(atp::plan(&network, &[job])).rate_bps, 8e9 / 3.0);
 }
 
-fn time_s(network: &Network, workers: &[NodeId], schedule: &Schedule, bytes: u64) -> f64 {
-    let mut simulation = Simulation::new();
-    simulation
-        .add_schedule(network, workers, schedule, bytes, 0.0)
-        .unwrap();
-    simulation.run().unwrap().end_s
-}
-
-/// Hosts with links of 8 bit/s, so that a gradient of as many bytes as seconds are asked for takes a link so long.
-fn star(count: usize) -> (Network, Vec<NodeId>) {
-    let mut network = Network::new();
-    let switch = network.add_switch("S", Switch::default()).unwrap();
-    let workers = hosts(&mut network, "W", &vec![switch; count], 8);
-    (network, workers)
-}
-
-/// 2 (n − 1) steps of an n-th of the gradient.
-#[test]
-fn a_ring_takes_two_times_all_but_an_nth() {
-    for count in [2, 3, 4, 7] {
-        let (network, workers) = star(count);
-        let n = count as f64;
-        let found = time_s(&network, &workers, &ring::schedule(count), 1000);
-        near(found, 1000.0 * 2.0 * (n - 1.0) / n);
-    }
-    assert_eq!(ring::schedule(1).messages, []);
-}
-
-/// 4 workers: ½ and ¼, and back: 1.5 gradients. 3 workers: one is given first and given back last, the other two exchange
-/// ½ twice: 3 gradients.
-#[test]
-fn halves_are_exchanged() {
-    for (count, gradients) in [(2, 1.0), (3, 3.0), (4, 1.5), (8, 1.75)] {
-        let (network, workers) = star(count);
-        let found = time_s(&network, &workers, &halving_doubling::schedule(count), 1000);
-        near(found, 1000.0 * gradients);
-    }
-}
-
-/// What each worker sends in an all-reduce that is optimal in bandwidth.
-#[test]
-fn no_worker_sends_more_than_it_must() {
-    for schedule in [ring::schedule(16), halving_doubling::schedule(16)] {
-        for sent in schedule.sent(16) {
-            near(sent, 2.0 * 15.0 / 16.0);
-        }
-    }
-}
-
 /// What any plan has to be: all of each worker's gradient is summed once, ways lead where they should, and all plans
 /// together are within all capacities.
 fn check(network: &Network, jobs: &[Job], plans: &[Plan]) {
@@ -294,22 +200,6 @@ fn check(network: &Network, jobs: &[Job], plans: &[Plan]) {
             "{resource:?}: {load} of {spare}"
         );
     }
-}
-
-/// By itself, a plan pushes a gradient in the time that its rate says.
-fn check_alone(network: &Network, job: &Job, plan: &Plan) {
-    let mut simulation = Simulation::new();
-    let round = Round {
-        job,
-        plan,
-        gradient_bytes: 1_000_000,
-        start_s: 0.0,
-        pull: Pull::None,
-        is_pipelined: false,
-    };
-    let id = simulation.add_round(network, &round).unwrap();
-    let found = simulation.run().unwrap().round(&id);
-    near(found.push_s, 8e6 / plan.rate_bps);
 }
 
 fn leads(network: &Network, from: NodeId, route: &[planner::network::Arc]) -> NodeId {
@@ -357,9 +247,6 @@ proptest! {
         for plan in [raw::plan, atp::plan, equal_split::plan, esa::plan, switchml::plan] {
             let plans = plan(&network, &jobs).unwrap();
             check(&network, &jobs, &plans);
-            if let [plan] = &plans[..] {
-                check_alone(&network, &jobs[0], plan);
-            }
             rates.push(plans[0].rate_bps);
         }
         // What finds no room goes on raw, so ATP is never below either of the other two that it is between. Where there are

@@ -3,7 +3,6 @@
 
 mod baseline;
 mod flow;
-mod fluid;
 mod goat;
 mod golden;
 mod golden_goat;

@@ -22,7 +22,7 @@ mod jitter;
 mod lateness;
 mod load;
 mod lpm;
-mod planning;
+pub mod planning;
 mod programs;
 mod qq;
 mod quantise;

@@ -49,13 +49,6 @@ pub const RDMA: Program = Program {
     file: "examples/measure",
 };
 
-/// Measures the planners.
-pub const PLANNING: Program = Program {
-    package: "planner",
-    target: &["--example", "planning"],
-    file: "examples/planning",
-};
-
 impl Program {
     /// Builds the program unless it is `prebuilt`; its path.
     pub fn build(&self, prebuilt: bool) -> Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! The program that measures, and what it says.
+//! The process that measures a point, and readers of its JSON.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// The program's path.
+use super::point::COMMAND;
+
+/// The path of this program, which measures a point with the command [`COMMAND`].
 pub struct Child(PathBuf);
 
 impl Child {
-    /// The program at this path.
-    pub fn new(path: PathBuf) -> Child {
-        Child(path)
+    /// Finds the path of this program.
+    pub fn new() -> Result<Child> {
+        let path = std::env::current_exe().context("cannot find the path of this program")?;
+        Ok(Child(path))
     }
 
-    /// What a process of it says.
+    /// Runs a process with these arguments, and parses the JSON that it prints.
     pub fn says(&self, arguments: &[&str]) -> Result<Value> {
         let said = self.says_within(arguments, Duration::MAX)?;
         said.with_context(|| format!("{} comes to no end", arguments.join(" ")))
@@ -26,7 +29,7 @@ impl Child {
     pub fn says_within(&self, arguments: &[&str], most: Duration) -> Result<Option<Value>> {
         eprintln!("  {} …", arguments.join(" "));
         let mut command = Command::new(&self.0);
-        command.args(arguments).stdout(Stdio::piped());
+        command.arg(COMMAND).args(arguments).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start what measures")?;
         // It says one line, which fits into the pipe of a point; others are waited for to their end.
         let start = Instant::now();

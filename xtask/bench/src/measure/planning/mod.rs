@@ -1,8 +1,8 @@
 //! `cargo xtask bench planning`: what the planners reach. Figures are kept in docs/planning.md.
 //!
-//! What measures is `controller/planner/examples/planning`, built as what is shipped and started anew for each point, so that
-//! its memory is its own. It says JSON; here that becomes rows, tables and drawings. Times are those on a processor, which
-//! others that use the machine change little; all else is the same on every machine.
+//! This program starts itself for each [point], so that a point's peak memory is its own. The child prints JSON; this module
+//! turns it into rows, tables and drawings. Times are processor times, which other programs on the machine change little; all
+//! other figures are the same on every machine.
 
 mod asynchrony;
 mod child;
@@ -11,16 +11,16 @@ mod growth;
 mod injection;
 mod margins;
 mod moments;
+pub mod point;
 mod servers;
 
 use anyhow::Result;
 
 use super::Args;
 use super::driver::{self, Group};
-use super::programs::PLANNING;
 use child::Child;
 
-/// The program that measures, and what is asked of it.
+/// The child program that measures points, and the options of this run.
 struct Bench {
     child: Child,
     args: Args,
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<bool> {
     ];
     driver::measure(args, groups, || {
         Ok(Bench {
-            child: Child::new(PLANNING.build(args.prebuilt)?),
+            child: Child::new()?,
             args: args.clone(),
         })
     })

@@ -1,7 +1,6 @@
-//! The same by flows: links that are shared fairly, without frames, queues, delays and losses (`planner::fluid`).
+//! Completion time of a setting by flows: links are shared fairly, without frames, queues, delays and losses ([`crate::fluid`]).
 
 use anyhow::{Context, Result, bail};
-use planner::fluid::{Pull, Round, Simulation, Transfer, Use};
 use planner::gradient::{Goal, Job, Member, Method, Part, Plan, Resource, Server};
 use planner::network::Arc;
 use planner::routing::{Costs, Routing};
@@ -10,6 +9,7 @@ use scenario::Scenario;
 use scenario::workload::Workload;
 
 use super::settings::{Setting, Work};
+use crate::fluid::{Pull, Round, Simulation, Transfer, Use};
 
 /// With 256 values, from the Ethernet header on; and without any.
 const FRAME: u64 = 14 + 20 + 8 + 24 + 1024;

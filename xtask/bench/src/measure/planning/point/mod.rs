@@ -1,10 +1,5 @@
-//! What planners reach, for `cargo xtask bench planning`, which builds and runs this: `planning WHAT [ARGUMENTS]` measures one
-//! thing, and says it in a line of JSON. A process for each thing, so that what one holds is no other's.
-
-#![allow(
-    clippy::disallowed_methods,
-    reason = "an example reads its arguments and the clock; it is no part of the pure crate"
-)]
+//! One point of `cargo xtask bench planning`: the hidden command `planning-point WHAT [ARGUMENTS]` measures one point and prints
+//! it as a line of JSON. `bench planning` starts a process for each point, so that a point's peak memory is its own.
 
 mod asynchrony;
 mod gap;
@@ -18,22 +13,31 @@ mod servers;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    println!("{}", run(&arguments)?);
-    Ok(())
+/// The name of the hidden command.
+pub const COMMAND: &str = "planning-point";
+
+/// Options of the hidden command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Measurement to run
+    what: String,
+    /// Arguments of the measurement: names, sizes, seeds
+    arguments: Vec<String>,
 }
 
-fn run(arguments: &[String]) -> Result<Value> {
-    let Some((what, arguments)) = arguments.split_first() else {
-        bail!("what is to be measured?");
-    };
+/// Measures one point and prints it.
+pub fn run(args: &Args) -> Result<bool> {
+    println!("{}", measured(&args.what, &args.arguments)?);
+    Ok(true)
+}
+
+fn measured(what: &str, arguments: &[String]) -> Result<Value> {
     let text = |place: usize| {
         let text = arguments.get(place).map(String::as_str);
-        text.with_context(|| format!("{what} wants an argument more"))
+        text.with_context(|| format!("`{what}` needs more than {} arguments", arguments.len()))
     };
     let number = |place: usize| -> Result<u32> { Ok(text(place)?.parse()?) };
-    match what.as_str() {
+    match what {
         "golden" => golden::run(),
         "gap" => gap::run(text(0)?, number(1)?),
         "servers" => servers::run(number(0)?),
@@ -42,7 +46,7 @@ fn run(arguments: &[String]) -> Result<Value> {
         "injection" => injection::run(number(0)?),
         "online" => online::run(number(0)?),
         "fat-tree" => gap::fat_tree(number(0)?),
-        _ => bail!("nothing is called {what}"),
+        _ => bail!("no measurement is called `{what}`"),
     }
 }
 
@@ -50,7 +54,7 @@ fn run(arguments: &[String]) -> Result<Value> {
 mod tests {
     use super::*;
 
-    /// Whether what takes long is wanted; if not, that is told.
+    /// Whether this run includes long measurements; if not, notes that `what` is skipped.
     fn is_long_wanted(what: &str) -> bool {
         let is_wanted = test_support::runs_all();
         if !is_wanted {
@@ -59,9 +63,15 @@ mod tests {
         is_wanted
     }
 
+    /// The point that a command line asks for, without the command's name.
+    fn point(line: &str) -> Result<Value> {
+        let mut words = line.split(' ').map(str::to_owned);
+        let what = words.next().unwrap_or_default();
+        measured(&what, &words.collect::<Vec<String>>())
+    }
+
     fn said(arguments: &str) -> Value {
-        let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-        run(&arguments).expect("something is said")
+        point(arguments).expect("a measured point")
     }
 
     fn of<'v>(value: &'v Value, path: &str) -> &'v Value {
@@ -161,8 +171,7 @@ mod tests {
             "growth",
             "servers x",
         ] {
-            let arguments: Vec<String> = wrong.split(' ').map(str::to_owned).collect();
-            assert!(run(&arguments).is_err(), "{wrong}");
+            assert!(point(wrong).is_err(), "{wrong}");
         }
     }
 }

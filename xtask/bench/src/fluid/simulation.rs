@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Demand, max_min};
-use crate::gradient::Resource;
+use planner::gradient::Resource;
 
 /// What is left of a transfer below this share of it is nothing.
 const ROUNDING: f64 = 1e-12;

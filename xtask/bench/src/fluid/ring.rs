@@ -1,9 +1,9 @@
 //! Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009):
 //! each of n workers sends an n-th of the gradient to the next, n − 1 times to sum, and n − 1 times to pass sums on.
 
-use crate::fluid::Schedule;
+use super::Schedule;
 
-/// Among so many workers, in the order of their ranks. Of fewer than two, nothing is sent.
+/// The ring all-reduce of `workers` ranks, each of which sends to the next rank. With fewer than two workers, it has no messages.
 #[must_use]
 pub fn schedule(workers: usize) -> Schedule {
     let mut schedule = Schedule::default();

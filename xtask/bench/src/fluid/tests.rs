@@ -1,16 +1,32 @@
 //! Fair shares are fair, nothing is lost, and times are what a hand works out.
 
-use planner::fluid::{
-    Demand, FluidError, Pull, Round, Simulation, Transfer, TransferId, Use, max_min,
-};
-use planner::gradient::{Resource, grid};
+mod collectives;
+mod plans;
+
+use planner::gradient::Resource;
 use planner::network::Arc;
-use planner::{Host, LinkId, Network};
+use planner::{Host, LinkId, Network, NodeId};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-use crate::golden::grid_example;
+use super::{Demand, FluidError, Schedule, Simulation, Transfer, TransferId, Use, max_min};
+
+fn near(found: f64, expected: f64) {
+    let off = (found - expected).abs() / expected;
+    assert!(off <= 1e-9, "{found} instead of {expected}");
+}
+
+/// Adds a host to each switch of `at`, by a link of `rate_bps`.
+fn hosts(network: &mut Network, prefix: &str, at: &[NodeId], rate_bps: u64) -> Vec<NodeId> {
+    let hosts = at.iter().enumerate().map(|(number, switch)| {
+        let name = format!("{prefix}{number}");
+        let host = network.add_host(&name, Host::default()).unwrap();
+        network.connect(host, *switch, rate_bps).unwrap();
+        host
+    });
+    hosts.collect()
+}
 
 #[derive(Debug, Clone)]
 struct Wants {
@@ -244,42 +260,6 @@ fn what_has_nothing_left_is_named() {
     assert!(matches!(negative, FluidError::Number(_, "size", bits) if bits == -1.0));
 }
 
-/// GRID's plan for its example is 3 Gbit/s; its server's link carries 9 down, so a tree takes no longer than a worker's link,
-/// and four streams share a link of 3.
-#[test]
-fn a_round_takes_what_its_plan_says() {
-    let (network, job) = grid_example();
-    let plan = grid::plan(&network, &job).unwrap();
-    let run = |pull, is_pipelined| {
-        let mut simulation = Simulation::new();
-        let round = Round {
-            job: &job,
-            plan: &plan,
-            gradient_bytes: 3_000_000_000,
-            start_s: 1.0,
-            pull,
-            is_pipelined,
-        };
-        let id = simulation.add_round(&network, &round).unwrap();
-        simulation.run().unwrap().round(&id)
-    };
-    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-8, "{found}");
-    let none = run(Pull::None, false);
-    near(none.push_s, 8.0);
-    near(none.round_s, 8.0);
-    assert_eq!(none.pull_s, 0.0);
-    for rate in &none.worker_bps {
-        near(rate / 3e9, 1.0);
-    }
-    let tree = run(Pull::Tree, false);
-    near(tree.push_s, 8.0);
-    near(tree.pull_s, 8.0);
-    near(tree.round_s, 16.0);
-    near(run(Pull::Tree, true).round_s, 8.0);
-    // W1 to W4 share S3–S1, which carries 3: 24 Gbit · 4 / 3 Gbit/s.
-    near(run(Pull::Unicast, false).pull_s, 32.0);
-}
-
 /// The first has nothing to send and ends at once; the other starts five seconds later all the same.
 #[test]
 fn a_transfer_without_bits_ends_nothing_else() {
@@ -301,11 +281,10 @@ fn a_transfer_without_bits_ends_nothing_else() {
 fn a_schedule_that_names_nobody_is_refused() {
     let mut network = Network::new();
     let host = network.add_host("h", Host::default()).unwrap();
-    let mut schedule = planner::fluid::Schedule::default();
+    let mut schedule = Schedule::default();
     schedule.send(0, 1, 1.0, Vec::new());
-    let add = |schedule: &planner::fluid::Schedule| {
-        Simulation::new().add_schedule(&network, &[host], schedule, 8, 0.0)
-    };
+    let add =
+        |schedule: &Schedule| Simulation::new().add_schedule(&network, &[host], schedule, 8, 0.0);
     assert_eq!(add(&schedule), Err(FluidError::NoRank(1, 1)));
     schedule.messages[0].to = 0;
     schedule.messages[0].after = vec![0];

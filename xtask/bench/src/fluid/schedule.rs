@@ -5,9 +5,9 @@ use std::collections::btree_map::Entry;
 
 use super::round::link;
 use super::{FluidError, Simulation, Transfer, TransferId};
-use crate::gradient::Route;
-use crate::network::{Network, NetworkError, NodeId};
-use crate::routing::{Costs, Routing};
+use planner::gradient::Route;
+use planner::network::{Network, NetworkError, NodeId};
+use planner::routing::{Costs, Routing};
 
 /// Of all ways of one length, so many share streams.
 const WAYS: usize = 64;
@@ -42,16 +42,6 @@ impl Schedule {
             after,
         });
         self.messages.len() - 1
-    }
-
-    /// The share of the gradient that each worker sends, by rank.
-    #[must_use]
-    pub fn sent(&self, workers: usize) -> Vec<f64> {
-        let mut sent = vec![0.0; workers];
-        for message in &self.messages {
-            sent[message.from] += message.share;
-        }
-        sent
     }
 }
 

@@ -6,16 +6,20 @@
 //! to. Between a start and an end of transfers nothing changes, so a run is exact but for rounding.
 //!
 //! [`Round`] is a job's push and pull by a plan, [`Schedule`] a collective without a server; a run may have several of
-//! either.
+//! either. [`ring`] and [`halving_doubling`] build the schedules of two all-reduce algorithms.
 //!
 //! What is left out: queues, losses, delays of links, and that fair shares need time to be found.
 
+pub mod halving_doubling;
+pub mod ring;
 mod round;
 mod schedule;
 mod share;
 mod simulation;
+#[cfg(test)]
+mod tests;
 
-pub use round::{Pull, Round, RoundId, RoundOutcome};
-pub use schedule::{Message, Schedule};
+pub use round::{Pull, Round};
+pub use schedule::Schedule;
 pub use share::{Demand, max_min};
-pub use simulation::{FluidError, Outcome, Simulation, Span, Transfer, TransferId, Use};
+pub use simulation::{FluidError, Outcome, Simulation, Transfer, TransferId, Use};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use planner::Network;
-use planner::baseline::{atp, esa, geryon, halving_doubling, lbmm, raw, rgria, ring, switchml};
+use planner::baseline::{atp, esa, geryon, lbmm, raw, rgria, switchml};
 use planner::evaluation::{Instance, Shape};
-use planner::fluid::{Pull, Round, Schedule, Simulation};
 use planner::gradient::{Job, Loads, Method, Plan};
 use planner::network::generate::Programmable;
 use serde_json::{Value, json};
 
 use super::measure::{Took, timed};
+use crate::fluid::{Pull, Round, Schedule, Simulation, halving_doubling, ring};
 
 const GBIT: u64 = 1_000_000_000;
 const GRADIENT_BYTES: u64 = 100_000_000;

@@ -5,9 +5,9 @@
 //! Of n workers that are no power of two, those beyond the next lower one give all they have to a partner first, and take
 //! all sums from it last.
 
-use crate::fluid::Schedule;
+use super::Schedule;
 
-/// Among so many workers. Of fewer than two, nothing is sent.
+/// The halving and doubling all-reduce of `workers` ranks. With fewer than two workers, it has no messages.
 #[must_use]
 pub fn schedule(workers: usize) -> Schedule {
     let mut schedule = Schedule::default();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{FluidError, Outcome, Simulation, Transfer, TransferId, Use};
-use crate::gradient::{Job, Loads, Part, Plan, Resource, spare_bps};
-use crate::network::{Arc, Network, NodeId};
+use planner::gradient::{Job, Loads, Part, Plan, Resource, spare_bps};
+use planner::network::{Arc, Network, NodeId};
 
 /// How the sum comes back to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
