@@ -183,7 +183,7 @@ struct Cable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Plugged,
-    /// Whoever had this end is gone; what it sent before goes on to the other.
+    /// The process at this end has closed it; what it sent before goes on to the other.
     Gone(usize),
     Unplugged,
 }
@@ -233,13 +233,22 @@ impl Cable {
         }
     }
 
-    /// Whoever had the end at a socket is gone.
+    /// The process at the end of a socket has closed it.
     fn leave(&mut self, socket: usize) {
         match self.state {
             State::Plugged => self.state = State::Gone(socket),
             State::Gone(_) | State::Unplugged => self.unplug(),
         }
-        self.lanes[1 - socket].waiting.clear();
+        self.discard(1 - socket);
+    }
+
+    /// Drops what waits in a lane.
+    fn discard(&mut self, lane: usize) {
+        let dropped = self.lanes[lane].waiting.len() as u64;
+        self.shared.counts[lane]
+            .dropped
+            .fetch_add(dropped, Ordering::Relaxed);
+        self.lanes[lane].waiting.clear();
     }
 
     fn accept(&mut self, lane: usize, frame: &[u8]) {
@@ -254,8 +263,8 @@ impl Cable {
         {
             recorder.record(now_ns(), direction, frame.len() as u32, frame);
         }
-        let is_heard = self.state == State::Plugged;
-        if is_heard && self.lanes[lane].waiting.len() < QUEUE_LIMIT {
+        let has_receiver = self.state == State::Plugged;
+        if has_receiver && self.lanes[lane].waiting.len() < QUEUE_LIMIT {
             self.lanes[lane].waiting.push_back(frame.into());
         } else {
             counts.dropped.fetch_add(1, Ordering::Relaxed);
@@ -271,18 +280,18 @@ impl Cable {
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => return,
-                // Nobody is there any more: receiving tells, behind what they sent before.
-                Err(_) => return self.lanes[lane].waiting.clear(),
+                // The receiver has closed its end; `recv` reports that after the frames it sent before.
+                Err(Errno::EPIPE | Errno::ECONNRESET) => return self.discard(lane),
+                Err(_) => return self.unplug(),
             }
         }
     }
 
-    /// Both directions end when either end is gone, as when a veth's peer is deleted.
+    /// Both directions end, as when a veth's peer is deleted.
     fn unplug(&mut self) {
         self.state = State::Unplugged;
-        for lane in &mut self.lanes {
-            lane.waiting.clear();
-        }
+        self.discard(0);
+        self.discard(1);
         for socket in &self.sockets {
             let _ =
                 nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);

@@ -32,11 +32,9 @@ Commands:
   equivalence  Compare generated programs with the model over a million frames
   model-check  Explore all that can happen to aggregation's state machines, within bounds
                  NAME …        only these, see docs/model-checking.md
-  weight       Print the size of the build, the sources and the tests, and the import cycles
-                 --check       fail if a number grew by more than a twentieth
-                 --update      write the numbers to xtask/weight/weight.txt
 
-Built when they are asked for; each has --help:
+Each of these has --help:
+  weight       Print the size of the build, the sources and the tests, and the import cycles
   bench        Measure what the switch, the agents and the planners cost
   conformance  Run p4c's own tests, from a checkout of it, against our compiler and switch
   fuzz         Run the fuzz targets, which need cargo-fuzz and a nightly toolchain
@@ -61,9 +59,17 @@ fn run(mut args: Vec<OsString>) -> Result<bool> {
         bail!("no command; `cargo xtask help` lists them");
     }
     let command = args.remove(0).to_string_lossy().into_owned();
+    // These have the list of all commands for their help.
+    let is_listed = ["test", "torch", "equivalence", "model-check"].contains(&command.as_str());
+    let mut own = args.iter().take_while(|arg| *arg != "--");
+    if is_listed && own.any(|arg| arg == "--help" || arg == "-h") {
+        print!("{HELP}");
+        return Ok(true);
+    }
     match command.as_str() {
-        "test" => test::run(&test::Args::parse(args)),
+        "test" => test::run(&test::Args::parse(args)?),
         "torch" => torch::run(&torch::Args::parse(args)?),
+        "equivalence" if !args.is_empty() => bail!("`cargo xtask equivalence` takes no arguments"),
         "equivalence" => equivalence::run(),
         "model-check" => model_check::run(&args),
         "weight" => programs::cargo_run("dev", "weight", &args),

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: installs what the tests need while cargo builds everything once, runs the tests, and names what was skipped.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -28,8 +28,12 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the words behind `test`. From the first one that is no option of ours, all are for `cargo test`.
-    pub fn parse(words: Vec<OsString>) -> Args {
+    /// Reads the words behind `test`. Those behind `--` are for `cargo test`, and so are all from the first one that is no option
+    /// of ours.
+    ///
+    /// # Errors
+    /// If that one looks like a long option: it may be a misspelled one of ours.
+    pub fn parse(words: Vec<OsString>) -> Result<Args> {
         let mut args = Args::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -37,14 +41,17 @@ impl Args {
                 Some("--all") => args.all = true,
                 Some("--machines") => args.machines = true,
                 Some("--no-install") => args.no_install = true,
-                Some("--") if args.cargo_args.is_empty() => args.cargo_args.extend(words.by_ref()),
+                Some("--") => args.cargo_args.extend(words.by_ref()),
+                Some(option) if option.starts_with("--") => bail!(
+                    "no option is called `{option}`; arguments for `cargo test` stand behind `--`"
+                ),
                 _ => {
                     args.cargo_args.push(word);
                     args.cargo_args.extend(words.by_ref());
                 }
             }
         }
-        args
+        Ok(args)
     }
 
     fn make(&self) -> Make {
@@ -62,9 +69,12 @@ pub fn run(args: &Args) -> Result<bool> {
     let phase = |name: &str| println!("xtask: {name} ({} s)", begun.elapsed().as_secs());
     let is_whole = args.cargo_args.is_empty();
 
-    phase(
-        "phase 1 of 3: build all packages with their tests; meanwhile install what the tests need",
-    );
+    phase(match is_whole {
+        true => {
+            "phase 1 of 3: build all packages with their tests; meanwhile install what the tests need"
+        }
+        false => "phase 1 of 2: install what the tests need",
+    });
     let (built, mut variables) = std::thread::scope(|scope| {
         let installed = scope.spawn(|| {
             if args.make() == Make::Missing {
@@ -92,6 +102,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .as_mut()
         .expect("the installing thread does not panic");
     if args.machines {
+        phase("make what virtual machines boot");
         variables.push(("WEIR_MACHINES", environments::machines(&root, args.make())));
     } else if is_whole {
         // Empty: virtual machines are not wanted, even where their image exists.
@@ -113,7 +124,10 @@ pub fn run(args: &Args) -> Result<bool> {
         variables.push(("WEIR_TORCH", python.parent().unwrap_or(python).to_owned()));
     }
 
-    phase("phase 2 of 3: run the tests");
+    phase(match is_whole {
+        true => "phase 2 of 3: run the tests",
+        false => "phase 2 of 2: build and run the tests",
+    });
     let mut cargo = cargo(&root);
     cargo
         .args(["test", "--workspace", "--no-fail-fast"])
@@ -121,12 +135,12 @@ pub fn run(args: &Args) -> Result<bool> {
         .envs(variables.iter().map(|(name, value)| (name, value)));
     let (succeeded, totals, skipped) = counted(cargo, &root)?;
 
-    phase("phase 3 of 3: the Python package's wheel");
-    let has_wheel = match is_whole {
-        true => wheel::check_packed(&root, torch.as_deref()),
-        // Whoever wants some tests alone does not want it.
-        false => true,
-    };
+    // Whoever wants some tests alone does not want the wheel.
+    let mut has_wheel = true;
+    if is_whole {
+        phase("phase 3 of 3: the Python package's wheel");
+        has_wheel = wheel::check_packed(&root, torch.as_deref());
+    }
 
     phase("summary");
     for wanted in packages::WANTED.iter().chain(packages::OPTIONAL) {
@@ -186,15 +200,21 @@ mod tests {
     use super::*;
 
     fn parsed(words: &str) -> Args {
-        Args::parse(words.split_whitespace().map(OsString::from).collect())
+        Args::parse(words.split_whitespace().map(OsString::from).collect()).expect("no misspelling")
     }
 
     #[test]
-    fn what_is_no_option_of_ours_is_for_cargo() {
+    fn other_words_go_to_cargo() {
         assert_eq!(parsed(""), Args::default());
         let args = parsed("--all --no-install -p scenario --all");
         assert!(args.all && args.no_install && !args.machines);
         assert_eq!(args.cargo_args, ["-p", "scenario", "--all"]);
         assert_eq!(parsed("-- -p wire -- --nocapture").cargo_args.len(), 4);
+    }
+
+    #[test]
+    fn misspelled_options_are_refused() {
+        let error = Args::parse(vec!["--machine".into(), "-p".into()]).unwrap_err();
+        assert!(error.to_string().contains("`--machine`"), "{error}");
     }
 }

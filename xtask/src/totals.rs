@@ -8,8 +8,10 @@ use std::path::Path;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     done: Counts,
-    /// The last result line of the program that runs.
-    current: Counts,
+    /// The last result line of the program that runs; none before it.
+    current: Option<Counts>,
+    /// Whether that program has begun to run tests.
+    has_begun: bool,
     /// The program whose tests run.
     program: String,
     /// Program and test.
@@ -98,13 +100,29 @@ impl Totals {
         {
             let failure = (self.program.clone(), test.to_owned());
             self.failures.insert(failure);
+        } else if line.starts_with("running ") && line.trim_end_matches('s').ends_with(" test") {
+            self.has_begun = true;
         } else if let Some(counts) = line.strip_prefix("test result: ") {
-            self.current = Counts::parse(counts);
+            self.current = Some(Counts::parse(counts));
         }
     }
 
     fn next_program(&mut self, program: &str) {
-        let last = std::mem::take(&mut self.current);
+        let has_begun = std::mem::take(&mut self.has_begun);
+        let last = self.current.take().unwrap_or_else(|| {
+            // It was killed, or aborted: which of its tests did that, its last lines tell.
+            if has_begun {
+                let failure = (
+                    self.program.clone(),
+                    "it ended before its result".to_owned(),
+                );
+                self.failures.insert(failure);
+            }
+            Counts {
+                failed: usize::from(has_begun),
+                ..Counts::default()
+            }
+        });
         self.done.passed += last.passed;
         self.done.failed += last.failed;
         self.done.skipped += last.skipped;
@@ -169,6 +187,24 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let expected = ["b: no mn", "first: no redis", "second: no mn"];
         assert!(reasons.iter().eq(&expected), "{reasons:?}");
         assert_eq!(totals.to_string(), "4 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn a_program_that_aborts_has_failed() {
+        let totals = totals(
+            "     Running tests/it/main.rs (target/debug/deps/it-44)
+running 2 tests
+test a ... ok
+
+thread 'b' has overflowed its stack
+     Running tests/cli.rs (target/debug/deps/cli-55)
+running 1 test
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.2s
+",
+        );
+        assert_eq!(totals.to_string(), "1 passed, 1 failed, 0 skipped");
+        let failures: Vec<_> = totals.failures().collect();
+        assert_eq!(failures, [("it-44", "it ended before its result")]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn packed(root: &Path, python: &Path) -> Result<Wheel> {
     let sources = root.join("host-agent/python/weir");
     copy_python(&sources, &content.join("weir"))?;
     fs::copy(native_library(root), content.join("weir/_native.abi3.so"))
-        .context("the native library is not built")?;
+        .context("the native library is not built: `cargo build -p weir-python` does")?;
     let information = content.join(format!("weir-{VERSION}.dist-info"));
     fs::create_dir(&information)?;
     let metadata = format!("Metadata-Version: 2.1\nName: weir\nVersion: {VERSION}\n");

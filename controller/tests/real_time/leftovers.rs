@@ -45,7 +45,7 @@ fn all_that_is_left_is_found() {
 #[test]
 fn what_others_do_on_the_machine_disturbs_nothing() {
     let _turn = beside();
-    if !in_namespace("others on the machine") {
+    if !in_namespace("what_others_do_on_the_machine_disturbs_nothing") {
         return;
     }
     // This machine's `/run` is the test's own.

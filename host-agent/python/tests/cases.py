@@ -1,5 +1,5 @@
 """Runs test files one after another, each in a process of its own that has imported torch already: that takes seconds. Exits
-with 0 if all of them are right.
+with 0 if all of them are right; if not, the last line names those that are not.
 
 An argument is a case: settings, a file and its arguments, such as `WEIR_NON_FINITE=gloo all_reduce.py`.
 """
@@ -14,6 +14,7 @@ import torch.distributed  # noqa: F401: what every case imports
 FIRST_PORT = 20000
 PORTS_OF_A_CASE = 200
 
+failed = []
 for number, case in enumerate(sys.argv[1:]):
     words = case.split()
     settings = [word for word in words if "=" in word]
@@ -27,4 +28,6 @@ for number, case in enumerate(sys.argv[1:]):
         runpy.run_path(path, run_name="__main__")
         sys.exit()
     if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) != 0:
-        sys.exit(f"{case}: failed")
+        failed.append(case)
+if failed:
+    sys.exit("failed: " + "; ".join(failed))

@@ -114,7 +114,7 @@ pub fn run(
         )
         .context("cannot receive");
         match received {
-            // All is applied, and who would have asked again is gone.
+            // All is applied, and no worker remains that could request a retransmission.
             Err(error) if is_unplugged(&error) && server.is_closing() => break,
             received => received?,
         }

@@ -80,7 +80,7 @@ pub fn run(
     }
     member.worker.close()?;
     match member.drive() {
-        // The server was served, and its end of the cable is gone: as if no closing frame were answered.
+        // The server has left. That is no error, as when closing frames are not answered.
         Err(error) if is_unplugged(&error) => {}
         closed => closed?,
     }

@@ -10,5 +10,5 @@ mod running;
 mod skip;
 
 pub use extent::{cases, runs_all, seeds};
-pub use running::running_test;
+pub use running::{path_of_test, running_test};
 pub use skip::{has_program, skip};

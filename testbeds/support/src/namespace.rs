@@ -1,7 +1,7 @@
 //! Interfaces of a test's own: the test runs itself again under `unshare`, in user, network and mount namespaces that end with
 //! the process, and so do its links.
 
-use crate::{running_test, skip};
+use crate::{path_of_test, skip};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
 use std::process::Command;
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
 /// Whether the calling test runs inside. If not, runs it once more inside, and requires that it passes there. Where `unshare`,
-/// `ip` or unprivileged namespaces are missing, it is skipped under the name `test`.
+/// `ip` or unprivileged namespaces are missing, it is skipped. `test` is its name, without modules.
 ///
 /// # Panics
 /// If the test fails inside.
@@ -27,7 +27,7 @@ pub fn in_namespace(test: &str) -> bool {
         return false;
     }
     let this = std::env::current_exe().expect("the test's own binary");
-    let path = running_test().unwrap_or_else(|| test.to_owned());
+    let path = path_of_test(test);
     let output = Command::new("unshare")
         .arg("-rnm")
         .arg(this)

@@ -1,4 +1,4 @@
-//! Whether the last change of the figures' file that raises one says why.
+//! Whether each change of the figures' file that raises one says why.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,63 +10,93 @@ use crate::figures::Figures;
 /// Result of the look at the history.
 #[derive(Debug, PartialEq)]
 pub enum Reason {
-    /// The last change raised nothing, or the document changed with it.
+    /// No change raised a figure, or the document changed with each that did.
     Stated,
-    /// The last change raised these figures, and the document has not changed since.
+    /// A change raised these figures, and the document has not changed before the next change.
     Missing(Vec<String>),
     /// git cannot show the last change, for this reason.
     Unknown(String),
 }
 
-/// Looks at the last change of `file`: the uncommitted one, or the last commit that has one. If it
-/// raises a figure, `document` must differ between the state before that change and the tree.
+/// So many changes are looked at, the latest first.
+const CHANGES: usize = 20;
+
+/// Looks at the changes of `file`: the uncommitted one, and those of the last commits that have one. Where one raises a figure,
+/// `document` must differ between the state before that change and the state before the next one, or the tree.
 ///
 /// # Errors
 /// If git cannot be started, or a version of the file cannot be parsed.
 pub fn reason(root: &Path, file: &str, document: &str) -> Result<Reason> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(root)
-            .args(arguments)
-            .output();
-        let output = match output {
-            Ok(output) => output,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => bail!("git: {error}"),
-        };
-        let text = String::from_utf8_lossy(&output.stdout)
-            .trim_end()
-            .to_owned();
-        Ok(output.status.success().then_some(text))
-    };
+    let git = |arguments: &[&str]| git(root, arguments);
     let unknown = |reason: &str| Ok(Reason::Unknown(reason.to_owned()));
     let Some(uncommitted) = git(&["diff", "--name-only", "HEAD", "--", file])? else {
         return unknown("there is no git history");
     };
-    let base = if uncommitted.is_empty() {
-        let Some(commit) =
-            git(&["log", "-1", "--format=%H", "--", file])?.filter(|c| !c.is_empty())
-        else {
-            return unknown("the file is in no commit yet");
+    let tree = std::fs::read_to_string(root.join(file)).context("the figures' file")?;
+    let log = ["log", &format!("-{CHANGES}"), "--format=%H", "--", file];
+    let commits = git(&log)?.unwrap_or_default();
+    if commits.is_empty() {
+        return unknown("the file is in no commit yet");
+    }
+    // Before and after each change, the latest first; no commit is the tree.
+    let mut changes: Vec<(String, Option<String>)> = Vec::new();
+    if !uncommitted.is_empty() {
+        changes.push(("HEAD".to_owned(), None));
+    }
+    for commit in commits.lines() {
+        changes.push((format!("{commit}^"), Some(commit.to_owned())));
+    }
+    // What came before the next change; of the latest, the tree.
+    let mut until: Option<String> = None;
+    for (number, (before, after)) in changes.into_iter().enumerate() {
+        let is_latest = number == 0;
+        if git(&["rev-parse", "--verify", "--quiet", &before])?.is_none() {
+            return match is_latest {
+                true => unknown("the commit before the file's last change is not in this clone"),
+                false => Ok(Reason::Stated),
+            };
+        }
+        let Some(old) = git(&["show", &format!("{before}:{file}")])? else {
+            return match is_latest {
+                true => unknown("the file is new"),
+                false => Ok(Reason::Stated),
+            };
         };
-        format!("{commit}^")
-    } else {
-        "HEAD".to_owned()
-    };
-    if git(&["rev-parse", "--verify", "--quiet", &base])?.is_none() {
-        return unknown("the commit before the file's last change is not in this clone");
+        let new = match after {
+            Some(commit) => {
+                git(&["show", &format!("{commit}:{file}")])?.context("a commit's file")?
+            }
+            None => tree.clone(),
+        };
+        let raised = Figures::parse(&new)?.raised_from(&Figures::parse(&old)?);
+        if !raised.is_empty() {
+            let mut diff = vec!["diff", "--name-only", &before];
+            diff.extend(until.as_deref());
+            diff.extend(["--", document]);
+            if git(&diff)?.is_some_and(|names| names.is_empty()) {
+                return Ok(Reason::Missing(raised));
+            }
+        }
+        until = Some(before);
     }
-    let Some(old) = git(&["show", &format!("{base}:{file}")])? else {
-        return unknown("the file is new");
+    Ok(Reason::Stated)
+}
+
+/// What git prints; nothing if it fails, or is missing.
+fn git(root: &Path, arguments: &[&str]) -> Result<Option<String>> {
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(arguments)
+        .output();
+    let output = match git {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => bail!("git: {error}"),
     };
-    let new = std::fs::read_to_string(root.join(file)).context("the figures' file")?;
-    let raised = Figures::parse(&new)?.raised_from(&Figures::parse(&old)?);
-    let explained = || git(&["diff", "--name-only", &base, "--", document]);
-    if raised.is_empty() || explained()?.is_some_and(|names| !names.is_empty()) {
-        return Ok(Reason::Stated);
-    }
-    Ok(Reason::Missing(raised))
+    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text.trim_end().to_owned();
+    Ok(output.status.success().then_some(text))
 }
 
 #[cfg(test)]
@@ -145,6 +175,13 @@ mod tests {
         repository.write("document", "twelve, because\n");
         repository.commit();
         assert_eq!(repository.reason(), Reason::Stated);
+        // A change that raises nothing hides none that did.
+        repository.write("weight", "units 13\n");
+        repository.commit();
+        repository.write("weight", "units 12\n");
+        repository.commit();
+        repository.write("document", "thirteen, because\n");
+        assert_eq!(repository.reason(), missing("units: 12 to 13"));
     }
 
     #[test]

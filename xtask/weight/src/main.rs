@@ -205,7 +205,7 @@ fn check() -> Result<ExitCode> {
         Reason::Stated => {}
         Reason::Unknown(why) => println!("Not checked: reasons for changes of {FILE}: {why}."),
         Reason::Missing(raised) => {
-            println!("The last change of {FILE} raises figures:");
+            println!("A change of {FILE} raises figures:");
             print_each(raised);
             println!("Say why in {DOCUMENT}, in the same commit.");
         }

@@ -305,7 +305,7 @@ fn killed_in_mid_run_it_leaves_no_process_behind() {
 fn a_killed_test_leaves_no_process_behind() {
     let _turn = alone();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let this = test_support::running_test().unwrap();
+    let this = test_support::path_of_test("a_killed_test_leaves_no_process_behind");
     let (module, _) = this.rsplit_once("::").unwrap();
     let test = format!("{module}::a_falsified_fault_counter_is_noticed_and_progress_is_told");
     command.args(["--exact", &test]);
