@@ -32,6 +32,8 @@ struct Setting {
     garbage_every: Option<u64>,
     /// This worker's cable is unplugged after so many frames.
     unplug: Option<(u8, u64)>,
+    /// All cables are unplugged before the last closing frame is answered.
+    unplug_at_the_end: bool,
 }
 
 const QUIET: Setting = Setting {
@@ -41,7 +43,12 @@ const QUIET: Setting = Setting {
     lose_every: None,
     garbage_every: None,
     unplug: None,
+    unplug_at_the_end: false,
 };
+
+/// Of a worker: 196 chunks of values a round, and as many scale-only ones as the window has; and as many to close.
+const CHUNKS_A_ROUND: u32 = 196 + 16;
+const FIRST_CHUNK: u32 = u32::MAX - 100;
 
 struct Ended {
     server: anyhow::Result<(ServerReport, Vec<RoundReport>)>,
@@ -82,7 +89,7 @@ fn train(setting: Setting) -> Ended {
         job: 3,
         workers: setting.workers,
         window: 16,
-        first_chunk: u32::MAX - 100,
+        first_chunk: FIRST_CHUNK,
         recipe: recipe(setting.rounds),
         retransmission: RetransmissionArgs {
             timeout_floor_ms: if setting.lose_every.is_some() {
@@ -249,6 +256,13 @@ impl Switch {
             let cable = self.cables[1 + usize::from(rank)].as_raw_fd();
             nix::sys::socket::shutdown(cable, nix::sys::socket::Shutdown::Both).unwrap();
         }
+        if self.setting.unplug_at_the_end && self.is_last(frame) {
+            for cable in &self.cables {
+                let both = nix::sys::socket::Shutdown::Both;
+                nix::sys::socket::shutdown(cable.as_raw_fd(), both).unwrap();
+            }
+            return;
+        }
         let from = if port == 0 {
             Node::Server
         } else {
@@ -268,6 +282,13 @@ impl Switch {
             }
             self.send(port, &sent);
         }
+    }
+
+    /// Whether a frame is of the job's last chunk, which closes it.
+    fn is_last(&self, frame: &[u8]) -> bool {
+        let packet = wire::Packet::new_checked(&frame[HEADERS..]).unwrap();
+        let number = packet.chunk().wrapping_sub(FIRST_CHUNK);
+        number == self.setting.rounds as u32 * CHUNKS_A_ROUND + 15
     }
 
     /// Sends everybody frames that are cut, that lie about their length, or that are noise.
@@ -397,6 +418,18 @@ fn garbage_stops_nobody() {
             .iter()
             .all(|worker| worker.as_ref().unwrap().not_ours > 100)
     );
+}
+
+/// A worker sends its last closing frame when it has all sums: whoever is left then, by a machine that is slow, has ended well.
+#[test]
+fn cables_that_are_unplugged_while_a_job_closes_disturb_nobody() {
+    let setting = Setting {
+        workers: 1,
+        mode: ServerMode::Direct,
+        unplug_at_the_end: true,
+        ..QUIET
+    };
+    assert_reference(setting, &train(setting));
 }
 
 #[test]
