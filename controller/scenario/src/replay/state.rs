@@ -23,7 +23,7 @@ pub struct State {
     pub(super) slots: Vec<Slots<Cell>>,
 }
 
-/// Leaves out what keys have, as [`Followed`] does.
+/// Leaves out what keys have: a table takes long to read, and states that differ there alone are compared.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.cells.hash(hasher);
