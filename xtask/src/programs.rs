@@ -73,14 +73,15 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A program that ends with all that it started after so many seconds, or when all of them have had [`ALL_S`].
+/// A program that ends after so many seconds, or when all of them have had [`ALL_S`].
 pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);
     let seconds = u64::from(seconds).min(left);
     let mut command = Command::new("timeout");
     command
-        .arg("--kill-after=10")
+        // In our process group: who stops us by the terminal stops what it started, too.
+        .args(["--foreground", "--kill-after=10"])
         .arg(seconds.to_string())
         .arg(program)
         .stdin(Stdio::null());

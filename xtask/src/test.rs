@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use crate::environments::{self, Make};
@@ -86,8 +86,13 @@ pub fn run(args: &Args) -> Result<bool> {
             let build = ["build", "--workspace", "--all-targets"];
             cargo(&root).args(build).status()
         });
-        if built.is_some() && !installed.is_finished() {
-            phase("built; the installation goes on");
+        if let Some(status) = &built
+            && !installed.is_finished()
+        {
+            phase(match status.as_ref().is_ok_and(ExitStatus::success) {
+                true => "built; the installation goes on",
+                false => "the build failed; what is being installed is finished first",
+            });
         }
         (built.transpose(), installed.join())
     });
