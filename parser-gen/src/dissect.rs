@@ -84,7 +84,7 @@ impl Library {
     }
 }
 
-/// What follows a header with these values. Leaves in `rest` what is behind the header, where that is whole.
+/// Returns the protocol that follows a header with these values. `rest` then begins behind the header, if the header is whole.
 fn next(protocol: &Protocol, numbers: &[u128], rest: &mut &[u8]) -> Option<ProtocolId> {
     let length = match protocol.options() {
         None => protocol.header_bits() as usize / 8,

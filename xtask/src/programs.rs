@@ -73,7 +73,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A program that ends after so many seconds, or when all of them have had [`ALL_S`].
+/// A program that ends after so many seconds (what it started itself may then go on), or when all of them have had [`ALL_S`].
 pub fn limited(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let left = ALL_S.saturating_sub(BEGUN.elapsed().as_secs()).max(1);

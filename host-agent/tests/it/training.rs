@@ -46,7 +46,7 @@ const QUIET: Setting = Setting {
     unplug_at_the_end: false,
 };
 
-/// Of a worker: 196 chunks of values a round, and as many scale-only ones as the window has; and as many to close.
+/// Each worker sends 196 chunks of values a round, and one scale-only chunk for each of the 16 places of its window.
 const CHUNKS_A_ROUND: u32 = 196 + 16;
 const FIRST_CHUNK: u32 = u32::MAX - 100;
 

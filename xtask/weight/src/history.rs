@@ -82,7 +82,7 @@ pub fn reason(root: &Path, file: &str, document: &str) -> Result<Reason> {
     Ok(Reason::Stated)
 }
 
-/// What git prints; nothing if it fails, or is missing.
+/// Returns the output of git, or `None` if git fails or is missing.
 fn git(root: &Path, arguments: &[&str]) -> Result<Option<String>> {
     let git = Command::new("git")
         .arg("-C")
