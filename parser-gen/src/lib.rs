@@ -16,6 +16,7 @@
 //!
 //! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
 
+mod checksums;
 mod classes;
 mod diagram;
 mod dissect;

@@ -18,6 +18,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::effect::Effect;
 use crate::expect::metric::{FaultMetric, Metric, Metrics, TriggerMetric};
 use crate::model::{Direction, Fault, Scenario};
+use crate::overlap;
 use crate::selection::{Selection, Share};
 use crate::trigger::Event;
 
@@ -75,7 +76,33 @@ fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
+/// Warns of a changed field of RoCE packets that leaves their ICRC wrong, where checksums were to follow.
+fn spoiled_icrc(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
+    let Effect::Set(set) = &fault.effect else {
+        return;
+    };
+    let Some((header, field)) = set.rewrite.under_icrc().filter(|_| set.rewrite.mends()) else {
+        return;
+    };
+    let is_roce = |index: &usize| {
+        let filter = &scenario.flows[*index].filter;
+        overlap::Allowed::of(&scenario.protocols, filter).all_have(&[], "roce")
+    };
+    if fault.flows.iter().any(is_roce) {
+        let header = header.trim_start_matches("hdr.");
+        let message = format!(
+            "fault `{}` changes `{field}` of {header} in RoCE packets, whose ICRC does not follow: their receiver drops them",
+            fault.id
+        );
+        sink.warning(Code::Suspicious, fault.span, message)
+            .hint("if that is meant, write `checksums: left` among the fields");
+    }
+}
+
 fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for fault in &scenario.faults {
+        spoiled_icrc(sink, scenario, fault);
+    }
     for fault in &scenario.faults {
         let in_egress = fault
             .place

@@ -256,9 +256,8 @@ pub fn generate_with(
     let (terms, mut slice) = classes::flow_terms(library, flows, options.aggregate.is_some())?;
     for unit in engine.ingress.iter().chain(&engine.egress) {
         if let Action::Rewrite(rewrite) = &unit.action {
-            rewrite
-                .protocols()
-                .for_each(|id| slice.add_protocol(library, id));
+            let protocols = rewrite.protocols(library).into_iter();
+            protocols.for_each(|id| slice.add_protocol(library, id));
         }
         if let Action::Pace(_) = unit.action {
             pace::protocols(library).for_each(|id| slice.add_protocol(library, id));

@@ -127,7 +127,10 @@ pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
         RewriteError::Unknown(_) => {
             diagnostic.hint("docs/filters.md lists the fields");
         }
-        RewriteError::Layout(_) => {
+        RewriteError::Layout(_)
+        | RewriteError::Icrc(_)
+        | RewriteError::Checksum(_)
+        | RewriteError::UnknownChecksum { .. } => {
             diagnostic.hint("with `checksums: left` it can be changed");
         }
         _ => {}

@@ -2,6 +2,7 @@
 //!
 //! A scenario's own plan is written into a switch of its own program, so the path from YAML to a dropped packet is whole.
 
+mod checksums;
 mod cut;
 mod equivalence;
 mod followed;
@@ -136,6 +137,15 @@ impl Lab {
     ) -> Lab {
         let scenario =
             scenario::load("lab.yaml", text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        Lab::of_scenario(target, arch, scenario, edit)
+    }
+
+    fn of_scenario(
+        target: &TargetModel,
+        arch: Arch,
+        scenario: Scenario,
+        edit: impl Fn(&str, &str) -> String,
+    ) -> Lab {
         let plan = scenario::plan(&scenario, target).unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
         let generated = planned.generate().unwrap();

@@ -1,0 +1,112 @@
+//! Which internet checksums cover a header field, read from the parse graph alone.
+
+use super::RewriteError;
+use crate::library::{Body, Library, ProtocolId};
+
+/// The field that holds a header's internet checksum.
+pub(super) const CHECKSUM: &str = "checksum";
+
+/// Protocols whose checksum covers their header and everything behind it.
+const SEGMENTS: [&str; 4] = ["udp", "tcp", "icmp", "icmpv6"];
+/// The one whose checksum covers its header alone.
+const HEADER_ALONE: &str = "ipv4";
+/// The field of a network header, and the protocols whose checksum covers it through their pseudo-header (RFC 768; RFC 9293,
+/// section 3.1; RFC 4443, section 2.3).
+const PSEUDO_HEADER: [(&str, &str, &[&str]); 4] = [
+    ("ipv4", "src", &["udp", "tcp"]),
+    ("ipv4", "dst", &["udp", "tcp"]),
+    ("ipv6", "src", &["udp", "tcp", "icmpv6"]),
+    ("ipv6", "dst", &["udp", "tcp", "icmpv6"]),
+];
+/// RoCEv2's base transport header: it and everything behind it is covered by the ICRC.
+const ROCE: &str = "roce";
+
+/// How a checksum comes to cover a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coverage {
+    /// The field's own header holds the checksum.
+    Header,
+    /// The field belongs to the checksum's pseudo-header.
+    PseudoHeader,
+    /// The field's header stands behind the checksum's.
+    Segment,
+}
+
+/// A checksum that covers a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cover {
+    /// The protocol whose header holds the checksum.
+    pub by: ProtocolId,
+    pub coverage: Coverage,
+}
+
+/// The checksums that cover a field of a header.
+///
+/// # Errors
+///
+/// A checksum covers it that no switch can mend: the ICRC, or one of a user's protocol file, which does not say what it covers.
+pub(super) fn covers(
+    library: &Library,
+    id: ProtocolId,
+    field: &str,
+    name: &str,
+) -> Result<Vec<Cover>, RewriteError> {
+    let protocol = &library.protocols[id];
+    let mut covers = Vec::new();
+    for (by, other) in library.protocols.iter().enumerate() {
+        let is_before = by != id && library.leads_to(by, id);
+        if other.name == ROCE && (by == id || is_before) {
+            return Err(RewriteError::Icrc(name.to_owned()));
+        }
+        let is_segment = SEGMENTS.contains(&other.name.as_str());
+        let is_known = is_segment || other.name == HEADER_ALONE;
+        let has_checksum = other.place(CHECKSUM).is_some();
+        let is_internet = matches!(other.place(CHECKSUM), Some((_, 16)));
+        if by == id && field == CHECKSUM && is_internet {
+            return Err(RewriteError::Checksum(name.to_owned()));
+        }
+        let is_own = by == id && field != CHECKSUM;
+        if has_checksum && !is_known && (is_before || (is_own && !is_internet)) {
+            return Err(RewriteError::UnknownChecksum {
+                field: name.to_owned(),
+                checksum: format!("{}.{CHECKSUM}", other.filter),
+            });
+        }
+        let has_pseudo = PSEUDO_HEADER.iter().any(|(network, address, by)| {
+            protocol.name == *network && field == *address && by.contains(&other.name.as_str())
+        });
+        let coverage = match (has_checksum && is_own, has_pseudo, is_segment && is_before) {
+            (true, _, _) => Coverage::Header,
+            (_, true, _) => Coverage::PseudoHeader,
+            (_, _, true) => Coverage::Segment,
+            _ => continue,
+        };
+        covers.push(Cover { by, coverage });
+    }
+    Ok(covers)
+}
+
+/// Whether the ICRC of a RoCEv2 packet covers a field in front of its base transport header. Fields that routers change are
+/// not covered (InfiniBand architecture, annex A17, RoCEv2).
+pub(super) fn is_under_icrc(header: &str, field: &str) -> bool {
+    let changes_on_the_way: &[&str] = match header {
+        "hdr.ipv4" => &["dscp", "ecn", "ttl", CHECKSUM],
+        "hdr.ipv6" => &["traffic_class", "flow_label", "hop_limit"],
+        "hdr.udp" => &[CHECKSUM],
+        _ => return false,
+    };
+    !changes_on_the_way.contains(&field)
+}
+
+/// The headers that may stand between two others, in wire order.
+pub(super) fn between(
+    library: &Library,
+    before: ProtocolId,
+    behind: ProtocolId,
+) -> impl Iterator<Item = ProtocolId> + '_ {
+    let inner = before + 1..behind;
+    inner.filter(move |id| {
+        let is_header = matches!(library.protocols[*id].body, Body::Header { .. });
+        is_header && library.leads_to(before, *id) && library.leads_to(*id, behind)
+    })
+}
