@@ -13,6 +13,10 @@ use parser_gen::filter::{Expr, Filter, Node};
 use values::Values;
 
 use crate::protocols::Protocols;
+use crate::topology::Topology;
+
+/// The field that holds the port by which a packet came to a switch.
+pub(crate) const PORT: &str = "switch.port";
 
 /// Beyond this many conjunctions a filter counts as one that anything may pass.
 const MAX_CONJUNCTIONS: usize = 4096;
@@ -108,6 +112,12 @@ impl<'p> Allowed<'p> {
 }
 
 impl Allowed<'_> {
+    /// Whether a packet that comes to a switch from a neighbor may match, by the ports between the two.
+    pub(crate) fn enters(&self, topology: &Topology, switch: &str, neighbor: &str) -> bool {
+        let mut ports = topology.ports(switch).filter(|port| port.peer == neighbor);
+        ports.any(|port| self.allows(&[(PORT, u128::from(port.number))], &[]))
+    }
+
     /// The one number that a field has in every packet with these numbers in others; `None` if it may have several.
     #[must_use]
     pub fn only(&self, fields: &[(&str, u128)], field: &str) -> Option<u128> {
@@ -347,6 +357,15 @@ mod tests {
                 true,
             ),
             ("tcp.dport in {80, 443}", "tcp.dport > 443", false),
+            // What carries a protocol says so: EtherTypes, ports, protocol numbers.
+            ("ip.src == 10.0.0.1", "eth.type == 0x86dd", false),
+            ("ip.src == 10.0.0.1", "eth.type in {0x0806, 0x86dd}", false),
+            ("ip", "eth.type == 0x8100", true),
+            ("tcp", "eth.type == 0x86dd", true),
+            ("ipv6", "eth.type <= 0x8000", false),
+            ("vxlan.vni == 5", "udp.dport == 4790", false),
+            ("icmp", "ip.proto == 17", false),
+            ("arp", "eth.type == 0x0800 && switch.port == 1", false),
             (
                 "ip.src == 10.0.0.1 || ip.src == 10.0.0.2",
                 "ip.src == 10.0.0.3 || ip.src == 10.0.0.2",
@@ -365,6 +384,7 @@ mod tests {
             &filter("tcp.dport == 80")
         ));
         assert!(implies(&filter("redis.command == \"GET\""), &filter("tcp")));
+        assert!(implies(&filter("vxlan"), &filter("udp.dport == 4789")));
         assert!(!implies(
             &filter("tcp.dport == 80"),
             &filter("tcp.dport == 80 && ip.src == 10.0.0.1")
@@ -405,7 +425,7 @@ mod tests {
             let number = (
                 prop::sample::select(vec!["tcp.dport", "tcp.sport", "udp.dport"]),
                 prop::sample::select(vec!["==", "!=", "<=", ">"]),
-                1_u8..4,
+                prop::sample::select(vec![1, 2, 3, REDIS]),
             )
                 .prop_map(|(field, operator, value)| format!("{field} {operator} {value}"));
             let text = (
@@ -430,12 +450,16 @@ mod tests {
             })
         }
 
-        /// A packet as the parser can see it: TCP or UDP, Redis only over TCP.
+        /// The port by which a parser knows Redis.
+        const REDIS: u16 = 6379;
+
+        /// A packet as the parser can see it: TCP or UDP, Redis only over TCP, to its port.
         fn packet() -> impl Strategy<Value = FieldValues> {
-            (0..3_u8, 1..4_u8, 1..4_u8, "[aA]{1,3}", "[aA]{1,3}").prop_map(
+            (0..3_u8, 1..4_u16, 1..4_u16, "[aA]{1,3}", "[aA]{1,3}").prop_map(
                 |(kind, sport, dport, command, key)| {
                     let mut values = FieldValues::new();
                     let transport = if kind == 0 { "udp" } else { "tcp" };
+                    let dport = if kind == 2 { REDIS } else { dport };
                     values.set_number(&format!("{transport}.sport"), sport.into());
                     values.set_number(&format!("{transport}.dport"), dport.into());
                     if kind == 2 {

@@ -48,6 +48,31 @@ impl Library {
         lost.map(|id| self.protocols[id].filter.clone()).collect()
     }
 
+    /// The values that select fields of a header may have in a packet with another protocol behind it, by the field's index.
+    /// Fields that may have any value are left out.
+    pub(crate) fn selecting(&self, from: ProtocolId, to: ProtocolId) -> Vec<(usize, Vec<u128>)> {
+        let protocol = &self.protocols[from];
+        let leads = |target: Target| match target {
+            Target::Protocol(id) => id == to || self.reaches(id, to, None),
+            Target::Note(_) | Target::End => false,
+        };
+        let edges: Vec<_> = (protocol.next.iter())
+            .filter(|edge| leads(edge.to))
+            .collect();
+        let of_field = |position: usize| -> Option<Vec<u128>> {
+            let values = edges.iter().map(|edge| edge.when[position]);
+            values.collect()
+        };
+        let fields = protocol.select.iter().enumerate();
+        let fields = fields.filter_map(|(position, field)| Some((*field, of_field(position)?)));
+        fields.filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    /// Whether one header may stand behind another in a packet, at whatever distance.
+    pub(crate) fn leads_to(&self, from: ProtocolId, to: ProtocolId) -> bool {
+        from != to && self.reaches(from, to, None)
+    }
+
     /// Whether a parse may come from one protocol to another without passing `without`.
     fn reaches(&self, from: ProtocolId, to: ProtocolId, without: Option<ProtocolId>) -> bool {
         let mut seen = BTreeSet::new();

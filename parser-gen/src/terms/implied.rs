@@ -2,7 +2,7 @@
 //!
 //! Without it a diagram would have branches that no packet takes, and classes that no packet is in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MatchKey, Ranges, Term};
 use crate::library::{Library, ProtocolId};
@@ -15,6 +15,8 @@ pub(crate) struct Implications {
     carried_by: Vec<Vec<bool>>,
     /// A packet with the first may have the second.
     coexist: Vec<Vec<bool>>,
+    /// Values of fields that select what stands behind them, in every packet with a protocol: EtherTypes, with `ip`.
+    selected: BTreeMap<ProtocolId, Vec<(MatchKey, Ranges)>>,
 }
 
 impl Implications {
@@ -37,6 +39,7 @@ impl Implications {
             protocols.iter().map(row).collect()
         };
         Implications {
+            selected: selected(library, &keys),
             carried_by: table(&|a, b| library.implied_by(a).contains(b)),
             coexist: table(&|a, b| library.coexist(a, b)),
             keys,
@@ -67,6 +70,18 @@ impl Implications {
                     }
                 }
             }
+        }
+        let present = closed.iter().filter_map(|(key, values)| match key {
+            MatchKey::Present(id) if values.is(1) => self.selected.get(id),
+            _ => None,
+        });
+        let selected: Vec<_> = present.flatten().cloned().collect();
+        for (key, values) in selected {
+            let both = match closed.get(&key) {
+                Some(before) => before.and(&values)?,
+                None => values,
+            };
+            closed.insert(key, both);
         }
         Some(closed)
     }
@@ -146,6 +161,33 @@ impl Implications {
         }
         implied
     }
+}
+
+/// By protocol of which some term asks whether it is there, what the select fields before it hold, as far as terms ask for them.
+fn selected(
+    library: &Library,
+    keys: &BTreeSet<MatchKey>,
+) -> BTreeMap<ProtocolId, Vec<(MatchKey, Ranges)>> {
+    let of_protocol = |id: ProtocolId| {
+        let implied = library.implied_by(&library.protocols[id].filter);
+        let carriers =
+            (0..id).filter(|before| implied.contains(library.protocols[*before].filter.as_str()));
+        let fields = carriers.flat_map(|before| {
+            let fields = library.selecting(before, id).into_iter();
+            fields.map(move |(index, values)| (MatchKey::Field(before, index), values))
+        });
+        let asked = fields.filter(|(key, _)| keys.contains(key));
+        let ranges = asked.filter_map(|(key, values)| {
+            let ranges = values.into_iter().map(|value| value..=value);
+            Some((key, Ranges::of(ranges.collect())?))
+        });
+        (id, ranges.collect())
+    };
+    let protocols = keys.iter().filter_map(|key| match key {
+        MatchKey::Present(id) => Some(*id),
+        _ => None,
+    });
+    protocols.map(of_protocol).collect()
 }
 
 /// Whether a key is one bit that others follow from.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Injection, Plan, TargetModel, flows_met, plan};
 use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
+use crate::overlap;
 use crate::selection::Selection;
 
 /// Makes the plan of a scenario whose faults are to be proved by captures, or says why there is none.
@@ -108,7 +109,7 @@ impl<'a> Point<'a> {
 
     fn is_unprovable(&self, sink: &mut Sink<'_>, scenario: &Scenario, held: &Held<'_>) -> bool {
         self.is_at_aggregator(sink, scenario)
-            || self.is_counted_over_ports(sink)
+            || self.is_counted_over_ports(sink, scenario)
             || self.is_behind_a_hold(sink, scenario, held)
     }
 
@@ -126,14 +127,14 @@ impl<'a> Point<'a> {
         true
     }
 
-    fn is_counted_over_ports(&self, sink: &mut Sink<'_>) -> bool {
+    fn is_counted_over_ports(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
         // Words are drawn by ordinal, too.
         let draws = self.fault.effect.draws() || self.fault.effect.goes_by_time();
         let counts = draws || !self.fault.selection.is_always();
         // The key decides, whichever packet came first.
         let counts =
             counts && !matches!(self.fault.selection, Selection::Never | Selection::Share(_));
-        let entries = entries(self.flow, self.switch);
+        let entries = entries(scenario, self.flow, self.switch);
         if !counts || entries.len() < 2 {
             return false;
         }
@@ -190,7 +191,7 @@ pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bo
     let mut from: BTreeSet<&str> = BTreeSet::new();
     for named in &planned.triggers {
         let flows = flows_met(scenario, named.index).into_iter();
-        from.extend(flows.flat_map(|flow| entries(&scenario.flows[flow], switch)));
+        from.extend(flows.flat_map(|flow| entries(scenario, &scenario.flows[flow], switch)));
         // A SYN puts a connection's trigger back, whichever flow it is of, if any.
         let keys = scenario.triggers[named.index].keys.as_ref();
         if keys.is_some_and(|keys| keys.restarts) {
@@ -201,8 +202,8 @@ pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bo
     from.len() > 1
 }
 
-/// The neighbours from which packets of a flow come to a switch.
-fn entries<'f>(flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
+/// The neighbors from which packets of a flow come to a switch, by the paths of the flow and the ports of its filter.
+fn entries<'f>(scenario: &Scenario, flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
     let from = flow.paths.iter().filter_map(|path| {
         let hop = path.switches.iter().position(|other| other == switch)?;
         Some(match hop.checked_sub(1) {
@@ -210,5 +211,38 @@ fn entries<'f>(flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
             None => path.from.as_str(),
         })
     });
-    from.collect()
+    let mut from: BTreeSet<&str> = from.collect();
+    if from.len() > 1 && flow.filter.fields().contains(&overlap::PORT) {
+        let allowed = overlap::Allowed::of(&scenario.protocols, &flow.filter);
+        from.retain(|neighbor| allowed.enters(&scenario.topology, switch, neighbor));
+    }
+    from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_or_a_mac_address_says_which_capture_has_the_packets() {
+        for (filter, is_provable) in [
+            ("eth.type == 0x86dd && switch.port == 1", true),
+            ("eth.type == 0x86dd && eth.src == 02:57:45:00:00:02", true),
+            ("udp && switch.port in {3}", true),
+            ("eth.src == 02:57:45:00:00:02 && switch.port <= 2", true),
+            ("eth.type == 0x86dd", false),
+            ("eth.type == 0x86dd && switch.port in {1, 2}", false),
+            ("udp && switch.port != 1", false),
+            // Of no host: any may send so.
+            ("eth.src == 0a:00:00:00:00:07", false),
+        ] {
+            let text = format!(
+                "weir: 1\nname: lab\ntopology: {{star: {{hosts: [a, b, s], switch: sw}}}}\nflows: {{f: '{filter}'}}\n\
+                 faults: [{{id: x, flows: f, effect: drop, select: {{every: 3}}}}]\n"
+            );
+            let scenario = crate::load("lab.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
+            let plan = plan_to_prove(&scenario, &TargetModel::EMBEDDED);
+            assert_eq!(plan.is_ok(), is_provable, "{filter}: {:?}", plan.err());
+        }
+    }
 }

@@ -9,6 +9,8 @@ use crate::routing::Ways;
 use crate::routing::hash::FiveTuple;
 use crate::topology::{Host, Topology};
 
+/// The field that holds a sender's MAC address.
+const SOURCE: &str = "eth.src";
 /// The protocol whose frames go by a plan.
 const AGGREGATION: &str = "agg";
 /// What they are on the way from a worker to a switch that sums, and from there: updates and sums (docs/protocol.md).
@@ -58,7 +60,8 @@ impl<'t> AllRoutes<'t> {
         }
     }
 
-    /// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
+    /// The paths that packets of a flow can take: between all hosts whose addresses its filter accepts, past a switch whose
+    /// port it accepts.
     pub(super) fn paths(
         &mut self,
         filter: &parser_gen::Filter,
@@ -74,6 +77,14 @@ impl<'t> AllRoutes<'t> {
         };
         let address = |host: &Host| u128::from(host.ip.to_bits());
         let allowed = overlap::Allowed::of(self.protocols, filter);
+        let fields = filter.fields();
+        let mac = |host: &Host| {
+            let bytes = host.mac.0.iter();
+            bytes.fold(0, |all, byte| all << 8 | u128::from(*byte))
+        };
+        // Programs may send from addresses that no host has: then every host may be the sender.
+        let has_mac = |host: &Host| allowed.allows(&[(SOURCE, mac(host))], &[]);
+        let goes_by_mac = fields.contains(&SOURCE) && topology.hosts.iter().any(has_mac);
         let mut paths = Vec::new();
         for (to_at, receiver) in chosen(to) {
             for (from_at, sender) in chosen(from) {
@@ -85,6 +96,12 @@ impl<'t> AllRoutes<'t> {
                 }
                 if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
                     continue;
+                }
+                if goes_by_mac {
+                    fixed.push((SOURCE, mac(sender)));
+                    if !allowed.allows(&fixed, &[]) {
+                        continue;
+                    }
                 }
                 let is_between =
                     |path: &&Path| (&path.from, &path.to) == (&sender.name, &receiver.name);
@@ -123,6 +140,13 @@ impl<'t> AllRoutes<'t> {
                 let others = others.into_iter();
                 paths.extend(others.filter(|way| answers.as_ref() != Some(way)));
             }
+        }
+        if fields.contains(&overlap::PORT) {
+            paths.retain(|path| {
+                let nodes = std::iter::once(&path.from).chain(&path.switches);
+                let mut hops = nodes.zip(&path.switches);
+                hops.any(|(from, switch)| allowed.enters(topology, switch, from))
+            });
         }
         paths
     }
