@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use crate::experiment::workload::Position;
 use crate::experiment::{ExperimentError, Observer, Run, Turn};
-use crate::report::percent;
+use crate::report::{grouped, percent};
+
+/// From this many frames on, judging them takes long enough to be announced where no bar shows it.
+const MANY_FRAMES: u64 = 10_000;
 
 /// Shows what runs and how far it is.
 pub struct Progress {
@@ -23,6 +26,13 @@ impl Progress {
             name: String::new(),
             quiet,
         }
+    }
+
+    /// A step without a bar.
+    pub fn without_bar(name: &str, quiet: bool) -> Progress {
+        let mut progress = Progress::new(quiet);
+        name.clone_into(&mut progress.name);
+        progress
     }
 
     /// A step begins: so many `unit`s.
@@ -50,6 +60,18 @@ impl Progress {
         }
     }
 
+    /// The captured frames of a run are judged now. Few are judged without a word, at once.
+    pub fn judge(&mut self, frames: u64) {
+        let message = format!("judging {} frames", grouped(frames));
+        match &self.bar {
+            Some(bar) => bar.set_message(message),
+            None if frames >= MANY_FRAMES && !self.quiet => {
+                cli_io::stderr::tell(format_args!("{:>12}  {message}\n", self.name));
+            }
+            None => {}
+        }
+    }
+
     /// The step is done.
     pub fn end(&mut self, message: &str) {
         if let Some(bar) = self.bar.take() {
@@ -74,6 +96,10 @@ impl Observer for Progress {
     fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
         self.advance(&turn.position);
         Ok(())
+    }
+
+    fn judging(&mut self, frames: u64) {
+        self.judge(frames);
     }
 
     fn ends(&mut self, run: &Run) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use controller::progress::Progress;
 use controller::report::table::Table;
 use controller::report::text::report;
 use controller::report::{Check, Verdict};
@@ -29,6 +30,8 @@ fn replay(args: &cli::Replay) -> Result<ExitCode, ExitCode> {
 }
 
 fn offline(args: &cli::Replay, kept: &Kept) -> Result<ExitCode, ExitCode> {
+    let name = &kept.planned.scenario.name;
+    Progress::without_bar(name, args.json).judge(kept.evidence.frames());
     let replayed = replay::replay(kept);
     let unproved = replayed
         .conclusion

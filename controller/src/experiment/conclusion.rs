@@ -74,7 +74,7 @@ pub struct FaultResult {
     pub kind: &'static str,
     /// Frames of its flows that reached its switches while it was armed.
     pub met: u64,
-    /// Counted by the switches.
+    /// Frames that it hit, as the switches counted them, without those of `unforwarded`.
     pub fired: u64,
     /// Frames that it had to hit, and did: from captures on both sides of the switches.
     pub observed: u64,
@@ -83,6 +83,10 @@ pub struct FaultResult {
     /// Where keys are numbered: frames whose key had no cell on the switch, and that it spared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
+    /// Frames that it had to hit and that no entry of the switch forwards: nothing shows what it did to them, so they are
+    /// neither hit nor missed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unforwarded: u64,
     /// Frames that it had to hit, and did not.
     pub missed: u64,
     /// Frames that it had to spare, and hit.
@@ -134,8 +138,9 @@ impl FaultResult {
             met: seen.met,
             fired: injections
                 .iter()
-                .map(|(index, _)| evidence.fired[*index])
+                .map(|(index, _)| fired(evidence, proof, *index))
                 .sum(),
+            unforwarded: seen.unforwarded,
             observed: seen.observed,
             overridden: seen.overridden,
             keyless: fault.keys.as_ref().map(|_| seen.keyless),
@@ -161,7 +166,7 @@ impl FaultResult {
             let cells = injections.iter();
             against.extend(cells.filter_map(|(index, injection)| {
                 let seen = proof.observations[*index].observed;
-                differing_cell(injection, evidence.fired[*index], seen)
+                differing_cell(injection, fired(evidence, proof, *index), seen)
             }));
         }
         if let Some(keys) = &fault.keys {
@@ -191,8 +196,18 @@ impl FaultResult {
                 count(seen.in_doubt, "packet")
             ));
         }
+        if seen.unforwarded > 0 && result.proved {
+            against.push(result.nowhere());
+        }
         result.reason = (!against.is_empty()).then(|| against.join("; "));
         result
+    }
+
+    fn nowhere(&self) -> String {
+        format!(
+            "{} that it would have hit had no way out of the switch: no entry forwards their destination",
+            count(self.unforwarded, "frame")
+        )
     }
 
     fn crowded(&self) -> String {
@@ -266,6 +281,16 @@ impl FaultResult {
     }
 }
 
+/// What the switch counted of an injection, without frames that it forwards nowhere.
+fn fired(evidence: &Evidence, proof: &Proof, injection: usize) -> u64 {
+    evidence.fired[injection].saturating_sub(proof.observations[injection].unforwarded)
+}
+
+/// For the JSON of a result.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// A counter of a flow at a switch that says something else than captures, where all of a fault's together agree.
 fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<String> {
     let Injection { flow, switch, .. } = injection;
@@ -310,7 +335,10 @@ fn idle(
         return None;
     }
     let armed = |epoch: u16| evidence.writes.iter().any(|write| write.epoch == epoch);
-    let why = vacuous::reason(scenario, fault, result.met, armed);
+    let why = match result.unforwarded {
+        0 => vacuous::reason(scenario, fault, result.met, armed),
+        _ => result.nowhere(),
+    };
     Some(format!(
         "it hit nothing: {why} (expect `fault.{}.fired == 0` if that is meant)",
         fault.id

@@ -228,13 +228,13 @@ pub fn run(
         }
         training = Some(trained(outcome, bytes, job.iterations));
     }
-    metrics.extend(stage.metrics()?);
     let priorities = stage.fleet.priorities();
     let writes = stage.fleet.epoch_writes();
     let steps = steps::steps(&planned.plan.timeline, writes, wall);
     let skew_ns = steps::longest_skew_ns(writes);
     metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
-    let (conclusion, evidence) = stage.conclude(carried, observer)?;
+    let (conclusion, evidence, counted) = stage.conclude(carried, observer)?;
+    metrics.extend(counted);
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -304,6 +304,7 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
             (FaultMetric::Fired, Some(fault.fired)),
             (FaultMetric::Observed, Some(fault.observed)),
             (FaultMetric::Overridden, Some(fault.overridden)),
+            (FaultMetric::Unforwarded, Some(fault.unforwarded)),
             (FaultMetric::Keyless, fault.keyless),
             (FaultMetric::Missed, Some(fault.missed)),
             (FaultMetric::Collateral, Some(fault.collateral)),

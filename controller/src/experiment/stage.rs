@@ -182,16 +182,17 @@ impl<'a> Stage<'a> {
         Ok(losses)
     }
 
-    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say. `carried`: what
-    /// the controller did to programs and switches meanwhile.
+    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say; with what
+    /// the switches have counted by then. `carried`: what the controller did to programs and switches meanwhile.
     pub fn conclude(
         &mut self,
         carried: Vec<Carried>,
         observer: &mut dyn Observer,
-    ) -> Result<(Conclusion, Evidence), ExperimentError> {
+    ) -> Result<(Conclusion, Evidence, Metrics), ExperimentError> {
         self.fleet.disarm()?;
         // What is held leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
+        let metrics = self.metrics()?;
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
         let keyless = self.fleet.keyless(&self.planned.plan)?;
@@ -210,8 +211,9 @@ impl<'a> Stage<'a> {
             carried,
             shares_stamps: self.shares_stamps,
         };
+        observer.judging(evidence.frames());
         let conclusion = Conclusion::of(self.planned, &evidence);
-        Ok((conclusion, evidence))
+        Ok((conclusion, evidence, metrics))
     }
 
     /// An error if more passed a port than its capture may hold.
@@ -234,7 +236,7 @@ impl<'a> Stage<'a> {
     }
 
     /// What the switches counted of packets.
-    pub fn metrics(&mut self) -> Result<Metrics, ExperimentError> {
+    fn metrics(&mut self) -> Result<Metrics, ExperimentError> {
         let mut metrics = Metrics::new();
         for switch in &self.planned.plan.switches {
             let counts = self.fleet.port_counts(&switch.name)?;

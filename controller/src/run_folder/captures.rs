@@ -42,6 +42,7 @@ pub(super) fn write(folder: &Path, planned: &Planned, run: &Run) -> Result<(), W
         let effect = effect.map_or_else(String::new, |fault| fault.effect.to_string());
         let was = match hit.outcome {
             Outcome::Hit => "",
+            Outcome::Unforwarded => ", forwarded nowhere",
             Outcome::Missed => ", missed",
             Outcome::Collateral => ", wrongly",
         };

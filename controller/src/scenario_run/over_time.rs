@@ -317,7 +317,8 @@ fn hits<'r>(
             });
         own.at_s = own.at_s.min(at_s);
         own.hits += 1;
-        own.wrong += u64::from(hit.outcome != Outcome::Hit);
+        let is_wrong = matches!(hit.outcome, Outcome::Missed | Outcome::Collateral);
+        own.wrong += u64::from(is_wrong);
     }
     let mut hits: BTreeMap<&str, Vec<Hit>> = BTreeMap::new();
     for ((fault, _), hit) in columns {

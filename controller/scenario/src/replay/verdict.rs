@@ -123,6 +123,12 @@ impl Passage {
         copies.iter().filter(|copy| !copy.fate.is_dropped()).count()
     }
 
+    /// Whether the switch's entries forward the frame anywhere.
+    #[must_use]
+    pub fn has_exit(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
     /// All verdicts: of ingress, and of each copy in egress.
     pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         let copies = self.exits.iter().flat_map(|(_, copies)| copies);

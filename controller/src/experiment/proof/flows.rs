@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parser_gen::{Filter, Library};
-use scenario::model::{Path, Scenario};
+use scenario::model::{Flow, Path, Scenario};
 use scenario::routing::hash;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{self, Direction, Frame, Seen};
@@ -41,13 +41,16 @@ impl FlowCount {
 
 /// Frames that faults changed on their way: what came to a switch (bytes and length), and what left it. `None` where some of
 /// the same bytes were changed and others were not.
-pub type Changed = HashMap<(Box<[u8]>, u32), Option<(Box<[u8]>, u32)>>;
+pub type Changed = HashMap<FrameKey, Option<FrameKey>>;
+
+/// A frame's bytes as far as they were recorded, and its length on the wire.
+pub type FrameKey = (Box<[u8]>, u32);
 
 /// No path has as many switches.
 const MAX_CHANGES: usize = 512;
 
 /// As what a frame comes to its receiver.
-fn arrives_as(frame: &Frame, changed: &Changed) -> (Box<[u8]>, u32) {
+fn arrives_as(frame: &Frame, changed: &Changed) -> FrameKey {
     let mut key = (frame.bytes.clone(), frame.wire_len);
     for _ in 0..MAX_CHANGES {
         match changed.get(&key) {
@@ -142,7 +145,9 @@ pub fn count(
             carried.retain(|(declared, _)| *declared != flow.declared);
             continue;
         };
-        let mut total = FlowCount::default();
+        let throughput = own.and_then(|(_, of)| of.as_mut());
+        let over_time = throughput.map(|throughput| (&bins, throughput));
+        let mut total = unaddressed(scenario, flow, recordings, changed, over_time);
         on_path.iter().for_each(|count| total.add(count));
         counts.insert(flow.name.clone(), total);
         if flow.declared != flow.name {
@@ -186,17 +191,108 @@ fn between(
         .map(seen)
         .filter(|seen| wanted.contains(&seen.key))
         .collect();
+    compare(&before, &after, over_time)
+}
+
+/// Frames of a flow whose destination is none of its receivers: a broadcast, a multicast, an unknown address, another host. A
+/// frame that came out towards any host counts as received, however many of them got it.
+fn unaddressed(
+    scenario: &Scenario,
+    flow: &Flow,
+    recordings: &[PortRecording],
+    changed: &Changed,
+    mut over_time: Option<(&Bins, &mut Throughput)>,
+) -> FlowCount {
+    let topology = &scenario.topology;
+    let mut total = FlowCount::default();
+    // Both ends of a wire take everything. Which way such a frame takes through several is not known.
+    if topology.wire || flow.on.is_some() {
+        return total;
+    }
+    let senders: BTreeSet<&str> = flow.paths.iter().map(|path| path.from.as_str()).collect();
+    for sender in senders {
+        let paths = flow.paths.iter().filter(|path| path.from == sender);
+        let receivers = paths.filter_map(|path| topology.host(&path.to));
+        let receivers: Vec<&[u8]> = receivers.map(|host| &host.mac.0[..]).collect();
+        let leads_to = |recording: &PortRecording, is_end: &dyn Fn(&str) -> bool| {
+            let mut ports = topology.ports(&recording.switch);
+            ports.any(|port| port.number == recording.port && is_end(port.peer))
+        };
+        let is_entry = |recording: &&PortRecording| leads_to(recording, &|peer| peer == sender);
+        let Some(entry) = recordings.iter().find(is_entry) else {
+            continue;
+        };
+        let is_addressed = |frame: &Frame| receivers.iter().any(|mac| frame.bytes.starts_with(mac));
+        let came = entry.recording.going(Direction::In);
+        let came = came.filter(|frame| !is_addressed(frame));
+        let library = &scenario.protocols;
+        let before: Vec<_> = came
+            .filter(|frame| {
+                flow.filter
+                    .matches(&library.dissect(&frame.bytes, entry.port))
+            })
+            .map(|frame| Seen {
+                key: arrives_as(frame, changed),
+                at_ns: frame.at_ns,
+            })
+            .collect();
+        if before.is_empty() {
+            continue;
+        }
+        let mut left: BTreeMap<_, Vec<u64>> =
+            before.iter().map(|seen| (&seen.key, Vec::new())).collect();
+        let is_exit = |recording: &&PortRecording| {
+            leads_to(recording, &|peer| {
+                peer != sender && topology.host(peer).is_some()
+            })
+        };
+        for exit in recordings.iter().filter(is_exit) {
+            let mut here: BTreeMap<FrameKey, Vec<u64>> = BTreeMap::new();
+            for frame in exit.recording.going(Direction::Out) {
+                let key = (frame.bytes.clone(), frame.wire_len);
+                if left.contains_key(&key) {
+                    here.entry(key).or_default().push(frame.at_ns);
+                }
+            }
+            for (key, times) in here {
+                let most = left.get_mut(&key);
+                most.filter(|most| most.len() < times.len())
+                    .map(|most| *most = times);
+            }
+        }
+        let after: Vec<_> = left
+            .into_iter()
+            .flat_map(|(key, times)| {
+                let key = key.clone();
+                times.into_iter().map(move |at_ns| Seen {
+                    key: key.clone(),
+                    at_ns,
+                })
+            })
+            .collect();
+        let over_time = over_time.as_mut().map(|(bins, of)| (*bins, &mut **of));
+        total.add(&compare(&before, &after, over_time));
+    }
+    total
+}
+
+/// What of some frames came out, over time as well.
+fn compare(
+    before: &[Seen<FrameKey>],
+    after: &[Seen<FrameKey>],
+    over_time: Option<(&Bins, &mut Throughput)>,
+) -> FlowCount {
     if let Some((bins, throughput)) = over_time {
         for (seen, bin) in [
-            (&before, &mut throughput.sent),
-            (&after, &mut throughput.received),
+            (before, &mut throughput.sent),
+            (after, &mut throughput.received),
         ] {
             for Seen { key, at_ns } in seen {
                 bins.add(bin, *at_ns, key.1);
             }
         }
     }
-    let difference = capture::match_frames(&before, &after, u64::MAX);
+    let difference = capture::match_frames(before, after, u64::MAX);
     FlowCount {
         sent: before.len() as u64,
         received: difference.matched,

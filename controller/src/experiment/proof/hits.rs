@@ -45,7 +45,9 @@ pub struct Hit {
 pub enum Outcome {
     /// It had to hit it, and did.
     Hit,
-    /// It had to, and did not.
+    /// It had to hit it, and nothing shows whether it did: the switch's entries forward the frame nowhere.
+    Unforwarded,
+    /// It had to hit it, and did not.
     Missed,
     /// It had to spare it, and did not.
     Collateral,
@@ -104,7 +106,8 @@ pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -
     let due = passage.verdicts().flat_map(|verdict| &verdict.hits);
     let due = due.map(|injection| match errors.missed.contains(injection) {
         true => (*injection, Outcome::Missed),
-        false => (*injection, Outcome::Hit),
+        false if passage.has_exit() => (*injection, Outcome::Hit),
+        false => (*injection, Outcome::Unforwarded),
     });
     let wrong = errors.collateral.iter();
     due.chain(wrong.map(|injection| (*injection, Outcome::Collateral)))

@@ -65,6 +65,13 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// How many frames the captures hold.
+    pub fn frames(&self) -> u64 {
+        let recordings = self.recordings.iter();
+        let frames = recordings.map(|port| port.recording.frames.len() as u64);
+        frames.sum()
+    }
+
     /// When the workload began: its first step was in force then.
     pub fn start_ns(&self) -> Option<u64> {
         let first = self.writes.iter().filter(|write| write.epoch == 1);
@@ -115,6 +122,8 @@ pub struct Observation {
     pub keyless: u64,
     /// The same, frames that it took for those of another key.
     pub conflated: u64,
+    /// It had to hit them, and nothing shows whether it did: the switch's entries forward them nowhere.
+    pub unforwarded: u64,
     /// It had to hit them, and did not.
     pub missed: u64,
     /// It had to spare them, and hit them.
@@ -150,6 +159,7 @@ impl Observation {
             overridden: self.overridden + other.overridden,
             keyless: self.keyless + other.keyless,
             conflated: self.conflated + other.conflated,
+            unforwarded: self.unforwarded + other.unforwarded,
             missed: self.missed + other.missed,
             collateral: self.collateral + other.collateral,
             in_doubt: self.in_doubt + other.in_doubt,

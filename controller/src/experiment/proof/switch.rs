@@ -474,7 +474,11 @@ fn tally(frame: &Judged, seen: Left<'_>, observations: &mut [Observation]) {
             observations[*injection].boundary += u64::from(frame.is_at_boundary);
         }
         for injection in &verdict.hits {
-            observations[*injection].observed += 1;
+            let observed = &mut observations[*injection];
+            match frame.passage.has_exit() {
+                true => observed.observed += 1,
+                false => observed.unforwarded += 1,
+            }
         }
         for injection in &verdict.overridden {
             observations[*injection].overridden += 1;

@@ -68,6 +68,8 @@ group! {
         Observed = "observed": Number,
         /// Of those, dropped by another fault.
         Overridden = "overridden": Number,
+        /// Had to be hit, and nothing shows whether it was: the switch's entries forward them nowhere.
+        Unforwarded = "unforwarded": Number,
         /// Their key had no cell, and so they were spared.
         Keyless = "keyless": Number,
         /// Had to be hit, and was not.

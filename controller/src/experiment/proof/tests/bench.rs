@@ -114,6 +114,8 @@ pub struct Bench {
     pub left_in_time: bool,
     /// Delays are so many times as long as they should be.
     pub delays_times: u64,
+    /// Markers of frames to a multicast address, which no entry forwards.
+    pub nowhere: BTreeSet<u32>,
     /// By frame, how much later than it came the switch looks at its clock.
     pub lags: BTreeMap<usize, u64>,
 }
@@ -137,6 +139,7 @@ impl Bench {
             unseen: BTreeSet::new(),
             left_in_time: false,
             delays_times: 1,
+            nowhere: BTreeSet::new(),
             lags: BTreeMap::new(),
         };
         bench.write(1, 0, 0);
@@ -160,7 +163,11 @@ impl Bench {
             "s" => [sent.dport, 0x3039],
             _ => [0x3039, sent.dport],
         };
-        let mut frame = [to.mac.0, from.mac.0].concat();
+        let destination = match self.nowhere.contains(&sent.marker) {
+            true => [0x01, 0, 0x5e, 1, 2, 3],
+            false => to.mac.0,
+        };
+        let mut frame = [destination, from.mac.0].concat();
         frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(from.ip.octets());
         frame.extend(to.ip.octets());
@@ -206,7 +213,9 @@ impl Bench {
         let mut state = engine.start();
         let mut fired: Vec<u64> = vec![0; plan.injections.len()];
         let mut triggers = vec![TriggerCount::default(); scenario.triggers.len()];
-        let mut frames: BTreeMap<u32, Vec<Frame>> = BTreeMap::new();
+        let hosts = scenario.topology.hosts.iter();
+        let ports = hosts.map(|host| (self.port(&host.name), Vec::new()));
+        let mut frames: BTreeMap<u32, Vec<Frame>> = ports.collect();
         let mut record = |port: u32, at_ns: u64, direction, bytes: &[u8]| {
             frames.entry(port).or_default().push(Frame {
                 at_ns,
@@ -309,6 +318,7 @@ impl Bench {
                 copies += u32::from(!fate.is_dropped());
             }
             let (exits, bytes) = match error {
+                _ if !passage.has_exit() => (vec![], bytes),
                 Some(Error::Loses) => (vec![], bytes),
                 Some(Error::LeavesElsewhere) => (vec![self.port("b")], bytes),
                 Some(Error::Leaks) => (vec![exit, self.port("b")], bytes),

@@ -49,6 +49,52 @@ fn a_delay_of_every_packet_is_proved_though_nothing_passes_it() {
 }
 
 #[test]
+fn a_frame_that_no_entry_forwards_is_neither_hit_nor_missed() {
+    for effect in ["!drop ", "!delay 20ms", "!duplicate ", "{set: {ip.ecn: 3}}"] {
+        let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
+        let mut bench = Bench::new(&one, evenly(100, MS));
+        bench.nowhere = (1..=100).collect();
+        told(
+            &bench.fault(),
+            "20 frames that it would have hit had no way out",
+        );
+        let conclusion = bench.conclude();
+        let fault = &conclusion.faults[0];
+        assert_eq!(
+            (fault.met, fault.fired, fault.observed),
+            (100, 0, 0),
+            "{effect}"
+        );
+        assert_eq!((fault.unforwarded, fault.missed), (20, 0), "{effect}");
+        let flow = &conclusion.flows["first"];
+        assert_eq!(
+            (flow.sent, flow.received, flow.lost),
+            (100, 0, 100),
+            "{effect}"
+        );
+        // What other frames of the flow show is proved all the same.
+        bench.nowhere = (1..=50).collect();
+        let conclusion = bench.conclude();
+        let fault = &conclusion.faults[0];
+        assert!(fault.proved, "{fault:#?}");
+        assert_eq!(
+            (fault.fired, fault.observed, fault.unforwarded),
+            (10, 10, 10)
+        );
+        assert!(
+            fault.reason.as_ref().unwrap().contains("10 frames"),
+            "{fault:#?}"
+        );
+        let lost = 50 + if effect == "!drop " { 10 } else { 0 };
+        let flow = &conclusion.flows["first"];
+        assert_eq!((flow.sent, flow.lost), (100, lost), "{effect}");
+        // A switch that does not count them errs.
+        bench.miscounts = [(0, -1)].into();
+        told(&bench.fault(), "the switch counted 9, captures saw 10");
+    }
+}
+
+#[test]
 fn frames_that_a_stalled_machine_kept_waiting_are_slow_and_not_hit() {
     let sparse = "faults: [{id: late, flows: first, effect: !delay 40ms, select: !every 10}]";
     let mut bench = Bench::new(sparse, evenly(200, MS));
