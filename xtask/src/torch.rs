@@ -12,6 +12,9 @@ use crate::{environments, test, wheel};
 /// What of `controller/tests/real_time/scenarios` has to do with PyTorch, by parts of tests' names.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
 
+/// What is above torch and trains over it (`host-agent/python/tests/frameworks.py`).
+const FRAMEWORKS: [&str; 3] = ["accelerate", "transformers", "lightning"];
+
 /// Options of `cargo xtask torch`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
@@ -113,6 +116,7 @@ fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
                 &torch,
                 "numpy",
             ])
+            .args(FRAMEWORKS)
             .env("TMPDIR", &unpacked),
     );
     let _ = std::fs::remove_dir_all(unpacked);

@@ -16,6 +16,10 @@ pub fn judge(switch: &str, told: &Told, pairs: Option<u32>) -> Vec<Finding> {
         let hint = "load one with jobs: `weir plan --emit-p4` shows what a scenario's is";
         return vec![Finding::wrong(&about, text).hint(hint)];
     }
+    if told.jobs.is_empty() && told.strays.is_empty() && told.guards {
+        let text = "it has its program, and no job is admitted";
+        return vec![Finding::fine(&about, text).hint("`weir job admit` admits one")];
+    }
     if told.jobs.is_empty() {
         return vec![Finding::wrong(
             &about,
@@ -164,11 +168,16 @@ fn addresses(job: &Job, told: &Told) -> Vec<String> {
         }
     };
     let mut groups = BTreeMap::new();
-    if let Some(group) = to_all(group, "what is summed") {
-        groups.insert(group, "what is summed");
-    }
     // A parameter server's job has neither of the two: its workers write to the server.
     let is_all_reduce = way(sum).is_some() || way(question).is_some();
+    // Frames to the group come from a parameter server, or from the switch above. The only switch of an all-reduce multicasts
+    // the sum itself, and needs no entry.
+    let from_outside = !is_all_reduce || job.up.is_some();
+    if (from_outside || way(group).is_some())
+        && let Some(group) = to_all(group, "what is summed")
+    {
+        groups.insert(group, "what is summed");
+    }
     if is_all_reduce {
         if let Some(group) = to_all(sum, "what it sums") {
             groups.entry(group).or_insert("what it sums");

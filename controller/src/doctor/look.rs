@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::Grant;
 use p4lang::runtime::{MulticastGroup, TableEntry};
 use p4rt::client::{Client, ClientError};
-use scenario::names::{aggregate, forward};
+use scenario::names::{aggregate, forward, guard};
 use tokio::runtime::Runtime;
 
 use super::cells::Cells;
+use super::guard::Guard;
 use super::told::Told;
+use crate::jobs::entries::param_of;
 use crate::target::{Item, Query};
 
 /// So long a switch may take to answer.
@@ -39,6 +42,10 @@ pub struct Look {
     pub cells: Result<Cells, String>,
     /// Frames that came, by port, where the switch tells.
     pub arrived: BTreeMap<u32, u64>,
+    /// The admitted jobs; `None` if the program does not ask who may speak for a job.
+    pub guard: Option<Guard>,
+    /// Frames dropped because the rank that they name is behind another port, since the program was loaded.
+    pub foreign: u64,
 }
 
 impl Look {
@@ -54,6 +61,7 @@ pub struct Session {
     runtime: Arc<Runtime>,
     client: Client,
     sums: bool,
+    guards: bool,
     has_cells: Result<(), String>,
 }
 
@@ -71,6 +79,7 @@ impl Session {
         })?;
         let index = client.index()?;
         let sums = index.tables.named(aggregate::JOBS).is_some();
+        let guards = index.tables.named(guard::LEASES).is_some();
         let registers = [aggregate::OWNERS, aggregate::BITMAPS];
         let lacks = registers
             .iter()
@@ -83,6 +92,7 @@ impl Session {
             runtime,
             client,
             sums,
+            guards,
             has_cells,
         })
     }
@@ -117,10 +127,57 @@ impl Session {
             }
         }
         Ok(Look {
-            told: Told::new(self.sums, &entries, &groups),
+            told: Told {
+                guards: self.guards,
+                ..Told::new(self.sums, &entries, &groups)
+            },
             cells: self.cells(),
             arrived: self.arrived(),
+            guard: match self.guards {
+                true => Some(self.guard()?),
+                false => None,
+            },
+            // A program without this counter drops such frames uncounted.
+            foreign: match self.sums {
+                true => self.counter(aggregate::OUTCOMES).unwrap_or_default(),
+                false => Vec::new(),
+            }
+            .get(aggregate::OUTCOME_FOREIGN)
+            .copied()
+            .unwrap_or(0),
         })
+    }
+
+    fn guard(&self) -> Result<Guard, ClientError> {
+        // Read first: a lease that has run out by then has also run out when its entry is judged.
+        let now_ns = self.clock();
+        let entries = self
+            .runtime
+            .block_on(self.client.read_noted(guard::LEASES))?;
+        let grants = entries.iter().filter_map(|(entry, note)| {
+            // The entry of job 0 holds the tenants, which are no grant.
+            let grant = serde_json::from_slice::<Grant>(note).ok()?;
+            let until_ns = param_of::<u64>(entry, guard::DEADLINE);
+            Some(Grant { until_ns, ..grant })
+        });
+        Ok(Guard {
+            grants: grants.collect(),
+            now_ns,
+            outcomes: self.counter(guard::OUTCOMES)?,
+            strangers: self.counter(guard::STRANGERS)?,
+        })
+    }
+
+    fn counter(&self, name: &str) -> Result<Vec<u64>, ClientError> {
+        let items = self.read(&[Query::Counter {
+            name: name.to_owned(),
+            index: None,
+        }])?;
+        let packets = |item: &Item| match item {
+            Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
+            _ => 0,
+        };
+        Ok(items.iter().map(packets).collect())
     }
 
     fn read(&self, queries: &[Query]) -> Result<Vec<Item>, ClientError> {
@@ -159,6 +216,17 @@ impl Session {
             }
         }
         Ok(cells.into_values().collect())
+    }
+
+    /// A deadline is in nanoseconds on this clock: only the embedded switch has leases.
+    #[cfg(feature = "testbed")]
+    fn clock(&self) -> Option<u64> {
+        crate::target::extension::clock(&self.runtime, self.client.address()).ok()
+    }
+
+    #[cfg(not(feature = "testbed"))]
+    fn clock(&self) -> Option<u64> {
+        None
     }
 
     #[cfg(feature = "testbed")]

@@ -6,6 +6,7 @@
 //! | `told.rs` | what a switch was told of jobs, from its entries |
 //! | `consistent.rs` | what of that cannot work |
 //! | `cells.rs` | chunks that are incomplete in a switch's cells |
+//! | `guard.rs` | frames that a switch drops: after a job's lease, or by a port of no rank of the job |
 //! | `ranks.rs` | what ranks show of themselves |
 //! | `standing.rs` | both together: what waits for whom, and since when |
 //!
@@ -14,6 +15,7 @@
 
 mod cells;
 mod consistent;
+mod guard;
 mod look;
 mod ranks;
 mod standing;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use host_agent::doctor::Finding;
 
 pub use cells::{Cell, Cells};
+pub use guard::Guard;
 pub use look::{Look, LookError, Session};
 pub use ranks::Asked;
 pub use told::{Job, Member, Told};
@@ -48,6 +51,7 @@ pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding
             &switch.after.told,
             switch.after.pairs(),
         ));
+        found.extend(guard::judge(switch, apart));
         if let Err(why) = &switch.after.cells {
             let text = format!("its cells cannot be read, so what hangs there is not known: {why}");
             found.push(Finding::note(&format!("switch {}", switch.name), text));

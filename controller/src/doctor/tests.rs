@@ -41,6 +41,17 @@ fn job_entry(number: u16, all: u128, base: u32) -> TableEntry {
     )
 }
 
+/// Job 3 as a switch below another knows it.
+fn part_entry() -> TableEntry {
+    let mut entry = job_entry(JOB, 0b111, BASE);
+    aggregate::AGGREGATE_PART.clone_into(&mut entry.action.name);
+    for (name, value) in [(aggregate::UP_PORT, 9), (aggregate::UP_WORKER, 1)] {
+        let value = p4lang::runtime::Value::from(value as u128);
+        entry.action.params.push((name.to_owned(), value));
+    }
+    entry
+}
+
 /// Worker n is at port n + 1.
 fn member_entry(job: u16, worker: u16, probe: u128, bit: u128) -> TableEntry {
     exact(
@@ -186,7 +197,11 @@ fn what_was_told_wrongly_is_named() {
             "job 259: its frames have the addresses of job 3's: their numbers are equal mod 256",
         ),
         (
-            right().without(&group),
+            right().without(&group).without(&sum).without(&question),
+            "job 3: 01:00:5e:57:45:03 leads nowhere: what is summed does not come to its members",
+        ),
+        (
+            right().without(&group).without(&job).and(part_entry()),
             "job 3: 01:00:5e:57:45:03 leads nowhere: what is summed does not come to its members",
         ),
         (
@@ -244,6 +259,126 @@ fn what_was_told_wrongly_is_named() {
     assert_eq!(wrong(server), "");
 }
 
+/// What works has no sentence that is wrong, however it was set up.
+#[test]
+fn what_works_is_fine() {
+    let right = Entries::right;
+    let to_group = [(forward::GROUP, u128::from(GROUP))];
+    let group = way(Mac::of_job(JOB), forward::MULTICAST, &to_group);
+    let sum = way(Mac::of_sum(JOB), forward::MULTICAST, &to_group);
+    let question = way(Mac::of_question(JOB), forward::BACK, &[]);
+    let mut until = job_entry(JOB, 0b111, BASE);
+    aggregate::AGGREGATE_UNTIL.clone_into(&mut until.action.name);
+    let job = job_entry(JOB, 0b111, BASE);
+    for (what, entries) in [
+        ("of a scenario", right()),
+        ("of weir job", right().without(&group)),
+        ("with deadlines", right().without(&job).and(until)),
+        (
+            "below another switch",
+            right().without(&job).and(part_entry()),
+        ),
+        (
+            "of a parameter server",
+            right().without(&sum).without(&question),
+        ),
+    ] {
+        let found = consistent::judge("sw", &entries.told(), Some(16));
+        let fine = ["job 3: 3 members, 4 slots from 8, all of it consistent"];
+        assert_eq!(texts(&found, Level::Fine), fine, "{what}: {found:?}");
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+    }
+    // As docs/jobs.md starts it, before the first job.
+    let idle = Told {
+        guards: true,
+        ..Told::new(true, &[], &[])
+    };
+    let found = consistent::judge("sw", &idle, Some(16));
+    assert_eq!(
+        texts(&found, Level::Fine),
+        ["it has its program, and no job is admitted"]
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+const NOW_NS: u64 = 50_000_000_000;
+
+/// Job 3 was admitted for ports 1 to 3 until then; it has dropped so many strangers before and after, and late frames.
+fn guarded(until_ns: Option<u64>, strangers: [u64; 2], lapsed: u64) -> Seen {
+    let mut seen = switch(&[], [0, 0]);
+    let guard = |strangers: u64| {
+        let cell = |outcome| scenario::names::guard::outcome_cell(JOB, outcome) as usize;
+        let mut outcomes = vec![0; 1024];
+        outcomes[cell(scenario::names::guard::Guarded::Stranger)] = strangers;
+        outcomes[cell(scenario::names::guard::Guarded::Lapsed)] = lapsed;
+        Guard {
+            grants: vec![admission::Grant {
+                number: JOB,
+                name: "digits".to_owned(),
+                tenant: None,
+                base: BASE,
+                window: WINDOW,
+                rate_bps: None,
+                ports: vec![1, 2, 3],
+                until_ns,
+            }],
+            now_ns: Some(NOW_NS),
+            outcomes,
+            strangers: vec![0, 0, 0, 0, strangers, 7],
+        }
+    };
+    seen.before.guard = Some(guard(strangers[0]));
+    seen.after.guard = Some(guard(strangers[1]));
+    seen
+}
+
+/// A rank that nobody answers is no dead rank where the switch drops its frames.
+#[test]
+fn lapsed_leases_and_wrong_ports_are_named() {
+    let lapsed = Some(NOW_NS - 12_000_000_000);
+    let later = Some(NOW_NS + 1);
+    let ended = "job 3 (`digits`): its lease ran out, or it was released, 12.0 s ago";
+    let dropped = format!("{ended}; the switch has dropped 4 frames that ranks sent since");
+    for (seen, level, expected) in [
+        (guarded(lapsed, [0, 0], 4), Level::Wrong, &dropped[..]),
+        // Once the job's entries are swept, its own ports are strangers.
+        (guarded(lapsed, [0, 3], 1), Level::Wrong, &dropped),
+        (guarded(lapsed, [0, 0], 0), Level::Note, ended),
+        (
+            guarded(later, [2, 7], 0),
+            Level::Wrong,
+            "job 3 (`digits`): 5 of its frames came within 1.0 s by port 4, and its ranks are behind ports 1, 2, 3: \
+             they are dropped",
+        ),
+        (
+            guarded(None, [0, 1], 0),
+            Level::Wrong,
+            "job 3 (`digits`): 1 of its frames came within 1.0 s by port 4, and its ranks are behind ports 1, 2, 3: \
+             they are dropped",
+        ),
+        (
+            guarded(later, [7, 7], 0),
+            Level::Note,
+            "job 3 (`digits`): 7 of its frames have come by ports other than ports 1, 2, 3, none within 1.0 s",
+        ),
+    ] {
+        let found = guard::judge(&seen, APART);
+        assert_eq!(texts(&found, level), [expected], "{found:?}");
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+    assert_eq!(guard::judge(&guarded(later, [0, 0], 0), APART), []);
+    // Ranks of one job that have each other's ports: whatever the program.
+    let mut swapped = switch(&[], [0, 0]);
+    swapped.before.foreign = 2;
+    swapped.after.foreign = 5;
+    assert_eq!(
+        wrong(&[swapped], &[]),
+        [
+            "3 frames that came within 1.0 s name a rank that is behind another port, and are dropped"
+        ]
+    );
+}
+
 /// A switch whose cells hold this, by slot and version of job 3.
 fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> Seen {
     let mut held = Cells {
@@ -260,6 +395,8 @@ fn switch(cells: &[(u32, u64)], arrived: [u64; 2]) -> Seen {
         told: told.clone(),
         cells: Ok(held.clone()),
         arrived: (1..=3).map(|port| (port, came)).collect::<BTreeMap<_, _>>(),
+        guard: None,
+        foreign: 0,
     };
     Seen {
         name: "sw".to_owned(),

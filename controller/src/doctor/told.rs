@@ -76,6 +76,8 @@ pub enum Way {
 pub struct Told {
     /// The program sums.
     pub sums: bool,
+    /// The program asks who may speak for a job: `weir job` admits jobs there.
+    pub guards: bool,
     /// By number.
     pub jobs: BTreeMap<u16, Job>,
     /// Members of jobs that are not summed.
@@ -145,8 +147,10 @@ fn job(entry: &TableEntry) -> Option<Job> {
             param(entry, aggregate::UP_PORT)?,
             param(entry, aggregate::UP_WORKER)?,
         )),
-        false if entry.action.name == aggregate::AGGREGATE_JOB => None,
-        false => return None,
+        false => match &entry.action.name[..] {
+            aggregate::AGGREGATE_JOB | aggregate::AGGREGATE_UNTIL => None,
+            _ => return None,
+        },
     };
     Some(Job {
         number: key(entry, aggregate::KEY_JOB)?,

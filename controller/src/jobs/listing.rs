@@ -145,8 +145,8 @@ impl Switch {
                     frames: *frames,
                 })
                 .collect(),
-            foreign: cell(&aggregated, OUTCOME_FOREIGN),
-            malformed: cell(&aggregated, OUTCOME_MALFORMED),
+            foreign: cell(&aggregated, aggregate::OUTCOME_FOREIGN as u64),
+            malformed: cell(&aggregated, aggregate::OUTCOME_MALFORMED as u64),
         })
     }
 
@@ -162,10 +162,6 @@ impl Switch {
         Ok(cells.iter().map(packets).collect())
     }
 }
-
-/// Indexes of Aggregate's outcomes (p4src/common/aggregate_types.p4).
-const OUTCOME_FOREIGN: u64 = 5;
-const OUTCOME_MALFORMED: u64 = 6;
 
 impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -61,6 +61,16 @@ pub enum JobsError {
         /// What is wrong.
         reason: String,
     },
+    /// A port that the switch does not have.
+    #[error("the switch at {switch} has no port {port}; {}", its_ports(ports))]
+    NoPort {
+        /// Address of the switch.
+        switch: String,
+        /// The port, as given.
+        port: u32,
+        /// All ports of the switch, ascending.
+        ports: Vec<u32>,
+    },
     /// A host at two ports.
     #[error("host {mac} is given at ports {ports:?}")]
     HostTwice {
@@ -84,4 +94,40 @@ pub enum JobsError {
     /// Something could not be written down.
     #[error("cannot write JSON: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// The ports of a switch as a message lists them: neighboring numbers as a range, such as "its ports are 1 to 4, 7".
+fn its_ports(ports: &[u32]) -> String {
+    let runs = ports.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+    let runs = runs.map(|run| match run {
+        [first, .., last] => format!("{first} to {last}"),
+        one => one.iter().map(u32::to_string).collect(),
+    });
+    match runs.collect::<Vec<_>>() {
+        none if none.is_empty() => "it has no ports: start it with `-i PORT@INTERFACE`".to_owned(),
+        runs => format!("its ports are {}", runs.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::its_ports;
+
+    #[test]
+    fn ports_are_listed_as_ranges() {
+        for (ports, expected) in [
+            (
+                &[][..],
+                "it has no ports: start it with `-i PORT@INTERFACE`",
+            ),
+            (&[3], "its ports are 3"),
+            (&[1, 2, 3, 4], "its ports are 1 to 4"),
+            (
+                &[0, 1, 5, 7, 8, u32::MAX],
+                "its ports are 0 to 1, 5, 7 to 8, 4294967295",
+            ),
+        ] {
+            assert_eq!(its_ports(ports), expected);
+        }
+    }
 }

@@ -97,6 +97,8 @@ impl Switch {
             }
         }
         let tenants = setup.tenants.clone().map(Tenants::new).transpose()?;
+        let ports: Vec<u32> = setup.hosts.iter().map(|host| host.port).collect();
+        self.check_ports(&ports)?;
         let is_there = self.target.has_table(guard::LEASES);
         if !is_there {
             if self.target.has_program() && !setup.replace {
@@ -116,6 +118,28 @@ impl Switch {
             self.divide(&tenants)?;
         }
         Ok(!is_there)
+    }
+
+    /// Refuses ports that the switch does not have. A switch that does not list its ports takes any.
+    #[cfg(feature = "testbed")]
+    fn check_ports(&mut self, asked: &[u32]) -> Result<(), JobsError> {
+        let Ok(counts) = self.target.port_counts() else {
+            return Ok(());
+        };
+        let ports: Vec<u32> = counts.iter().map(|count| count.port).collect();
+        match asked.iter().find(|port| !ports.contains(port)) {
+            Some(&port) => Err(JobsError::NoPort {
+                switch: self.address.clone(),
+                port,
+                ports,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "testbed"))]
+    fn check_ports(&mut self, _: &[u32]) -> Result<(), JobsError> {
+        Ok(())
     }
 
     fn add_hosts(&mut self, hosts: &[Host]) -> Result<(), JobsError> {
@@ -174,6 +198,7 @@ impl Switch {
     /// Admits a job, or says who has what it wants.
     pub fn admit(&mut self, request: &Request) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
+        self.check_ports(&request.ports)?;
         let grant = seen.book.admit(request, seen.now_ns)?;
         if let Err(error) = self.write(&grant) {
             // The first error is the one that is told. What is left of the job ends with its lease, or by `release`.

@@ -317,7 +317,7 @@ fn interfaces_that_cannot_be_a_wire_are_refused() {
         (&["between", "left1", "right1"], "different MTUs"),
         (
             &["between", "left1", "right1", "--for", "0s"],
-            "ends before",
+            "longer than 0s",
         ),
         (&["between", "left1", "right1", "--for", "3"], "unit"),
         (
@@ -336,6 +336,18 @@ fn interfaces_that_cannot_be_a_wire_are_refused() {
             finished.stderr
         );
     }
+    assert_eq!(states(), before);
+    // Before anything is touched: by it the switch is spoken to.
+    ip("link set right1 mtu 1500");
+    ip("link set lo down");
+    let before = states();
+    let finished = run(folder.path(), &["between", "left1", "right1"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(
+        finished.stderr.contains("ip link set lo up"),
+        "{}",
+        finished.stderr
+    );
     assert_eq!(states(), before);
 }
 

@@ -233,7 +233,7 @@ fn what_is_asked_wrongly_cannot_be_answered() {
         (&["--switch", "sw=127.0.0.1:9559/x"], "`x` is no device id"),
         (&["--rank", "rank0"], "`rank0` is no address"),
         (&["--peer", "rank0"], "`rank0` is neither IPv4 nor MAC/IPv4"),
-        (&["--for", "0s"], "it ends before it has begun"),
+        (&["--for", "0s"], "it is longer than 0s; found 0s"),
         (&["--io", "fast"], "`fast` is none of auto, rings, pnet"),
         (&["--values", "0"], "0 is not in 1..=16384"),
         (

@@ -326,6 +326,9 @@ fn what_is_no_host_on_a_bridge_is_refused_and_nothing_is_touched() {
     let name = format!("[{{name: web, pid: {pid}}}, network]");
     refused(&name, "say by `link` which it is");
     web.ip("link del more");
+    ip("link set lo down");
+    refused(&name, "ip link set lo up");
+    ip("link set lo up");
     ip("link set outer nomaster");
     refused(&name, "its other end, outer, is in no bridge");
     refused("[left, network]", "does not say what its sides are");

@@ -69,6 +69,15 @@ impl Bed {
         finished
     }
 
+    /// The switch is named by its address alone, as it was started.
+    fn doctor(&self) -> Finished {
+        let switch = format!("sw={}", self.address);
+        run(
+            self.folder(),
+            &["doctor", "--switch", &switch, "--for", "300ms"],
+        )
+    }
+
     #[track_caller]
     fn refused(&self, line: &str) -> String {
         let finished = self.job(line);
@@ -194,11 +203,29 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
         "{none}"
     );
     set_up(&bed);
+    let idle = bed.doctor();
+    assert_eq!(idle.code, Some(PASSED), "{idle:?}");
+    assert!(idle.stdout.contains("no job is admitted"), "{idle:?}");
     let again = bed.done("setup");
     assert!(
         again.stdout.contains("goes on with its program"),
         "{again:?}"
     );
+
+    // Ports that the switch does not have are refused, whoever names them, and nothing of it stays.
+    for line in [
+        "admit a --ports 1,9",
+        "admit a --ports 9",
+        "setup --host 9=02:00:00:00:00:09",
+        "setup --host 1=02:00:00:00:01:01 --host 9=02:00:00:00:00:09",
+    ] {
+        let refused = bed.refused(line);
+        assert!(
+            refused.ends_with("has no port 9; its ports are 1 to 4"),
+            "{line}: {refused}"
+        );
+    }
+    assert_eq!(bed.list()["jobs"], Value::Array(Vec::new()));
 
     let admitted = bed.done("admit a --ports 1,2 --window 64 --lease 3600s --rate 1Gbit/s --json");
     let admitted = admitted.json();
@@ -239,6 +266,12 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
         "{number}"
     );
 
+    // The doctor finds nothing wrong with it, by the address alone.
+    let healthy = bed.doctor();
+    assert_eq!(healthy.code, Some(PASSED), "{healthy:?}");
+    let consistent = "job 1: 2 members, 64 slots from 0, all of it consistent";
+    assert!(healthy.stdout.contains(consistent), "{healthy:?}");
+
     // It is summed, and nobody else speaks for it.
     let (mut one, mut two, mut three) = (open(1), open(2), open(3));
     send(&mut *one, &update(1, 1, 0));
@@ -259,6 +292,10 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
         text.contains("port 3 sent 5 frames for jobs of others: dropped"),
         "{text}"
     );
+    let doctor = bed.doctor();
+    assert_eq!(doctor.code, Some(PASSED), "{doctor:?}");
+    let said = "5 of its frames have come by ports other than ports 1, 2, none within 300 ms";
+    assert!(doctor.stdout.contains(said), "{doctor:?}");
 
     // Released: its frames end at the switch, its slots are another's, its number rests.
     bed.done("release a");
@@ -314,6 +351,10 @@ fn leases_run_out_are_kept_and_two_controllers_agree() {
         send(&mut *one, &update(1, 1, 0));
         bed.listed("short")["frames"]["lapsed"].as_u64() > Some(0)
     });
+    let doctor = bed.doctor();
+    assert_eq!(doctor.code, Some(FAILED), "{doctor:?}");
+    let said = "job 1 (`short`): its lease ran out, or it was released, ";
+    assert!(doctor.stdout.contains(said), "{doctor:?}");
     let other = bed.done("admit other --ports 1,3 --tenant lab --window 64 --lease 3600s --json");
     assert_eq!(other.json()["base"], 0);
     let moved = bed.refused("setup --tenant home=128 --tenant lab=64");

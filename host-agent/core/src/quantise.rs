@@ -7,10 +7,11 @@
 //!
 //! What stands here is the reference, a value at a time. Frames are written and read by [`block`], whose
 //! bits are the same. [`rounding`] has the other way to round, [`bound`] what a sum may be off by,
-//! [`float`] the types that are summed.
+//! [`float`] the types that are summed. [`exact`] sums short tensors without a scale.
 
 pub mod block;
 pub mod bound;
+pub mod exact;
 pub mod float;
 pub mod rounding;
 mod wide;

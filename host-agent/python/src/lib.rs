@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::rank::{
-    LAYOUT, Reduction, Rounding, Share, Sums as RankSums, Terms, Values, bf16, f16,
+    EXACT_VALUES, LAYOUT, Reduction, Rounding, Share, Sums as RankSums, Terms, Values, bf16, f16,
 };
 use host_agent::collective::CollectiveError;
 use host_agent::frames::Io;
@@ -112,17 +112,15 @@ impl Member {
             true => (Share::GivesAndTakes, Writes::Sums),
             false => (Share::Gives, Writes::Nothing),
         };
+        let whole = whole.unwrap_or(length as u64);
+        let deed = if average { "average" } else { "sum" };
         let reduction = Reduction {
             average,
+            exact: whole <= EXACT_VALUES as u64,
             rounding: self.rounding,
             key,
             share,
-            terms: Some(Terms::named(
-                dtype,
-                if average { "average" } else { "sum" },
-                root,
-                whole.unwrap_or(length as u64),
-            )),
+            terms: Some(Terms::named(dtype, deed, root, whole)),
         };
         self.begin(py, values, reduction, writes)
     }
@@ -390,6 +388,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Ranks of other versions may send other frames.
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("LAYOUT", LAYOUT)?;
+    module.add("EXACT_VALUES", EXACT_VALUES)?;
     module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

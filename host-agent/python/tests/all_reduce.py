@@ -4,7 +4,9 @@ WEIR_NON_FINITE and WEIR_ROUNDING are looked at: what is right depends on them.
 """
 
 import gc
+import itertools
 import os
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -100,6 +102,45 @@ def shapes():
     assert torch.allclose(scalar, torch.tensor(2.0 * size)), scalar
     dist.all_reduce_coalesced(two := [torch.ones(3), torch.ones(2, 2)])
     assert all(torch.allclose(of, torch.full(of.shape, float(size))) for of in two), two
+
+
+def scattered(shape, dtype=torch.float32, of=rank):
+    """Values of a rank whose sizes lie up to 2^60 apart, and alike at all ranks in each place."""
+    torch.manual_seed(5)
+    scale = 2.0 ** torch.randint(-30, 30 if dtype != torch.float16 else 8, shape)
+    torch.manual_seed(6 + of)
+    return (scale * (torch.rand(shape) - 0.5)).to(dtype)
+
+
+def sizes_that_differ():
+    """Up to 1,024 elements each is right to its type's rounding, whatever stands beside it."""
+    rows = [torch.tensor([2.25 + of, 0.8, 1e8 + 7 * of, 5e6 * of, 1e-9]) for of in range(size)]
+    for given in (lambda of: rows[of], lambda of: rows[of].repeat(200), lambda of: 1e-20 * rows[of]):
+        for op, divisor in ((SUM, 1), (AVG, size)):
+            tensor = given(rank).clone()
+            work = dist.all_reduce(tensor, op=op, async_op=True)
+            work.wait()
+            exact = sum(given(of).double() for of in range(size)) / divisor
+            assert torch.equal(tensor, exact.float()), (op, tensor, exact)
+            assert (tensor.double() - exact).abs().max() <= work.error_bound <= 2e-7 * exact.abs().max(), work.error_bound
+    for dtype, shape in itertools.product(FLOATS, ((1,), (33,), (7, 11), (1024,))):
+        own = scattered(shape, dtype)
+        exact = sum(scattered(shape, dtype, of).double() for of in range(size))
+        dist.all_reduce(own)
+        assert torch.equal(own, exact.float().to(dtype)), (dtype, shape)
+    one = torch.zeros(2, 3)
+    dist.reduce_scatter_tensor(one, torch.tensor([1e8, 1.0, 1e-8]).repeat(2 * size, 1) * (rank + 1))
+    assert torch.equal(one, torch.tensor([1e8, 1.0, 1e-8]).repeat(2, 1) * size * (size + 1) / 2), one
+    # Larger ones share a scale: that is said, once, and only of what is coarse.
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for tensor in (torch.randn(5000), scattered((1024,)), torch.zeros(5000)):
+            dist.all_reduce(tensor)
+        assert not weir.torch._warned
+        for tensor in (scattered((5000,)), scattered((6000,))):
+            dist.all_reduce(tensor)
+    said = [str(one.message) for one in said if "typical" in str(one.message)]
+    assert len(said) == 1 and "up to 1024 elements each is right" in said[0], said
 
 
 def several_at_once():
@@ -211,6 +252,7 @@ def data_parallel():
 
 right()
 shapes()
+sizes_that_differ()
 several_at_once()
 not_finite()
 data_parallel()

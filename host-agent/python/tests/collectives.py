@@ -223,6 +223,18 @@ def scattered_sums():
     dist.reduce_scatter_tensor(largest, torch.full((2 * size,), float(rank)), op=MAX)
     assert (largest == size - 1).all(), largest
     refused(dist.reduce_scatter_tensor, torch.zeros(2), torch.zeros(7))
+    # Each rank's part has its own size, none among them, and its elements stand anywhere.
+    for dtype in (torch.float32, torch.int64):
+        for rows in ([2, 3, 4], [0, 5, 1], [300, 1, 0]):
+            given = [torch.full((2, length), (rank + 1) * (to + 1)).to(dtype).t() for to, length in enumerate(rows)]
+            whole = torch.full((rows[rank], 4), -1).to(dtype)
+            dist.reduce_scatter(whole[:, ::2], given)
+            expected = (rank + 1) * size * (size + 1) / 2
+            assert (whole[:, ::2] == expected).all() and (whole[:, 1::2] == -1).all(), (dtype, rows, whole)
+    parts = [torch.zeros(2) for _ in range(size)]
+    refused(dist.reduce_scatter, torch.zeros(2), parts[1:])
+    refused(dist.reduce_scatter, torch.zeros(3), parts)
+    refused(dist.reduce_scatter, torch.zeros(1).expand(2), parts)
 
 
 def all_to_all():

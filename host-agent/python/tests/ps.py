@@ -491,16 +491,45 @@ def wrong_gradients():
             worker.push(ones(1.0)[:1])
         with raises(ValueError, "gradient number 1 is [3], and the parameter [2, 2]"):
             worker.push([torch.ones(3), torch.ones(3)])
-        # Without any, those of backward; none is zeros.
+        # Without any, those of backward.
         of[0].grad, of[1].grad = torch.ones(3), None
         worker.push()
     with raises(RuntimeError, "has left"):
         worker.pull()
 
 
+def missing_gradients():
+    """A parameter without a gradient anywhere is left alone: no weight decay, no momentum. Where some have one, the others count as
+    zeros."""
+    shapes, steps = ((3,), (2, 2), (4,)), 3
+    optimizers = (
+        lambda of: torch.optim.AdamW(of, lr=0.1, weight_decay=0.5),
+        lambda of: torch.optim.SGD(of, lr=0.1, momentum=0.9, weight_decay=0.5),
+    )
+    plans = (Plan(), Plan(mode="fastest", fastest=2), Plan(mode="async"), Plan(mode="stale", staleness=9))
+    for plan, optimizer in ((plan, optimizer) for plan in plans for optimizer in optimizers):
+        is_joint = plan.mode in ("sync", "fastest")
+        of, hand = parameters(1.0, *shapes), parameters(1.0, *shapes)
+        by_hand = optimizer(hand)
+        for step in range(steps if is_joint else 2 * steps):
+            hand[0].grad = torch.ones(3)
+            hand[2].grad = torch.ones(4) if is_joint else torch.full((4,), 2.0) if step < steps else None
+            by_hand.step()
+        if rank == 0:
+            Server(of, optimizer(of), plan).run()
+        else:
+            with Worker(of, plan) as worker:
+                for _ in range(steps):
+                    worker.push_pull([torch.ones(3), None, torch.full((4,), 2.0) if rank == 1 else None])
+        are(of[1:2], 1)
+        if rank == 0 or is_joint:
+            assert all(torch.allclose(one, other) for one, other in zip(of, hand)), (plan, of, hand)
+        dist.barrier()
+
+
 CHECKS = (
     *(settings, modes_apart, layouts, differences, in_step, out_of_step, one_after_the_other, ahead, the_first),
-    *(all_of_two, silent, several_servers, failures, wrong_gradients),
+    *(all_of_two, silent, several_servers, failures, wrong_gradients, missing_gradients),
 )
 for check in CHECKS:
     check()

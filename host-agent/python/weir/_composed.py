@@ -6,30 +6,47 @@ Gloo before torch 2 lacks the forms with one tensor, reduce_scatter and all_to_a
 import torch
 import torch.distributed as dist
 
+from ._rows import Refused, in_row, in_rows, refuse_shared
+
+_C10D = torch._C._distributed_c10d
+
 
 class Composed:
     """Part of :class:`weir.torch.WeirGroup`."""
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         """All ranks' sums come to each, which keeps its part: by a switch that takes no longer than the part alone."""
-        return self._scattered(outputs, [torch.stack([of.detach() for of in given]) for given in inputs], opts)
+        if len(outputs) != len(inputs):
+            raise Refused(f"weir: reduce_scatter takes a list for each of its {len(outputs)} outputs, and not {len(inputs)}")
+        for output, parts in zip(outputs, inputs):
+            if len(parts) != self.size() or {of.dtype for of in parts} != {output.dtype}:
+                raise Refused(f"weir: reduce_scatter takes {self.size()} tensors of one type, and gives one of them")
+            if parts[self.rank()].shape != output.shape:
+                told = f"{list(output.shape)}, and part {self.rank()} is {list(parts[self.rank()].shape)}"
+                raise Refused(f"weir: the output of reduce_scatter is {told}")
+        return self._scattered(outputs, inputs, opts)
 
     def _reduce_scatter_base(self, output, given, opts=None):
         _is_shared_by(self.size(), given, output, "input", "output")
-        whole = given.detach().reshape(self.size(), *output.shape).clone()
-        return self._scattered([output], [whole], opts)
+        refuse_shared([given])
+        return self._scattered([output], [list(given.detach().reshape(self.size(), *output.shape).unbind())], opts)
 
-    def _scattered(self, outputs, wholes, opts):
-        """`wholes`, which are ours to write to, have a part for each rank."""
+    def _scattered(self, outputs, inputs, opts):
+        """Of each list of inputs this rank takes the sum of its own part. Parts may have different sizes."""
         of_sum = dist.AllreduceOptions()
         if opts is not None:
             of_sum.reduceOp, of_sum.timeout = opts.reduceOp, opts.timeout
+        refuse_shared(outputs)
+        for parts in inputs:
+            refuse_shared(parts)
+        wholes = [torch.cat([of.detach().reshape(-1) for of in parts]) for parts in inputs]
         begun = [self.allreduce([whole], of_sum) for whole in wholes]
 
         def finish():
-            for work, output, whole in zip(begun, outputs, wholes):
+            for work, output, whole, parts in zip(begun, outputs, wholes, inputs):
                 work.wait()
-                output.detach().copy_(whole[self.rank()])
+                own = whole.split([of.numel() for of in parts])[self.rank()]
+                output.detach().copy_(own.view(output.shape))
             bounds = [getattr(work, "error_bound", None) for work in begun]
             ranks = [getattr(work, "contributors", None) for work in begun]
             return outputs, _known(max, bounds), _known(min, ranks)
@@ -38,9 +55,7 @@ class Composed:
 
     def _allgather_base(self, output, given, opts=None):
         _is_shared_by(self.size(), output, given, "output", "input")
-        own = given.detach().contiguous()
-        row = output.detach()
-        row = row if row.is_contiguous() else torch.empty_like(row, memory_format=torch.contiguous_format)
+        own, row = in_rows([given.detach(), output.detach()])
         parts = list(row.view(self.size(), *own.shape).unbind())
         begun = self._gloo.allgather([parts], [own])
 
@@ -52,20 +67,15 @@ class Composed:
 
         return self._work(finish)
 
-    def allgather_coalesced(self, outputs, inputs, opts=None):
-        return self._gloo.allgather_coalesced(outputs, inputs, *_said(opts))
-
-    def alltoall_base(self, output, given, output_sizes, input_sizes, opts=None):
-        return self._gloo.alltoall_base(output, given, output_sizes, input_sizes, *_said(opts))
-
     def alltoall(self, outputs, inputs, opts=None):
         dtypes = {of.dtype for of in (*outputs, *inputs)}
         if len(outputs) != self.size() or len(inputs) != self.size() or len(dtypes) != 1:
-            raise ValueError(f"weir: all_to_all takes {self.size()} tensors, of one type, and gives as many")
+            raise Refused(f"weir: all_to_all takes {self.size()} tensors, of one type, and gives as many")
+        refuse_shared([*outputs, *inputs])
         given = torch.cat([of.detach().reshape(-1) for of in inputs])
         taken = torch.empty(sum(of.numel() for of in outputs), dtype=given.dtype)
         sizes = [[of.numel() for of in those] for those in (outputs, inputs)]
-        begun = self._gloo.alltoall_base(taken, given, *sizes, *_said(opts))
+        begun = self.alltoall_base(taken, given, *sizes, opts)
 
         def finish():
             begun.wait()
@@ -77,10 +87,13 @@ class Composed:
 
     def gather_single(self, output, given, opts=None):
         """Only the root has an output: the others' is empty."""
-        is_root = self.rank() == (0 if opts is None else opts.rootRank)
+        opts = opts or _C10D.GatherOptions()
+        self._check_root([given], opts)
+        is_root = self.rank() == opts.rootRank
         if is_root:
             _is_shared_by(self.size(), output, given, "output", "input")
-        own = given.detach().contiguous()
+            refuse_shared([output])
+        own = in_row(given.detach())
         row = torch.empty(self.size() if is_root else 0, *own.shape, dtype=own.dtype)
         begun = self.gather([list(row.unbind())] if is_root else [], [own], opts)
 
@@ -116,7 +129,7 @@ class Composed:
 
 def _is_shared_by(ranks, whole, part, whole_name, part_name):
     if whole.numel() != ranks * part.numel() or whole.dtype != part.dtype:
-        raise ValueError(
+        raise Refused(
             f"weir: the {whole_name} has {whole.numel()} of {whole.dtype}, and the {part_name} of {ranks} ranks "
             f"{part.numel()} of {part.dtype}"
         )
@@ -124,8 +137,3 @@ def _is_shared_by(ranks, whole, part, whole_name, part_name):
 
 def _known(choose, told):
     return None if None in told else choose(told, default=None)
-
-
-def _said(opts):
-    """Options, if there are any: Gloo has its own."""
-    return () if opts is None else (opts,)

@@ -3,6 +3,8 @@
 Torch 2 makes a group of backends, one for each kind of device. This group is its own and only one.
 """
 
+import torch
+
 
 class Named:
     """Part of :class:`weir.torch.WeirGroup`."""
@@ -10,6 +12,19 @@ class Named:
     # A group is not split off another, operations do not become one, and how long they take is not told in advance.
     supports_splitting = supports_coalescing = _supports_time_estimate = False
     _group_name = _group_desc = ""
+
+    @property
+    def _device_types(self):
+        """Checkpoints that are saved in the background look for the CPU here.
+
+        A group that is being made has none yet: torch 2.15 attaches a recorder to a group with devices, and finds no backend of
+        its own in this one.
+        """
+        is_made = self in torch.distributed.distributed_c10d._world.pg_map
+        return [torch.device("cpu")] if is_made else []
+
+    def monitored_barrier(self, *_, **__):
+        raise NotImplementedError("weir has no monitored_barrier: `barrier` ends with the group's timeout")
 
     def getGroupName(self):
         """By which C++ finds it, as functional collectives and DTensor do."""

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import torch
 
+from ._rows import are_copied, put_back
+
 _C10D = torch._C._distributed_c10d
 
 # So many works that are done and nobody waited for are kept.
@@ -114,6 +116,45 @@ class Work(_C10D.Work):
             self._futures[0].set_result(self._result if self._error is None else self._error)
         self._kept.drop(self)
         return self._futures[1]
+
+
+class PutBack(_C10D.Work):
+    """A receive of Gloo's into copies, which come to their places when it is waited for. No thread waits meanwhile: other
+    operations of this rank may have to end before the sender sends."""
+
+    @staticmethod
+    def of(begun, tensors, rows):
+        """The work; Gloo's own if there are no copies."""
+        return PutBack(begun, tensors, rows) if are_copied(tensors, rows) else begun
+
+    def __init__(self, begun, tensors, rows):
+        super().__init__()
+        self._begun, self._tensors, self._rows = begun, tensors, rows
+
+    def wait(self, *timeout):
+        self._begun.wait(*timeout)
+        put_back(self._tensors, self._rows)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self._begun.is_completed()
+
+    def is_success(self):
+        return self._begun.is_success()
+
+    def exception(self):
+        return self._begun.exception()
+
+    def result(self):
+        return self._tensors
+
+    def source_rank(self):
+        return self._begun._source_rank()
+
+    _source_rank = source_rank
 
 
 class Tellers:

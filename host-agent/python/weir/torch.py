@@ -38,12 +38,14 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-from . import Member, NonFinite, _roll, _settings
+from . import EXACT_VALUES, Member, NonFinite, _roll, _settings
 from ._buckets import Buckets
 from ._composed import Composed
+from ._gloo import HostToHost
 from ._join import join
 from ._names import Named
 from ._order import Order, pieces
+from ._rows import Refused, in_row, in_rows, is_strided, put_back, refuse_shared
 from ._work import Kept, Waiter, Work
 
 _SUMMED = {
@@ -69,7 +71,7 @@ _C10D = torch._C._distributed_c10d
 _AVERAGE = getattr(dist.ReduceOp, "AVG", None)
 
 
-class WeirGroup(Named, Composed, dist.ProcessGroup):
+class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
     """A process group whose sums go through a switch."""
 
     def __init__(self, store, rank, size, timeout):
@@ -128,13 +130,15 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
     def reduce(self, tensors, opts=None):
         """Tensors of other ranks than the root stay what they are."""
         opts = opts or _C10D.ReduceOptions()
+        self._check_root(tensors, opts)
         is_root = self.rank() == opts.rootRank
         if self._waits_for_all:
             work = self._by_switch(tensors, opts, is_root, opts.rootRank)
             if work is not None:
                 return work
         # Gloo writes to all of them, and in the order in which elements stand in memory.
-        own = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+        rows = in_rows(tensors)
+        own = [row.detach().clone() if row is tensor else row for tensor, row in zip(tensors, rows)]
         begun = self._by_gloo("reduce", own, opts, opts.rootRank)
 
         def finish():
@@ -149,7 +153,9 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
     def broadcast(self, tensors, opts=None):
         """Bytes of any type: the root's are summed with zeros, as integers."""
         opts = opts or dist.BroadcastOptions()
-        if self._member is None or not self._waits_for_all or not all(map(_has_bytes, tensors)):
+        self._check_root(tensors, opts)
+        refuse_shared(tensors)
+        if self._member is None or not self._waits_for_all or not all(map(is_strided, tensors)):
             return self._by_gloo("broadcast", tensors, opts, opts.rootRank)
         is_root = self.rank() == opts.rootRank
         with self._order.operation() as given:
@@ -160,8 +166,8 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
                     for address, length, piece in parts:
                         piece.wait(address, length, self._timeout)
                     self._tell_fallbacks()
-                    if not is_root and flat is not tensor:
-                        tensor.copy_(flat)
+                    if not is_root:
+                        put_back(tensor, flat)
                 return tensors, None, None
 
             return self._work(finish, given)
@@ -172,11 +178,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         terms = (_name(tensor.dtype), tensor.numel(), root)
         if tensor.numel() == 0:
             return own, own, [(0, 0, self._compare(given, tensor, "broadcast", root))]
-        is_plain = own.is_contiguous() and not own.is_conj() and not own.is_neg()
-        if is_root:
-            flat = own if is_plain else own.contiguous().resolve_conj().resolve_neg()
-        else:
-            flat = own if is_plain else torch.empty(own.shape, dtype=own.dtype)
+        flat = in_row(own)
 
         # It holds on to what stands there.
         def give(address, length, _flat=flat):
@@ -192,6 +194,8 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
 
     def _by_switch(self, tensors, opts, takes=True, root=None):
         """The work, if the switch can do it. A rank that does not take the sums keeps what it has."""
+        self._check_any(tensors)
+        refuse_shared(tensors)
         averages = _averages(opts)
         is_sum = averages or opts.reduceOp == dist.ReduceOp.SUM
         if self._member is None or not is_sum or not all(map(_is_summed, tensors)):
@@ -212,9 +216,10 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
             return self._work(finish, given)
 
     def _begin(self, given, tensor, averages, takes, root):
-        """The tensor, its values in a row, and for each piece which of them it is."""
+        """The tensor, its values in a row, for each piece which of them it is, and the size of a typical one."""
         # In the order of its elements, wherever they stand: ranks may have them elsewhere.
-        flat = tensor.detach().contiguous().view(-1)
+        row = in_row(tensor)
+        flat = row.detach().view(-1)
         dtype, key = _SUMMED[tensor.dtype], getattr(_bucket, "key", None)
         parts = []
         for number, (start, end) in enumerate(pieces(flat.numel())):
@@ -223,7 +228,7 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
             terms = (dtype, averages, own_key, takes, root, flat.numel())
             give = partial(self._give, flat[start:end], *terms)
             parts.append((flat[start:end], given.add(end - start, give)))
-        return tensor, flat, parts
+        return tensor, row, parts, _typical(flat) if takes else None
 
     def _give(self, values, *terms):
         return self._member.all_reduce(values.data_ptr(), values.numel(), *terms)
@@ -236,13 +241,14 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         for piece in compared:
             piece.wait(0, 0, self._timeout)
 
-    def _finish(self, tensor, flat, parts, averages, takes):
+    def _finish(self, tensor, row, parts, typical, averages, takes):
         """Puts the sums into the tensor, and gives for each piece what they are off by at most and of how many ranks they are at
         least; None if they are Gloo's."""
         told = [self._take(values, piece, averages, takes) for values, piece in parts]
-        own = tensor.detach()
-        if takes and not own.is_contiguous():
-            own.copy_(flat.view(own.shape))
+        if typical is not None and None not in told:
+            _warn_if_coarse(typical, max(bound for bound, _ in told))
+        if takes:
+            put_back(tensor, row)
         self._tell_fallbacks()
         return told
 
@@ -274,30 +280,44 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         those that do not give the same would wait for each other, or end."""
         averages = name != "broadcast" and _averages(opts)
         if self._member is None and not averages:
-            return getattr(self._gloo, name)(tensors, opts)
+            return self._from_host_to_host(name, tensors, opts)
         deed = "broadcast" if name == "broadcast" else _deed(opts)
-        given = [tensor.detach() for tensor in tensors] if averages else tensors
+        rows = in_rows(tensors)
+        given = [row.detach() for row in rows] if averages else rows
         if averages:
             opts = _as_sum(opts)
 
-        def divide():
-            for tensor in tensors if averages else ():
-                is_whole = not (tensor.is_floating_point() or tensor.is_complex())
-                tensor.detach().div_(self.size(), rounding_mode="trunc" if is_whole else None)
+        def end():
+            for row in given if averages else ():
+                is_whole = not (row.is_floating_point() or row.is_complex())
+                row.div_(self.size(), rounding_mode="trunc" if is_whole else None)
+            put_back(tensors, rows)
             return tensors, None, None
 
         if self._member is None:
             begun = getattr(self._gloo, name)(given, opts)
-            return self._work(lambda: begun.wait() and divide())
+            return self._work(lambda: begun.wait() and end())
         with self._order.operation() as told:
             compared = [self._compare(told, tensor, deed, root) for tensor in tensors]
 
             def finish():
                 self._agree(compared)
                 getattr(self._waiters, name)(given, opts).wait()
-                return divide()
+                return end()
 
             return self._work(finish, told)
+
+    def _check_any(self, tensors):
+        if not tensors:
+            raise Refused("weir: an operation without tensors: it takes at least one")
+
+    def _check_root(self, tensors, opts):
+        self._check_any(tensors)
+        if not 0 <= opts.rootRank < self.size():
+            raise Refused(f"weir: root {opts.rootRank}: the group has the ranks 0 to {self.size() - 1}")
+        of_list = getattr(opts, "rootTensor", 0)
+        if not 0 <= of_list < len(tensors):
+            raise Refused(f"weir: root tensor {of_list}: the list has the tensors 0 to {len(tensors) - 1}")
 
     def _work(self, finish, given=None):
         """`given` is what of it goes by the switch."""
@@ -321,29 +341,6 @@ class WeirGroup(Named, Composed, dist.ProcessGroup):
         work = Work(self._kept)
         self._waiter.add(finish_all, work)
         return work
-
-    # What a switch cannot do.
-
-    def allgather(self, outputs, inputs, opts=None):
-        return self._gloo.allgather(outputs, inputs, opts or _C10D.AllgatherOptions())
-
-    def gather(self, outputs, inputs, opts=None):
-        return self._gloo.gather(outputs, inputs, opts or _C10D.GatherOptions())
-
-    def scatter(self, outputs, inputs, opts=None):
-        return self._gloo.scatter(outputs, inputs, opts or _C10D.ScatterOptions())
-
-    def send(self, tensors, to, tag=0):
-        return self._gloo.send(tensors, to, tag)
-
-    def recv(self, tensors, source, tag=0):
-        return self._gloo.recv(tensors, source, tag)
-
-    def recv_anysource(self, tensors, tag=0):
-        return self._gloo.recv_anysource(tensors, tag)
-
-    def barrier(self, opts=None):
-        return self._gloo.barrier(opts or dist.BarrierOptions())
 
 
 def _averages(opts):
@@ -371,15 +368,7 @@ def _name(dtype):
 
 def _is_summed(tensor):
     """Whether a switch can sum it."""
-    return tensor.dtype in _SUMMED and _has_bytes(tensor)
-
-
-def _has_bytes(tensor):
-    """Whether its elements stand somewhere in this host's memory, each alone."""
-    is_plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
-    if is_plain and any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
-        raise ValueError("weir: some elements of this tensor are one in memory, so nothing can be written there: clone it")
-    return is_plain
+    return tensor.dtype in _SUMMED and is_strided(tensor)
 
 
 def hook(group, bucket):
@@ -448,6 +437,26 @@ _buckets = Buckets()
 _joined = []
 # The largest that a sum of this process may be off by.
 _bounds = [0.0]
+# It was said that a bound is large.
+_warned = []
+
+
+def _typical(values):
+    """The size of a typical value of a larger tensor of float32, of those that are not zero; None if nobody asks."""
+    if _warned or values.dtype != torch.float32 or values.numel() <= EXACT_VALUES:
+        return None
+    some = values[:: -(-values.numel() // EXACT_VALUES)].abs()
+    some = some[some > 0]
+    return some.median().item() if len(some) > 0 else None
+
+
+def _warn_if_coarse(typical, bound):
+    """Warns, once, if sums may be off by more than a hundredth of a typical value: those share a scale with far larger ones."""
+    if typical is not None and bound > 0.01 * typical and not _warned:
+        _warned.append(bound)
+        told = f"weir: a sum may be off by {bound:.2g}, and its typical element is {typical:.2g}: large values coarsen small ones"
+        advice = f"beside them. Sum them as tensors of their own; up to {EXACT_VALUES} elements each is right"
+        warnings.warn(f"{told} {advice}", stacklevel=2)
 
 
 def io():

@@ -152,6 +152,14 @@ impl Talk {
         Ok(())
     }
 
+    /// Whether the other program has said something, or is gone, that is not read yet.
+    pub fn has_word(&self) -> bool {
+        match self.stream.peek(&mut [0]) {
+            Ok(_) => true,
+            Err(error) => !is_passing(&error),
+        }
+    }
+
     /// Hears so many bytes.
     pub fn hear<const N: usize>(
         &mut self,

@@ -17,7 +17,7 @@ mod table;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use collectives::Algorithm;
 use rdma::Way;
@@ -76,27 +76,21 @@ pub struct CollectivesPerfArgs {
     /// Times that results are compared with what they have to be; 0: nobody looks.
     #[arg(short = 'c', long, default_value_t = 1, value_name = "NUMBER")]
     check: u32,
-    /// How values are combined.
-    #[arg(
-        short = 'o',
-        long,
-        default_value = "sum",
-        value_name = "OP",
-        value_enum
-    )]
-    op: Op,
-    /// What values are.
-    #[arg(
-        short = 'd',
-        long,
-        default_value = "float",
-        value_name = "TYPE",
-        value_enum
-    )]
-    datatype: DataType,
-    /// Of broadcast and reduce.
-    #[arg(short = 'r', long, default_value_t = 0, value_name = "RANK")]
-    root: usize,
+    /// How values are combined; all: one way after the other.
+    #[arg(short = 'o', long, default_value = "sum", value_name = "OP", value_parser = choice::<Op>())]
+    op: Choice<Op>,
+    /// What values are; all: one type after the other.
+    #[arg(short = 'd', long, default_value = "float", value_name = "TYPE", value_parser = choice::<DataType>())]
+    datatype: Choice<DataType>,
+    /// Of broadcast and reduce; all: one rank after the other.
+    #[arg(short = 'r', long, default_value = "0", value_name = "RANK", allow_negative_numbers = true, value_parser = root)]
+    root: Root,
+    /// nccl-tests': GPUs of a process; a process is one rank here.
+    #[arg(short = 'g', long = "ngpus", default_value = "1", value_name = "NUMBER", value_parser = one_rank)]
+    ngpus: u32,
+    /// nccl-tests': threads of a process; a process is one rank here.
+    #[arg(short = 't', long = "nthreads", default_value = "1", value_name = "NUMBER", value_parser = one_rank)]
+    nthreads: u32,
     /// By which algorithm; without, the one that a cost model finds the fastest for ranks at one switch.
     #[arg(long, value_name = "ALGORITHM", value_parser = PossibleValuesParser::new(FLAT.map(Algorithm::word)).map(|word| algorithm(&word)))]
     algorithm: Option<Algorithm>,
@@ -144,6 +138,43 @@ const MOST_RANKS: usize = 256;
 /// To each peer.
 const MOST_QPS: usize = 64;
 
+/// Values of an option that also takes `all`.
+#[derive(Debug, Clone)]
+struct Choice<T>(Vec<T>);
+
+/// The words of `T`, and `all`.
+fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value = Choice<T>> {
+    let words = T::value_variants().iter().filter_map(T::to_possible_value);
+    let words = words.chain([PossibleValue::new("all")]);
+    PossibleValuesParser::new(words).map(|word| match &word[..] {
+        "all" => Choice(T::value_variants().to_vec()),
+        one => Choice(T::from_str(one, false).into_iter().collect()),
+    })
+}
+
+/// The root of a collective that has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Root {
+    All,
+    Rank(usize),
+}
+
+fn root(text: &str) -> Result<Root, String> {
+    // nccl-tests has -1 for all.
+    match (text, text.parse()) {
+        ("all" | "-1", _) => Ok(Root::All),
+        (_, Ok(rank)) => Ok(Root::Rank(rank)),
+        _ => Err("a rank's number, or `all`".to_owned()),
+    }
+}
+
+fn one_rank(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(1) => Ok(1),
+        _ => Err("a process is one rank: start a process for each, with its --rank".to_owned()),
+    }
+}
+
 /// By which an option is known.
 fn word(value: &impl ValueEnum) -> String {
     let named = value.to_possible_value();
@@ -184,11 +215,12 @@ impl CollectivesPerfArgs {
             rank < ranks,
             "--rank {rank} of --ranks {ranks}: ranks count from 0"
         );
-        anyhow::ensure!(
-            !self.kind.has_root() || self.root < ranks,
-            "--root {} of --ranks {ranks}: ranks count from 0",
-            self.root
-        );
+        if let (true, Root::Rank(root)) = (self.kind.has_root(), self.root) {
+            anyhow::ensure!(
+                root < ranks,
+                "--root {root} of --ranks {ranks}: ranks count from 0"
+            );
+        }
         let said = || Place::of_torchrun(|name| std::env::var(name).ok());
         let place = self.store.clone().or_else(said);
         let place = place.context(
@@ -202,8 +234,7 @@ impl CollectivesPerfArgs {
                 None => Step::Plus(self.stepbytes),
             },
         };
-        let sizes = range.sizes(self.kind, ranks, self.datatype.work().width)?;
-        let cases = run::cases(self, &sizes)?;
+        let cases = run::cases(self, range)?;
         let port = PortArgs {
             interface: self.interface.clone(),
             way: self.way,

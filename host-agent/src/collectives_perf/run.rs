@@ -11,10 +11,10 @@ use rdma::group::{Group, GroupOptions, Store};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::element::{Values, Work};
-use super::sizes::Size;
-use super::table::{HEAD, Row};
-use super::{CollectivesPerfArgs, word};
+use super::element::{DataType, Op, Values};
+use super::sizes::{InPlace, Kind, Move, Range, Size};
+use super::table::{HEAD, Row, Timing};
+use super::{CollectivesPerfArgs, Root, word};
 
 /// How long a rank answers for what it sent last.
 const GOODBYE: Duration = Duration::from_millis(300);
@@ -29,56 +29,89 @@ pub struct Wrong(pub u64);
 /// A size, and how it is carried out.
 pub struct Case {
     size: Size,
+    data_type: DataType,
+    op: Op,
+    root: usize,
     collective: Collective,
     algorithm: Algorithm,
     tiles: usize,
     schedule: Schedule,
 }
 
-/// Chooses for each size.
-pub fn cases(args: &CollectivesPerfArgs, sizes: &[Size]) -> Result<Vec<Case>> {
+/// What is measured, in nccl-tests' order: by type, operation and root, each in all sizes.
+pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     let (rate_bps, delay_ns, post_ns) = MODEL;
     let mut model = Model::star(args.ranks, rate_bps, delay_ns)?;
     model.post_ns = post_ns;
-    let cases = sizes.iter().map(|size| {
-        let collective = size.collective(args.kind, args.ranks, args.root);
-        let has = offered(&collective, false);
-        if let Some(algorithm) = args.algorithm {
-            let words: Vec<&str> = has.iter().map(|algorithm| algorithm.word()).collect();
-            ensure!(
-                has.contains(&algorithm),
-                "--algorithm {}: {} has {}",
-                algorithm.word(),
-                word(&args.kind),
-                words.join(", ")
-            );
+    // A barrier has no values, and what combines none has no operation.
+    let types = match args.kind {
+        Kind::Barrier => &args.datatype.0[..1],
+        _ => &args.datatype.0,
+    };
+    let ops = match args.kind.reduces() {
+        true => &args.op.0,
+        false => &args.op.0[..1],
+    };
+    let roots = match args.root {
+        Root::All if args.kind.has_root() => 0..args.ranks,
+        Root::All => 0..1,
+        Root::Rank(root) => root..root + 1,
+    };
+    let mut cases = Vec::new();
+    for data_type in types {
+        let sizes = range.sizes(args.kind, args.ranks, data_type.work().width)?;
+        for op in ops {
+            for root in roots.clone() {
+                for size in &sizes {
+                    cases.push(case(args, &model, *size, (*data_type, *op, root))?);
+                }
+            }
         }
-        let choice = choose(
-            &collective,
-            args.datatype.work().width,
-            args.op.into(),
-            &model,
-        )?;
-        let mut offers = choice.offers.into_iter();
-        let offer = offers.find(|offer| args.algorithm.is_none_or(|of| of == offer.algorithm));
-        let mut offer = offer.context("no schedule of this algorithm is small enough")?;
-        let mut schedule = build(&collective, offer.algorithm, &offer.options)?;
-        if let Some(tile) = spread(&schedule, args.qps) {
-            offer.options.tile = Some(tile);
-            let lens = (0..args.ranks)
-                .map(|rank| collective.input_len(rank).max(collective.output_len(rank)));
-            offer.tiles = lens.max().unwrap_or(0).div_ceil(tile);
-            schedule = build(&collective, offer.algorithm, &offer.options)?;
-        }
-        Ok(Case {
-            size: *size,
-            schedule,
-            collective,
-            algorithm: offer.algorithm,
-            tiles: offer.tiles,
-        })
-    });
-    cases.collect()
+    }
+    Ok(cases)
+}
+
+/// Chooses how one size is carried out.
+fn case(
+    args: &CollectivesPerfArgs,
+    model: &Model,
+    size: Size,
+    (data_type, op, root): (DataType, Op, usize),
+) -> Result<Case> {
+    let collective = size.collective(args.kind, args.ranks, root);
+    let has = offered(&collective, false);
+    if let Some(algorithm) = args.algorithm {
+        let words: Vec<&str> = has.iter().map(|algorithm| algorithm.word()).collect();
+        ensure!(
+            has.contains(&algorithm),
+            "--algorithm {}: {} has {}",
+            algorithm.word(),
+            word(&args.kind),
+            words.join(", ")
+        );
+    }
+    let choice = choose(&collective, data_type.work().width, op.into(), model)?;
+    let mut offers = choice.offers.into_iter();
+    let offer = offers.find(|offer| args.algorithm.is_none_or(|of| of == offer.algorithm));
+    let mut offer = offer.context("no schedule of this algorithm is small enough")?;
+    let mut schedule = build(&collective, offer.algorithm, &offer.options)?;
+    if let Some(tile) = spread(&schedule, args.qps) {
+        offer.options.tile = Some(tile);
+        let lens =
+            (0..args.ranks).map(|rank| collective.input_len(rank).max(collective.output_len(rank)));
+        offer.tiles = lens.max().unwrap_or(0).div_ceil(tile);
+        schedule = build(&collective, offer.algorithm, &offer.options)?;
+    }
+    Ok(Case {
+        size,
+        data_type,
+        op,
+        root,
+        schedule,
+        collective,
+        algorithm: offer.algorithm,
+        tiles: offer.tiles,
+    })
 }
 
 /// Elements of a put, at most, so that several queue pairs have something to do; `None`: they have.
@@ -140,11 +173,6 @@ pub fn run(
     let mut rank = Rank {
         args,
         group: Group::meet_in(provider, store, options)?,
-        work: args.datatype.work(),
-        values: Values {
-            ranks: args.ranks,
-            op: args.op.into(),
-        },
         told: &told,
     };
     rank.agree(cases)?;
@@ -161,15 +189,19 @@ pub fn run(
     }
     let took_s = began.elapsed().as_secs_f64();
     rank.group.linger(GOODBYE)?;
-    let wrong = (args.check > 0).then(|| rows.iter().filter_map(|row| row.wrong).sum::<u64>());
-    let busbw = rows.iter().map(|row| row.busbw_gb_per_s).sum::<f64>();
+    let timings = || {
+        rows.iter()
+            .flat_map(|row| [&row.out_of_place, &row.in_place])
+    };
+    let wrong = (args.check > 0).then(|| timings().filter_map(|of| of.wrong).sum::<u64>());
+    let busbw = timings().map(|of| of.busbw_gb_per_s).sum::<f64>();
     let report = Report {
         collective: word(&args.kind),
         rank: args.rank,
         ranks: args.ranks,
         rows: &rows,
         out_of_bounds: wrong,
-        average_busbw_gb_per_s: busbw / rows.len() as f64,
+        average_busbw_gb_per_s: busbw / timings().count() as f64,
         took_s,
         counters: (rank.group.counters().iter())
             .map(|(name, count)| (name.to_owned(), count.into()))
@@ -215,8 +247,6 @@ const NUMBERS: usize = 2;
 struct Rank<'r> {
     args: &'r CollectivesPerfArgs,
     group: Group<'r>,
-    work: Work,
-    values: Values,
     told: &'r Schedule,
 }
 
@@ -244,10 +274,12 @@ impl Rank<'_> {
         let args = self.args;
         let mut asked = Sha256::new();
         let counts = [args.iters, args.warmup_iters, args.check];
-        asked.update(format!("{:?} {:?} {counts:?}", args.kind, args.datatype));
+        asked.update(format!("{:?} {counts:?}", args.kind));
         for case in cases {
             let Case {
                 size,
+                data_type,
+                root,
                 algorithm,
                 tiles,
                 schedule,
@@ -255,9 +287,8 @@ impl Rank<'_> {
             } = case;
             let op = schedule.op;
             asked.update(format!(
-                "{size:?} {} {tiles} {op:?} {}",
-                algorithm.word(),
-                args.root
+                "{size:?} {data_type:?} {} {tiles} {op:?} {root}",
+                algorithm.word()
             ));
         }
         let digest = asked.finalize();
@@ -276,29 +307,62 @@ impl Rank<'_> {
 
     fn measure(&mut self, case: &Case) -> Result<Row> {
         let args = self.args;
+        let out_of_place = self.time(case, None)?;
+        let rank = args.rank;
+        let lens = [
+            case.collective.input_len(rank),
+            case.collective.output_len(rank),
+        ];
+        let in_place = case.size.in_place(args.kind, rank, lens);
+        let in_place = self.time(case, Some(in_place))?;
+        Ok(Row {
+            size: case.size.bytes,
+            count: case.size.count,
+            data_type: word(&case.data_type),
+            redop: match args.kind.reduces() {
+                true => word(&case.op),
+                false => "none".to_owned(),
+            },
+            root: if args.kind.has_root() {
+                case.root as i64
+            } else {
+                -1
+            },
+            out_of_place,
+            in_place,
+            algorithm: case.algorithm.word(),
+            tiles: case.tiles,
+        })
+    }
+
+    /// How long a size takes, with one buffer for input and output or with two.
+    fn time(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<Timing> {
+        let args = self.args;
         let input = self.input(case);
-        let output_at = input.len();
-        self.group.put(0, &input);
+        self.fill(case, &input, in_place);
         self.group.barrier()?;
         for _ in 0..args.warmup_iters {
-            self.once(case)?;
+            self.once(case, in_place)?;
         }
         let began = Instant::now();
         for _ in 0..args.iters {
-            self.once(case)?;
+            self.once(case, in_place)?;
         }
         let took_s = began.elapsed().as_secs_f64() / f64::from(args.iters);
         let mut wrong = 0;
         if args.check > 0 {
+            let work = case.data_type.work();
             let expected = self.expected(case);
-            let mut output = vec![0xFF; expected.len()];
+            let result = in_place.map_or(input.len(), |of| of.result * work.width);
+            let mut output = vec![0; expected.len()];
             for _ in 0..args.check {
-                output.fill(0xFF);
-                self.group.put(output_at, &output);
+                // What is left of the time before must not pass for a result.
+                self.group.put(input.len(), &vec![0xFF; expected.len()]);
+                self.fill(case, &input, in_place);
                 self.group.barrier()?;
-                self.once(case)?;
-                self.group.copy_out(output_at, &mut output);
-                wrong += self.work.differ(&expected, &output);
+                self.once(case, in_place)?;
+                self.group.copy_out(result, &mut output);
+                wrong += work.differ(&expected, &output);
             }
         }
         let all = self.tell([took_s.to_le_bytes(), wrong.to_le_bytes()])?;
@@ -310,53 +374,74 @@ impl Rank<'_> {
             .map(|[_, wrong]| u64::from_le_bytes(*wrong))
             .sum();
         let algbw = case.size.bytes as f64 / 1e9 / took_s;
-        let has_root = args.kind.has_root();
-        Ok(Row {
-            size: case.size.bytes,
-            count: case.size.count,
-            data_type: word(&args.datatype),
-            redop: match args.kind.reduces() {
-                true => word(&args.op),
-                false => "none".to_owned(),
-            },
-            root: if has_root { args.root as i64 } else { -1 },
+        Ok(Timing {
             time_us: took_s * 1e6,
             algbw_gb_per_s: algbw,
             busbw_gb_per_s: algbw * args.kind.bus_factor(args.ranks),
             wrong: (args.check > 0).then_some(wrong),
-            algorithm: case.algorithm.word(),
-            tiles: case.tiles,
         })
     }
 
+    /// The input to where the collective, or the one buffer, has it.
+    fn fill(&mut self, case: &Case, input: &[u8], in_place: Option<InPlace>) {
+        let width = case.data_type.work().width;
+        match in_place.and_then(|of| of.before) {
+            Some(before) => {
+                self.group.put(0, &vec![0xFF; input.len()]);
+                self.group.put(before.from * width, input);
+            }
+            None => self.group.put(0, input),
+        }
+    }
+
     /// And nobody's buffer is written before all have theirs.
-    fn once(&mut self, case: &Case) -> Result<()> {
-        let (op, combine) = (self.args.op.into(), self.work.combine);
+    fn once(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<()> {
+        let (op, work) = (case.op.into(), case.data_type.work());
+        let (before, after) = in_place.map_or((None, None), |of| (of.before, of.after));
+        self.carry(before, work.width);
         self.group.run(&case.schedule, &|target, source| {
-            combine(op, target, source)
+            (work.combine)(op, target, source)
         })?;
+        self.carry(after, work.width);
         Ok(self.group.barrier()?)
     }
 
+    fn carry(&mut self, part: Option<Move>, width: usize) {
+        let Some(Move { from, to, len }) = part else {
+            return;
+        };
+        let mut bytes = vec![0; len * width];
+        self.group.copy_out(from * width, &mut bytes);
+        self.group.put(to * width, &bytes);
+    }
+
+    fn values(&self, case: &Case) -> Values {
+        Values {
+            ranks: self.args.ranks,
+            op: case.op.into(),
+        }
+    }
+
     fn input(&self, case: &Case) -> Vec<u8> {
-        let rank = self.args.rank;
+        let (rank, work, values) = (self.args.rank, case.data_type.work(), self.values(case));
         let len = case.collective.input_len(rank);
-        let mut bytes = Vec::with_capacity(len * self.work.width);
+        let mut bytes = Vec::with_capacity(len * work.width);
         for element in 0..len {
-            (self.work.push)(&mut bytes, &self.values, &[rank], element);
+            (work.push)(&mut bytes, &values, &[rank], element);
         }
         bytes
     }
 
     fn expected(&self, case: &Case) -> Vec<u8> {
-        let (rank, ranks, root) = (self.args.rank, self.args.ranks, self.args.root);
+        let (rank, ranks, root) = (self.args.rank, self.args.ranks, case.root);
+        let (work, values) = (case.data_type.work(), self.values(case));
         let len = case.collective.output_len(rank);
-        let mut bytes = Vec::with_capacity(len * self.work.width);
+        let mut bytes = Vec::with_capacity(len * work.width);
         let mut of = Vec::new();
         for at in 0..len {
             let element =
                 (case.size).contributors(self.args.kind, [rank, ranks], root, at, &mut of);
-            (self.work.push)(&mut bytes, &self.values, &of, element);
+            (work.push)(&mut bytes, &values, &of, element);
         }
         bytes
     }

@@ -116,6 +116,68 @@ impl Size {
     }
 }
 
+/// Elements of a rank's region, where its output follows its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    pub from: usize,
+    pub to: usize,
+    pub len: usize,
+}
+
+/// A collective of a rank that has one buffer for input and output: it runs on two, and what has to be in the other is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InPlace {
+    /// The input, out of the buffer.
+    pub before: Option<Move>,
+    /// The output, into the buffer.
+    pub after: Option<Move>,
+    /// Where in the region the result begins then.
+    pub result: usize,
+}
+
+impl Size {
+    /// Where nccl-tests has the one buffer: the larger of both, and a rank's part of it at the rank's place.
+    pub fn in_place(&self, kind: Kind, rank: usize, [input, output]: [usize; 2]) -> InPlace {
+        let part = rank * self.count;
+        let (before, after) = match kind {
+            Kind::AllGather => {
+                let from = input + part;
+                (
+                    Some(Move {
+                        from,
+                        to: 0,
+                        len: input,
+                    }),
+                    None,
+                )
+            }
+            // The root's buffer is its input, the others' their output.
+            Kind::Broadcast | Kind::Barrier => (None, None),
+            Kind::AllReduce | Kind::AllToAll | Kind::Reduce => (
+                None,
+                Some(Move {
+                    from: input,
+                    to: 0,
+                    len: output,
+                }),
+            ),
+            Kind::ReduceScatter => (
+                None,
+                Some(Move {
+                    from: input,
+                    to: part,
+                    len: output,
+                }),
+            ),
+        };
+        InPlace {
+            before,
+            after,
+            result: after.map_or(input, |after| after.to),
+        }
+    }
+}
+
 /// From where to where, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
@@ -266,6 +328,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The one buffer lies within the region, and its result is the collective's.
+    #[test]
+    fn one_buffer_holds_input_and_output() {
+        let size = Size { bytes: 0, count: 3 };
+        for kind in Kind::value_variants().iter().copied() {
+            for rank in 0..4 {
+                let collective = size.collective(kind, 4, 2);
+                let [input, output] = [collective.input_len(rank), collective.output_len(rank)];
+                let of = size.in_place(kind, rank, [input, output]);
+                assert!(of.result + output <= input + output, "{kind:?} {of:?}");
+                for part in [of.before, of.after].into_iter().flatten() {
+                    assert!(part.from + part.len <= input + output, "{kind:?} {of:?}");
+                    assert!(part.to + part.len <= input.max(output), "{kind:?} {of:?}");
+                }
+            }
+        }
+        let of = |kind, lens| size.in_place(kind, 2, lens);
+        assert_eq!(of(Kind::AllReduce, [3, 3]).result, 0);
+        assert_eq!(of(Kind::ReduceScatter, [12, 3]).result, 6);
+        let gathered = of(Kind::AllGather, [3, 12]);
+        assert_eq!((gathered.result, gathered.before.unwrap().from), (3, 9));
     }
 
     #[test]

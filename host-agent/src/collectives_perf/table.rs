@@ -4,6 +4,19 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// How fast a size is with one kind of buffers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Timing {
+    /// For a collective, and the barrier behind it.
+    pub time_us: f64,
+    /// Size over time.
+    pub algbw_gb_per_s: f64,
+    /// What the fullest link carries at least.
+    pub busbw_gb_per_s: f64,
+    /// Elements of all ranks; `None`: nobody has looked.
+    pub wrong: Option<u64>,
+}
+
 /// A line.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
@@ -16,14 +29,11 @@ pub struct Row {
     pub redop: String,
     /// −1: there is none.
     pub root: i64,
-    /// For a collective, and the barrier behind it.
-    pub time_us: f64,
-    /// Size over time.
-    pub algbw_gb_per_s: f64,
-    /// What the fullest link carries at least.
-    pub busbw_gb_per_s: f64,
-    /// Elements of all ranks; `None`: nobody has looked.
-    pub wrong: Option<u64>,
+    /// With an input and an output.
+    #[serde(flatten)]
+    pub out_of_place: Timing,
+    /// With one buffer for both.
+    pub in_place: Timing,
     /// By which algorithm.
     pub algorithm: &'static str,
     /// Into how many tiles it is cut.
@@ -31,23 +41,34 @@ pub struct Row {
 }
 
 pub const HEAD: &str = "\
-#                                                              out-of-place
-#       size         count      type   redop    root     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)       ";
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ";
 
 impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:12}  {:12}  {:>8}  {:>6}  {:>6}  {}  {}",
+            self.size,
+            self.count,
+            self.data_type,
+            self.redop,
+            self.root,
+            self.out_of_place,
+            self.in_place
+        )
+    }
+}
+
+impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wrong = self
             .wrong
             .map_or("N/A".to_owned(), |wrong| wrong.to_string());
         write!(
             f,
-            "{:12}  {:12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {wrong:>5}",
-            self.size,
-            self.count,
-            self.data_type,
-            self.redop,
-            self.root,
+            "{:>7}  {:>6}  {:>6}  {wrong:>5}",
             time(self.time_us),
             bandwidth(self.algbw_gb_per_s),
             bandwidth(self.busbw_gb_per_s),
@@ -77,26 +98,36 @@ mod tests {
 
     #[test]
     fn lines_stand_under_the_head() {
+        let out_of_place = Timing {
+            time_us: 43_210.9,
+            algbw_gb_per_s: 0.024_27,
+            busbw_gb_per_s: 1.5,
+            wrong: Some(0),
+        };
         let row = Row {
             size: 1_048_576,
             count: 262_144,
             data_type: "float".to_owned(),
             redop: "sum".to_owned(),
             root: -1,
-            time_us: 43_210.9,
-            algbw_gb_per_s: 0.024_27,
-            busbw_gb_per_s: 1.5,
-            wrong: Some(0),
+            in_place: Timing {
+                time_us: 50.25,
+                wrong: None,
+                ..out_of_place
+            },
+            out_of_place,
             algorithm: "direct",
             tiles: 1,
         };
         assert_eq!(
             row.to_string(),
-            "     1048576        262144     float     sum      -1    43211  0.0243    1.50      0"
+            "     1048576        262144     float     sum      -1    43211  0.0243    1.50      0    50.25  0.0243    1.50    N/A"
         );
         let columns = HEAD.lines().nth(1).unwrap();
         assert_eq!(columns.len(), row.to_string().len());
-        let unchecked = Row { wrong: None, ..row };
-        assert!(unchecked.to_string().ends_with("   N/A"));
+        // The columns that scripts read, by their number.
+        let titles: Vec<&str> = columns.trim_start_matches('#').split_whitespace().collect();
+        assert_eq!(titles.len(), row.to_string().split_whitespace().count());
+        assert_eq!((titles[7], titles[11]), ("busbw", "busbw"));
     }
 }

@@ -1,10 +1,13 @@
 //! `weir-agent rdma-perf write`, `send`, `read`
 
+use std::time::Duration;
+
 use clap::Args;
 use rdma::perftest::{Keys, Options, Outcome, Report, Verb, bandwidth};
 use roce::packet::Mtu;
 use serde::Serialize;
 
+use super::perftest::PerftestArgs;
 use super::{MeetingArgs, mtu};
 
 /// Its options are perftest's.
@@ -27,9 +30,24 @@ pub struct BandwidthArgs {
     /// Of send: receives that are posted at once.
     #[arg(short, long, default_value_t = 512, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..))]
     rx_depth: u16,
+    /// The sender goes on for so many seconds, in place of --iters; at both ends.
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with_all = ["iters", "all"], value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    duration: Option<u64>,
+    /// Both ends send at once, and the figures are those of both directions together; at both ends.
+    #[arg(short, long)]
+    bidirectional: bool,
+    /// Bandwidths in Gbit/s instead of MiB/s.
+    #[arg(long = "report_gbits")]
+    report_gbits: bool,
+    #[command(flatten)]
+    perftest: PerftestArgs,
 }
 
 pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        verb != Verb::Send || !args.bidirectional || args.duration.is_none(),
+        "send: neither end knows when the other ends if both go by time (-b with -D): give a number of messages, `-n`"
+    );
     let mut provider = args.meeting.open()?;
     let defaults = Options::new(verb);
     let options = Options {
@@ -40,12 +58,16 @@ pub fn run(verb: Verb, args: &BandwidthArgs) -> anyhow::Result<()> {
         posted: args.tx_depth.into(),
         receives: args.rx_depth.into(),
         patience: args.meeting.patience(),
+        all_sizes: args.perftest.all,
+        duration: args.duration.map(Duration::from_secs),
+        is_bidirectional: args.bidirectional,
+        reports_gbits: args.report_gbits,
     };
     let outcome = bandwidth(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
         println!("{}", serde_json::to_string(&Told::of(&outcome))?);
     } else {
-        print_text(&outcome);
+        print_text(&outcome, args.report_gbits);
     }
     Ok(())
 }
@@ -62,7 +84,31 @@ struct Told {
     peak_mib_per_s: f64,
     average_mib_per_s: f64,
     million_messages_per_s: f64,
+    /// The same of each size, with `--all`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct OfSize {
+    size: u64,
+    iterations: u64,
+    peak_mib_per_s: f64,
+    average_mib_per_s: f64,
+    million_messages_per_s: f64,
+}
+
+impl From<&Report> for OfSize {
+    fn from(report: &Report) -> Self {
+        Self {
+            size: report.size,
+            iterations: report.iterations,
+            peak_mib_per_s: report.peak,
+            average_mib_per_s: report.average,
+            million_messages_per_s: report.rate,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -107,6 +153,10 @@ impl Told {
             peak_mib_per_s: report.peak,
             average_mib_per_s: report.average,
             million_messages_per_s: report.rate,
+            sizes: match &outcome.sizes[..] {
+                [] | [_] => Vec::new(),
+                all => all.iter().map(OfSize::from).collect(),
+            },
             counters: counters
                 .map(|(name, count)| (name.to_owned(), count.into()))
                 .collect(),
@@ -119,17 +169,69 @@ pub(super) fn print_keys(which: &str, at: &Keys) {
     println!("  {which} QPN {qpn}, PSN {psn:#08x}, GID {}", at.gid);
 }
 
-fn print_text(outcome: &Outcome) {
+fn print_text(outcome: &Outcome, in_gbits: bool) {
     print_keys("local address: ", &outcome.own);
     print_keys("remote address:", &outcome.peer);
-    let report = figures(outcome);
     println!("  MTU {}", outcome.mtu.bytes());
-    println!(" #bytes     #iterations    BW peak[MiB/s]    BW average[MiB/s]   MsgRate[Mpps]");
-    println!(
-        " {:<10} {:<14} {:<17.2} {:<19.2} {:.6}",
-        report.size, report.iterations, report.peak, report.average, report.rate
-    );
+    println!("{}", head(in_gbits));
+    let only = [figures(outcome)];
+    let reports = match outcome.sizes.len() {
+        0 => &only[..],
+        _ => &outcome.sizes,
+    };
+    for report in reports {
+        println!("{}", line(report, in_gbits));
+    }
     if let Some(counters) = &outcome.counters {
         super::print_losses(counters);
+    }
+}
+
+/// perftest's columns.
+fn head(in_gbits: bool) -> &'static str {
+    match in_gbits {
+        true => " #bytes     #iterations    BW peak[Gb/sec]   BW average[Gb/sec]  MsgRate[Mpps]",
+        false => " #bytes     #iterations    BW peak[MiB/s]    BW average[MiB/s]   MsgRate[Mpps]",
+    }
+}
+
+fn line(report: &Report, in_gbits: bool) -> String {
+    let report = match in_gbits {
+        true => report.in_gbits(),
+        false => *report,
+    };
+    format!(
+        " {:<10} {:<14} {:<17.2} {:<19.2} {:.6}",
+        report.size, report.iterations, report.peak, report.average, report.rate
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_stand_under_their_unit() {
+        let report = Report {
+            size: 65_536,
+            iterations: 5000,
+            peak: 11_920.93,
+            average: 11_444.09,
+            rate: 0.183_105,
+        };
+        for (in_gbits, peak, average) in
+            [(false, "11920.93", "11444.09"), (true, "100.00", "96.00")]
+        {
+            let (head, line) = (head(in_gbits), line(&report, in_gbits));
+            for (title, value) in [
+                ("#bytes", "65536"),
+                ("BW peak", peak),
+                ("BW average", average),
+                ("MsgRate", "0.183105"),
+            ] {
+                let at = head.find(title).unwrap();
+                assert!(line[at..].starts_with(value), "{value}:\n{head}\n{line}");
+            }
+        }
     }
 }

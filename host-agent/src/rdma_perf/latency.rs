@@ -6,6 +6,7 @@ use roce::packet::Mtu;
 use serde::Serialize;
 
 use super::bandwidth::{Port, print_keys};
+use super::perftest::PerftestArgs;
 use super::{MeetingArgs, mtu};
 
 /// Its options are perftest's.
@@ -22,6 +23,14 @@ pub struct LatencyArgs {
     /// The path MTU: 256, 512, 1024, 2048 or 4096; without, what the interface carries. The smaller of both ends' counts.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     mtu: Option<Mtu>,
+    #[command(flatten)]
+    perftest: PerftestArgs,
+    #[arg(short = 'D', long, hide = true, value_parser = duration)]
+    duration: Option<u64>,
+}
+
+fn duration(_: &str) -> Result<u64, String> {
+    Err("each side has to know how many messages come: give their number, `-n`".to_owned())
 }
 
 pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
@@ -32,6 +41,7 @@ pub fn run(verb: Verb, args: &LatencyArgs) -> anyhow::Result<()> {
         iterations: args.iters,
         mtu: args.mtu,
         patience: args.meeting.patience(),
+        all_sizes: args.perftest.all,
     };
     let outcome = latency(&mut *provider, verb, args.meeting.host.as_deref(), &options)?;
     if args.meeting.json {
@@ -53,7 +63,17 @@ struct Told {
     /// Nothing at the end that is read from.
     #[serde(flatten)]
     latencies: Option<Microseconds>,
+    /// The same of each size, with `--all`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct OfSize {
+    size: u32,
+    #[serde(flatten)]
+    latencies: Microseconds,
 }
 
 #[derive(Serialize)]
@@ -88,9 +108,18 @@ impl Told {
             local: Port::of(&outcome.own),
             remote: Port::of(&outcome.peer),
             mtu: outcome.mtu.bytes(),
-            size: args.size,
+            size: outcome.sizes.last().map_or(args.size, |(size, _)| *size),
             iterations: args.iters,
             latencies: outcome.measured.map(Microseconds::from),
+            sizes: match &outcome.sizes[..] {
+                [] | [_] => Vec::new(),
+                all => (all.iter())
+                    .map(|(size, of)| OfSize {
+                        size: *size,
+                        latencies: Microseconds::from(*of),
+                    })
+                    .collect(),
+            },
             counters: counters
                 .map(|(name, count)| (name.to_owned(), count.into()))
                 .collect(),
@@ -102,26 +131,27 @@ fn print_text(outcome: &LatencyOutcome, args: &LatencyArgs) {
     print_keys("local address: ", &outcome.own);
     print_keys("remote address:", &outcome.peer);
     println!("  MTU {}", outcome.mtu.bytes());
-    match &outcome.measured {
-        Some(of) => {
+    match &outcome.sizes[..] {
+        [] => println!("  the client has measured"),
+        sizes => {
             println!(
                 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
                  99% percentile[usec]   99.9% percentile[usec]"
             );
-            println!(
-                " {:<6} {:<14} {:<14.2} {:<12.2} {:<16.2} {:<14.2} {:<15.2} {:<22.2} {:.2}",
-                args.size,
-                args.iters,
-                of.min,
-                of.max,
-                of.typical,
-                of.average,
-                of.deviation,
-                of.percentile_99,
-                of.percentile_99_9
-            );
+            for (size, of) in sizes {
+                println!(
+                    " {size:<6} {:<14} {:<14.2} {:<12.2} {:<16.2} {:<14.2} {:<15.2} {:<22.2} {:.2}",
+                    args.iters,
+                    of.min,
+                    of.max,
+                    of.typical,
+                    of.average,
+                    of.deviation,
+                    of.percentile_99,
+                    of.percentile_99_9
+                );
+            }
         }
-        None => println!("  the client has measured"),
     }
     if let Some(counters) = &outcome.counters {
         super::print_losses(counters);

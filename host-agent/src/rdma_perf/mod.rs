@@ -5,9 +5,11 @@
 //! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
 //! | `bandwidth.rs` | WRITEs, SENDs, READs, as ib_write_bw, ib_send_bw, ib_read_bw |
 //! | `latency.rs` | one at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
+//! | `perftest.rs` | options of perftest's that all of its tests take |
 
 mod bandwidth;
 mod latency;
+mod perftest;
 mod pingpong;
 
 use std::time::Duration;

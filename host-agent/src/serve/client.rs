@@ -263,6 +263,7 @@ impl Client {
             dtype: dtype.to_owned(),
             length: values.len() as u64,
             average: reduction.average,
+            exact: reduction.exact,
             stochastic: match reduction.rounding {
                 Rounding::Nearest => None,
                 Rounding::Stochastic { seed } => Some(seed),

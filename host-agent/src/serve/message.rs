@@ -20,7 +20,7 @@ use crate::collective::Transport;
 use crate::metrics::Status;
 
 /// Of this protocol. A daemon speaks one version. Counts up with [`aggregation::rank::LAYOUT`] as well.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// No message is longer: the addresses of 1,024 ranks fit.
 const LIMIT: usize = 96 << 10;
 /// The kernel's SCM_MAX_FD: no message brings more descriptors.
@@ -164,6 +164,8 @@ pub enum Ask {
         length: u64,
         /// Whether they are averaged.
         average: bool,
+        /// Whether each sum is right to its type's rounding (`Reduction::exact`).
+        exact: bool,
         /// The seed, if they are rounded by chance.
         stochastic: Option<u64>,
         /// What the asker does in it.

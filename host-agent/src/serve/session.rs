@@ -90,6 +90,7 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
                 dtype,
                 length,
                 average,
+                exact,
                 stochastic,
                 share,
                 terms,
@@ -97,6 +98,7 @@ pub fn run(socket: &Arc<Socket>, grounds: &Grounds, told: &dyn Fn(&str)) -> io::
             } => {
                 let reduction = Reduction {
                     average,
+                    exact,
                     rounding: stochastic
                         .map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed }),
                     key,

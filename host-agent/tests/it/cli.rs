@@ -66,3 +66,47 @@ fn the_reference_run_prints_its_report() {
     assert_eq!(report["weights_sha256"].as_str().map(str::len), Some(64));
     assert!(report["accuracy"].as_f64().is_some());
 }
+
+/// What scripts pass to perftest's programs is taken, or refused with what to write instead.
+#[test]
+fn options_of_perftest_are_taken_or_refused_by_name() {
+    let run = |line: &str| {
+        let words = ["rdma-perf"].into_iter().chain(line.split_whitespace());
+        let output = agent(&words.chain(["-d", "no-such-if"]).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for line in [
+        "write -F --report_gbits",
+        "write -a -F -q 1 -b --report_gbits -c RC -i 1",
+        "read 10.0.0.1 --CPU-freq -D 10 -b -s 4096",
+        "send --all -n 5 --bidirectional",
+        "send -D 5 --qp 1",
+        "write-lat -a -F",
+        "read-lat -F -n 100 -q 1",
+    ] {
+        let said = run(line);
+        assert!(
+            said.contains("no-such-if") && !said.contains("Usage"),
+            "{line}: {said}"
+        );
+    }
+    for (line, expected) in [
+        (
+            "write -q 4",
+            "several pairs of programs, each with a --port of its own",
+        ),
+        ("send-lat -q 2", "`collectives-perf --qps`"),
+        ("write -c UC", "a reliable connection"),
+        ("read -x 3", "name the interface with `-d`"),
+        ("write -R", "not by rdma_cm"),
+        ("write -i 2", "`-d NAME`"),
+        ("write -D 5 -n 100", "cannot be used with"),
+        ("write -D 5 -a", "cannot be used with"),
+        ("send -b -D 5", "give a number of messages, `-n`"),
+        ("write-lat -D 5", "give their number, `-n`"),
+    ] {
+        let said = run(line);
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+}

@@ -87,7 +87,13 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
     }
     bridge();
     let few = ["-b", "1K", "-e", "64K", "-f", "8", "-n", "2", "-w", "1"];
-    let cases: [(&[&str], f64); 8] = [
+    let one = [
+        "-b", "1K", "-e", "1K", "-n", "2", "-w", "1", "-g", "1", "-t", "1",
+    ];
+    let every = [&["all_reduce", "-o", "all", "-d", "all"][..], &one].concat();
+    let roots = [&["broadcast", "-r", "all", "-d", "all"][..], &one].concat();
+    let reduces = [&["reduce", "-r", "-1", "-o", "all"][..], &one].concat();
+    let cases: [(&[&str], f64); 11] = [
         (&["all_reduce", "-d", "float", "-o", "sum"], 1.5),
         (
             &[
@@ -119,13 +125,17 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
         (&["alltoall", "-d", "uint64"], 0.75),
         (&["broadcast", "-d", "int32", "-r", "3"], 1.0),
         (&["barrier"], 1.0),
+        (&every, 1.5),
+        (&roots, 1.0),
+        (&reduces, 1.0),
     ];
     for (number, (words, factor)) in cases.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let json = number != 0;
         let outputs = run(&folder.path().join("store"), |_| {
             let json: &[&str] = if json { &["--json"] } else { &[] };
-            [words, &few, json].concat()
+            let few = if words.contains(&"-b") { &[][..] } else { &few };
+            [words, few, json].concat()
         });
         for (rank, output) in outputs.iter().enumerate() {
             assert!(output.status.success(), "{words:?}: {}", stderr(output));
@@ -134,13 +144,29 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
                 assert_eq!(report["out_of_bounds"], 0, "{report}");
                 assert_eq!(report["rank"], rank);
                 let rows = report["rows"].as_array().unwrap();
-                let expected = if words[0] == "barrier" { 1 } else { 3 };
+                // By type and operation, by type and root, by operation and root; else by size.
+                let expected = match (words[0], words.contains(&"all"), words.contains(&"-1")) {
+                    ("barrier", ..) => 1,
+                    ("all_reduce", true, _) => 10 * 4,
+                    ("broadcast", true, _) => 10 * RANKS,
+                    ("reduce", true, true) => 4 * RANKS,
+                    _ => 3,
+                };
                 assert_eq!(rows.len(), expected, "{report}");
-                for row in rows {
+                let kind = |row: &Value| {
+                    format!(
+                        "{} {} {} {}",
+                        row["size"], row["type"], row["redop"], row["root"]
+                    )
+                };
+                let kinds: std::collections::BTreeSet<String> = rows.iter().map(kind).collect();
+                assert_eq!(kinds.len(), expected, "{report}");
+                for row in rows.iter().flat_map(|row| [row, &row["in_place"]]) {
                     let of = |key: &str| row[key].as_f64().unwrap();
                     let busbw = of("algbw_gb_per_s") * factor;
                     assert!((of("busbw_gb_per_s") - busbw).abs() < 1e-9, "{row}");
                     assert!(of("time_us") > 0.0, "{row}");
+                    assert_eq!(row["wrong"], 0, "{row}");
                 }
             }
         }
@@ -159,7 +185,11 @@ fn all_collectives_are_right_and_told_as_nccl_tests_do() {
             ["65536", "16384", "float", "sum", "-1"],
             "{table}"
         );
-        assert_eq!(rows[2][8], "0", "{table}");
+        assert_eq!(
+            (rows[2].len(), rows[2][8], rows[2][12]),
+            (13, "0", "0"),
+            "{table}"
+        );
         assert!(table.contains("# Out of bounds values : 0 OK\n"), "{table}");
         assert!(outputs[1].stdout.is_empty(), "{table}");
     }
@@ -281,6 +311,10 @@ fn what_cannot_be_is_refused_by_name() {
             "`1` is no number from 2 to 256",
         ),
         (&["all_reduce", "-q", "0"], "`0` is no number from 1 to 64"),
+        (&["all_reduce", "-g", "2"], "a process is one rank"),
+        (&["all_reduce", "-t", "8"], "a process is one rank"),
+        (&["reduce", "-r", "first"], "a rank's number, or `all`"),
+        (&["reduce", "-o", "every"], "min, max, all"),
         (&["all_reduce", "--interface", "no-such-if"], "no-such-if"),
         (
             &["all_reduce", "--store", "torch://h0"],

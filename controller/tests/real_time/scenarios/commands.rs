@@ -178,6 +178,68 @@ fn what_goes_wrong_with_a_service_is_told() {
     insta::assert_snapshot!(told);
 }
 
+/// A program that serves one connection: the readiness probe is that connection, and no client gets one.
+#[test]
+fn a_service_that_its_readiness_probe_ends_is_told_so() {
+    if !has_namespaces("one-shot services") || !has_program("one-shot services", "python3") {
+        return;
+    }
+    let _turn = beside();
+    let listen =
+        "import socket; s = socket.socket(); s.bind(('', 80)); s.listen(); c, _ = s.accept()";
+    let connect = "import socket; socket.create_connection(('{host.b.ip}', 80), 1)";
+    let client = format!(
+        "{{name: d, host: a, run: [sh, -c, \"sleep 0.1; exec python3 -c \\\"{connect}\\\"\"]}}"
+    );
+    let patient = "{name: d, host: a, run: sleep 5}";
+    let hint = "`ready: {tcp: 80}` connects to see whether it is ready";
+    let service = |then: &str, ready: &str| {
+        format!("{{name: s, host: b, run: [python3, -c, \"{listen}{then}\"], ready: {ready}}}")
+    };
+    // It ends in good order, or with an error; its client fails, or waits. Which of the two ends is found first is open.
+    for (then, driver) in [
+        ("", client.as_str()),
+        ("", patient),
+        ("; c.recv(1)[0]", patient),
+    ] {
+        let finished = run(&[&service(then, "{tcp: 80}"), driver], "");
+        assert_ne!(finished.code, Some(PASSED), "{then} {driver}");
+        let told = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(told.contains(hint), "{then} {driver}\n{told}");
+    }
+    let finished = run(
+        &[
+            &service("", "{log: up}").replace("c, _ =", "print('up', flush=True); c, _ ="),
+            &client,
+        ],
+        "",
+    );
+    finished.expect_code(PASSED);
+    let late = service("; import time; time.sleep(1.5)", "{tcp: 80}");
+    let finished = run(&[&late, patient], "");
+    finished.expect_code(ERROR);
+    assert!(!finished.stderr.contains(hint), "{}", finished.stderr);
+}
+
+/// A group that holds text counts nothing, and the run says what to do.
+#[test]
+fn a_metric_whose_group_is_text_is_told_so() {
+    if !has_namespaces("text groups") {
+        return;
+    }
+    let _turn = beside();
+    let driver = "{name: d, host: a, run: \"echo GET ok; echo PUT ok\", metrics: {verbs: {regex: \"([A-Z]+) ok\"}}}";
+    let finished = run(&[driver], "expect: [command.d.verbs.count == 2]");
+    finished.expect_code(FAILED);
+    assert!(
+        finished
+            .stdout
+            .contains("let the command print how many there are"),
+        "{}",
+        finished.stdout
+    );
+}
+
 #[test]
 fn a_driver_that_fails_fails_the_run() {
     if !has_namespaces("drivers that fail") {

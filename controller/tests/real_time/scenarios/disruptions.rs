@@ -368,7 +368,7 @@ fn who_has_started_nothing_refuses_to_end_it() {
         let refused = crate::support::run(folder.path(), arguments);
         refused.expect_code(ERROR);
         for said in [
-            "this target cannot pause a program: its hosts are nobody's to start or end",
+            "this target cannot pause a program: weir starts nothing on its hosts",
             "this target cannot restart a switch: its switches are started by somebody else",
         ] {
             assert!(refused.stderr.contains(said), "{}", refused.stderr);

@@ -173,6 +173,7 @@ fn without_a_switch_that_sums_the_hosts_sum() {
     let cases = [
         "WEIR_JOB=7 WEIR_RANK=RANK_OF_HOST WEIR_RANKS=3 WEIR_WINDOW=64 all_reduce.py",
         "collectives.py",
+        "like_gloo.py",
         "BACKEND=gloo ps.py",
     ];
     all_are_right("torch by hosts", "", By::Itself, &cases);
@@ -193,10 +194,10 @@ fn a_late_rank_is_left_out() {
 }
 
 /// Reduces, broadcasts and all other collectives, where what is not finite goes by Gloo, and with a deadline, until which nobody's
-/// values may be missing.
+/// values may be missing. Calls of all kinds, right and wrong ones, have the outcome that Gloo's have.
 #[test]
 fn collectives_of_all_kinds() {
-    let cases = ["WEIR_NON_FINITE=gloo collectives.py"];
+    let cases = ["WEIR_NON_FINITE=gloo collectives.py", "like_gloo.py"];
     all_are_right("torch collectives and Gloo", JOB, By::Itself, &cases);
     let job = JOB.replace("]}}", "], deadline: 30s, quorum: 2}}");
     all_are_right(
@@ -242,6 +243,40 @@ fn what_torch_2_has() {
     if is_torch_2("torch 2") {
         all_are_right("torch 2", JOB, By::Itself, &["torch2.py", "sharded.py"]);
         all_are_right("torch 2 by Gloo", "", By::Itself, &["torch2.py"]);
+    }
+}
+
+/// Losses that are scaled, and products in bfloat16: both ways of what is not finite.
+#[test]
+fn mixed_precision() {
+    let cases = ["amp.py", "WEIR_NON_FINITE=gloo amp.py"];
+    all_are_right("torch mixed precision", JOB, By::Itself, &cases);
+}
+
+/// What people have above torch, if it is installed beside it.
+#[test]
+fn frameworks_above_torch() {
+    let Some(folder) = torch() else {
+        skip("torch frameworks", "torch");
+        return;
+    };
+    let is_there = |framework: &&str| {
+        let has = std::process::Command::new(folder.join("python3"))
+            .args(["-c", &format!("import {framework}")])
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !has {
+            skip("torch frameworks", framework);
+        }
+        has
+    };
+    let frameworks = ["accelerate", "transformers", "lightning"];
+    let cases: Vec<String> = (frameworks.iter().filter(|framework| is_there(framework)))
+        .map(|framework| format!("frameworks.py {framework}"))
+        .collect();
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    if !cases.is_empty() {
+        all_are_right("torch frameworks", JOB, By::Itself, &cases);
     }
 }
 

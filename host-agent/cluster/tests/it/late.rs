@@ -230,7 +230,11 @@ fn what_is_cut_off_joins_the_next() {
     let (mut all, mut runs) = ([0; 6], 0);
     for seed in seeds(0..200) {
         runs += 1;
-        let config = config(seed, Carry::NextRound, seed % 2 == 1);
+        let mut config = config(seed, Carry::NextRound, seed % 2 == 1);
+        if seed % 4 > 1 {
+            // Of what is summed exactly nothing is cut off.
+            (config.reduction.exact, config.job.values_per_packet) = (true, 32);
+        }
         let inputs = floats(seed);
         let report = run(&config, &inputs);
         let mut off = vec![0.0_f64; length(seed)];

@@ -2,6 +2,7 @@
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
+use aggregation::quantise::exact::words_per_value;
 use aggregation::quantise::{self, Exponent};
 use aggregation::rank::{
     Fallback, NonFinite, Opening, RankError, Reduction, Rounding, Sums, Values, bf16, f16,
@@ -110,9 +111,13 @@ fn is_not_finite(config: &Config, ours: &[Values], operation: usize, error: &Non
         let values = as_binary64(values);
         values.iter().position(|value| !value.is_finite())
     });
-    // An operation's first word is no value.
-    let word = first.min().expect("all are finite") + 1;
-    let index = word / usize::from(config.job.values_per_packet);
+    let (first, size) = (first.min(), usize::from(config.job.values_per_packet));
+    let first = first.expect("all are finite");
+    let index = match config.reduction.exact {
+        true => first / ((size - 1) / words_per_value(config.job.workers)),
+        // An operation's first word is no value.
+        false => (first + 1) / size,
+    };
     assert_eq!((error.operation, error.index), (operation as u64, index));
 }
 
@@ -146,7 +151,19 @@ fn are_right(config: &Config, ours: &[Values], sums: &Sums) {
             };
             let bound = sums.error_bound;
             are_within_the_bound(config, ours, &as_binary64(floats), bound, least);
+            if let (Values::Floats(sums), true) = (floats, config.reduction.exact) {
+                are_right_to_their_rounding(ours, sums, divisor);
+            }
         }
+    }
+}
+
+fn are_right_to_their_rounding(ours: &[Values], sums: &[f32], divisor: i32) {
+    let all: Vec<Vec<f64>> = ours.iter().map(as_binary64).collect();
+    for (index, sum) in sums.iter().enumerate() {
+        // These values have at most 31 bits below their largest: binary64 has all of their sums.
+        let whole: f64 = all.iter().map(|values| values[index]).sum();
+        assert_eq!(*sum, (whole / f64::from(divisor)) as f32, "{index}");
     }
 }
 
@@ -331,12 +348,17 @@ proptest! {
         duplicate in 0.0..0.2_f64,
         reorder in 0.0..0.3_f64,
         average: bool,
+        exact: bool,
         chance in prop::option::of(any::<u64>()),
     ) {
         let faults = Faults { loss, duplicate, reorder, reorder_ns: 300_000 };
         let mut config = config(seed, workers, 1 << window, faults);
         let rounding = chance.map_or(Rounding::Nearest, |seed| Rounding::Stochastic { seed });
-        config.reduction = Reduction { average, rounding, ..Reduction::default() };
+        config.reduction = Reduction { average, exact, rounding, ..Reduction::default() };
+        if exact {
+            // Two values a chunk, or one.
+            config.job.values_per_packet = 20;
+        }
         let job = aggregation::Job::new(config.job).unwrap();
         let report = run(&config, &mut SlotSwitch::new(job), 12, &|operation, rank| {
             input(seed, operation, rank)

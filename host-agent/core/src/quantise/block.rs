@@ -60,7 +60,7 @@ pub fn decode<T: Float>(
 }
 
 /// Calls with each part of the values and the index of its first.
-fn through_binary32<T: Float>(values: &[T], mut call: impl FnMut(usize, &[f32])) {
+pub(super) fn through_binary32<T: Float>(values: &[T], mut call: impl FnMut(usize, &[f32])) {
     if let Some(values) = T::as_binary32(values) {
         return call(0, values);
     }

@@ -19,12 +19,21 @@ pub fn of_chunk<T: Float>(
 ) -> f64 {
     let step = step(exponent, workers) / f64::from(divisor);
     let largest = f64::from(largest) * step;
-    let mut bound = f64::from(workers) * rounding.steps() * step + half_ulp::<f32>(largest);
+    (f64::from(workers) * rounding.steps() * step + of_result::<T>(largest)) * OWN_ROUNDING
+}
+
+/// The same of sums without a scale, of which `largest` is the largest magnitude: the rounding of the result alone.
+pub fn of_exact<T: Float>(largest: f64) -> f64 {
+    of_result::<T>(largest) * OWN_ROUNDING
+}
+
+fn of_result<T: Float>(largest: f64) -> f64 {
+    let to_binary32 = half_ulp::<f32>(largest);
     // What is not binary32 is rounded from that once more.
-    if T::PRECISION != <f32 as Float>::PRECISION {
-        bound += half_ulp::<T>(largest);
+    match T::PRECISION == <f32 as Float>::PRECISION {
+        true => to_binary32,
+        false => to_binary32 + half_ulp::<T>(largest),
     }
-    bound * OWN_ROUNDING
 }
 
 /// The same of integers: their sums are exact, modulo what their type holds, and a mean is cut off toward zero.

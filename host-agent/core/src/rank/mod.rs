@@ -20,7 +20,7 @@
 //! | file | what |
 //! |---|---|
 //! | `opening.rs` | from which chunk number on a job may begin |
-//! | `operation.rs`, `terms.rs` | what a rank was given, and what of it all ranks must have been given alike |
+//! | `operation.rs`, `values.rs`, `terms.rs` | what a rank was given, and what of it all ranks must have been given alike |
 //! | `lane.rs` | one item under way |
 //! | `sending.rs`, `receiving.rs` | what goes out and comes in |
 //! | `timers.rs`, `waiting.rs` | when it asks, and what it does while it waits |
@@ -50,6 +50,7 @@ mod standing;
 mod state;
 mod terms;
 mod timers;
+mod values;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -71,9 +72,10 @@ pub use half::{bf16, f16};
 pub use hosts::Fallback;
 pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
-pub use operation::{Reduction, Share, Values};
+pub use operation::{EXACT_VALUES, Reduction, Share};
 pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
 pub use terms::{LAYOUT, Terms};
+pub use values::Values;
 
 /// By how much a guess is above what the lane had last.
 const GUESS_ABOVE: u8 = 2;

@@ -4,101 +4,15 @@ use half::{bf16, f16};
 use wire::VALUE_LEN;
 
 use super::terms::Terms;
+use super::values::Values;
 use super::{NonFinite, Partial, Sums};
 use crate::job::{ChunkId, Job};
 use crate::quantise::rounding::{Draws, Rounding};
-use crate::quantise::{Exponent, block, bound};
+use crate::quantise::{Exponent, block, bound, exact};
 
-/// Values that are summed, and their sums afterwards.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    /// Binary32, scaled by blocks, one a chunk.
-    Floats(Vec<f32>),
-    /// Binary16, scaled as binary32 is.
-    Float16s(Vec<f16>),
-    /// Binary32 without the low half, scaled as it is.
-    Bfloat16s(Vec<bf16>),
-    /// As they are, modulo 2³².
-    Integers(Vec<i32>),
-    /// Summed in 32 bits; the sum is taken modulo 2⁸, as torch's.
-    Int8s(Vec<i8>),
-}
-
-/// The same for a vector of any type.
-macro_rules! each {
-    ($values:expr, $own:ident => $do:expr) => {
-        match $values {
-            Values::Floats($own) => $do,
-            Values::Float16s($own) => $do,
-            Values::Bfloat16s($own) => $do,
-            Values::Integers($own) => $do,
-            Values::Int8s($own) => $do,
-        }
-    };
-}
-
-impl Values {
-    /// How many.
-    pub fn len(&self) -> usize {
-        each!(self, values => values.len())
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Adds others of the same type and number, integers modulo what their type holds. `false`: they are not, and nothing is added.
-    pub fn add(&mut self, others: &Self) -> bool {
-        if self.len() != others.len() {
-            return false;
-        }
-        match (self, others) {
-            (Values::Floats(own), Values::Floats(others)) => {
-                own.iter_mut()
-                    .zip(others)
-                    .for_each(|(own, other)| *own += other);
-            }
-            (Values::Float16s(own), Values::Float16s(others)) => {
-                own.iter_mut()
-                    .zip(others)
-                    .for_each(|(own, other)| *own += *other);
-            }
-            (Values::Bfloat16s(own), Values::Bfloat16s(others)) => {
-                own.iter_mut()
-                    .zip(others)
-                    .for_each(|(own, other)| *own += *other);
-            }
-            (Values::Integers(own), Values::Integers(others)) => {
-                let pairs = own.iter_mut().zip(others);
-                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
-            }
-            (Values::Int8s(own), Values::Int8s(others)) => {
-                let pairs = own.iter_mut().zip(others);
-                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// As many zeros of the same type.
-    fn zeros(&self) -> Self {
-        let len = self.len();
-        match self {
-            Values::Floats(_) => Values::Floats(vec![0.0; len]),
-            Values::Float16s(_) => Values::Float16s(vec![f16::ZERO; len]),
-            Values::Bfloat16s(_) => Values::Bfloat16s(vec![bf16::ZERO; len]),
-            Values::Integers(_) => Values::Integers(vec![0; len]),
-            Values::Int8s(_) => Values::Int8s(vec![0; len]),
-        }
-    }
-
-    /// Whether they are summed as they are.
-    pub fn is_integer(&self) -> bool {
-        matches!(self, Values::Integers(_) | Values::Int8s(_))
-    }
-}
+/// Tensors of at most so many values are summed exactly where it is left to weir. Those are losses, metrics and biases: values of
+/// different size, of which no frame is sent less.
+pub const EXACT_VALUES: usize = 1024;
 
 /// What becomes of values besides being summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,6 +20,9 @@ pub struct Reduction {
     /// Sums are divided by the number of ranks before they are rounded to their type; integers toward zero. Every rank must say
     /// the same.
     pub average: bool,
+    /// Each sum of floats is right to the rounding of its type, whatever else is in the tensor. A value takes up to 14 words of a
+    /// frame instead of one, so it is for tensors of [`EXACT_VALUES`] at most. Every rank must say the same.
+    pub exact: bool,
     /// How this rank rounds its own.
     pub rounding: Rounding,
     /// Which tensor this is. What of it comes too late joins the next operation of the same key ([`Carry`](super::Carry)).
@@ -168,6 +85,8 @@ pub struct Operation {
     pub terms: Terms,
     /// That this rank wants for each chunk, as far as they were read; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
+    /// How many values a chunk has that are summed exactly; 0 if they are not.
+    exact_chunk: usize,
     chunks: u64,
     /// Scale-only items in front.
     prologue: u64,
@@ -186,11 +105,18 @@ pub struct Operation {
 
 impl Operation {
     pub fn new(job: &Job, id: u64, first: u64, values: Values, reduction: Reduction) -> Self {
-        // The first word is the digest of its terms.
-        let chunks = (values.len() + 1).div_ceil(job.values_per_packet()) as u64;
+        let exact_chunk = match reduction.exact && !values.is_integer() {
+            true => (job.values_per_packet() - 1) / exact::words_per_value(job.workers()),
+            false => 0,
+        };
+        let chunks = match exact_chunk {
+            // The first word is the digest of its terms.
+            0 => (values.len() + 1).div_ceil(job.values_per_packet()),
+            size => values.len().div_ceil(size),
+        } as u64;
         let window = u64::from(job.window());
         // A short one has no chunk that comes behind another in its lane, so nothing could tell its exponents before.
-        let is_long = chunks > window && !values.is_integer();
+        let is_long = chunks > window && !values.is_integer() && exact_chunk == 0;
         let prologue = if is_long { window } else { 0 };
         let expected = match values.is_integer() || !reduction.share.gives() {
             true => 0,
@@ -203,6 +129,7 @@ impl Operation {
             values,
             reduction,
             exponents: Vec::with_capacity(expected),
+            exact_chunk,
             chunks,
             prologue,
             unanswered: prologue + chunks,
@@ -224,8 +151,13 @@ impl Operation {
         self.prologue > 0
     }
 
+    /// Whether its words are integers without an exponent.
     pub fn is_integer(&self) -> bool {
-        self.values.is_integer()
+        self.values.is_integer() || self.is_exact()
+    }
+
+    fn is_exact(&self) -> bool {
+        self.exact_chunk > 0
     }
 
     pub fn chunk(&self, item: u64) -> Chunk {
@@ -246,12 +178,16 @@ impl Operation {
         }
         for index in self.exponents.len()..(index + READ).min(chunks) {
             let range = self.range(job, index);
-            self.exponents.push(match &self.values {
+            let wanted = match &self.values {
                 Values::Floats(values) => block::exponent(&values[range]),
                 Values::Float16s(values) => block::exponent(&values[range]),
                 Values::Bfloat16s(values) => block::exponent(&values[range]),
                 Values::Integers(_) | Values::Int8s(_) => return,
-            });
+            };
+            // What is summed exactly wants none, but still has to be finite.
+            let is_exact = self.is_exact();
+            let wanted = wanted.map(|wanted| if is_exact { Exponent::ZERO } else { wanted });
+            self.exponents.push(wanted);
         }
     }
 
@@ -296,12 +232,18 @@ impl Operation {
         }
         let range = self.range(job, index);
         let workers = job.workers();
+        macro_rules! floats {
+            ($values:expr) => {
+                match self.is_exact() {
+                    true => exact::encode(&$values[range], workers, words),
+                    false => block::encode(&$values[range], scale, workers, draws, words),
+                }
+            };
+        }
         match &self.values {
-            Values::Floats(values) => block::encode(&values[range], scale, workers, draws, words),
-            Values::Float16s(values) => block::encode(&values[range], scale, workers, draws, words),
-            Values::Bfloat16s(values) => {
-                block::encode(&values[range], scale, workers, draws, words)
-            }
+            Values::Floats(values) => floats!(values),
+            Values::Float16s(values) => floats!(values),
+            Values::Bfloat16s(values) => floats!(values),
             Values::Integers(values) => {
                 for (word, value) in words.as_chunks_mut().0.iter_mut().zip(&values[range]) {
                     *word = value.to_be_bytes();
@@ -390,11 +332,17 @@ impl Operation {
             average, rounding, ..
         } = self.reduction;
         let divisor = if average { shares.max(1) } else { 1 };
+        let is_exact = self.is_exact();
         let sums = words.as_chunks().0.iter().copied().map(i32::from_be_bytes);
         macro_rules! floats {
             ($type:ty, $values:expr) => {{
-                let largest = block::decode(words, scale, workers, divisor, &mut $values[range]);
-                bound::of_chunk::<$type>(scale, workers, divisor, rounding, largest)
+                let values = &mut $values[range];
+                if is_exact {
+                    bound::of_exact::<$type>(exact::decode(words, workers, divisor, values))
+                } else {
+                    let largest = block::decode(words, scale, workers, divisor, values);
+                    bound::of_chunk::<$type>(scale, workers, divisor, rounding, largest)
+                }
             }};
         }
         let whole = i32::from(divisor);
@@ -462,6 +410,10 @@ impl Operation {
     }
 
     fn range(&self, job: &Job, index: usize) -> std::ops::Range<usize> {
+        if self.is_exact() {
+            let from = index * self.exact_chunk;
+            return from..(from + self.exact_chunk).min(self.values.len());
+        }
         let size = job.values_per_packet();
         let from = (index * size).saturating_sub(1);
         from..((index + 1) * size - 1).min(self.values.len())

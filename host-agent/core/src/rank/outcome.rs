@@ -66,12 +66,14 @@ pub enum RankError {
         chunk: ChunkId,
     },
     /// A rank that is waited for does not answer.
-    #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it", .rank.0)]
+    #[error("rank {} is gone: it does not answer, and chunk {chunk} waits for it{}", .rank.0, if_it_lives(*.is_silent))]
     Gone {
         /// Which rank.
         rank: WorkerId,
         /// What it was asked for.
         chunk: ChunkId,
+        /// Nothing came back at all; `false` if its host said that nobody takes frames there any more.
+        is_silent: bool,
     },
     /// The switch waits for others than the ranks that this one knows of.
     #[error(
@@ -97,6 +99,18 @@ pub enum RankError {
         /// A rank that gave something else, and what; `None` if none has said so.
         other: Option<(WorkerId, Terms)>,
     },
+}
+
+/// A switch drops whatever a rank sends after the job's lease or by a port of no rank of the job, so that a rank that lives is
+/// silent.
+fn if_it_lives(is_silent: bool) -> &'static str {
+    match is_silent {
+        true => {
+            "; if its process lives, the switch may drop its frames: `weir doctor --switch NAME=IP:PORT` names a lease that ran \
+             out and a rank at a wrong port"
+        }
+        false => "",
+    }
 }
 
 fn summed(complete: WorkerSet, is_waiting: bool) -> String {

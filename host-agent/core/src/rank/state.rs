@@ -86,6 +86,8 @@ fn put(operation: &Operation, out: &mut Vec<u8>) {
     put_values(&operation.values, out);
     let Reduction {
         average,
+        // Follows from what all ranks give.
+        exact: _,
         rounding,
         key,
         share,

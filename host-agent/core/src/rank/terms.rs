@@ -10,7 +10,7 @@ use super::{Reduction, Values};
 
 /// How the chunks of an operation, and the digest in the first of them, follow from what a rank gives. Counts up with each change
 /// of that: ranks of different layouts would not sum the same, whatever version they say they are.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// Names of the types, by their number on the wire less one. Those behind the first five no switch sums.
 const TYPES: [&str; 13] = [

@@ -185,7 +185,12 @@ impl Rank {
         }
         if let Some(lane) = self.lanes.iter().find(waits) {
             let chunk = self.job.chunk(lane.sequence);
-            self.fail(RankError::Gone { rank, chunk });
+            let is_silent = false;
+            self.fail(RankError::Gone {
+                rank,
+                chunk,
+                is_silent,
+            });
         }
     }
 
@@ -200,7 +205,12 @@ impl Rank {
         if !self.lanes.iter().any(Lane::waits) {
             peers.forget();
         } else if let Some((rank, chunk)) = peers.check(now_ns) {
-            self.fail(RankError::Gone { rank, chunk });
+            let is_silent = true;
+            self.fail(RankError::Gone {
+                rank,
+                chunk,
+                is_silent,
+            });
         }
     }
 
@@ -296,13 +306,19 @@ mod tests {
         }
         rank.peer_gone(WorkerId(1));
         let gone = rank.poll_event();
-        let is_named = matches!(
-            gone,
-            Some(Event::Failed(RankError::Gone {
-                rank: WorkerId(1),
-                ..
-            }))
-        );
-        assert!(is_named, "{gone:?}");
+        let Some(Event::Failed(error)) = gone else {
+            panic!("{gone:?}");
+        };
+        // Its host has said so: there is nothing to look for at the switch.
+        let text = error.to_string();
+        assert!(text.starts_with("rank 1 is gone: it does not answer, and chunk #"));
+        assert!(text.ends_with(" waits for it"), "{text}");
+        let silent = RankError::Gone {
+            rank: WorkerId(1),
+            chunk: ChunkId(4711),
+            is_silent: true,
+        };
+        let hint = "waits for it; if its process lives, the switch may drop its frames: `weir doctor --switch";
+        assert!(silent.to_string().contains(hint), "{silent}");
     }
 }

@@ -1,7 +1,7 @@
 """Mode sync: what all ranks do together. With the backend ``weir`` a switch does most of it.
 
 Before each step every rank tells what it is about to do, in one sum of whole numbers in which each has a place. So all ranks know
-if they are not of one mind, and who is not.
+if they are not of one mind, and who is not. Behind these places each parameter has one: how many workers have a gradient of it.
 """
 
 import os
@@ -25,10 +25,14 @@ class Together:
         # With a deadline, a switch may sum without some ranks, but it does not sum words of 64 bits.
         self._word = torch.int64 if "WEIR_DEADLINE" in os.environ else torch.int32
 
-    def agree(self, kind):
-        """What all workers do next. ``Lost`` at all ranks if that is not the same, or one has failed."""
-        words = torch.zeros(dist.get_world_size(), dtype=self._word)
+    def agree(self, kind, gradients=None):
+        """What all workers do next, and by parameter whether any of them has a gradient of it. ``Lost`` at all ranks if they do
+        not do the same, or one has failed."""
+        size = dist.get_world_size()
+        words = torch.zeros(size + len(self._parameters), dtype=self._word)
         words[self._rank] = int(kind)
+        if gradients is not None:
+            words[size:] = torch.tensor([gradient is not None for gradient in gradients])
         _done(dist.all_reduce(words, async_op=True))
         told = {rank: Kind(int(words[rank])) for rank in self._workers}
         failed = [str(rank) for rank, kind in told.items() if kind == Kind.FAILED]
@@ -37,12 +41,14 @@ class Together:
         if len(set(told.values())) > 1:
             all_told = ", ".join(f"{kind.name} by rank {rank}" for rank, kind in told.items())
             raise Lost(f"weir.ps: in mode sync workers do the same at the same time: {all_told}")
-        return told[self._workers[0]]
+        return told[self._workers[0]], (words[size:] > 0).tolist()
 
-    def reduce(self, gradients):
-        """The mean of the workers' gradients, by parameter, of this rank's own shard if it is a server. Servers give None."""
+    def reduce(self, gradients, present):
+        """The mean of the workers' gradients, by parameter, of this rank's own shard if it is a server. Servers give None. A
+        worker without a gradient that others have gives zeros; a gradient that is ``present`` nowhere has no mean."""
         begun = []
         for server, shard in self._shards.items():
+            shard = [at for at in shard if present[at]]
             for dtype in sorted({self._parameters[at].dtype for at in shard}, key=str):
                 of = [at for at in shard if self._parameters[at].dtype == dtype]
                 flat = torch.cat([self._given(gradients, at).reshape(-1) for at in of])

@@ -47,6 +47,8 @@ class Server:
         self._changed = threading.Condition()
         self._rule = rules.of(plan, workers)
         self._sums = [of.detach().clone().zero_() for of in self._own]
+        # Of which parameters a push of the next step has a gradient.
+        self._present = [False] * len(self._own)
         self._kept = 0
         # Since when each worker computes; None while the server has something of it to do.
         self._idle_since = {}
@@ -75,8 +77,8 @@ class Server:
 
     def _run_together(self):
         while True:
-            kind = self._together.agree(Kind.SERVE)
-            if kind.pushes and not self._sum():
+            kind, present = self._together.agree(Kind.SERVE)
+            if kind.pushes and not self._sum(present):
                 continue
             if kind.pulls:
                 self._together.broadcast()
@@ -84,20 +86,20 @@ class Server:
                 self._counts["left"] = len(self._attended)
                 return
 
-    def _sum(self):
+    def _sum(self, present):
         """Makes a step of what all push; ``False`` if that is not finite, which all ranks are told."""
         workers = len(self._attended)
         with self._changed:
             self._counts["pushes"] += workers
         try:
-            means = self._together.reduce(None)
+            means = self._together.reduce(None, present)
         except NonFinite:
             with self._changed:
                 self._counts["dropped"] += workers
             return False
         with self._changed:
             self._staleness[0] += workers
-            self._apply([means[at] for at in self._shard])
+            self._apply([means.get(at) for at in self._shard])
         return True
 
     # The other modes.
@@ -177,7 +179,7 @@ class Server:
         if kind.pushes:
             if body.numel() != self._layout.bytes:
                 raise ValueError(f"weir.ps: rank {worker} pushes {body.numel()} bytes, and they are {self._layout.bytes}")
-            self._take(worker, seen, self._layout.views(body))
+            self._take(worker, seen, self._layout.views(body), self._layout.present(body))
             answers = lambda: self._refusal(worker) is not None or self._rule.answers(worker)  # noqa: E731
             self._counts["held"] += not answers()
             self._changed.wait_for(answers)
@@ -188,7 +190,7 @@ class Server:
         elif kind == Kind.FAILED:
             self._lose(worker, f"has failed: {messages.told(body)}")
 
-    def _take(self, worker, seen, gradients):
+    def _take(self, worker, seen, gradients, present):
         taken = self._rule.take(worker, seen, self._step)
         self._counts["pushes"] += 1
         self._counts["late"] += taken != rules.Taken.KEPT
@@ -198,6 +200,7 @@ class Server:
             return
         for own, gradient in zip(self._sums, gradients):
             own += gradient
+        self._present = [before or now for before, now in zip(self._present, present)]
         self._kept += 1
         self._step_if_due()
 
@@ -206,19 +209,20 @@ class Server:
             return
         for own in self._sums:
             own /= self._kept
-        self._apply(self._sums)
+        self._apply([own if present else None for own, present in zip(self._sums, self._present)])
         for own in self._sums:
             own.zero_()
+        self._present = [False] * len(self._own)
         self._kept = 0
         self._rule.stepped()
         self._changed.notify_all()
 
     def _apply(self, gradients):
-        """A step, of these gradients."""
+        """A step, of these gradients. Where there is none the optimizer leaves the parameter as it is, and what it remembers of it."""
         for parameter in self._parameters:
             parameter.grad = None
         for parameter, gradient in zip(self._own, gradients):
-            parameter.grad = gradient.clone()
+            parameter.grad = None if gradient is None else gradient.clone()
         self._optimizer.step()
         self._step += 1
         if self._on_step is not None:

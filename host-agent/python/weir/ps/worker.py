@@ -35,8 +35,9 @@ class Worker:
         self.pull()
 
     def push(self, gradients=None):
-        """Gives gradients, by parameter; without them, those that backward has left. None is zeros. Ends when the mode lets the
-        worker go on."""
+        """Gives gradients, by parameter; without them, those that backward has left. Ends when the mode lets the worker go on.
+        One that is None counts as zeros in the mean of a step's pushes. A parameter of which all of them have None stays as it
+        is."""
         self._say(Kind.PUSH, gradients)
 
     def pull(self):
@@ -88,9 +89,9 @@ class Worker:
         return given
 
     def _do_together(self, kind, gradients):
-        self._together.agree(kind)
+        _, present = self._together.agree(kind, gradients)
         if kind.pushes:
-            self._together.reduce(gradients)
+            self._together.reduce(gradients, present)
             self.steps = {server: step + 1 for server, step in self.steps.items()}
         if kind.pulls:
             self._together.broadcast()

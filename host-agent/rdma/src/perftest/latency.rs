@@ -7,8 +7,9 @@ use roce::completion::WorkKind;
 use roce::packet::{Mtu, Service};
 use roce::{Counters, Local, QpConfig, ReceiveRequest, Remote, SendRequest, Work};
 
-use super::message::Keys;
-use super::session::{self, Opening, PerftestError, Session, Verb};
+use super::bandwidth::SIZES;
+use super::message::{Keys, Verb};
+use super::session::{self, Opening, PerftestError, Session};
 use crate::provider::Provider;
 use crate::talk::PORT;
 
@@ -25,6 +26,8 @@ pub struct LatencyOptions {
     pub mtu: Option<Mtu>,
     /// What a peer may take for anything at all.
     pub patience: Duration,
+    /// All of [`SIZES`] one after the other, in place of `size`.
+    pub all_sizes: bool,
 }
 
 impl Default for LatencyOptions {
@@ -35,12 +38,13 @@ impl Default for LatencyOptions {
             iterations: 1000,
             mtu: None,
             patience: Duration::from_secs(30),
+            all_sizes: false,
         }
     }
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LatencyOutcome {
     /// This side's queue pair.
     pub own: Keys,
@@ -48,7 +52,9 @@ pub struct LatencyOutcome {
     pub peer: Keys,
     /// The path MTU.
     pub mtu: Mtu,
-    /// What this side has measured: not who is read from.
+    /// What this side has measured, by size in bytes: not who is read from.
+    pub sizes: Vec<(u32, Latencies)>,
+    /// The last of these.
     pub measured: Option<Latencies>,
     /// What the queue pair has counted.
     pub counters: Option<Counters>,
@@ -101,16 +107,20 @@ pub fn latency(
             ..QpConfig::new(Service::Reliable)
         },
     };
-    let size = options.size as usize;
+    let largest = match options.all_sizes {
+        true => SIZES[SIZES.len() - 1],
+        false => options.size,
+    };
     // What is sent lies in the first half, what comes in the second.
     session::with(
         provider,
         opening,
-        |_| 2 * size,
+        |_| 2 * largest as usize,
         |session| {
             let mut test = Test {
                 verb,
-                options,
+                options: *options,
+                largest,
                 stamps: Vec::new(),
                 session,
             };
@@ -121,7 +131,10 @@ pub fn latency(
 
 struct Test<'t, 's> {
     verb: Verb,
-    options: &'t LatencyOptions,
+    /// With the size that is measured now.
+    options: LatencyOptions,
+    /// Bytes of the largest message: what comes lies behind as many of what is sent.
+    largest: u32,
     /// When each message was begun.
     stamps: Vec<Instant>,
     session: &'t mut Session<'s>,
@@ -142,25 +155,38 @@ impl Test<'_, '_> {
     fn run(&mut self) -> Result<LatencyOutcome, PerftestError> {
         let mtu = self.session.agree_mtu(self.options.mtu)?;
         let is_client = self.session.talk.is_client();
-        let target = self.session.region.address + u64::from(self.options.size);
+        let target = self.session.region.address + u64::from(self.largest);
         let own = self.session.own_keys(self.verb, target);
         let peer = self.session.exchange_keys(&own)?;
         self.session.connect(&own, &peer, mtu)?;
-        let mut done = Done::default();
-        if self.verb == Verb::Send {
-            self.post_receives(&mut done)?;
-        }
-        // Both are connected; both are ready.
-        for _ in 0..3 {
-            self.session.exchange_keys(&own)?;
-        }
+        let sizes: &[u32] = match self.options.all_sizes {
+            true => &SIZES,
+            false => &[self.options.size],
+        };
         let measures = is_client || self.verb != Verb::Read;
-        match self.verb {
-            Verb::Read if is_client => self.read_all(&peer)?,
-            // The device answers while this waits for a word.
-            Verb::Read => {}
-            Verb::Write => self.play(&peer, !is_client, &mut done)?,
-            Verb::Send => self.play(&peer, is_client, &mut done)?,
+        let mut measured = Vec::new();
+        for (number, size) in sizes.iter().enumerate() {
+            self.options.size = *size;
+            self.stamps.clear();
+            let mut done = Done::default();
+            if self.verb == Verb::Send {
+                self.post_receives(&mut done)?;
+            }
+            // Both are connected; both are ready. Then both are ready for the next size.
+            let turns = if number == 0 { 3 } else { 1 };
+            for _ in 0..turns {
+                self.session.exchange_keys(&own)?;
+            }
+            match self.verb {
+                Verb::Read if is_client => self.read_all(&peer)?,
+                // The device answers while this waits for a word.
+                Verb::Read => {}
+                Verb::Write => self.play(&peer, !is_client, &mut done)?,
+                Verb::Send => self.play(&peer, is_client, &mut done)?,
+            }
+            if measures {
+                measured.push((*size, latencies(&self.stamps, self.verb)));
+            }
         }
         // ib_write_lat says nothing more.
         if self.verb != Verb::Write {
@@ -172,7 +198,8 @@ impl Test<'_, '_> {
             own,
             peer,
             mtu,
-            measured: measures.then(|| latencies(&self.stamps, self.verb)),
+            measured: measured.last().map(|(_, of)| *of),
+            sizes: measured,
             counters: provider.counters(*qpn),
         })
     }
@@ -224,7 +251,7 @@ impl Test<'_, '_> {
             let Session {
                 provider, region, ..
             } = &*self.session;
-            provider.copy_out(region, 2 * size - 1, &mut last);
+            provider.copy_out(region, self.largest as usize + size - 1, &mut last);
             if last[0] == awaited as u8 {
                 done.came = awaited;
                 return Ok(true);
@@ -292,7 +319,7 @@ impl Test<'_, '_> {
 
     /// As many as may be needed, and no more.
     fn post_receives(&mut self, done: &mut Done) -> Result<(), PerftestError> {
-        let size = self.options.size;
+        let (size, largest) = (self.options.size, self.largest);
         let Session {
             provider,
             region,
@@ -302,7 +329,7 @@ impl Test<'_, '_> {
         while done.receives < self.options.iterations && done.receives - done.came < RECEIVES {
             let local = Local {
                 key: region.lkey,
-                address: region.address + u64::from(size),
+                address: region.address + u64::from(largest),
                 len: size,
             };
             provider.post_receive(*qpn, ReceiveRequest { wr_id: 0, local })?;

@@ -1,5 +1,7 @@
 //! What perftest's programs say to each other over TCP (docs/rdma-handshakes.md): bytes to values and back.
 
+use std::fmt;
+
 use roce::packet::Mtu;
 use roce::{Psn, Qpn};
 
@@ -13,6 +15,27 @@ pub const CYCLE: u32 = 4096;
 pub const CACHE_LINE: u32 = 64;
 /// Behind everything.
 pub const DONE: &[u8; 5] = b"done\0";
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// As ib_write_bw and ib_write_lat.
+    Write,
+    /// As ib_send_bw and ib_send_lat.
+    Send,
+    /// As ib_read_bw and ib_read_lat.
+    Read,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verb::Write => "WRITEs",
+            Verb::Send => "SENDs",
+            Verb::Read => "READs",
+        })
+    }
+}
 
 /// A queue pair and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +57,16 @@ pub struct Keys {
 impl Keys {
     /// Bytes of [`encode`](Self::encode).
     pub const LEN: usize = 108;
+
+    /// The test that a side with these keys plays: memory of SENDs is neither written nor read, and only READs are made several at a
+    /// time.
+    pub fn verb(&self) -> Verb {
+        match (self.rkey, self.reads) {
+            (0, _) => Verb::Send,
+            (_, 0 | 1) => Verb::Write,
+            _ => Verb::Read,
+        }
+    }
 
     /// `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte.
     pub fn encode(&self) -> [u8; Self::LEN] {
@@ -113,7 +146,43 @@ pub struct Report {
     pub rate: f64,
 }
 
+/// Gbit/s of a MiB/s.
+const GBITS: f64 = (8 << 20) as f64 / 1e9;
+
 impl Report {
+    /// In Gbit/s, as perftest's programs have it, and send it, with `--report_gbits`.
+    pub fn in_gbits(self) -> Self {
+        self.times(GBITS)
+    }
+
+    /// In MiB/s, whichever of the two units the sender has: the average follows from size and rate.
+    pub fn in_mib(self) -> Self {
+        let mib = self.rate * 1e6 * self.size as f64 / f64::from(1 << 20);
+        let is_gbits = (self.average - mib * GBITS).abs() < (self.average - mib).abs();
+        match is_gbits {
+            true => self.times(1.0 / GBITS),
+            false => self,
+        }
+    }
+
+    /// Both directions of a test with `-b`: messages of one size, at the sum of both speeds.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            peak: self.peak + other.peak,
+            average: self.average + other.average,
+            rate: self.rate + other.rate,
+            ..self
+        }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self {
+            peak: self.peak * factor,
+            average: self.average * factor,
+            ..self
+        }
+    }
+
     /// All eight bytes long, most significant first.
     pub fn encode(&self) -> [[u8; 8]; 5] {
         [
@@ -185,5 +254,32 @@ mod tests {
             rate: 0.000_964,
         };
         assert_eq!(Report::decode(report.encode()), report);
+    }
+
+    #[test]
+    fn a_report_is_read_in_either_unit() {
+        for (size, rate) in [(2, 3.5), (65_536, 0.000_964), (8 << 20, 1e-7)] {
+            let average = rate * 1e6 * size as f64 / f64::from(1 << 20);
+            let report = Report {
+                size,
+                iterations: 200,
+                peak: average * 1.5,
+                average,
+                rate,
+            };
+            assert_eq!(report.in_mib(), report);
+            let gbits = report.in_gbits();
+            let bits = rate * 1e6 * size as f64 * 8.0;
+            assert!(
+                (gbits.average - bits / 1e9).abs() < 1e-9 * bits,
+                "{gbits:?}"
+            );
+            let back = gbits.in_mib();
+            assert!(
+                (back.peak - report.peak).abs() < 1e-9 * report.peak,
+                "{back:?}"
+            );
+            assert_eq!(report.with(report).average, 2.0 * average);
+        }
     }
 }

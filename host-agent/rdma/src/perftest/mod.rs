@@ -13,7 +13,7 @@ mod latency;
 mod message;
 mod session;
 
-pub use bandwidth::{Options, Outcome, bandwidth};
+pub use bandwidth::{Options, Outcome, SIZES, bandwidth};
 pub use latency::{Latencies, LatencyOptions, LatencyOutcome, latency};
-pub use message::{Keys, Report};
-pub use session::{PerftestError, Verb};
+pub use message::{Keys, Report, Verb};
+pub use session::PerftestError;

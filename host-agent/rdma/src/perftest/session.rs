@@ -7,20 +7,9 @@ use roce::completion::Status;
 use roce::packet::Mtu;
 use roce::{Access, Completion, Fault, QpConfig, Qpn};
 
-use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, VERSION};
+use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, VERSION, Verb};
 use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
 use crate::talk::{Talk, TalkError};
-
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// As ib_write_bw and ib_write_lat.
-    Write,
-    /// As ib_send_bw and ib_send_lat.
-    Send,
-    /// As ib_read_bw and ib_read_lat.
-    Read,
-}
 
 /// Why it did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +31,16 @@ pub enum PerftestError {
         "the other program says something else than {0}: is it the same test, over a GID ::ffff:a.b.c.d (`-x`)?"
     )]
     Message(&'static str),
+    /// It plays another test.
+    #[error(
+        "the other program measures {theirs}, and this one {own}: start the same test on both sides"
+    )]
+    OtherTest {
+        /// What its keys say.
+        theirs: Verb,
+        /// What this side does.
+        own: Verb,
+    },
     /// A message was not sent, or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
@@ -175,7 +174,17 @@ impl Session<'_> {
     /// The other side's. While packets come, the other program has something else to do than to speak.
     pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
         let theirs = self.exchange(own.encode())?;
-        Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))
+        let theirs = Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))?;
+        let (ours, other) = (own.verb(), theirs.verb());
+        // perftest's READs are one at a time if it is told so (`-o 1`), as WRITEs are.
+        let is_read = ours == Verb::Read && other == Verb::Write;
+        if ours != other && !is_read {
+            return Err(PerftestError::OtherTest {
+                theirs: other,
+                own: ours,
+            });
+        }
+        Ok(theirs)
     }
 
     /// A turn of the conversation.

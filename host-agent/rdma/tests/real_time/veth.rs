@@ -1,7 +1,7 @@
 //! Two hosts, each with a network namespace of its own and a cable between them, speak to each other by each way.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdma::perftest::{self, LatencyOptions, Verb, bandwidth, latency};
 use rdma::pingpong::{Options, Outcome, PingpongError, pingpong};
@@ -108,6 +108,116 @@ fn bandwidths_are_measured_by_each_way() {
     }
 }
 
+/// perftest's `-a`, `-D` and `-b`, of each verb: how many sizes, messages and directions were measured is what both sides say.
+#[test]
+fn all_sizes_a_duration_and_both_directions() {
+    if !in_namespace("all_sizes_a_duration_and_both_directions") {
+        return;
+    }
+    let cases = [Verb::Write, Verb::Send, Verb::Read]
+        .into_iter()
+        .flat_map(|verb| {
+            let plain = perftest::Options {
+                size: 10_000,
+                iterations: 3,
+                posted: 16,
+                receives: 64,
+                ..perftest::Options::new(verb)
+            };
+            let all = perftest::Options {
+                all_sizes: true,
+                ..plain
+            };
+            let timed = perftest::Options {
+                duration: Some(Duration::from_millis(150)),
+                ..plain
+            };
+            let both = |options| perftest::Options {
+                is_bidirectional: true,
+                ..options
+            };
+            let mut cases = vec![all, timed, both(plain), both(all)];
+            // SENDs of both sides have no end by time.
+            if verb != Verb::Send {
+                cases.push(both(timed));
+            }
+            cases.into_iter().map(move |options| (verb, options))
+        });
+    for (verb, options) in cases {
+        let what = format!("{verb:?} {options:?}");
+        let far = perftest::Options {
+            reports_gbits: true,
+            ..options
+        };
+        let server = beyond_a_cable(4200, move || {
+            let mut provider = open(Some("far"), Way::Rings, 1).unwrap();
+            bandwidth(&mut *provider, verb, None, &far).unwrap()
+        });
+        let mut provider = open(Some("near"), Way::Rings, 2).unwrap();
+        let client = bandwidth(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
+        let server = server.join().unwrap();
+        remove("near");
+        let sizes = |outcome: &perftest::Outcome| -> Vec<u64> {
+            outcome.sizes.iter().map(|report| report.size).collect()
+        };
+        let expected: Vec<u64> = match options.all_sizes {
+            true => (1..24).map(|power| 1 << power).collect(),
+            false => vec![10_000],
+        };
+        assert_eq!(sizes(&client), expected, "{what}");
+        let measures = options.is_bidirectional || verb == Verb::Send;
+        assert_eq!(
+            sizes(&server),
+            if measures { expected } else { Vec::new() },
+            "{what}"
+        );
+        for report in client.sizes.iter().chain(&server.sizes) {
+            match options.duration {
+                Some(_) => assert!(report.iterations > 3, "{what}: {report:?}"),
+                None => assert_eq!(report.iterations, 3, "{what}"),
+            }
+        }
+        if options.is_bidirectional {
+            // Both say the sum of both, whatever the unit in which it came.
+            let [near, far] = [&client, &server].map(|outcome| outcome.measured.unwrap().average);
+            assert!((near - far).abs() < 1e-6 * near, "{what}: {near} {far}");
+        } else if verb == Verb::Send {
+            let [near, far] =
+                [&client, &server].map(|outcome| outcome.measured.unwrap().iterations);
+            assert_eq!(near, far, "{what}");
+        } else {
+            assert_eq!(server.told, client.measured, "{what}");
+        }
+    }
+}
+
+#[test]
+fn latencies_of_all_sizes() {
+    if !in_namespace("latencies_of_all_sizes") {
+        return;
+    }
+    for verb in [Verb::Write, Verb::Send, Verb::Read] {
+        let options = LatencyOptions {
+            iterations: 3,
+            all_sizes: true,
+            ..LatencyOptions::default()
+        };
+        let server = beyond_a_cable(4200, move || {
+            let mut provider = open(Some("far"), Way::Rings, 1).unwrap();
+            latency(&mut *provider, verb, None, &options).unwrap()
+        });
+        let mut provider = open(Some("near"), Way::Rings, 2).unwrap();
+        let client = latency(&mut *provider, verb, Some("10.9.0.2"), &options).unwrap();
+        server.join().unwrap();
+        remove("near");
+        let sizes: Vec<u32> = client.sizes.iter().map(|(size, _)| *size).collect();
+        assert_eq!(sizes, perftest::SIZES, "{verb:?}");
+        assert_eq!(client.measured, client.sizes.last().map(|(_, of)| *of));
+        let [small, large] = [0, 22].map(|at| client.sizes[at].1.typical);
+        assert!(small < large, "{verb:?}: {small} {large}");
+    }
+}
+
 #[test]
 fn latencies_are_measured_by_each_way() {
     if !in_namespace("latencies_are_measured_by_each_way") {
@@ -151,30 +261,49 @@ fn latencies_are_measured_by_each_way() {
     }
 }
 
-/// One that does not answer is named, in bounded time, and not waited for by a WRITE that never comes.
+/// A bandwidth test of the given verb, or a latency test: what went wrong.
+fn error(interface: &str, verb: Verb, host: Option<&str>, is_latency: bool) -> Option<String> {
+    let mut provider = open(Some(interface), Way::Rings, 1).unwrap();
+    let patience = Duration::from_secs(20);
+    let error = if is_latency {
+        let options = LatencyOptions {
+            patience,
+            ..LatencyOptions::default()
+        };
+        latency(&mut *provider, verb, host, &options).err()
+    } else {
+        let options = perftest::Options {
+            patience,
+            ..perftest::Options::new(verb)
+        };
+        bandwidth(&mut *provider, verb, host, &options).err()
+    };
+    error.map(|error| error.to_string())
+}
+
+/// Both sides name the tests as soon as they have exchanged their keys: neither waits for messages that never come.
 #[test]
 fn a_peer_that_plays_another_test_ends_it() {
     if !in_namespace("a_peer_that_plays_another_test_ends_it") {
         return;
     }
-    let options = LatencyOptions {
-        patience: Duration::from_secs(2),
-        ..LatencyOptions::default()
-    };
-    let server = beyond_a_cable(4200, move || {
-        let mut provider = open(Some("far"), Way::Rings, 1).unwrap();
-        latency(&mut *provider, Verb::Write, None, &options)
-    });
-    let mut provider = open(Some("near"), Way::Rings, 2).unwrap();
-    // Neither is the first to send.
-    let others = LatencyOptions {
-        iterations: 10,
-        ..options
-    };
-    let client = latency(&mut *provider, Verb::Send, Some("10.9.0.2"), &others);
-    let server = server.join().unwrap();
-    remove("near");
-    assert!(server.is_err() && client.is_err(), "{server:?} {client:?}");
+    for (servers, clients, is_latency) in [
+        (Verb::Write, Verb::Send, false),
+        (Verb::Send, Verb::Write, false),
+        (Verb::Send, Verb::Read, false),
+        (Verb::Write, Verb::Read, true),
+        (Verb::Write, Verb::Send, true),
+    ] {
+        let begun = Instant::now();
+        let server = beyond_a_cable(4200, move || error("far", servers, None, is_latency));
+        let client = error("near", clients, Some("10.9.0.2"), is_latency);
+        let server = server.join().unwrap();
+        remove("near");
+        let told = format!("measures {clients}, and this one {servers}");
+        let is_told = server.as_ref().is_some_and(|error| error.contains(&told));
+        assert!(is_told && client.is_some(), "{server:?} {client:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
 }
 
 #[test]

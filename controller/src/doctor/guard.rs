@@ -1,0 +1,105 @@
+//! Frames that a switch drops because of when or where they came: after a job's lease, or by a port of no rank of the job.
+
+use std::time::Duration;
+
+use admission::{Grant, State};
+use host_agent::doctor::Finding;
+use scenario::names::guard::{Guarded, outcome_cell};
+
+use super::{Seen, spoken};
+
+/// What a switch that was prepared by `weir job setup` shows of its jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The jobs that were admitted and whose numbers are not free yet.
+    pub grants: Vec<Grant>,
+    /// The switch's clock; `None` if the switch does not show it.
+    pub now_ns: Option<u64>,
+    /// Frames by job and outcome (`outcome_cell`), since the job was admitted.
+    pub outcomes: Vec<u64>,
+    /// Frames for jobs of others by ingress port, since the program was loaded.
+    pub strangers: Vec<u64>,
+}
+
+impl Guard {
+    fn count(&self, job: u16, outcome: Guarded) -> u64 {
+        let cell = usize::try_from(outcome_cell(job, outcome)).ok();
+        cell.and_then(|cell| self.outcomes.get(cell))
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+/// Jobs that send after their lease, ranks that send by the wrong port; `apart` is the time between the two looks.
+pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
+    let about = format!("switch {}", switch.name);
+    let apart = spoken(apart);
+    let mut found = Vec::new();
+    let foreign = switch.after.foreign.saturating_sub(switch.before.foreign);
+    if foreign > 0 {
+        let text = format!(
+            "{foreign} frames that came within {apart} name a rank that is behind another port, and are dropped"
+        );
+        let hint = "two ranks have each other's numbers, or a rank runs on another rank's machine: \
+                    `weir job list` shows the port of each rank";
+        found.push(Finding::wrong(&about, text).hint(hint));
+    }
+    let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard) else {
+        return found;
+    };
+    for grant in &after.grants {
+        let job = format!("job {} (`{}`)", grant.number, grant.name);
+        if let Some((now_ns, until_ns)) = after.now_ns.zip(grant.until_ns)
+            && grant.state(now_ns) != State::Running
+        {
+            let ago = spoken(Duration::from_nanos(now_ns.saturating_sub(until_ns)));
+            let came = after.count(grant.number, Guarded::Lapsed)
+                + after.count(grant.number, Guarded::Stranger);
+            let text = format!("{job}: its lease ran out, or it was released, {ago} ago");
+            found.push(match came {
+                0 => Finding::note(&about, text),
+                _ => Finding::wrong(
+                    &about,
+                    format!("{text}; the switch has dropped {came} frames that ranks sent since"),
+                )
+                .hint(
+                    "admit the job again (`weir job admit`) and start its ranks with what that prints; \
+                     `weir job keep` renews a lease in time",
+                ),
+            });
+            continue;
+        }
+        let total = after.count(grant.number, Guarded::Stranger);
+        let now = total.saturating_sub(before.count(grant.number, Guarded::Stranger));
+        let ports = ports(grant.ports.iter().copied());
+        if now > 0 {
+            let rising = (0..)
+                .zip(after.strangers.iter().enumerate())
+                .filter(|(_, (at, count))| {
+                    **count > before.strangers.get(*at).copied().unwrap_or(0)
+                })
+                .map(|(port, _)| port);
+            let text = format!(
+                "{job}: {now} of its frames came within {apart} by {}, and its ranks are behind {ports}: they are dropped",
+                self::ports(rising)
+            );
+            let hint = "a rank is behind another port than the job was admitted for: admit the job with the ports of its ranks";
+            found.push(Finding::wrong(&about, text).hint(hint));
+        } else if total > 0 {
+            let text = format!(
+                "{job}: {total} of its frames have come by ports other than {ports}, none within {apart}"
+            );
+            found.push(Finding::note(&about, text));
+        }
+    }
+    found
+}
+
+/// `port 1`, or `ports 1, 2, 5`.
+fn ports(numbers: impl Iterator<Item = u32>) -> String {
+    let all: Vec<String> = numbers.map(|port| port.to_string()).collect();
+    match all.len() {
+        1 => format!("port {}", all[0]),
+        _ => format!("ports {}", all.join(", ")),
+    }
+}

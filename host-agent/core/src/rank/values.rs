@@ -1,0 +1,94 @@
+//! Values of the types that ranks sum.
+
+use half::{bf16, f16};
+
+/// Values that are summed, and their sums afterwards.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Binary32, scaled by blocks, one a chunk.
+    Floats(Vec<f32>),
+    /// Binary16, scaled as binary32 is.
+    Float16s(Vec<f16>),
+    /// Binary32 without the low half, scaled as it is.
+    Bfloat16s(Vec<bf16>),
+    /// As they are, modulo 2³².
+    Integers(Vec<i32>),
+    /// Summed in 32 bits; the sum is taken modulo 2⁸, as torch's.
+    Int8s(Vec<i8>),
+}
+
+/// The same for a vector of any type.
+macro_rules! each {
+    ($values:expr, $own:ident => $do:expr) => {
+        match $values {
+            Values::Floats($own) => $do,
+            Values::Float16s($own) => $do,
+            Values::Bfloat16s($own) => $do,
+            Values::Integers($own) => $do,
+            Values::Int8s($own) => $do,
+        }
+    };
+}
+
+impl Values {
+    /// How many.
+    pub fn len(&self) -> usize {
+        each!(self, values => values.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds others of the same type and number, integers modulo what their type holds. `false`: they are not, and nothing is added.
+    pub fn add(&mut self, others: &Self) -> bool {
+        if self.len() != others.len() {
+            return false;
+        }
+        match (self, others) {
+            (Values::Floats(own), Values::Floats(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += other);
+            }
+            (Values::Float16s(own), Values::Float16s(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += *other);
+            }
+            (Values::Bfloat16s(own), Values::Bfloat16s(others)) => {
+                own.iter_mut()
+                    .zip(others)
+                    .for_each(|(own, other)| *own += *other);
+            }
+            (Values::Integers(own), Values::Integers(others)) => {
+                let pairs = own.iter_mut().zip(others);
+                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
+            }
+            (Values::Int8s(own), Values::Int8s(others)) => {
+                let pairs = own.iter_mut().zip(others);
+                pairs.for_each(|(own, other)| *own = own.wrapping_add(*other));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// As many zeros of the same type.
+    pub(super) fn zeros(&self) -> Self {
+        let len = self.len();
+        match self {
+            Values::Floats(_) => Values::Floats(vec![0.0; len]),
+            Values::Float16s(_) => Values::Float16s(vec![f16::ZERO; len]),
+            Values::Bfloat16s(_) => Values::Bfloat16s(vec![bf16::ZERO; len]),
+            Values::Integers(_) => Values::Integers(vec![0; len]),
+            Values::Int8s(_) => Values::Int8s(vec![0; len]),
+        }
+    }
+
+    /// Whether they are summed as they are.
+    pub fn is_integer(&self) -> bool {
+        matches!(self, Values::Integers(_) | Values::Int8s(_))
+    }
+}
