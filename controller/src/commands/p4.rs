@@ -19,9 +19,10 @@ use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
-        P4::Check(args) => {
-            compile(args).and_then(|_| print(format_args!("{}: no errors\n", args.file.display())))
-        }
+        P4::Check(args) => compile(args).and_then(|compiled| {
+            show(&p4lang::validity::check(&compiled.program), args.color);
+            print(format_args!("{}: no errors\n", args.file.display()))
+        }),
         P4::Info(args) => compile(&args.source).and_then(|compiled| info(&compiled, args.format)),
         P4::Preprocess(args) => preprocess(args),
         P4::Graph(args) => graph(args),

@@ -209,6 +209,14 @@ impl Sink {
         self.push(Diagnostic::warning(code, span, message));
     }
 
+    /// Keeps all that another sink has kept.
+    pub fn append(&mut self, other: Sink) {
+        for diagnostic in other.errors.into_iter().chain(other.warnings) {
+            self.push(diagnostic);
+        }
+        self.suppressed += other.suppressed;
+    }
+
     /// Whether an error was kept.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()

@@ -15,6 +15,7 @@ pub mod preprocess;
 pub mod runtime;
 pub mod source;
 pub mod tofino;
+pub mod validity;
 
 use diagnostics::{Diagnostics, Sink};
 use source::SourceMap;

@@ -69,8 +69,9 @@ pub struct Args {
     /// The same from the program to the interface: what captures see has travelled.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_out: Vec<(u32, u64)>,
-    /// Write what passes each port to pcap files in this folder, which is made if missing.
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
+    /// Write what passes each port to pcap files in this folder, which is created if it does not exist. Without `=FOLDER`:
+    /// in the current one.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
     /// How long a recirculated packet is under way, such as 20us.
     #[arg(long, default_value = "20us", value_name = "TIME", value_parser = time_ns)]
@@ -87,6 +88,10 @@ pub struct Args {
     /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything. Slow.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
+    /// Print what the program logs (`log_msg`), and where `assert` and `assume` fail: `weir -v switch`. Slow for a program that
+    /// calls one of these.
+    #[arg(skip)]
+    pub logs: bool,
     /// How much a port sends, such as 1gbps for all or 2@100mbps for one: what is more waits between ingress and egress.
     /// Unlimited if not given. The one port is one with an interface.
     #[arg(long, value_name = "[PORT@]RATE")]
@@ -212,6 +217,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
             ..pipeline::Config::default()
         },
         trace: args.trace,
+        logs: args.logs,
     };
     let options = p4lang::Options {
         defines: args.defines,
@@ -369,10 +375,28 @@ mod tests {
             args.defines,
             [("N".into(), "8".into()), ("DEBUG".into(), "1".into())]
         );
-        assert_eq!(
-            parse("--no-p4 --pcap").unwrap().pcap,
-            Some(PathBuf::from("."))
-        );
+    }
+
+    /// A flag whose value may be missing must not take the program's name for it.
+    #[test]
+    fn optional_values_stand_behind_an_equals_sign() {
+        for (line, pcap, file) in [
+            ("--no-p4 --pcap", ".", None),
+            ("--pcap main.p4", ".", Some("main.p4")),
+            ("main.p4 --pcap", ".", Some("main.p4")),
+            ("--pcap=caps main.p4", "caps", Some("main.p4")),
+            (
+                "--trace --pcap=caps --poison main.p4",
+                "caps",
+                Some("main.p4"),
+            ),
+        ] {
+            let args = parse(line).unwrap();
+            assert_eq!(args.pcap, Some(PathBuf::from(pcap)), "{line}");
+            assert_eq!(args.file, file.map(PathBuf::from), "{line}");
+        }
+        let message = parse("--pcap caps main.p4").unwrap_err().to_string();
+        assert!(message.contains("main.p4"), "{message}");
     }
 
     #[test]

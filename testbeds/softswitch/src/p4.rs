@@ -17,6 +17,8 @@ pub struct P4Loader {
     pub config: pipeline::Config,
     /// Whether, and how, each packet's steps are printed.
     pub trace: Option<Form>,
+    /// Whether what programs log is printed.
+    pub logs: bool,
 }
 
 impl Loader for P4Loader {
@@ -67,7 +69,9 @@ impl P4Loader {
         if self.trace.is_some() {
             switch.set_tracing(true);
         }
-        let told = self.trace.or(self.config.poison.map(|_| Form::Text));
+        let logs = self.logs && switch.set_logging();
+        let text = self.config.poison.is_some() || logs;
+        let told = self.trace.or(text.then_some(Form::Text));
         Ok(Program {
             p4info: compiled.p4info,
             dataplane: Dataplane::new(switch, told),

@@ -49,7 +49,8 @@ pub enum Error {
 /// What the packets became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which nothing leaves.
+    /// The trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which nothing leaves, behind what
+    /// the program logs.
     pub text: String,
     /// The packet, counted from 1, that went on recirculating when it was given up after so many rounds. Those behind it were
     /// not sent.
@@ -91,24 +92,25 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
     if options.trace.is_some() {
         switch.set_tracing(true);
     }
+    switch.set_logging();
     let rounds = if looks { ROUNDS_TOLD } else { ROUNDS };
     let mut outcome = Outcome::default();
     let out = &mut outcome.text;
     let (mut now_ns, mut cut) = (0, 0);
     for (number, packet) in (1..).zip(&options.packets) {
         now_ns += STEP_NS;
-        let mut left = false;
+        let (mut left, mut sent) = (false, String::new());
         switch.handle_packet(now_ns, options.port, packet);
         for _ in 0..rounds {
             while let Some(transmit) = switch.poll_transmit() {
                 left = true;
                 if options.trace.is_none() {
                     // Writing to a string cannot fail.
-                    let _ = write!(out, "{}:", transmit.port);
+                    let _ = write!(sent, "{}:", transmit.port);
                     for byte in &transmit.bytes {
-                        let _ = write!(out, " {byte:02x}");
+                        let _ = write!(sent, " {byte:02x}");
                     }
-                    out.push('\n');
+                    sent.push('\n');
                 }
             }
             if switch.recirculating() == 0 {
@@ -128,11 +130,12 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
             warn_of_cuts(&switch);
         }
         if !left && options.trace.is_none() {
-            out.push_str("-\n");
+            sent.push_str("-\n");
         }
         let (events, lost) = switch.take_events();
         let form = options.trace.unwrap_or(Form::Text);
         out.push_str(&render(&events, lost, form, options.colour));
+        out.push_str(&sent);
         if outcome.given_up.is_some() && options.trace.is_some() {
             out.push_str(&given_up(rounds, form));
         }
@@ -379,6 +382,34 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     #[test]
     fn packets_that_leave_are_printed() {
         assert_eq!(through(None), "5: 12 03 04\n-\n");
+    }
+
+    #[test]
+    fn what_a_program_logs_stands_before_what_it_sends() {
+        let logging =
+            r#"apply { log_msg("a is {}", { hdr.x.a }); assert(hdr.x.a < 0x20); t.apply(); }"#;
+        let text = PROGRAM.replace("apply { t.apply(); }", logging);
+        let files = p4lang::Files::new().with("a.p4", text);
+        let compiled = p4lang::compile(&files, "a.p4", &p4lang::Options::default());
+        let program = Arc::new(compiled.unwrap_or_else(|e| panic!("{e}")).program);
+        for executor in [Executor::Fast, Executor::Both] {
+            let options = Options {
+                packets: vec![vec![0x12, 3], vec![0x22, 3]],
+                port: 1,
+                entries: Vec::new(),
+                trace: None,
+                poison: None,
+                executor,
+                colour: false,
+            };
+            let outcome = run(Arc::clone(&program), &options).unwrap();
+            assert_eq!(
+                outcome.text,
+                "a.p4:14    log: a is 18\n-\n\
+                 a.p4:14    log: a is 34\na.p4:14    failed: assert(hdr.x.a < 0x20)\n-\n"
+            );
+            assert_eq!(outcome.differences, Vec::<String>::new());
+        }
     }
 
     /// A loop over a `bit<16>` is no loop that runs for ever.

@@ -246,6 +246,28 @@ impl<'a> Checker<'a, '_> {
         }
         None
     }
+
+    /// A Tofino's parser has no `verify`; its compiler goes on without it, too.
+    pub(crate) fn leave_out_verify(&mut self) {
+        let mut left_out = Vec::new();
+        for parser in self.out.parsers.iter_mut().flatten() {
+            for state in &mut parser.states {
+                ir::visit_mut(&mut state.body, &mut |stmt| {
+                    if let ir::StmtKind::Verify(..) = stmt.kind {
+                        stmt.kind = ir::StmtKind::Atomic(Vec::new(), Vec::new());
+                        left_out.push(stmt.span);
+                    }
+                });
+            }
+        }
+        for span in left_out {
+            let message = "a Tofino's parser has no `verify`: the program goes on without it";
+            self.push(
+                Diagnostic::warning(Code::Architecture, span, message)
+                    .hint("check the condition in ingress, or select on the field"),
+            );
+        }
+    }
 }
 
 fn is_size(name: &str) -> bool {

@@ -223,6 +223,7 @@ impl<'a> Checker<'a, '_> {
                 type_args,
                 args,
                 result,
+                returns: self.types.ir(&sig.ret),
             },
             call.span,
         );

@@ -97,8 +97,13 @@ impl<'a> Checker<'a, '_> {
         let name = super::unit::given_name(&written, &k.annotations);
         let annotations = self.annotations(&k.annotations);
         use crate::p4info::is_hidden;
-        let twice = |other: &ir::Key| other.name == name && !is_hidden(&other.annotations);
-        if !is_hidden(&annotations) && t.key.iter().any(twice) {
+        // The control plane does not know what a selector hashes.
+        let shown = |kind: &str, annotations: &[ir::Annotation]| {
+            kind != "selector" && !is_hidden(annotations)
+        };
+        let twice =
+            |other: &ir::Key| other.name == name && shown(&other.match_kind, &other.annotations);
+        if shown(&k.kind.name, &annotations) && t.key.iter().any(twice) {
             let message =
                 format!("two fields of this key are named `{name}` for the control plane");
             // p4c takes it: the control plane has their ids.

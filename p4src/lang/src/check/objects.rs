@@ -282,7 +282,7 @@ impl Rewrite<'_> {
                     self.block(unit, params, body)?;
                     self.block(unit, params, update)?;
                 }
-                StmtKind::Atomic(block) => self.block(unit, params, block)?,
+                StmtKind::Atomic(block, _) => self.block(unit, params, block)?,
                 _ => {}
             }
             pass_numbers(&mut stmt, unit, params);

@@ -97,7 +97,7 @@ impl Writes {
                     self.block(block, externs);
                 }
             }
-            StmtKind::Atomic(block) => self.block(block, externs),
+            StmtKind::Atomic(block, _) => self.block(block, externs),
             // Actions see the variables of their control.
             StmtKind::ApplyTable { .. } | StmtKind::CallAction(..) => self.all = true,
             StmtKind::ApplyControl(_, args)

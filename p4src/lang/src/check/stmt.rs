@@ -14,10 +14,11 @@ impl<'a> Checker<'a, '_> {
     /// A block in a scope of its own, appended to the current one.
     pub(crate) fn block(&mut self, block: &'a ast::Block) {
         self.push_scope();
-        let atomic = block.annotations.iter().any(|a| a.name.name == "atomic");
-        if atomic {
+        let mut names = block.annotations.iter().map(|a| a.name.name.as_str());
+        if names.any(|name| matches!(name, "atomic" | "in_hash")) {
+            let annotations = self.annotations(&block.annotations);
             let inner = self.block_of(|c| c.statements(&block.stmts));
-            self.emit(ir::StmtKind::Atomic(inner), block.span);
+            self.emit(ir::StmtKind::Atomic(inner, annotations), block.span);
         } else {
             self.statements(&block.stmts);
         }

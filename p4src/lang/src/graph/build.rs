@@ -202,7 +202,7 @@ impl Flow<'_> {
                 ends.extend(self.block(default, vec![(id, "default".to_owned())]));
                 ends
             }
-            StmtKind::Atomic(block) => self.block(block, from),
+            StmtKind::Atomic(block, _) => self.block(block, from),
             StmtKind::Loop {
                 cond_stmts,
                 body,
@@ -245,7 +245,7 @@ fn tells(block: &[Stmt]) -> bool {
         StmtKind::If(arms, otherwise) => {
             (arms.iter()).any(|arm| tells(&arm.before) || tells(&arm.then)) || tells(otherwise)
         }
-        StmtKind::Atomic(b) => tells(b),
+        StmtKind::Atomic(b, _) => tells(b),
         StmtKind::ApplyTable { .. }
         | StmtKind::ApplyControl(..)
         | StmtKind::CallMethod { .. }

@@ -48,7 +48,7 @@ pub enum StmtKind {
         update: Block,
     },
     /// `@atomic { … }` and plain blocks with annotations.
-    Atomic(Block),
+    Atomic(Block, Vec<Annotation>),
     /// Leaves the innermost loop.
     Break,
     /// Next round of the innermost loop.
@@ -84,8 +84,10 @@ pub enum StmtKind {
         type_args: Vec<Type>,
         /// Arguments.
         args: Vec<Arg>,
-        /// Where the result goes.
+        /// Where the result goes; `None` if there is none, or the program discards it.
         result: Option<LValue>,
+        /// Its type.
+        returns: Type,
     },
     /// Calls an extern function (`mark_to_drop`, `hash`, …).
     CallExtern {
@@ -95,8 +97,10 @@ pub enum StmtKind {
         type_args: Vec<Type>,
         /// Arguments.
         args: Vec<Arg>,
-        /// Where the result goes.
+        /// Where the result goes; `None` if there is none, or the program discards it.
         result: Option<LValue>,
+        /// Its type.
+        returns: Type,
     },
     /// `pkt.extract(h)`; with the varbit field's length in bits if two arguments. Extracting to a stack's `next` is a
     /// path that ends in [`Access::Next`].
@@ -298,7 +302,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// Constant.
     Const(Const),
-    /// Reads a place. Fields of an invalid header are 0.
+    /// Reads a place. What the fields of an invalid header hold is the target's affair.
     Read(LValue),
     /// `h.isValid()`
     IsValid(LValue),
@@ -333,6 +337,40 @@ pub enum UnOp {
     Neg,
 }
 
+/// The same as [`visit`], to change them.
+pub fn visit_mut(block: &mut [Stmt], see: &mut impl FnMut(&mut Stmt)) {
+    for stmt in block {
+        see(stmt);
+        match &mut stmt.kind {
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    visit_mut(&mut arm.before, see);
+                    visit_mut(&mut arm.then, see);
+                }
+                visit_mut(otherwise, see);
+            }
+            StmtKind::Switch { cases, default, .. } => {
+                for (_, block) in cases {
+                    visit_mut(block, see);
+                }
+                visit_mut(default, see);
+            }
+            StmtKind::Loop {
+                cond_stmts,
+                body,
+                update,
+                ..
+            } => {
+                visit_mut(cond_stmts, see);
+                visit_mut(body, see);
+                visit_mut(update, see);
+            }
+            StmtKind::Atomic(block, _) => visit_mut(block, see),
+            _ => {}
+        }
+    }
+}
+
 /// All statements of a block, outer ones first.
 pub fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
     for stmt in block {
@@ -361,7 +399,7 @@ pub fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
                 visit(body, see);
                 visit(update, see);
             }
-            StmtKind::Atomic(block) => visit(block, see),
+            StmtKind::Atomic(block, _) => visit(block, see),
             _ => {}
         }
     }

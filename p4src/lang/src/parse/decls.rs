@@ -90,6 +90,7 @@ impl Parser<'_, '_> {
         self.bump();
         let ty = self.ty()?;
         let name = self.name("the constant's name")?;
+        let ty = self.sized_behind(ty, &name)?;
         self.expect(Tok::Assign, "after the constant's name")?;
         let init = self.expr()?;
         self.declare_object(&name);
@@ -108,6 +109,7 @@ impl Parser<'_, '_> {
     }
 
     fn variable(&mut self, ty: Type, name: Ident) -> Parsed<DeclKind> {
+        let ty = self.sized_behind(ty, &name)?;
         let init = if self.eat(Tok::Assign) {
             Some(self.expr()?)
         } else {
@@ -378,6 +380,7 @@ impl Parser<'_, '_> {
         }
         let ty = self.ty()?;
         let name = self.name("the parameter's name")?;
+        let ty = self.sized_behind(ty, &name)?;
         self.declare_object(&name);
         let default = if self.eat(Tok::Assign) {
             Some(self.expr()?)

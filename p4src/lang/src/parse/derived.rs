@@ -25,6 +25,10 @@ impl Parser<'_, '_> {
             _ => TypeOrDecl::Type(self.ty()?),
         };
         let name = self.name("the new name of the type")?;
+        let ty = match ty {
+            TypeOrDecl::Type(ty) => TypeOrDecl::Type(self.sized_behind(ty, &name)?),
+            declared => declared,
+        };
         self.declare_type(&name);
         self.expect(Tok::Semi, "after the typedef")?;
         Ok(DeclKind::Typedef { ty, name })
@@ -64,6 +68,7 @@ impl Parser<'_, '_> {
         let annotations = self.annotations()?;
         let ty = self.ty()?;
         let name = self.name("the field's name")?;
+        let ty = self.sized_behind(ty, &name)?;
         self.expect(Tok::Semi, "after the field")?;
         Ok(Field {
             annotations,

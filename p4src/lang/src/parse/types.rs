@@ -2,8 +2,12 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{Ident, Type, TypeKind};
+use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 use crate::source::Span;
+
+/// Sizes behind one name.
+const MAX_SIZES_BEHIND: usize = 8;
 
 impl Parser<'_, '_> {
     /// Whether this token can begin a type.
@@ -42,6 +46,43 @@ impl Parser<'_, '_> {
             };
         }
         self.deepest = self.deepest.max(outer);
+        Ok(ty)
+    }
+
+    /// The type of a declared name. An array's size may stand behind the name, as in C and in p4c: with a warning.
+    pub(super) fn sized_behind(&mut self, mut ty: Type, name: &Ident) -> Parsed<Type> {
+        let mut sizes = Vec::new();
+        let start = self.span();
+        while self.eat(Tok::LBracket) {
+            if sizes.len() == MAX_SIZES_BEHIND {
+                return Err(self.too_deep());
+            }
+            sizes.push(Box::new(self.expr()?));
+            self.expect(Tok::RBracket, "after the array's size")?;
+        }
+        if sizes.is_empty() {
+            return Ok(ty);
+        }
+        let span = name.span.to(self.last_span());
+        let sized: String = self.slice(ty.span).to_owned() + self.slice(self.since(start));
+        let message = "P4 writes an array's size behind its type, not behind its name";
+        let hint = format!("write `{sized} {}`", name.name);
+        let warning = Diagnostic::warning(Code::Syntax, span, message);
+        self.sink.push(if sizes.len() == 1 {
+            warning.hint(hint)
+        } else {
+            warning
+        });
+        // `T a[2][3]` has two elements of three each, as `T[3][2] a` has.
+        for size in sizes.into_iter().rev() {
+            ty = Type {
+                span: ty.span,
+                kind: TypeKind::Stack {
+                    elem: Box::new(ty),
+                    size,
+                },
+            };
+        }
         Ok(ty)
     }
 

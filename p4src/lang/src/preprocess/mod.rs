@@ -10,6 +10,7 @@ mod directives;
 mod loader;
 mod macros;
 mod splice;
+mod target;
 mod tokens;
 
 pub(crate) use directives::logical_line;
@@ -37,15 +38,40 @@ pub struct Options {
 }
 
 /// Reads `path` and all that it includes into one text. Faults go to the sink; their spans are in the map.
+///
+/// The macros of the target's driver are defined before the first line. Which target it is, the architecture's file tells, so
+/// a source that asks for one of those macros is read a second time once that file is known.
 pub fn preprocess(
     loader: &dyn Loader,
     path: &str,
     options: &Options,
     sink: &mut Sink,
 ) -> SourceMap {
+    let mut found = Sink::new();
+    let (map, asked) = read(loader, path, options, &[], &mut found);
+    let driver = match asked {
+        true => target::macros(&map.files),
+        false => &[],
+    };
+    if driver.is_empty() {
+        sink.append(found);
+        return map;
+    }
+    read(loader, path, options, driver, sink).0
+}
+
+/// One reading, and whether the source asks for a macro that a driver defines.
+fn read(
+    loader: &dyn Loader,
+    path: &str,
+    options: &Options,
+    driver: &[(&str, &str)],
+    sink: &mut Sink,
+) -> (SourceMap, bool) {
     let mut pre = Preprocessor {
         loader,
         options,
+        asks_target: false,
         macros: Macros::default(),
         file_numbers: HashMap::new(),
         once: BTreeSet::new(),
@@ -59,6 +85,10 @@ pub fn preprocess(
     let path = loader::normalised(path);
     pre.file_index(&path);
     pre.map.lines.push((0, 0, 1));
+    for (name, body) in driver {
+        // Well-formed; what is set from outside goes before it.
+        let _ = pre.macros.define(&format!("{name} {body}"));
+    }
     for (name, body) in &options.defines {
         if let Err(message) = pre.macros.define(&format!("{name} {body}")) {
             pre.fault(
@@ -82,12 +112,14 @@ pub fn preprocess(
             pre.fault(Code::Include, "", message);
         }
     }
-    pre.map
+    (pre.map, pre.asks_target)
 }
 
 struct Preprocessor<'o, 's> {
     loader: &'o dyn Loader,
     options: &'o Options,
+    /// A file of the program has the name of a macro that a driver defines.
+    asks_target: bool,
     macros: Macros,
     /// Where a file's name stands in the map.
     file_numbers: HashMap<String, u32>,
@@ -179,6 +211,7 @@ impl Preprocessor<'_, '_> {
     /// One file, from its first line; ends at a line's start.
     fn file(&mut self, path: &str, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        self.asks_target |= !path.starts_with(BUILTIN_DIR) && target::asks(text);
         let spliced = Spliced::of(text);
         let text = &*spliced.text;
         let file = self.file_index(path);

@@ -280,6 +280,62 @@ fn defines_from_outside() {
     assert_eq!(squeezed(&map.text), "1+8");
 }
 
+/// What the driver of the target defines, before the first line, whichever file includes the architecture.
+#[test]
+fn a_target_is_known_by_its_architecture() {
+    let shown = "#ifdef __TARGET_BMV2__
+bmv2
+#endif
+#if __TARGET_TOFINO__ == 1
+one
+#elif __TARGET_TOFINO__ == 2
+two __TOFINO2_VARIANT__
+#endif
+#ifdef __p4c__
+__p4c_major__
+#endif
+";
+    let defines = |name: &str, body: &str| vec![(name.to_owned(), body.to_owned())];
+    let none = Vec::new;
+    let tofino2 = || defines("__TARGET_TOFINO__", "2");
+    for (include, defines, expected) in [
+        ("<v1model.p4>", none(), "bmv2"),
+        ("<psa.p4>", none(), "bmv2"),
+        ("<tna.p4>", none(), "one\n9"),
+        ("<t2na.p4>", none(), "two 1\n9"),
+        ("\"arch.p4\"", none(), "bmv2"),
+        ("\"own/v1model.p4\"", none(), "bmv2"),
+        ("<core.p4>", none(), ""),
+        // Set from outside, it stays so.
+        ("\"chosen.p4\"", tofino2(), "two 1\n9"),
+        ("\"chosen.p4\"", none(), "one\n9"),
+        ("<core.p4>", tofino2(), "two __TOFINO2_VARIANT__"),
+    ] {
+        let options = Options {
+            defines,
+            ..Options::default()
+        };
+        for main in [
+            format!("#include {include}\nprogram {{\n{shown}}}\n"),
+            format!("program {{\n{shown}}}\n#include {include}\n"),
+        ] {
+            let files = Files::new()
+                .with("main.p4", &main)
+                .with("arch.p4", "#include <v1model.p4>")
+                .with("own/v1model.p4", "// ours")
+                .with(
+                    "chosen.p4",
+                    "#if __TARGET_TOFINO__ == 2\n#include <t2na.p4>\n#else\n#include <tna.p4>\n#endif",
+                );
+            let (map, diagnostics) = run(files, &options);
+            assert!(diagnostics.is_empty(), "{diagnostics}");
+            let (_, program) = map.text.split_once("program {").expect("the program");
+            let (program, _) = program.split_once('}').expect("its end");
+            assert_eq!(squeezed(program), expected, "{main}");
+        }
+    }
+}
+
 #[test]
 fn faults_have_places_and_kinds() {
     for (source, code) in [

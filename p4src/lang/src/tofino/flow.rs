@@ -12,6 +12,7 @@
 //!   is as deep as what it was decided by. To write one into a header takes the stage after that.
 //! - A register, counter or meter takes one stage, the same wherever it is called from; slices, casts and concatenations of
 //!   its index are the hash's, and free.
+//! - Operators in a block `@in_hash { … }` are the hash unit's, and free.
 //! - A hash is free as an operand, and takes a stage in keys, conditions and other hashes.
 
 mod externs;
@@ -167,6 +168,7 @@ pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
             control: Some(control),
             ctl: Val::default(),
             table: None,
+            in_hash: false,
         };
         if let Some(c) = program.controls.get(control.index()) {
             walk.block(cx, &c.body);
@@ -195,6 +197,8 @@ struct Cx {
     ctl: Val,
     /// The stage of the table whose action this is.
     table: Option<u32>,
+    /// Under `@in_hash`: the hash unit computes, so that operators take no instruction.
+    in_hash: bool,
 }
 
 /// Who reads a value.
@@ -278,7 +282,14 @@ impl<'p> Walk<'p> {
                 self.block(inner, body);
                 self.block(inner, update);
             }
-            StmtKind::Atomic(block) => self.block(cx, block),
+            StmtKind::Atomic(block, annotations) => {
+                let in_hash = annotations.iter().any(|a| a.name == "in_hash");
+                let inner = Cx {
+                    in_hash: in_hash || cx.in_hash,
+                    ..cx
+                };
+                self.block(inner, block);
+            }
             StmtKind::ApplyTable {
                 table,
                 hit,

@@ -12,7 +12,9 @@ use crate::source::Span;
 /// What a parser takes.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// TCAM rows: per state one for each case, more where it selects on more bits or extracts more bytes than a row can.
+    /// TCAM rows: per state one for each case, more where it selects on more bits or extracts more bytes than a row can. A state
+    /// without a choice may be merged with those before or behind it: it takes a row for each time that it extracts all that
+    /// a row can.
     pub rows: Vec<(u64, Span)>,
     /// The most bytes that a state extracts.
     pub widest: (u64, Span),
@@ -103,8 +105,13 @@ impl Walk<'_, '_> {
                 targets.extend(cases.iter().map(|(_, target)| *target));
             }
         }
-        if let Some(most) = self.limits.parser_extract_bytes {
-            rows += extracted.div_ceil(most).saturating_sub(1);
+        let most = self.limits.parser_extract_bytes;
+        match state.transition {
+            // The first state has a row of its own where nothing else has one.
+            Transition::Direct(_) if id != StateId(0) => {
+                rows = most.map_or(0, |most| extracted / most);
+            }
+            _ => rows += most.map_or(0, |most| extracted.div_ceil(most).saturating_sub(1)),
         }
         self.parsed.rows.push((rows, state.span));
         let mut best: Bits = Vec::new();

@@ -131,7 +131,7 @@ impl Look {
                     either(self, otherwise);
                     *written = after;
                 }
-                StmtKind::Atomic(block) => self.block(block, written),
+                StmtKind::Atomic(block, _) => self.block(block, written),
                 _ => {}
             }
         }

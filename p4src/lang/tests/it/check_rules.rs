@@ -802,3 +802,146 @@ fn of_constant_stacks() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("index 2 is outside"), "{found:?}");
 }
+
+/// As C writes arrays, and as p4c takes them: the same program, and a warning.
+#[test]
+fn a_size_behind_the_name_is_one_behind_the_type() {
+    let message = "P4 writes an array's size behind its type, not behind its name";
+    for (decls, as_in_c, as_in_p4) in [
+        ("struct s_t { DECL; }", "eth_t e[2]", "eth_t[2] e"),
+        (
+            "header_union u_t { eth_t e; } struct s_t { DECL; }",
+            "u_t u[N]",
+            "u_t[N] u",
+        ),
+        (
+            "control Sub(inout DECL) { apply { t[1] = t[0]; } }",
+            "tag_t t[2]",
+            "tag_t[2] t",
+        ),
+        (
+            "control Sub() { apply { DECL; t[3].setValid(); } }",
+            "tag_t t[2 * N]",
+            "tag_t[2 * N] t",
+        ),
+        (
+            "typedef DECL; struct s_t { pair_t t; }",
+            "tag_t pair_t[2]",
+            "tag_t[2] pair_t",
+        ),
+        (
+            "struct in_t { bit<8> v; } struct s_t { DECL; }",
+            "in_t t[2][3]",
+            "in_t[3][2] t",
+        ),
+    ] {
+        let program = |declared: &str| {
+            let declared = decls.replace("DECL", declared);
+            let text = control("", "").replace("control C(", &format!("{declared}\ncontrol C("));
+            let text = text.replace("struct headers_t", "const bit<8> N = 2; struct headers_t");
+            let files = p4lang::Files::new().with("test.p4", &text);
+            p4lang::compile(&files, "test.p4", &p4lang::Options::default())
+        };
+        match (program(as_in_c), program(as_in_p4)) {
+            (Ok(c), Ok(p4)) => {
+                let said: Vec<_> = c.warnings.list.iter().map(|w| w.message.as_str()).collect();
+                let plain = p4.warnings.list.iter().map(|w| w.message.as_str());
+                let said: Vec<_> = said.into_iter().filter(|m| *m != message).collect();
+                assert_eq!(said, plain.collect::<Vec<_>>(), "{as_in_c}");
+                assert!(c.warnings.list.len() > p4.warnings.list.len(), "{as_in_c}");
+                let hint = c.warnings.list.iter().find(|w| w.message == message);
+                let hint = hint.expect("the warning").hint.clone();
+                let one = as_in_c.matches('[').count() == 1;
+                assert_eq!(hint, one.then(|| format!("write `{as_in_p4}`")));
+                assert_eq!(c.program.types, p4.program.types, "{as_in_c}");
+            }
+            (c, p4) => panic!("{as_in_c}: {:?}, {:?}", c.err(), p4.err()),
+        }
+    }
+    let many = "tag_t t".to_owned() + &"[1]".repeat(10_000) + ";";
+    refused(&control("", &many), "levels deep");
+}
+
+/// Tofino's compiler goes on without it, too.
+#[test]
+fn verify_on_a_tofino_is_left_out() {
+    let text = |arch: &str| {
+        format!(
+            "#include <{arch}>
+header byte_h {{ bit<8> v; }}
+struct h_t {{ byte_h b; }}
+struct m_t {{ bit<8> m; }}
+parser IP(packet_in p, out h_t h, out m_t m, out ingress_intrinsic_metadata_t ig) {{
+    state start {{
+        p.extract(ig); p.advance(PORT_METADATA_SIZE); m.m = 0;
+        p.extract(h.b);
+        verify(h.b.v != 0, error.NoMatch);
+        if (h.b.v == 3) {{ verify(p.lookahead<bit<8>>() == 4, error.NoMatch); }}
+        transition accept;
+    }}
+}}
+control I(inout h_t h, inout m_t m, in ingress_intrinsic_metadata_t ig,
+          in ingress_intrinsic_metadata_from_parser_t ip,
+          inout ingress_intrinsic_metadata_for_deparser_t id,
+          inout ingress_intrinsic_metadata_for_tm_t tm) {{ apply {{ tm.ucast_egress_port = 1; }} }}
+control ID(packet_out p, inout h_t h, in m_t m, in ingress_intrinsic_metadata_for_deparser_t id) {{
+    apply {{ p.emit(h); }}
+}}
+parser EP(packet_in p, out h_t h, out m_t m, out egress_intrinsic_metadata_t eg) {{
+    state start {{ p.extract(eg); m.m = 0; transition accept; }}
+}}
+control E(inout h_t h, inout m_t m, in egress_intrinsic_metadata_t eg,
+          in egress_intrinsic_metadata_from_parser_t ep,
+          inout egress_intrinsic_metadata_for_deparser_t ed,
+          inout egress_intrinsic_metadata_for_output_port_t op) {{ apply {{}} }}
+control ED(packet_out p, inout h_t h, in m_t m, in egress_intrinsic_metadata_for_deparser_t ed) {{
+    apply {{}}
+}}
+Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;
+Switch(pipe) main;"
+        )
+    };
+    for arch in ["tna.p4", "t2na.p4"] {
+        let text = text(arch);
+        let files = p4lang::Files::new().with("test.p4", &text);
+        let compiled = p4lang::compile(&files, "test.p4", &p4lang::Options::default());
+        let compiled = compiled.unwrap_or_else(|errors| panic!("{errors}"));
+        let said: Vec<_> = compiled.warnings.list.iter().map(|w| &w.message).collect();
+        let left_out = "a Tofino's parser has no `verify`: the program goes on without it";
+        assert_eq!(said, [left_out, left_out], "{arch}");
+        let states = compiled.program.parsers.iter().flat_map(|p| &p.states);
+        let mut verifies = 0;
+        for state in states {
+            p4lang::ir::visit(&state.body, &mut |s| {
+                verifies += u32::from(matches!(s.kind, p4lang::ir::StmtKind::Verify(..)));
+            });
+        }
+        assert_eq!(verifies, 0, "{arch}");
+    }
+}
+
+/// What a selector hashes is no match field: the control plane has no name for it that could be taken.
+#[test]
+fn a_selectors_key_is_no_duplicate_of_a_match_field() {
+    let twice = "two fields of this key are named `meta.a` for the control plane";
+    for (key, expected) in [
+        ("meta.a : exact; meta.a : selector;", 0),
+        ("meta.a : selector; meta.a : lpm;", 0),
+        ("meta.a : selector; meta.a : exact; meta.a : selector;", 0),
+        ("meta.a : selector; meta.a : selector;", 0),
+        ("meta.b : selector @name(\"meta.a\"); meta.a : exact;", 0),
+        ("meta.a : exact; meta.a : selector; meta.a : ternary;", 1),
+    ] {
+        let table = format!(
+            "table t {{ key = {{ {key} }} actions = {{ NoAction; }} default_action = NoAction; }}"
+        );
+        let text = control(&table, "t.apply();").replace("optional }", "optional, selector }");
+        let files = p4lang::Files::new().with("test.p4", &text);
+        let compiled = p4lang::compile(&files, "test.p4", &p4lang::Options::default());
+        let warnings = compiled
+            .unwrap_or_else(|errors| panic!("{errors}"))
+            .warnings;
+        let found = warnings.list.iter().filter(|w| w.message == twice).count();
+        assert_eq!(found, expected, "{key}");
+    }
+}

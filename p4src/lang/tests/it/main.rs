@@ -18,6 +18,7 @@ mod p4info;
 mod sources;
 mod tofino;
 mod tofino_p4src;
+mod validity;
 
 /// Counts by thread, for the tests that hold what memory a hostile input takes.
 #[global_allocator]

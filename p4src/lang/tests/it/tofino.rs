@@ -595,3 +595,55 @@ fn a_condition_sees_what_those_before_it_call() {
     assert_eq!(depth(chain), depth(nested));
     assert!(depth(chain) > depth("if (t.apply().hit) { hdr.h.b = meta.x; }"));
 }
+
+#[test]
+fn operators_in_a_hash_take_no_stage() {
+    for (apply, stages) in [
+        ("meta.x = hdr.h.a ^ hdr.h.b ^ hdr.h.c;", 2),
+        ("@in_hash { meta.x = hdr.h.a ^ hdr.h.b ^ hdr.h.c; }", 0),
+        (
+            "@in_hash { meta.x = (hdr.h.a >> 3) ^ hdr.h.b; } meta.y = meta.x + hdr.h.c;",
+            1,
+        ),
+        ("mix();", 0),
+        ("t.apply(); meta.y = meta.x + 1;", 1),
+        // What the block reads must be known, and what stands behind it is none of the hash's.
+        (
+            "meta.z = hdr.h.a + hdr.h.b; @in_hash { meta.x = meta.z ^ hdr.h.c; }",
+            1,
+        ),
+        (
+            "@in_hash { meta.x = hdr.h.a ^ hdr.h.b; } meta.y = hdr.h.a ^ hdr.h.b ^ hdr.h.c;",
+            2,
+        ),
+    ] {
+        let locals = "action mix() { @in_hash { meta.x = hdr.h.a ^ hdr.h.b ^ hdr.h.d; } }
+            table t { key = { hdr.h.k: exact; } actions = { mix; } }";
+        assert_eq!(depth(locals, apply), stages, "{apply}");
+    }
+}
+
+/// States without a choice may be merged with their neighbours: only choices, and what a row cannot extract, take rows.
+#[test]
+fn parser_states_without_a_choice_take_no_row() {
+    let chain = |n: usize, body: &str| {
+        let states: String = (0..n)
+            .map(|i| format!("state s{i} {{ {body} transition s{}; }}\n", i + 1))
+            .collect();
+        format!("transition s0; }} {states} state s{n} {{ transition accept;")
+    };
+    let rows = |parser: &str, chip: Chip| {
+        let (found, faults) = report_of(&program("", "", parser), chip);
+        assert_eq!(faults, [""; 0]);
+        used(&found, "parser rows, ingress")
+    };
+    assert_eq!(rows("transition accept;", Chip::Tofino), 1);
+    assert_eq!(rows(&chain(300, ""), Chip::Tofino), 1);
+    assert_eq!(rows(&chain(300, "pkt.advance(8);"), Chip::Tofino), 1);
+    let choice = "transition select(hdr.h.k) { 1: s0; 2: s1; default: accept; }
+        } state s0 { transition s1; } state s1 { transition accept;";
+    assert_eq!(rows(choice, Chip::Tofino), 3);
+    // 128 bytes are more than one row extracts.
+    let wide = chain(1, "pkt.extract(hdr.w0);");
+    assert!(rows(&wide, Chip::Tofino) > 1);
+}

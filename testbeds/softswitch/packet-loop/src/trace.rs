@@ -190,6 +190,10 @@ fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
         EventKind::Emit { header, bytes } => {
             vec![format!("  emit {header}, {} bytes", bytes.len())]
         }
+        EventKind::Log { message } => vec![format!("  log: {message}")],
+        EventKind::AssertionFailed { text, .. } => {
+            vec![paint.bad(&format!("  failed: {text}"))]
+        }
         EventKind::Undefined { what } => {
             vec![paint.bad(&format!("  undefined: {what}"))]
         }
@@ -310,6 +314,10 @@ fn json(event: &Event) -> Value {
         }),
         EventKind::Emit { header, bytes } => {
             json!({ "event": "emit", "header": header, "bytes": hex(bytes) })
+        }
+        EventKind::Log { message } => json!({ "event": "log", "message": message }),
+        EventKind::AssertionFailed { function, text } => {
+            json!({ "event": "assertion_failed", "function": function, "text": text })
         }
         EventKind::Undefined { what } => json!({ "event": "undefined", "what": what }),
         EventKind::Transmit { port, bytes } => {

@@ -15,8 +15,7 @@
 //! through `compile::dialect`, `reference::dialect` and `arch::Loaded`; `rules.rs` has the small differences.
 //! The top modules form no import cycle; `cargo xtask weight --check` fails on one.
 //!
-//! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers read as 0 and are
-//! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
+//! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers as `rules.rs` says, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
 
 mod arch;
 mod bits;
@@ -27,6 +26,7 @@ mod error;
 mod exec;
 mod externs;
 mod job;
+mod kept;
 mod limits;
 mod op;
 mod port_numbers;

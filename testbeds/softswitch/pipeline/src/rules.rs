@@ -7,16 +7,33 @@ use crate::port_numbers::PIPES;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arch, FieldType, Program, StructType};
 
+/// What the fields of an invalid header hold. P4_16 8.17 leaves it open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InvalidFields {
+    /// 0. A write has no effect.
+    #[default]
+    Zero,
+    /// What was written, until `setInvalid` makes them 0: a Tofino's containers know nothing of validity.
+    Written,
+    /// What they held before, or what was written since, as in BMv2: `setInvalid`, `setValid` and the assignment of an
+    /// invalid header change the validity alone. A table's key and hashed data take such a field as 0.
+    Kept,
+}
+
+impl InvalidFields {
+    /// Whether a write to a field of an invalid header has an effect.
+    pub fn are_written(self) -> bool {
+        self != InvalidFields::Zero
+    }
+}
+
 /// A row.
 #[derive(Debug)]
 pub struct Rules {
     /// Copies of the cells of registers, counters and meters: one for each pipe, and one for pipes that no packet has met.
     pub cell_copies: u64,
-    /// A header's fields keep what they hold while it is invalid, and are written then, too: a Tofino's containers know
-    /// nothing of validity.
-    pub keeps_invalid: bool,
-    /// Parsers have `verify`.
-    pub verifies: bool,
+    /// What the fields of an invalid header hold.
+    pub invalid: InvalidFields,
     /// Direct counters and meters work at every hit, called or not.
     pub counts_hits: bool,
     /// Hashed data are filled up to whole bytes on the left, as BMv2 does it for PSA.
@@ -33,8 +50,7 @@ pub struct Rules {
 
 const PSA: Rules = Rules {
     cell_copies: 1,
-    keeps_invalid: false,
-    verifies: true,
+    invalid: InvalidFields::Zero,
     counts_hits: false,
     pads_left: true,
     pads_headers: false,
@@ -45,8 +61,7 @@ const PSA: Rules = Rules {
 
 const V1MODEL: Rules = Rules {
     cell_copies: 1,
-    keeps_invalid: false,
-    verifies: true,
+    invalid: InvalidFields::Kept,
     counts_hits: true,
     pads_left: false,
     pads_headers: false,
@@ -57,8 +72,7 @@ const V1MODEL: Rules = Rules {
 
 const TNA: Rules = Rules {
     cell_copies: PIPES as u64 + 1,
-    keeps_invalid: true,
-    verifies: false,
+    invalid: InvalidFields::Written,
     counts_hits: false,
     pads_left: false,
     pads_headers: true,

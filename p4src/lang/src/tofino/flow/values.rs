@@ -234,7 +234,8 @@ impl<'p> Walk<'p> {
             BinOp::Or | BinOp::Xor | BinOp::Shl | BinOp::Shr => reader == Reader::Index && constant,
             BinOp::Concat => true,
             _ => false,
-        } || (is_const(&a) && is_const(&b));
+        } || cx.in_hash
+            || (is_const(&a) && is_const(&b));
         if free {
             return inputs;
         }
@@ -299,7 +300,7 @@ impl<'p> Walk<'p> {
 
     pub(super) fn assign(&mut self, cx: Cx, lv: &LValue, e: &Expr) {
         let place = self.place(cx.unit, lv);
-        let computed = is_alu(e);
+        let computed = is_alu(e) && !cx.in_hash;
         self.goes_to(
             cx,
             e,

@@ -243,7 +243,7 @@ impl<'p> Text<'p> {
                 self.nested(out, update, depth);
                 return;
             }
-            StmtKind::Atomic(b) => {
+            StmtKind::Atomic(b, _) => {
                 writeln!(out, "{pad}atomic").unwrap();
                 self.nested(out, b, depth);
                 return;
@@ -299,6 +299,7 @@ impl<'p> Text<'p> {
                 type_args,
                 args,
                 result,
+                ..
             } => {
                 let types: Vec<_> = type_args.iter().map(|t| self.ty(t)).collect();
                 format!(

@@ -276,13 +276,13 @@ impl Compiler<'_> {
         self.op(op)
     }
 
-    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell; on a
-    /// Tofino copies are made so.
+    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell; where
+    /// their fields are written, copies are made so.
     fn compare(&mut self, op: BinOp, ty: &Type, a: Slot, b: Slot, d: Slot) -> Result<()> {
         if !matches!(op, BinOp::Eq | BinOp::Ne) {
             return self.unsupported("this operation on these types");
         }
-        let (a, b) = match self.rules.keeps_invalid {
+        let (a, b) = match self.rules.invalid.are_written() {
             true => (self.without_invalid(ty, a)?, self.without_invalid(ty, b)?),
             false => (a, b),
         };

@@ -300,8 +300,7 @@ impl Compiler<'_> {
                 d
             }
         };
-        // A Tofino writes a container, whatever the header's validity.
-        let guard = place.guard.filter(|_| !self.rules.keeps_invalid);
+        let guard = place.guard.filter(|_| !self.rules.invalid.are_written());
         match guard.map(|guard| loaded.within(guard.around) + guard.slot) {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,

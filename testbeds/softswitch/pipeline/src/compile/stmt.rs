@@ -1,9 +1,11 @@
 //! Statements.
 
 use super::layout::width;
+use super::place::Place;
 use super::{Compiler, Result};
 use crate::call::{FunctionCall, MethodCall};
 use crate::op::{Op, Slot};
+use crate::rules::InvalidFields;
 use p4lang::ir::{Arm, Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
 /// Arms of an `if` whose conditions have slots of their own.
@@ -38,7 +40,7 @@ impl<'p> Compiler<'p> {
                 body,
                 update,
             } => self.repeat(cond_stmts, cond, body, update),
-            StmtKind::Atomic(body) => self.block(body),
+            StmtKind::Atomic(body, _) => self.block(body),
             StmtKind::Break => match self.scope.loops.last() {
                 Some((end, _)) => self.op(Op::Jump(*end)),
                 None => self.unsupported("break outside a loop"),
@@ -64,9 +66,9 @@ impl<'p> Compiler<'p> {
             StmtKind::CallMethod {
                 object,
                 method,
-                type_args: _,
                 args,
                 result,
+                ..
             } => {
                 let call = MethodCall {
                     object: *object,
@@ -102,17 +104,16 @@ impl<'p> Compiler<'p> {
                 let s = self.load(&place)?;
                 self.emit(&place.ty, s)
             }
-            StmtKind::Verify(..) if !self.rules.verifies => {
-                self.unsupported("verify (a Tofino has none)")
-            }
             StmtKind::Verify(c, error) => self.verify(c, error),
             StmtKind::SetValid(header) => self.set_valid(header),
             StmtKind::SetInvalid(header) => {
                 let place = self.locate(header)?;
-                self.in_place(&place, |c, d| {
-                    let n = c.size(&header.ty)?;
-                    c.op(Op::Zero { d, n })
-                })
+                // The fields behind the validity bit stay where they are kept.
+                let n = match self.rules.invalid {
+                    InvalidFields::Kept => 1,
+                    _ => self.size(&header.ty)?,
+                };
+                self.in_place(&place, |c, d| c.op(Op::Zero { d, n }))
             }
             StmtKind::Push(stack, n) => self.shift_stack(stack, |e| Op::Push { e, n: *n }),
             StmtKind::Pop(stack, n) => self.shift_stack(stack, |e| Op::Pop { e, n: *n }),
@@ -224,11 +225,31 @@ impl<'p> Compiler<'p> {
 
     fn assign(&mut self, to: &LValue, value: &Expr) -> Result<()> {
         let place = self.locate(to)?;
+        if self.rules.invalid == InvalidFields::Kept && self.is_header(&to.ty) {
+            return self.assign_header(&place, value);
+        }
         if place.is_plain() {
             return self.expr_into(value, place.slot);
         }
         let s = self.expr(value)?;
         self.store(&place, s)
+    }
+
+    /// The fields are copied if the source is valid; the validity always.
+    fn assign_header(&mut self, place: &Place, value: &Expr) -> Result<()> {
+        let s = self.expr(value)?;
+        let n = self.size(&place.ty)?;
+        self.in_place(place, |c, d| {
+            if n > 1 {
+                c.op(Op::CopyIf {
+                    g: s,
+                    d: d + 1,
+                    s: s + 1,
+                    n: n - 1,
+                })?;
+            }
+            c.op(Op::Mov { d, s })
+        })
     }
 
     fn switch(

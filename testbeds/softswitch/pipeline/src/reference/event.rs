@@ -106,6 +106,18 @@ pub enum EventKind {
         /// Its bytes.
         bytes: Vec<u8>,
     },
+    /// The program logs something (`log_msg`).
+    Log {
+        /// The message, its values filled in.
+        message: String,
+    },
+    /// An `assert` or `assume` does not hold.
+    AssertionFailed {
+        /// Which of the two.
+        function: String,
+        /// The first line of its text.
+        text: String,
+    },
     /// An undefined value decided something.
     Undefined {
         /// What.

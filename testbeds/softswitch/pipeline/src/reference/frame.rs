@@ -2,7 +2,7 @@
 //!
 //! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
 //! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it. Fields
-//! of invalid headers (but a Tofino's) and invalid fields are 0 in the frame.
+//! of invalid headers (unless they can be written) and invalid fields are 0 in the frame.
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
@@ -73,7 +73,7 @@ impl Shadow {
         frame: &mut [u64],
         slot: Slot,
         value: &Value,
-        (keeps_invalid, leaves): (bool, bool),
+        (keeps_fields, leaves): (bool, bool),
     ) {
         let marks = if leaves {
             &mut self.left
@@ -81,7 +81,7 @@ impl Shadow {
             &mut self.slots
         };
         let (mut words, mut undefined) = (Vec::new(), Vec::new());
-        slots(value, keeps_invalid, &mut words, &mut undefined);
+        slots(value, keeps_fields, &mut words, &mut undefined);
         for (i, (word, undefined)) in words.into_iter().zip(undefined).enumerate() {
             let at = slot as usize + i;
             frame[at] = word;
@@ -187,7 +187,7 @@ impl Reader<'_> {
                     StructKind::Struct => Value::Struct(fields),
                     StructKind::Union => Value::Union(fields),
                     // The frame does not keep what an invalid header's fields are.
-                    StructKind::Header if !valid && !self.fill.keeps_invalid => {
+                    StructKind::Header if !valid && !self.fill.invalid.are_written() => {
                         Value::undefined(program, ty, self.fill)
                     }
                     StructKind::Header => Value::Header { valid, fields },
@@ -208,7 +208,7 @@ impl Reader<'_> {
 }
 
 /// Appends the slots of a value and their undefined bits.
-fn slots(value: &Value, keeps_invalid: bool, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
+fn slots(value: &Value, keeps_fields: bool, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
     let mut push = |bits: &Bits, n: u32| {
         for (to, from) in [
             (&mut *words, &bits.value),
@@ -237,22 +237,22 @@ fn slots(value: &Value, keeps_invalid: bool, words: &mut Vec<u64>, undefined: &m
             push(&Bits::bool(*valid), 1);
             let start = words.len();
             for field in fields {
-                slots(field, keeps_invalid, words, undefined);
+                slots(field, keeps_fields, words, undefined);
             }
-            if !*valid && !keeps_invalid {
+            if !*valid && !keeps_fields {
                 words[start..].fill(0);
                 undefined[start..].fill(0);
             }
         }
         Value::Struct(fields) | Value::Union(fields) => {
             for field in fields {
-                slots(field, keeps_invalid, words, undefined);
+                slots(field, keeps_fields, words, undefined);
             }
         }
         Value::Stack { next, elements } => {
             push(&Bits::new(64, *next), 1);
             for element in elements {
-                slots(element, keeps_invalid, words, undefined);
+                slots(element, keeps_fields, words, undefined);
             }
         }
         Value::Nothing => {}

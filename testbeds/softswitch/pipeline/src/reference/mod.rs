@@ -16,6 +16,7 @@
 pub(crate) mod arith;
 mod call;
 pub(crate) mod dialect;
+mod discarded;
 pub mod event;
 mod expr;
 pub(crate) mod frame;
@@ -33,7 +34,7 @@ use crate::op::Code;
 use crate::op::bindings::{Block, Gates, Unit};
 use crate::op::region::Field;
 use crate::op::run::{Ended, Run};
-use crate::rules::Rules;
+use crate::rules::{InvalidFields, Rules};
 use crate::state::State;
 use dialect::Interpreted;
 use p4lang::ast::Direction;
@@ -151,10 +152,14 @@ impl Reference {
         poison: Option<u64>,
     ) -> Reference {
         let mut fill = poison.map_or_else(Fill::default, Fill::poison);
-        fill.keeps_invalid = Rules::of(&program).keeps_invalid;
+        // Marked, what BMv2 keeps there is as undefined as P4_16 has it.
+        fill.invalid = match Rules::of(&program).invalid {
+            InvalidFields::Kept if fill.marks() => InvalidFields::Zero,
+            invalid => invalid,
+        };
         Reference {
             dialect,
-            program,
+            program: discarded::kept(&program),
             watch: Watch::new(fill),
             shadow: frame::Shadow::default(),
             colours: BTreeMap::new(),
@@ -201,7 +206,7 @@ impl Reference {
                 *value = Value::undefined(&program, &var.ty, &mut self.watch.fill);
             }
         }
-        let keeps_invalid = self.watch.fill.keeps_invalid;
+        let keeps_fields = self.watch.fill.invalid.are_written();
         let undefined = |slot| self.shadow.undefined(memory.frame, slot) != 0;
         let undefined_mirror = bound.gates.mirror.is_some_and(undefined);
         let mut interpreter = Interpreter {
@@ -250,7 +255,7 @@ impl Reference {
                 let leaves =
                     param.direction == Direction::Out && matches!(bound.unit, Unit::Control(_));
                 self.shadow
-                    .write(frame, *slot, value, (keeps_invalid, leaves));
+                    .write(frame, *slot, value, (keeps_fields, leaves));
             }
         }
         if let Some(left) = bound.left {

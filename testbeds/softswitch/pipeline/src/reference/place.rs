@@ -3,6 +3,7 @@
 use super::value::Value;
 use super::{Interpreter, Result, Scope};
 use crate::reference::poison::Fill;
+use crate::rules::InvalidFields;
 use p4lang::ir::{Access, LValue, Type, VarId};
 
 /// A step of a resolved path.
@@ -86,6 +87,16 @@ impl Interpreter<'_, '_> {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
+    /// What a statement assigns: an invalid header leaves the fields where they are kept.
+    pub(crate) fn assign(&mut self, place: &Place, value: Value) {
+        self.change(place.var, &place.steps, |to, fill| match value {
+            Value::Header { valid: false, .. } if fill.invalid == InvalidFields::Kept => {
+                set_invalid(to, fill);
+            }
+            value => to.assign(value),
+        });
+    }
+
     /// Changes what is there.
     pub(crate) fn change(
         &mut self,
@@ -128,7 +139,7 @@ fn store(
     };
     match (to, step) {
         // A write to a field of an invalid header changes no state that is defined (8.17).
-        (Value::Header { valid: false, .. }, _) if !fill.keeps_invalid => {}
+        (Value::Header { valid: false, .. }, _) if !fill.invalid.are_written() => {}
         (Value::Struct(fields) | Value::Header { fields, .. }, Step::Field(i)) => {
             store(&mut fields[*i as usize], rest, fill, change);
         }
@@ -158,6 +169,14 @@ fn store(
             (*valid, *bits) = (true, bits.insert(*lo, &part.bits()));
         }
         _ => {}
+    }
+}
+
+/// `setInvalid`: the fields stay where they are kept.
+pub fn set_invalid(value: &mut Value, fill: &mut Fill) {
+    match value {
+        Value::Header { valid, .. } if fill.invalid == InvalidFields::Kept => *valid = false,
+        other => invalidate(other, fill),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What undefined bits hold: zeroes, or a seeded pattern that marks them.
 
 use super::value::{Bits, ones};
+use crate::rules::InvalidFields;
 use num_bigint::BigUint;
 
 /// Where undefined bits come from.
@@ -8,8 +9,8 @@ use num_bigint::BigUint;
 pub struct Fill {
     /// State of the pattern's generator (SplitMix64); `None`: zeroes that count as defined.
     pattern: Option<u64>,
-    /// The fields of an invalid header can be written, and hold what was: so it is on a Tofino.
-    pub keeps_invalid: bool,
+    /// What the fields of an invalid header hold where undefined bits are zeroes.
+    pub invalid: InvalidFields,
 }
 
 impl Fill {
@@ -17,7 +18,7 @@ impl Fill {
     pub fn poison(seed: u64) -> Fill {
         Fill {
             pattern: Some(seed),
-            keeps_invalid: false,
+            invalid: InvalidFields::Zero,
         }
     }
 

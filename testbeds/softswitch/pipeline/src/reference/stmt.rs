@@ -1,6 +1,6 @@
 //! Statements (P4_16 section 12).
 
-use super::place::{Step, invalidate};
+use super::place::{Step, invalidate, set_invalid};
 use super::value::{Bits, Value};
 use super::{Interpreter, Result, Stop};
 use crate::call::{FunctionCall, MethodCall};
@@ -22,7 +22,7 @@ impl<'p> Interpreter<'_, 'p> {
             StmtKind::Assign(to, value) => {
                 let place = self.resolve(to)?;
                 let value = self.expr(value)?;
-                self.write(&place, value);
+                self.assign(&place, value);
             }
             StmtKind::Reset(to) => {
                 let place = self.resolve(to)?;
@@ -41,7 +41,7 @@ impl<'p> Interpreter<'_, 'p> {
                 body,
                 update,
             } => return self.repeat(cond_stmts, cond, body, update),
-            StmtKind::Atomic(body) => return self.block(body),
+            StmtKind::Atomic(body, _) => return self.block(body),
             StmtKind::Break => return Err(Stop::Break),
             StmtKind::Continue => return Err(Stop::Continue),
             StmtKind::Return => return Err(Stop::Return),
@@ -104,7 +104,7 @@ impl<'p> Interpreter<'_, 'p> {
             StmtKind::SetValid(header) => self.set_valid(header)?,
             StmtKind::SetInvalid(header) => {
                 let place = self.resolve(header)?;
-                self.change(place.var, &place.steps, invalidate);
+                self.change(place.var, &place.steps, set_invalid);
             }
             StmtKind::Push(stack, n) => {
                 let place = self.resolve(stack)?;

@@ -52,6 +52,15 @@ impl Bits {
         Bits::new(1, u8::from(value))
     }
 
+    /// In decimal digits, as two's complement or without a sign.
+    pub fn decimal(&self, signed: bool) -> String {
+        let negative = signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1);
+        match negative {
+            true => format!("-{}", (BigUint::from(1u8) << self.width) - &self.value),
+            false => self.value.to_string(),
+        }
+    }
+
     /// Not 0.
     pub fn is_true(&self) -> bool {
         self.value != BigUint::ZERO

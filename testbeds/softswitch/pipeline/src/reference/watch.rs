@@ -22,6 +22,8 @@ pub struct Watch {
     pub fill: Fill,
     /// Whether every step is told.
     pub steps: bool,
+    /// Whether what the program logs, and assertions that fail, are told.
+    pub logs: bool,
     events: Vec<Event>,
     lost: u64,
     reported: BTreeSet<(Span, String)>,
@@ -33,6 +35,7 @@ impl Watch {
         Watch {
             fill,
             steps: false,
+            logs: false,
             events: Vec::new(),
             lost: 0,
             reported: BTreeSet::new(),
@@ -88,6 +91,28 @@ impl Watch {
             let text = text.trim_end_matches(['{', ' ']).to_owned();
             EventKind::Branch { text, taken }
         });
+    }
+
+    /// `log_msg`
+    pub(crate) fn log(&mut self, message: String, program: &Program, span: Span) {
+        if self.logs || self.steps {
+            let at = Some(program.source.location(span));
+            let kind = EventKind::Log { message };
+            self.push(Event { at, kind });
+        }
+    }
+
+    /// An `assert` or `assume` that does not hold.
+    pub(crate) fn assertion_failed(&mut self, function: &str, program: &Program, span: Span) {
+        if self.logs || self.steps {
+            let text = program.source.slice(span).lines().next().unwrap_or("");
+            let at = Some(program.source.location(span));
+            let kind = EventKind::AssertionFailed {
+                function: function.to_owned(),
+                text: text.trim_end_matches([';', ' ']).to_owned(),
+            };
+            self.push(Event { at, kind });
+        }
     }
 
     /// Each place is told once.

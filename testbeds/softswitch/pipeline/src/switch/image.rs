@@ -10,6 +10,7 @@ use crate::config::{Config, Executor};
 use crate::error::LoadError;
 use crate::externs::filter::Filter;
 use crate::externs::register::Info;
+use crate::kept;
 use crate::reference::Reference;
 use crate::state::State;
 use crate::switch::Switch;
@@ -33,6 +34,8 @@ pub struct Image {
 #[derive(Debug, Clone)]
 struct Compiled {
     program: Arc<Program>,
+    /// As it was written, for `poison`.
+    written: Arc<Program>,
     arch: Arc<Loaded>,
     names: Arc<Names>,
     registers: Arc<[Info]>,
@@ -40,7 +43,8 @@ struct Compiled {
 
 impl Image {
     /// Compiles a program. Of the config, the code has [`Config::trace`] and [`Config::max_steps`] in it.
-    pub fn new(program: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
+    pub fn new(written: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
+        let program = kept::checked(&written);
         let dialect = arch::dialect(&program.arch)?;
         let wanted = Wanted {
             seed: config.seed,
@@ -55,6 +59,7 @@ impl Image {
                 names: Arc::new(Names::new(&state, &registers)),
                 registers: registers.into(),
                 program,
+                written,
             },
             state,
             trace: config.trace,
@@ -65,7 +70,7 @@ impl Image {
     /// A switch as [`Switch::new`] makes it. Compiles anew if the config wants other code.
     pub fn switch(&self, config: Config) -> Result<Switch, LoadError> {
         if (config.trace, config.max_steps) != (self.trace, self.max_steps) {
-            return Switch::new(Arc::clone(&self.compiled.program), config);
+            return Switch::new(Arc::clone(&self.compiled.written), config);
         }
         let mut state = self.state.clone();
         let filters = state.cells.filters.iter_mut().map(Filter::random_mut);
@@ -88,6 +93,7 @@ impl Compiled {
     fn switch(self, state: State, config: Config) -> Switch {
         let Compiled {
             program,
+            written,
             arch,
             names,
             registers,
@@ -104,8 +110,10 @@ impl Compiled {
             Executor::Reference => Some((interpreted, config.poison)),
             Executor::Both => Some((interpreted, None)),
         };
-        let reference = reference
-            .map(|(dialect, poison)| Reference::new(Arc::clone(&program), dialect, poison));
+        let reference = reference.map(|(dialect, poison)| {
+            let program = if poison.is_some() { &written } else { &program };
+            Reference::new(Arc::clone(program), dialect, poison)
+        });
         let mut core = Core::new(config, frame, state);
         core.reference = reference.map(Box::new);
         arch.prepare(&mut core);

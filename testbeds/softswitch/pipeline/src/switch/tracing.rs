@@ -9,6 +9,7 @@ use crate::reference::Reference;
 use crate::reference::event::{Event, EventKind};
 use crate::stats::DropReason;
 use crate::switch::Switch;
+use p4lang::ir::{ExternFunction, Program, Stmt, StmtKind, visit};
 use std::sync::Arc;
 
 /// What had happened before an event.
@@ -31,10 +32,32 @@ impl Switch {
         if let Some(reference) = &mut self.core.reference {
             reference.watch.steps = on;
         }
-        self.core.executor = match on {
-            true => Executor::Reference,
-            false => self.core.config.executor,
+        let logs = self.core.reference.as_ref().is_some_and(|r| r.watch.logs);
+        self.core.executor = match self.core.config.executor {
+            _ if on => Executor::Reference,
+            Executor::Fast if logs => Executor::Reference,
+            executor => executor,
         };
+    }
+
+    /// From now on tells what the program logs (`log_msg`), and which `assert` and `assume` fail; gives whether it calls any
+    /// of them. One that does is run by [`Executor::Reference`] instead of the fast executor, which tells nothing.
+    pub fn set_logging(&mut self) -> bool {
+        if !logs(self.program()) {
+            return false;
+        }
+        if self.core.reference.is_none() {
+            let reference =
+                Reference::new(Arc::clone(self.program()), self.arch.interpreted(), None);
+            self.core.reference = Some(Box::new(reference));
+        }
+        if let Some(reference) = &mut self.core.reference {
+            reference.watch.logs = true;
+        }
+        if self.core.executor == Executor::Fast {
+            self.core.executor = Executor::Reference;
+        }
+        true
     }
 
     /// What was told since the last call, and how many events were too many to be kept: steps while tracing is on,
@@ -112,6 +135,33 @@ impl Switch {
             watch.note(EventKind::Digest { messages });
         }
     }
+}
+
+/// Whether a program calls `log_msg`, `assert` or `assume`.
+fn logs(program: &Program) -> bool {
+    let mut found = false;
+    let mut look = |block: &[Stmt]| {
+        visit(block, &mut |stmt| {
+            found |= matches!(
+                stmt.kind,
+                StmtKind::CallExtern {
+                    function: ExternFunction::LogMsg
+                        | ExternFunction::Assert
+                        | ExternFunction::Assume,
+                    ..
+                }
+            );
+        });
+    };
+    for parser in &program.parsers {
+        parser.states.iter().for_each(|state| look(&state.body));
+    }
+    for control in &program.controls {
+        control.actions.iter().for_each(|action| look(&action.body));
+        look(&control.body);
+    }
+    program.functions.iter().for_each(|f| look(&f.body));
+    found
 }
 
 impl Core {

@@ -860,3 +860,45 @@ fn tna_tells_what_its_externs_give() {
         .expect("told");
     assert_eq!(asked.1, ["tm.ucast_egress_port"]);
 }
+
+/// A call that stands alone tells its result like one whose result is used.
+#[test]
+fn discarded_results_are_told() {
+    let psa = Psa {
+        headers: "byte_h b;",
+        decls: "header byte_h { bit<8> v; }",
+        parser: "state start { pkt.extract(hdr.b); transition accept; }",
+        locals: "Register<bit<8>, bit<8>>(4, 0x2a) r;
+                 Hash<bit<16>>(PSA_HashAlgorithm_t.IDENTITY) h;
+                 action inner() { r.read(2); }",
+        ingress: "inner(); h.get_hash({ hdr.b.v }); send_to_port(ostd, (PortId_t) 1);",
+        ..Psa::default()
+    };
+    let tna = Tna {
+        parser: "state go { pkt.extract(hdr.b); transition accept; }",
+        locals: "Register<bit<32>, bit<8>>(4) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) next = {
+                     void apply(inout bit<32> v, out bit<32> rv) { v = v + 2; rv = v + 1; }
+                 };",
+        ingress: "next.execute(1); if (hdr.b.v == 0x12) { max(hdr.b.v, 8w3); } tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    };
+    for (text, expected) in [
+        (
+            psa.text(),
+            &[("ingress.r.read", "0x2a"), ("ingress.h.get_hash", "0x12")],
+        ),
+        (
+            tna.text(),
+            &[("I.next.execute", "0x3 0x2"), (".max", "0x12")],
+        ),
+    ] {
+        let calls = called(
+            &mut crate::support::load(&text, Config::default()),
+            &[0x12, 0x34],
+        );
+        for (name, value) in expected {
+            assert_eq!(result(&calls, name), *value, "{name}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use crate::support::v1model::V1;
 use crate::support::{call, entry, one, sent, through};
 use p4lang::runtime::Match;
-use pipeline::{Config, CounterValue, DigestMessage, Executor, MeterConfig};
+use pipeline::{Config, CounterValue, DigestMessage, EventKind, Executor, MeterConfig};
 
 #[test]
 fn a_wrong_checksum_is_told_and_a_right_one_written() {
@@ -310,6 +310,64 @@ fn assertions_are_counted_and_messages_ignored() {
     through(&mut switch, &[1, 0]);
     through(&mut switch, &[2, 0]);
     assert_eq!(switch.stats().failed_assertions, 1);
+    assert_eq!(switch.take_events().0, []);
+}
+
+/// Both executors' runs tell them where somebody asks for them.
+#[test]
+fn messages_and_failed_assertions_are_told() {
+    let program = V1 {
+        locals: r#"action noted() { log_msg("\\{{}\\} of {}: {}", { hdr.x.b, 8w7 ++ hdr.x.a, (int<8>) hdr.x.b }); }"#,
+        ingress: r#"log_msg("here");
+            log_msg("{} and", { hdr.x.a, hdr.x.b });
+            noted();
+            log_msg("{} {}", { hdr.x.a == 1 });
+            assert(hdr.x.a == 1);
+            assume(hdr.x.a != 2 && hdr.x.b == 255);
+            s.egress_spec = 1;"#,
+        ..V1::default()
+    };
+    for executor in [Executor::Fast, Executor::Reference, Executor::Both] {
+        let mut switch = program.load_with(Config {
+            executor,
+            ..Config::default()
+        });
+        assert!(switch.set_logging());
+        for (a, expected) in [
+            (1, &["here", "1 and 255", "{255} of 1793: -1", "1 {}"][..]),
+            (
+                2,
+                &[
+                    "here",
+                    "2 and 255",
+                    "{255} of 1794: -1",
+                    "0 {}",
+                    "assert(hdr.x.a == 1)",
+                    "assume(hdr.x.a != 2 && hdr.x.b == 255)",
+                ],
+            ),
+        ] {
+            assert_eq!(through(&mut switch, &[a, 255]), [(1, vec![a, 255])]);
+            let (events, lost) = switch.take_events();
+            let told: Vec<_> = events
+                .iter()
+                .map(|event| match &event.kind {
+                    EventKind::Log { message } => message.as_str(),
+                    EventKind::AssertionFailed { text, .. } => text.as_str(),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!((told, lost), (expected.to_vec(), 0), "{executor:?}");
+            assert!(events.iter().all(|event| event.at.is_some()));
+        }
+        assert_eq!(switch.take_differences(), [""; 0]);
+        // With and after a trace, too.
+        switch.set_tracing(true);
+        switch.set_tracing(false);
+        through(&mut switch, &[1, 255]);
+        assert_eq!(switch.take_events().0.len(), 4, "{executor:?}");
+    }
+    assert!(!V1::default().load().set_logging(), "it logs nothing");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::v1model::V1;
 use crate::support::{one, sent, through};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
-use pipeline::{Config, DropReason, EgressQueues, Switch};
+use pipeline::{Config, DropReason, EgressQueues, Executor, Switch};
 
 fn replicas(ports: &[(u32, u16)]) -> Vec<Replica> {
     let replica = |(port, instance): &(u32, u16)| Replica {
@@ -115,6 +115,99 @@ fn copies_of_a_group_do_not_see_each_other() {
     switch.delete_multicast_group(9).unwrap();
     assert_eq!(through(&mut switch, &[0, 0]), []);
     assert_eq!(switch.stats().dropped(DropReason::EmptyGroup), 1);
+}
+
+/// As simple_switch has it: only the validity changes when a header becomes valid or invalid.
+#[test]
+fn fields_of_invalid_headers_keep_what_is_written() {
+    let keyed = |key: &str| {
+        format!(
+            "action found(bit<8> v) {{ hdr.x.a = v; }}
+            table t {{
+                key = {{ {key}: exact @name(\"k\"); }}
+                actions = {{ found; NoAction; }}
+                const entries = {{ 0 : found(40); 7 : found(47); }}
+            }}"
+        )
+    };
+    let exact = keyed("meta.y.a");
+    let masked = keyed("meta.y.a & 0x0f");
+    let part = keyed("meta.y.a[3:0]")
+        .replace("0 :", "4w0 :")
+        .replace("7 :", "4w7 :");
+    let computed = keyed("meta.y.a + 0");
+    let inner = "control Sub(inout x_h h) { apply { h.b = h.a + 1; } }";
+    // Declarations, locals, ingress, and what x is afterwards.
+    for (decls, locals, ingress, expected) in [
+        ("", "", "meta.y.a = 7; hdr.x.a = meta.y.a;", [7, 2]),
+        ("", "", "meta.y.a = 7; meta.y.setValid(); hdr.x.b = meta.y.a;", [1, 7]),
+        (
+            "",
+            "",
+            "meta.y.setValid(); meta.y.a = 9; meta.y.setInvalid(); hdr.x.a = meta.y.a; meta.y.setValid(); hdr.x.b = meta.y.a;",
+            [9, 9],
+        ),
+        ("", "", "hdr.x.setInvalid(); hdr.x.b = 8; hdr.x.setValid();", [1, 8]),
+        // An invalid header that is assigned makes the other invalid, and leaves its fields.
+        (
+            "",
+            "",
+            "meta.y.setValid(); meta.y.a = 3; meta.z.a = 4; meta.y = meta.z; hdr.x.a = meta.y.a;
+            if (meta.y.isValid()) { hdr.x.b = 99; }",
+            [3, 2],
+        ),
+        ("", "", "meta.y.a = 3; meta.y = {#}; hdr.x.a = meta.y.a;", [3, 2]),
+        ("", "", "meta.y = hdr.x; meta.y.setInvalid(); hdr.x.a = meta.y.b;", [2, 2]),
+        ("", "", "meta.s[1].a = 6; bit<1> i = 1; meta.s[i].b = 5; hdr.x = { meta.s[1].b, meta.s[1].a };", [5, 6]),
+        (inner, "Sub() sub;", "meta.y.a = 6; sub.apply(meta.y); hdr.x.a = meta.y.b;", [7, 2]),
+        // All invalid headers are equal.
+        ("", "", "meta.y.a = 1; if (meta.y == meta.z) { hdr.x.a = 77; }", [77, 2]),
+        // A key that is such a field is 0, alone, under a mask or in part; a computed one is not.
+        ("", &exact, "meta.y.a = 7; t.apply();", [40, 2]),
+        ("", &exact, "meta.y.a = 7; meta.y.setValid(); t.apply();", [47, 2]),
+        ("", &masked, "meta.y.a = 7; t.apply();", [40, 2]),
+        ("", &part, "meta.y.a = 7; t.apply();", [40, 2]),
+        ("", &computed, "meta.y.a = 7; t.apply();", [47, 2]),
+        // So is what is hashed.
+        (
+            "",
+            "",
+            "meta.y.a = 7; bit<16> h; hash(h, HashAlgorithm.identity, 16w0, { meta.y.a, hdr.x.b }, 32w65535);
+            hdr.x = { h[15:8], h[7:0] };",
+            [0, 2],
+        ),
+    ] {
+        let ingress = format!("s.egress_spec = 1; {ingress}");
+        let program = V1 {
+            decls,
+            meta: "x_h y; x_h z; x_h[2] s;",
+            locals,
+            ingress: &ingress,
+            ..V1::default()
+        };
+        for executor in [Executor::Fast, Executor::Reference, Executor::Both] {
+            let mut switch = program.load_with(Config {
+                executor,
+                ..Config::default()
+            });
+            // A packet sees nothing of the one before it.
+            for _ in 0..2 {
+                assert_eq!(through(&mut switch, &[1, 2]), [(1, expected.to_vec())], "{ingress} {locals}");
+            }
+            assert_eq!(switch.take_differences(), [""; 0], "{ingress} {locals}");
+        }
+    }
+}
+
+#[test]
+fn egress_sees_what_ingress_wrote_to_an_invalid_header() {
+    let program = V1 {
+        meta: "x_h y;",
+        ingress: "s.egress_spec = 1; meta.y.a = 6; hdr.x.setInvalid();",
+        egress: "meta.y.b = hdr.x.b; hdr.x.setValid(); hdr.x.a = meta.y.a; hdr.x.b = meta.y.b + 1;",
+        ..V1::default()
+    };
+    assert_eq!(one(&mut program.load(), &[1, 2]), [6, 3]);
 }
 
 const LISTS: &str = "@field_list(1) bit<8> kept; @field_list(1, 2) bit<8> both; bit<8> lost;";

@@ -58,7 +58,12 @@ impl<'p> Interpreter<'_, 'p> {
             }
             _ => {
                 let holds = values.first().is_some_and(|v| v.bits().is_true());
-                self.counts.failed_assertions += u64::from(!holds);
+                if !holds {
+                    self.counts.failed_assertions += 1;
+                    let span = self.span;
+                    self.watch
+                        .assertion_failed(function.name(), self.program, span);
+                }
                 self.trace_method("", function.name(), args, &values, (&Type::Void, None));
                 return Ok(());
             }

@@ -98,7 +98,7 @@ impl<'p> Walk<'p> {
                 met.then(met.clone());
                 met
             }
-            StmtKind::Atomic(block) => self.block(control, block, depth),
+            StmtKind::Atomic(block, _) => self.block(control, block, depth),
             StmtKind::ApplyTable { table, .. } => {
                 let mut met = Met::default();
                 for offered in &control.tables[table.index()].actions {

@@ -8,7 +8,7 @@ use crate::reference::dialect::Interpreted;
 use crate::reference::value::{Bits, Value, width};
 use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
-use p4lang::ir::{Arg, ExprKind, ExternFunction, Type};
+use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, Type};
 
 /// See the module.
 #[derive(Debug)]
@@ -26,10 +26,11 @@ impl Interpreted for V1model {
 
 impl<'p> Interpreter<'_, 'p> {
     fn call_v1model(&mut self, function: &ExternFunction, args: &'p [Arg]) -> Result<()> {
+        let (values, to) = self.extern_args(args)?;
         if matches!(function, ExternFunction::LogMsg) {
+            self.log(args, values.get(1));
             return Ok(());
         }
-        let (values, to) = self.extern_args(args)?;
         let requests = self.code.bindings.requests;
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
@@ -100,7 +101,12 @@ impl<'p> Interpreter<'_, 'p> {
                 }
             }
             ExternFunction::Assert | ExternFunction::Assume => {
-                self.counts.failed_assertions += u64::from(number(0) == 0);
+                if number(0) == 0 {
+                    self.counts.failed_assertions += 1;
+                    let span = self.span;
+                    self.watch
+                        .assertion_failed(function.name(), self.program, span);
+                }
             }
             // What is done at the block's end, and a checksum whose condition is false.
             _ => self.ask(function, &values),
@@ -110,6 +116,28 @@ impl<'p> Interpreter<'_, 'p> {
             self.write(&to, value);
         }
         Ok(())
+    }
+
+    /// `log_msg`: its values stand for `{}`, in decimal digits as in BMv2; `\\{` and `\\}` are braces.
+    fn log(&mut self, args: &'p [Arg], values: Option<&Value>) {
+        let (Some(Arg::In(Expr { kind, .. })), data) = (args.first(), args.get(1)) else {
+            return;
+        };
+        let ExprKind::Const(Const::Str(format)) = kind else {
+            return;
+        };
+        let signed = |i: usize| match data {
+            Some(Arg::In(Expr {
+                kind: ExprKind::Tuple(parts),
+                ..
+            })) => parts.get(i).is_some_and(|e| matches!(e.ty, Type::Int(_))),
+            _ => false,
+        };
+        let values = values.map(Value::scalars).unwrap_or_default();
+        let shown = values.iter().enumerate();
+        let shown = shown.map(|(i, bits)| bits.decimal(signed(i))).collect();
+        let span = self.span;
+        self.watch.log(filled(format, shown), self.program, span);
     }
 
     /// Copies and new passes, which the block's end makes, and the packet's length there.
@@ -202,6 +230,30 @@ impl<'p> Interpreter<'_, 'p> {
             }
         }
     }
+}
+
+/// The format with its values, and those that it has no place for behind it.
+fn filled(format: &str, values: Vec<String>) -> String {
+    let (mut out, mut rest) = (String::new(), format);
+    let mut values = values.into_iter();
+    while let Some(at) = rest.find(['{', '\\']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = from.find('}').filter(|_| from.starts_with('{'));
+        (out, rest) = match (end, values.as_slice().is_empty()) {
+            (Some(end), false) => (out + &values.next().unwrap_or_default(), &from[end + 1..]),
+            _ if from.starts_with("\\{") || from.starts_with("\\}") => {
+                (out + &from[1..2], &from[2..])
+            }
+            _ => (out + &from[..1], &from[1..]),
+        };
+    }
+    out.push_str(rest);
+    for value in values {
+        out.push(' ');
+        out.push_str(&value);
+    }
+    out
 }
 
 fn drop(i: &Interpreter<'_, '_>, ty: &Type, standard: &mut Value) {

@@ -28,7 +28,7 @@ fn in_conditions<'p>(block: &'p Block, found: &mut Vec<&'p Expr>) {
                 }
                 in_conditions(otherwise, found);
             }
-            StmtKind::Atomic(body) => in_conditions(body, found),
+            StmtKind::Atomic(body, _) => in_conditions(body, found),
             _ => {}
         }
     }
@@ -69,7 +69,7 @@ fn asks_predicate(block: &Block) -> bool {
         StmtKind::Switch { cases, default, .. } => {
             cases.iter().any(|(_, block)| asks_predicate(block)) || asks_predicate(default)
         }
-        StmtKind::Loop { body, .. } | StmtKind::Atomic(body) => asks_predicate(body),
+        StmtKind::Loop { body, .. } | StmtKind::Atomic(body, _) => asks_predicate(body),
         _ => false,
     })
 }

@@ -293,7 +293,7 @@ fn changes(block: &Block, var: VarId) -> bool {
         StmtKind::Switch { cases, default, .. } => {
             cases.iter().any(|(_, b)| changes(b, var)) || changes(default, var)
         }
-        StmtKind::Atomic(body) => changes(body, var),
+        StmtKind::Atomic(body, _) => changes(body, var),
         StmtKind::Return | StmtKind::Exit => false,
         StmtKind::CallMethod { args, result, .. } | StmtKind::CallExtern { args, result, .. } => {
             args.iter().any(arg)

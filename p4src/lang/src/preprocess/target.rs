@@ -1,0 +1,41 @@
+//! The macros that a target's compiler driver defines, by the architecture that a program includes.
+
+/// BMv2's drivers (`p4c-bm2-ss`, `p4c-bm2-psa`).
+const BMV2: &[(&str, &str)] = &[("__TARGET_BMV2__", "1")];
+/// Tofino's driver.
+const TOFINO: &[(&str, &str)] = &[
+    ("__TARGET_TOFINO__", "1"),
+    ("__p4c__", "1"),
+    ("__p4c_major__", "9"),
+    ("__p4c_minor__", "13"),
+    ("__p4c_patchlevel__", "4"),
+    ("__p4c_version__", "\"9.13.4\""),
+];
+/// The same for Tofino 2, of which there are variants; the first is the plain one.
+const TOFINO2: &[(&str, &str)] = &[
+    ("__TARGET_TOFINO__", "2"),
+    ("__TOFINO2_VARIANT__", "1"),
+    ("__p4c__", "1"),
+    ("__p4c_major__", "9"),
+    ("__p4c_minor__", "13"),
+    ("__p4c_patchlevel__", "4"),
+    ("__p4c_version__", "\"9.13.4\""),
+];
+
+/// What the driver defines for a program that includes these files; nothing where none is an architecture's.
+pub(super) fn macros(files: &[String]) -> &'static [(&'static str, &'static str)] {
+    let of = |file: &String| match file.rsplit('/').next()? {
+        "v1model.p4" | "psa.p4" => Some(BMV2),
+        "tna.p4" => Some(TOFINO),
+        "t2na.p4" => Some(TOFINO2),
+        _ => None,
+    };
+    files.iter().find_map(of).unwrap_or_default()
+}
+
+/// Whether a text may depend on one of them.
+pub(super) fn asks(text: &str) -> bool {
+    ["__TARGET_", "__TOFINO2_VARIANT__", "__p4c_"]
+        .iter()
+        .any(|name| text.contains(name))
+}

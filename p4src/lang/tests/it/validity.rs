@@ -1,0 +1,275 @@
+//! What `weir p4 check` says of headers that may be invalid, and of values that nothing sets.
+
+use p4lang::{Files, Options, compile, validity};
+
+/// The pieces of a v1model program with Ethernet, IPv4 behind it, and TCP behind that.
+#[derive(Default)]
+struct V1<'a> {
+    start: &'a str,
+    decls: &'a str,
+    locals: &'a str,
+    ingress: &'a str,
+    egress: &'a str,
+}
+
+impl V1<'_> {
+    /// The warnings, the source's text first.
+    #[track_caller]
+    fn said(&self) -> Vec<String> {
+        let V1 {
+            start,
+            decls,
+            locals,
+            ingress,
+            egress,
+        } = self;
+        let text = format!(
+            "#include <v1model.p4>
+header eth_h {{ bit<16> kind; }}
+header ip_h {{ bit<8> ttl; bit<8> proto; }}
+header tcp_h {{ bit<16> port; }}
+struct h_t {{ eth_h eth; ip_h ip; tcp_h tcp; ip_h[2] more; }}
+struct m_t {{ bit<8> a; bit<8> b; ip_h kept; }}
+{decls}
+parser P(packet_in p, out h_t h, inout m_t m, inout standard_metadata_t s) {{
+    state start {{ p.extract(h.eth); {start} transition select(h.eth.kind) {{ 0x800: ip; default: accept; }} }}
+    state ip {{ p.extract(h.ip); transition select(h.ip.proto) {{ 6: tcp; default: accept; }} }}
+    state tcp {{ p.extract(h.tcp); transition accept; }}
+}}
+control V(inout h_t h, inout m_t m) {{ apply {{ }} }}
+control I(inout h_t h, inout m_t m, inout standard_metadata_t s) {{
+    {locals}
+    apply {{ {ingress} }}
+}}
+control E(inout h_t h, inout m_t m, inout standard_metadata_t s) {{ apply {{ {egress} }} }}
+control U(inout h_t h, inout m_t m) {{ apply {{ }} }}
+control D(packet_out p, in h_t h) {{ apply {{ p.emit(h); }} }}
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+"
+        );
+        let files = Files::new().with("a.p4", &text);
+        let compiled = compile(&files, "a.p4", &Options::default());
+        let compiled = compiled.unwrap_or_else(|errors| panic!("{errors}"));
+        let found = validity::check(&compiled.program);
+        found.list.into_iter().map(|w| w.message).collect()
+    }
+}
+
+const TTL: &str = "`h.ip.ttl` is read where `h.ip` may be invalid";
+const PORT: &str = "`h.tcp.port` is read where `h.tcp` may be invalid";
+
+#[test]
+fn headers_that_a_path_leaves_invalid() {
+    let table = "action drop() { mark_to_drop(s); }
+        action pop() { h.ip.setInvalid(); }
+        action push() { h.ip.setValid(); h.ip = { 64, 6 }; }
+        table t { key = { h.tcp.port: exact; } actions = { drop; pop; push; NoAction; } }
+        table hits { key = { s.ingress_port: exact; } actions = { push; @defaultonly NoAction; } const default_action = NoAction(); }";
+    let sub = "control Sub(inout ip_h i, in bit<8> n) { apply { i.ttl = i.ttl - n; } }
+        bit<8> down(in bit<8> v) { return v - 1; }";
+    let gone = "`h.ip.ttl` is read where `h.ip` is always invalid";
+    let cases: &[(&str, &[&str])] = &[
+        ("m.a = h.ip.ttl;", &[TTL]),
+        ("h.ip.ttl = h.ip.ttl - 1;", &[TTL]),
+        ("h.ip.ttl = 1;", &[]),
+        ("if (h.ip.ttl == 0) { s.mcast_grp = 1; }", &[TTL]),
+        (
+            "if (h.ip.isValid()) { m.a = h.ip.ttl; } else { m.a = 0; }",
+            &[],
+        ),
+        ("if (!h.ip.isValid()) { m.a = h.ip.ttl; }", &[gone]),
+        (
+            "if (h.ip.isValid() && h.ip.ttl == 0) { s.mcast_grp = 1; }",
+            &[],
+        ),
+        (
+            "if (h.ip.ttl == 0 && h.ip.isValid()) { s.mcast_grp = 1; }",
+            &[TTL],
+        ),
+        (
+            "if (!h.ip.isValid() || h.ip.ttl == 0) { return; } m.a = h.ip.ttl;",
+            &[],
+        ),
+        // TCP comes with IPv4, and not the other way round.
+        ("if (h.tcp.isValid()) { m.a = h.ip.ttl; }", &[]),
+        ("if (h.ip.isValid()) { h.eth.kind = h.tcp.port; }", &[PORT]),
+        // Tables, actions, hits, and which action ran.
+        ("t.apply(); m.a = h.ip.ttl;", &[TTL]),
+        ("if (h.ip.isValid()) { t.apply(); m.a = h.ip.ttl; }", &[TTL]),
+        (
+            "switch (t.apply().action_run) { push: { m.a = h.ip.ttl; } pop: { m.b = h.ip.ttl; } default: { } }",
+            &[gone],
+        ),
+        ("if (hits.apply().hit) { m.a = h.ip.ttl; }", &[]),
+        ("if (hits.apply().miss) { m.a = h.ip.ttl; }", &[TTL]),
+        ("push(); m.a = h.ip.ttl;", &[]),
+        ("pop(); m.a = h.ip.ttl;", &[gone]),
+        // Copies, calls, loops.
+        ("h.eth.kind = (bit<16>) down(h.ip.ttl);", &[TTL]),
+        (
+            "sub.apply(h.ip, 1);",
+            &["`i.ttl` is read where `i` may be invalid"],
+        ),
+        ("if (h.ip.isValid()) { sub.apply(h.ip, 1); }", &[]),
+        (
+            "m.kept = h.ip; m.a = m.kept.ttl;",
+            &["`m.kept.ttl` is read where `m.kept` may be invalid"],
+        ),
+        (
+            "m.kept = h.ip; if (m.kept.isValid()) { m.a = m.kept.ttl; }",
+            &[],
+        ),
+        (
+            "ip_h i; m.a = i.ttl;",
+            &["`i.ttl` is read where `i` is always invalid"],
+        ),
+        (
+            "for (bit<8> n = 0; n < 3; n = n + 1) { if (n == 1) { h.ip.setInvalid(); break; } }
+          if (h.ip.isValid()) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bit<16> d; hash(d, HashAlgorithm.crc16, 16w0, { h.ip.ttl }, 32w9);",
+            &[TTL],
+        ),
+        (
+            "update_checksum(h.ip.isValid(), { h.ip.ttl }, h.eth.kind, HashAlgorithm.csum16);",
+            &[],
+        ),
+        (
+            "update_checksum(true, { h.ip.ttl }, h.eth.kind, HashAlgorithm.csum16);",
+            &[TTL],
+        ),
+        // What is not followed is not warned of.
+        ("m.a = h.more[0].ttl;", &[]),
+    ];
+    for (ingress, expected) in cases {
+        let program = V1 {
+            decls: sub,
+            locals: &format!("{table} Sub() sub;"),
+            ingress: &format!("m.a = 0; {ingress}"),
+            ..V1::default()
+        };
+        assert_eq!(program.said(), *expected, "{ingress}");
+    }
+}
+
+#[test]
+fn egress_sees_what_ingress_lets_through() {
+    let egress = "m.a = h.ip.ttl;";
+    for (ingress, expected) in [
+        ("", &[TTL][..]),
+        ("h.ip.setValid();", &[]),
+        ("if (!h.ip.isValid()) { mark_to_drop(s); }", &[]),
+        ("if (!h.ip.isValid()) { mark_to_drop(s); exit; }", &[]),
+        (
+            "if (!h.ip.isValid()) { mark_to_drop(s); s.egress_spec = 3; }",
+            &[TTL],
+        ),
+        // A clone is what the parser made.
+        ("h.ip.setValid(); clone(CloneType.I2E, 5);", &[TTL]),
+    ] {
+        let program = V1 {
+            ingress,
+            egress,
+            ..V1::default()
+        };
+        assert_eq!(program.said(), expected, "{ingress}");
+    }
+}
+
+#[test]
+fn values_that_nothing_sets() {
+    let a = "`m.a` is read, and no path to here sets it";
+    let x = "`x` is read, and no path to here sets it";
+    for (start, ingress, expected) in [
+        ("", "m.b = m.a;", &[a][..]),
+        ("m.a = 1;", "m.b = m.a;", &[]),
+        ("", "if (s.ingress_port == 1) { m.a = 1; } m.b = m.a;", &[]),
+        ("", "m.b = m.a; m.a = 1;", &[a]),
+        ("", "bit<8> x; m.b = x;", &[x]),
+        ("", "bit<8> x; if (x[3:0] == 1) { x = 2; }", &[x]),
+        ("", "bit<8> x; x[3:0] = 1; m.b = x;", &[]),
+        ("", "bit<8> x; give(x); m.b = x;", &[]),
+        ("", "bit<8> x; random(x, 8w0, 8w9); m.b = x;", &[]),
+        ("", "m_t n = { 1, 2, h.ip }; m.b = n.a;", &[]),
+        ("", "s.egress_spec = s.ingress_port;", &[]),
+        ("m.a = p.lookahead<bit<8>>();", "m.b = m.a;", &[]),
+    ] {
+        let program = V1 {
+            start,
+            locals: "action give(out bit<8> v) { v = 1; }",
+            ingress,
+            ..V1::default()
+        };
+        assert_eq!(program.said(), expected, "{start} {ingress}");
+    }
+}
+
+/// A program with more combinations of valid headers than are told apart is let be.
+#[test]
+fn too_many_combinations_give_no_warning() {
+    let headers: String = (0..16).map(|n| format!("ip_h x{n}; ")).collect();
+    let each: String = (0..16)
+        .map(|n| format!("if (s.ingress_port == {n}) {{ x{n}.setValid(); }} "))
+        .collect();
+    let program = V1 {
+        ingress: &format!("{headers} {each} m.a = h.ip.ttl;"),
+        ..V1::default()
+    };
+    assert_eq!(program.said(), [""; 0]);
+}
+
+/// One empty struct for all metadata that PSA wants; ingress and egress have headers of their own.
+#[test]
+fn psa_has_two_pipelines() {
+    let text = "#include <psa.p4>
+header eth_h { bit<16> kind; }
+header ip_h { bit<8> ttl; }
+struct h_t { eth_h eth; ip_h ip; }
+struct m_t { bit<8> a; }
+struct none_t { }
+parser IP(packet_in p, out h_t h, inout m_t m, in psa_ingress_parser_input_metadata_t i, in none_t r, in none_t c) {
+    state start { p.extract(h.eth); transition select(h.eth.kind) { 0x800: ip; default: accept; } }
+    state ip { p.extract(h.ip); transition accept; }
+}
+control I(inout h_t h, inout m_t m, in psa_ingress_input_metadata_t i, inout psa_ingress_output_metadata_t o) {
+    table t { key = { h.ip.ttl: exact; } actions = { NoAction; } }
+    apply { if (i.parser_error == error.NoError) { t.apply(); } }
+}
+control ID(packet_out p, out none_t a, out none_t b, out none_t c, inout h_t h, in m_t m, in psa_ingress_output_metadata_t o) {
+    apply { p.emit(h); }
+}
+parser EP(packet_in p, out h_t h, inout m_t m, in psa_egress_parser_input_metadata_t i, in none_t n, in none_t a, in none_t b) {
+    state start { p.extract(h.eth); transition accept; }
+}
+control E(inout h_t h, inout m_t m, in psa_egress_input_metadata_t i, inout psa_egress_output_metadata_t o) {
+    apply { m.a = h.ip.ttl; }
+}
+control ED(packet_out p, out none_t a, out none_t b, inout h_t h, in m_t m, in psa_egress_output_metadata_t o,
+           in psa_egress_deparser_input_metadata_t d) { apply { p.emit(h); } }
+IngressPipeline(IP(), I(), ID()) ip;
+EgressPipeline(EP(), E(), ED()) ep;
+PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
+";
+    let files = Files::new().with("a.p4", text);
+    let compiled = compile(&files, "a.p4", &Options::default());
+    let compiled = compiled.unwrap_or_else(|errors| panic!("{errors}"));
+    let found = validity::check(&compiled.program);
+    let said: Vec<_> = found.list.iter().map(|w| w.message.as_str()).collect();
+    let always = "`h.ip.ttl` is read where `h.ip` is always invalid";
+    // A key counts: only v1model says what it is.
+    assert_eq!(said, [TTL, always]);
+    // Entries say by the header's validity where the field counts, or leave it out.
+    for keys in [
+        "h.ip.isValid(): exact; h.ip.ttl[3:0]: exact;",
+        "h.ip.ttl: ternary;",
+    ] {
+        let text = text.replace("h.ip.ttl: exact;", keys);
+        let files = Files::new().with("a.p4", text);
+        let compiled = compile(&files, "a.p4", &Options::default());
+        let found = validity::check(&compiled.unwrap().program);
+        let said: Vec<_> = found.list.iter().map(|w| w.message.as_str()).collect();
+        assert_eq!(said, [always], "{keys}");
+    }
+}
