@@ -230,8 +230,12 @@ pub struct Between {
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     let ns = scenario::units::parse(text, scenario::units::Dimension::Duration);
-    match ns.map_err(|error| error.to_string())? {
-        0 => Err("it ends before it has begun".to_owned()),
+    let ns = ns.map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })?;
+    match ns {
+        0 => Err("it is longer than 0s; found 0s".to_owned()),
         ns => Ok(std::time::Duration::from_nanos(ns)),
     }
 }
@@ -446,7 +450,7 @@ pub enum PlanFor {
 /// `weir p4`
 #[derive(Debug, Subcommand)]
 pub enum P4 {
-    /// Check a program and show its errors
+    /// Check a program: its errors, and reads of headers that may be invalid and of values that nothing sets
     Check(P4File),
     /// Print a program's P4Info
     Info(P4Info),

@@ -34,7 +34,10 @@ fn main() -> ExitCode {
         Command::Collectives(command) => commands::collectives::main(&command),
         Command::Simulate(args) => commands::simulate::main(&args),
         #[cfg(feature = "testbed")]
-        Command::Switch(args) => softswitch::run(args),
+        Command::Switch(mut args) => {
+            args.logs = cli.verbose > 0;
+            softswitch::run(args)
+        }
         Command::P4(command) => commands::p4::main(&command),
         Command::Schema {
             reference,

@@ -13,9 +13,11 @@ use crate::library::Library;
 struct Covered {
     /// The first of the checksum's two bytes.
     checksum: usize,
-    /// What it covers: the pseudo-header's addresses, then the segment. Each range is summed as 16-bit words from its own
-    /// first byte on; a last odd byte counts as the upper half of a word.
-    ranges: Vec<Range<usize>>,
+    /// The addresses of the pseudo-header; empty without one.
+    addresses: Range<usize>,
+    /// The header or segment that it covers, as 16-bit words from its first byte on. A last odd byte counts as the upper half
+    /// of a word.
+    covered: Range<usize>,
     /// Length and protocol number of the pseudo-header.
     pseudo: u64,
     /// UDP writes 0xffff for 0, and 0 for "no checksum" (RFC 768).
@@ -96,23 +98,27 @@ impl Checksums {
             };
             let header = start + protocol.header_bits() as usize / 8;
             let whole = segment.as_ref().map_or(header, |segment| segment.end);
-            let (ranges, protocol_number) = match name {
+            let segment = *start..whole.max(header);
+            let (pseudo_header, covered) = match name {
                 "ipv4" => {
                     let end = start + 4 * usize::from(frame[*start] & 15);
-                    (vec![*start..end.max(header)], None)
+                    (None, *start..end.max(header))
                 }
-                "udp" => (vec![addresses.clone(), *start..whole.max(header)], Some(17)),
-                "tcp" => (vec![addresses.clone(), *start..whole.max(header)], Some(6)),
-                "icmpv6" => (vec![addresses.clone(), *start..whole.max(header)], Some(58)),
-                "icmp" => (vec![*start..whole.max(header)], None),
+                "udp" => (Some(17), segment),
+                "tcp" => (Some(6), segment),
+                "icmpv6" => (Some(58), segment),
+                "icmp" => (None, segment),
                 // A user's: its own header, whatever else.
-                _ => (vec![*start..header], None),
+                _ => (None, *start..header),
             };
-            let length = whole.max(header) - start;
             all.push(Covered {
                 checksum: start + bit / 8,
-                ranges,
-                pseudo: protocol_number.map_or(0, |number: u64| number + length as u64),
+                addresses: match pseudo_header {
+                    Some(_) => addresses.clone(),
+                    None => 0..0,
+                },
+                pseudo: pseudo_header.map_or(0, |number: u64| number + covered.len() as u64),
+                covered,
                 is_udp: name == "udp",
             });
         }
@@ -141,8 +147,7 @@ impl Checksums {
 
 impl Covered {
     fn error(&self, frame: &[u8]) -> u16 {
-        let ranges = self.ranges.iter();
-        let sums = ranges.map(|range| {
+        let sums = [&self.addresses, &self.covered].map(|range| {
             let end = range.end.min(frame.len());
             let bytes = frame.get(range.start..end).unwrap_or(&[]);
             let words = bytes.chunks(2).map(|pair| {
@@ -151,7 +156,7 @@ impl Covered {
             });
             words.sum::<u64>()
         });
-        ((self.pseudo + sums.sum::<u64>()) % 0xffff) as u16
+        ((self.pseudo + sums.iter().sum::<u64>()) % 0xffff) as u16
     }
 
     fn write(&self, frame: &mut [u8], error: u16) {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::decision::probability;
-use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::diagnostic::{Code, Sink, Span, Spanned, few_names};
 use crate::disruption::{Disruption, Subject};
 use crate::model::{Fault, Flow, Scenario};
 use crate::plan::Injection;
@@ -221,16 +221,17 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach])
                 .collect();
             if !beyond.is_empty() {
                 let message = format!(
-                    "fault `{}` reaches {}, which the blast radius does not have",
+                    "fault `{}` reaches {}; `blast_radius.hosts` allows {}",
                     reach.fault,
-                    enumerate_names(beyond.iter().copied())
+                    few_names(beyond.iter().copied()),
+                    few_names(hosts.iter().map(|host| host.value.as_str()))
                 );
                 let hint = match &reach.extent {
                     Extent::Command(_) | Extent::Switch(_) => {
-                        "name more in `blast_radius.hosts`, or disrupt another one"
+                        "add hosts to `blast_radius.hosts`, or name another command or switch"
                     }
                     _ => {
-                        "name fewer hosts in `from` and `to` of its flows, or more in `blast_radius.hosts`"
+                        "take hosts out of `from` and `to` of its flows, or add them to `blast_radius.hosts`"
                     }
                 };
                 sink.error(Code::BlastRadius, span(reach), message)
@@ -241,12 +242,13 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach])
             && *share > most.value
         {
             let message = format!(
-                "fault `{}` may hit {} of a flow, and the blast radius is {}",
+                "fault `{}` may hit {} of a flow; `blast_radius.share` allows {}",
                 reach.fault,
                 percent(*share),
                 percent(most.value)
             );
-            sink.error(Code::BlastRadius, span(reach), message);
+            sink.error(Code::BlastRadius, span(reach), message)
+                .hint("select fewer packets, or raise `blast_radius.share`");
         }
     }
     let flows: BTreeSet<&String> = reaches.iter().flat_map(|reach| &reach.flows).collect();
@@ -254,7 +256,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach])
         && flows.len() as u64 > most.value
     {
         let message = format!(
-            "{} flows may be hit, and the blast radius is {}",
+            "{} flows may be hit; `blast_radius.flows` allows {}",
             flows.len(),
             most.value
         );

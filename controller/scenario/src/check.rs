@@ -68,10 +68,11 @@ fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
             .all(|(metric, _)| metrics.contains_key(metric));
         if is_known && !condition.evaluate(scenario, &metrics).passed {
             let message = format!(
-                "step `{}` waits for hits of faults that do not act before it: it never begins",
+                "step `{}` waits for hits of faults that do not act before it, so it never begins",
                 epoch.step.as_deref().unwrap_or_default()
             );
-            sink.error(Code::Contradiction, condition.span, message);
+            sink.error(Code::Contradiction, condition.span, message)
+                .hint("let the fault act in a step before, or in all: leave `during` out");
         }
     }
 }
@@ -120,7 +121,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
                 fault.id, keys.of
             );
             sink.error(Code::Effect, keys.span, message)
-                .hint("use `ingress`, of the next switch if need be");
+                .hint("write `where: {ingress: SWITCH}`, of the next switch if need be");
         }
         if in_egress && fault.effect.is_for_ingress() {
             let message = format!(
@@ -129,7 +130,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
                 fault.effect.word()
             );
             sink.error(Code::Effect, fault.place_span, message)
-                .hint("only `drop` and `observe` act on what goes out: use `ingress`, of the next switch if need be");
+                .hint("write `where: {ingress: SWITCH}`, of the next switch if need be: only `drop` and `observe` act in egress");
         }
     }
 }
@@ -180,11 +181,11 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
 fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     if fault.effect.draws() {
         let message = format!(
-            "fault `{}` draws for each packet what it does, and selects a share of {}: it is drawn by one of the two",
+            "fault `{}` draws for each packet what it does, and selects a share of {}: a fault draws by one of the two",
             fault.id, share.of
         );
         sink.error(Code::Effect, fault.span, message)
-            .hint("name a fixed delay, or the bits that turn over; or select by `probability`");
+            .hint("write a fixed delay, or the bits that turn over (`xor`); or `select: {probability: …}`");
     }
     if in_egress {
         let message = format!(
@@ -192,7 +193,7 @@ fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
             fault.id, share.of
         );
         sink.error(Code::Effect, fault.place_span, message)
-            .hint("use `ingress`, of the next switch if need be");
+            .hint("write `where: {ingress: SWITCH}`, of the next switch if need be");
     }
 }
 
@@ -206,7 +207,8 @@ fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
                     "fault `{}` acts on flow `{}`, which is protected",
                     fault.id, flow.name
                 );
-                sink.error(Code::Protected, fault.span, message);
+                sink.error(Code::Protected, fault.span, message)
+                    .hint("take the flow out of `protect`, or out of the fault's `flows`");
                 continue;
             }
             let met = scenario.meeting(*index);

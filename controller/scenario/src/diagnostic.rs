@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use code::Code;
-pub use names::{enumerate_names, nearest};
+pub use names::{enumerate_names, few, few_names, nearest};
 pub(crate) use text::is_obeyed;
 pub use text::shown;
 use text::{MESSAGE, excerpt};

@@ -236,7 +236,8 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
                 let message = format!(
                     "fault `{id}` comes too late: command `{name}` is a preparation, and has ended before the timeline begins"
                 );
-                sink.error(Code::Effect, *on_span, message);
+                sink.error(Code::Effect, *on_span, message)
+                    .hint("name a service, whose `ready` is `tcp`, `log`, `file` or `started`, or a driver");
             }
         }
     }
@@ -249,7 +250,7 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
         let (word, name) = (does.word(), does.subject().name());
         sink.error(Code::Contradiction, disruption.span, message)
             .hint(format!(
-                "to have it started again at the end of each: `{{{word}: {{command: {name}, restart: true}}}}`"
+                "write `{{{word}: {{command: {name}, restart: true}}}}`: it is then started again at the end of each"
             ));
     }
 }
@@ -270,10 +271,10 @@ fn under_training(
         sink.error(Code::Effect, *on_span, message);
     } else if scenario.gradients.is_none() {
         let message = format!(
-            "fault `{id}` cannot restart switch `{name}` under a training without a `plan`: nobody would sum again what it forgets"
+            "fault `{id}` cannot restart switch `{name}` under a training without a `plan`: no other switch would sum what it forgets"
         );
         sink.error(Code::Effect, *on_span, message)
-            .hint("`plan: {by: grid}`: gradients are planned again when a switch dies");
+            .hint("write `plan: {by: grid}`: gradients are planned again when a switch dies");
     }
 }
 
@@ -364,7 +365,7 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
     let word = disruption.does.word();
     let (message, hint) = match disruption.does.subject() {
         Subject::Command(_) if !target.runs_hosts => (
-            format!("this target cannot {word} a program: its hosts are nobody's to start or end"),
+            format!("this target cannot {word} a program: weir starts nothing on its hosts"),
             "`weir run` on the embedded switch or on BMv2 starts the programs of hosts",
         ),
         Subject::Switch(_) if !target.runs_hosts => (
@@ -415,7 +416,7 @@ pub(crate) fn check_provable<'s>(
                 restarts.span,
                 format!("`{}` is declared here", restarts.id),
             )
-            .hint("place the fault on another switch with `where`");
+            .hint("let the fault act on another switch: `where: SWITCH`");
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Code, Diagnostic, Sink, Span};
 use crate::model::Scenario;
-use crate::units;
+use crate::units::{self, Dimension};
 
 pub use metric::{Metric, Metrics};
 pub(crate) use parse::{read, read_while_running};
@@ -33,6 +33,18 @@ pub enum Measure {
     Rate,
 }
 
+impl Measure {
+    /// One with its unit, as it is written; a number has none.
+    fn example(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Number => return None,
+            Self::Duration => Dimension::Duration.example(),
+            Self::Size => Dimension::Size.example(),
+            Self::Rate => Dimension::Rate.example(),
+        })
+    }
+}
+
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -43,6 +55,10 @@ impl fmt::Display for Measure {
         })
     }
 }
+
+/// What to do about a series that has no numbers.
+const TEXT_GROUP: &str = "a metric's group or pointer has to find numbers; to count lines, let the command print how many \
+     there are (`grep -c`)";
 
 /// One line of `expect`.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +106,17 @@ enum Operator {
     Subtract,
     Multiply,
     Divide,
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operator::Add => "+",
+            Operator::Subtract => "-",
+            Operator::Multiply => "*",
+            Operator::Divide => "/",
+        })
+    }
 }
 
 /// How an expectation ended.
@@ -207,11 +234,14 @@ impl Expectation {
                     }
                 );
                 if !passed {
-                    sink.error(
-                        Code::Unmet,
-                        self.span,
-                        format!("expectation not met: {message}"),
-                    );
+                    let told = format!("expectation not met: {message}");
+                    let diagnostic = sink.error(Code::Unmet, self.span, told);
+                    let is_empty = |(metric, _): &(&Metric, Span)| {
+                        metric.is_of_numbers() && metrics.get(metric) == Some(&0.0)
+                    };
+                    if self.metrics().any(|named| is_empty(&named)) {
+                        diagnostic.hint(TEXT_GROUP);
+                    }
                 }
                 let (left, right) = (shown(left, &self.left), shown(right, &self.right));
                 let values = format!("{left} {} {right}", self.comparison);
@@ -319,11 +349,11 @@ impl Term {
             Self::Metric { metric, span } => {
                 let found = lookup(scenario, metrics, metric).filter(|value| value.is_finite());
                 if found.is_none() {
-                    sink.error(
-                        Code::MissingMetric,
-                        *span,
-                        format!("the run delivered no metric `{metric}`"),
-                    );
+                    let message = format!("the run delivered no metric `{metric}`");
+                    let diagnostic = sink.error(Code::MissingMetric, *span, message);
+                    if metric.is_of_numbers() {
+                        diagnostic.hint(TEXT_GROUP);
+                    }
                 }
                 found
             }
@@ -376,17 +406,11 @@ impl fmt::Display for Term {
                 right,
                 ..
             } => {
-                let sign = match operator {
-                    Operator::Add => '+',
-                    Operator::Subtract => '-',
-                    Operator::Multiply => '*',
-                    Operator::Divide => '/',
-                };
                 let side = |term: &Term| match term {
                     Self::Binary { .. } => format!("({term})"),
                     _ => term.to_string(),
                 };
-                write!(f, "{} {sign} {}", side(left), side(right))
+                write!(f, "{} {operator} {}", side(left), side(right))
             }
         }
     }

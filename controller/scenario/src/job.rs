@@ -205,7 +205,7 @@ pub(crate) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
             passes_by(sink, &raw.topology, training, workload.span);
             return jobs;
         };
-        let message = "`training` is a job of its own, beside which there is no other";
+        let message = "`jobs` cannot stand beside `workload: training`, which is a job itself";
         sink.error(Code::Contradiction, job.name.span, message)
             .hint("start both by `commands`, or leave `jobs` out");
         return jobs;
@@ -279,10 +279,10 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
             );
             let hint = match job.transport.value {
                 Transport::Udp => format!(
-                    "`mtu: 9000` there, or `values: {}` here",
+                    "write `mtu: 9000` for the link, or `values: {}` for the job",
                     largest_within(link.mtu).count()
                 ),
-                Transport::Rdma => format!("`mtu: {bytes}` there, or more"),
+                Transport::Rdma => format!("write `mtu: {bytes}` or more for the link"),
             };
             sink.error(Code::Capacity, span, message).hint(hint);
         }
@@ -305,7 +305,7 @@ fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
                 job.values_span.unwrap_or(job.span),
                 message,
             )
-            .hint("say the same `values` of both");
+            .hint("write the same `values` in both jobs");
         }
     }
 }
@@ -348,11 +348,11 @@ fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span
     };
     if let Some(worker) = training.workers.iter().find(misses) {
         let message = format!(
-            "switch `{on}` is to sum, and the way from `{worker}` to `{}` does not pass it",
+            "switch `{on}` is to sum, and the path from `{worker}` to `{}` does not cross it",
             training.server
         );
         sink.error(Code::Placement, span, message)
-            .hint("`aggregate_on` a switch that all ways pass, or `plan: {by: grid}`");
+            .hint("write `aggregate_on` with a switch that all paths cross, or `plan: {by: grid}`");
     }
 }
 
@@ -458,14 +458,14 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
         && values.value != FrameValues::V256
     {
         let message = "RDMA carries 256 values, a message of 1,024 bytes, in one packet";
-        return refuse(values.span, message, "`values: 256`");
+        return refuse(values.span, message, "write `values: 256`");
     }
     if let Some(deadline) = &declared.deadline {
         let message = "`deadline` with `transport: rdma`: a WRITE has no room to say who is late";
         return refuse(
             deadline.span,
             message,
-            "`transport: udp`, or leave `deadline` out",
+            "write `transport: udp`, or leave `deadline` out",
         );
     }
     if let [_, below, ..] = on {
@@ -473,7 +473,7 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
         return refuse(
             below.span,
             message,
-            "let one switch sum, or `transport: udp`",
+            "name one switch in `on`, or write `transport: udp`",
         );
     }
     true
@@ -490,7 +490,7 @@ fn deadline(
     if on.len() > 1 {
         let message = "`deadline` with more than one switch that sums: none of them knows who is missing at the others";
         sink.error(Code::Contradiction, raw.span, message)
-            .hint("let one switch sum, or leave `deadline` out");
+            .hint("name one switch in `on`, or leave `deadline` out");
         return None;
     }
     // More than half, but of two ranks one.
@@ -500,14 +500,20 @@ fn deadline(
         None => (usual, raw.span),
     };
     if ranks < 2 {
-        let message = "`deadline` with one rank, which waits for nobody";
-        sink.error(Code::Contradiction, raw.span, message);
+        let message = "`deadline` needs two ranks or more; found one";
+        sink.error(Code::Contradiction, raw.span, message)
+            .hint("leave `deadline` out: there is nobody to wait for");
         return None;
     }
     if quorum == 0 || quorum >= ranks {
-        let message = format!("a sum of {quorum} of {ranks} ranks is none of fewer than all");
-        sink.error(Code::OutOfRange, span, message)
-            .hint("`quorum` is at least 1, and less than the ranks are");
+        let message = format!(
+            "`quorum` is {quorum}, and the job has {ranks} ranks; a partial sum needs fewer"
+        );
+        let hint = match ranks {
+            2 => "write `quorum: 1`, or leave `deadline` out".to_owned(),
+            _ => format!("write 1 to {}, or leave `deadline` out", ranks - 1),
+        };
+        sink.error(Code::OutOfRange, span, message).hint(hint);
         return None;
     }
     Some(Deadline {
@@ -530,8 +536,9 @@ fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Vec<Spanned<S
             .iter()
             .any(|other| other.value == on.value)
         {
-            let message = format!("switch `{}` sums once", on.value);
-            sink.error(Code::Duplicate, on.span, message);
+            let message = format!("switch `{}` is named twice", on.value);
+            sink.error(Code::Duplicate, on.span, message)
+                .hint("write it once");
             return None;
         }
     }
@@ -541,10 +548,13 @@ fn on(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob) -> Option<Vec<Spanned<S
     match switches.as_slice() {
         [only] => Some(vec![Spanned::new(only.clone(), declared.name.span)]),
         _ => {
-            let message = format!("which switch sums for job `{}`?", declared.name.value);
+            let message = format!(
+                "job `{}` needs `on`: the network has several switches",
+                declared.name.value
+            );
             sink.error(Code::MissingKey, declared.name.span, message)
                 .hint(format!(
-                    "`on: {}`",
+                    "write the switch that sums, such as `on: {}`",
                     switches.first().map_or("SWITCH", String::as_str)
                 ));
             None
@@ -573,7 +583,7 @@ fn tree(
         let mut way = way.unwrap_or_default().into_iter();
         let Some(parent) = way.find(|switch| on.iter().any(|on| on.value == *switch)) else {
             let message = format!(
-                "no way leads from `{}` to switch `{}`, which sums",
+                "no path leads from `{}` to switch `{}`, which sums",
                 child.value, top.value
             );
             sink.error(Code::Unreachable, child.span, message);
@@ -599,10 +609,9 @@ fn tree(
     }
     for (summing, on) in tree.iter().zip(on) {
         if summing.children.is_empty() {
-            let message = format!("nothing comes to switch `{}` to be summed", on.value);
-            sink.error(Code::Unreachable, on.span, message).hint(
-                "the topmost switch is the first; leave the others out, or attach ranks to them",
-            );
+            let message = format!("switch `{}` has no rank below it to sum", on.value);
+            sink.error(Code::Unreachable, on.span, message)
+                .hint("name the topmost switch first; leave this one out, or attach ranks to it");
             return None;
         }
     }
@@ -621,11 +630,11 @@ fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bo
         };
         if !up.iter().zip(below).all(leads) {
             let message = format!(
-                "between `{}` and switch `{top}` packets go by other switches than they come by",
+                "packets from `{}` to switch `{top}` take other switches than packets back",
                 rank.value
             );
             sink.error(Code::Unreachable, rank.span, message)
-                .hint("sums want a tree: one way between each rank and the topmost switch");
+                .hint("sums need a tree: one path between each rank and the topmost switch");
             return false;
         }
     }

@@ -368,6 +368,10 @@ pub mod aggregate {
     pub const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
     /// Counts frames by what became of them (`outcome_t` in p4src/common/aggregate_types.p4).
     pub const OUTCOMES: &str = "SwitchIngress.aggregate.outcomes.cells";
+    /// Cell of [`OUTCOMES`]: frames that name a rank which is behind another port (p4src/common/aggregate_types.p4).
+    pub const OUTCOME_FOREIGN: usize = 5;
+    /// Cell of [`OUTCOMES`]: frames whose slot, version or count is not their chunk's.
+    pub const OUTCOME_MALFORMED: usize = 6;
 
     /// The register of a value of each slot: they stand in blocks of 32.
     #[must_use]

@@ -8,9 +8,7 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::{
-    Code, Diagnostic, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest,
-};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sink, Source, Spanned, few_names, nearest};
 use crate::disruption::{self, Disruption};
 use crate::expect;
 use crate::model::{Epoch, Fault, MAX_FLOWS_PER_FAULT, Place, Scenario};
@@ -180,7 +178,8 @@ pub(crate) fn unknown<'s, 'a>(
 ) -> &'s mut Diagnostic {
     let hint = match nearest(&name.value, candidates.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("declared: {}", enumerate_names(candidates)),
+        None if candidates.clone().next().is_none() => format!("the file declares no {what}"),
+        None => format!("declared: {}", few_names(candidates)),
     };
     sink.error(
         Code::UnknownName,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::diagnostic::{Code, Sink, Span, Spanned, few_names};
 use crate::model::{Direction, Fault, Flow, Keys, Scenario, Shared};
 use crate::schema::{Declared, RawEvent, RawFault, RawTrigger};
 use crate::selection::Selection;
@@ -232,7 +232,7 @@ pub(crate) fn unused(sink: &mut Sink<'_>, scenario: &Scenario) {
         let message = format!("no fault waits for trigger `{}`", trigger.name);
         sink.error(Code::Contradiction, trigger.span, message)
             .hint(format!(
-                "let one: `when: {0}`; or a step: `on: trigger.{0}.on >= 1`",
+                "write `when: {0}` in a fault, or `on: trigger.{0}.on >= 1` in a step; or leave the trigger out",
                 trigger.name
             ));
     }
@@ -316,7 +316,7 @@ fn keys_meet(
     };
     if let Some(event) = never.find(|event| apart(&begin, &of_event(event))) {
         let message = format!(
-            "trigger `{}` is per {}, and no key of what it first waits for has packets of this: they {what}",
+            "trigger `{}` is per {}, and the packets counted here {what} than those counted first, so it is never on",
             trigger.name, keys.one
         );
         sink.error(Code::Contradiction, event.span(), message)
@@ -459,10 +459,10 @@ fn cycle(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
             ),
             way => format!(
                 "faults {} wait for each other's hits, and none ever acts",
-                enumerate_names(way.iter().map(|fault| faults[*fault].id.as_str()))
+                few_names(way.iter().map(|fault| faults[*fault].id.as_str()))
             ),
         };
         sink.error(Code::Contradiction, fault.span, message)
-            .hint("let one of them act without `when`");
+            .hint("leave `when` out of one of them");
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! A bare number has no dimension and is refused where one is needed; the unit is never guessed.
 
+mod spelling;
+
 use std::fmt;
 
 use thiserror::Error;
+
+pub(crate) use spelling::of_rate;
 
 /// A kind of quantity, with its units in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,24 +73,13 @@ impl Dimension {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// What people write instead of a unit, and what they mean.
-    fn correction(self, unit: &str) -> Option<&'static str> {
-        Some(match (self, unit.to_ascii_lowercase().as_str()) {
-            (Self::Duration, "min" | "mins" | "minute" | "minutes") => "minutes are `m`",
-            (Self::Duration, "hr" | "hrs" | "hour" | "hours") => "hours are `h`",
-            (Self::Duration, "sec" | "secs" | "second" | "seconds") => "seconds are `s`",
-            (Self::Duration, "msec" | "millis" | "milliseconds") => "milliseconds are `ms`",
-            (Self::Rate, "bps" | "b/s") => "bits per second are `bit/s`",
-            (Self::Rate, "kbps" | "kbit") => "kilobits per second are `kbit/s`",
-            (Self::Rate, "mbps" | "mbit") => "megabits per second are `Mbit/s`",
-            (Self::Rate, "gbps" | "gbit") => "gigabits per second are `Gbit/s`",
-            (Self::Rate, "kb/s" | "mb/s" | "gb/s") => {
-                "rates count bits: multiply by 8 and write `bit/s`"
-            }
-            (Self::Size, "k" | "kb") => "1000 bytes are `kB`, 1024 are `KiB`",
-            (Self::Size, "m" | "g") => "write `MB` or `MiB`, `GB` or `GiB`",
-            _ => return None,
-        })
+    /// The unit that a bare number most likely lacks.
+    fn usual_unit(self) -> &'static str {
+        match self {
+            Self::Duration => "ms",
+            Self::Rate => "Mbit/s",
+            Self::Size => "kB",
+        }
     }
 }
 
@@ -122,22 +115,28 @@ pub enum UnitError {
     /// A unit that the dimension does not have.
     #[error("`{unit}` is not a unit of {dimension}")]
     UnknownUnit {
+        /// The number.
+        number: String,
         /// What was written behind the number.
         unit: String,
         /// What was wanted.
         dimension: Dimension,
     },
     /// Finer than 1 ns, 1 bit/s or 1 byte.
-    #[error("`{text}` is finer than the smallest unit")]
+    #[error("`{text}` is not a whole number of {}", .dimension.units()[0].0)]
     TooFine {
         /// What was written.
         text: String,
+        /// What was wanted.
+        dimension: Dimension,
     },
     /// Beyond 2⁶⁴.
-    #[error("`{text}` is too large")]
+    #[error("`{text}` is 2^64 {} or more", .dimension.units()[0].0)]
     TooLarge {
         /// What was written.
         text: String,
+        /// What was wanted.
+        dimension: Dimension,
     },
 }
 
@@ -146,24 +145,55 @@ impl UnitError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotANumber { dimension, .. } => {
-                Some(format!("for example `{}`", dimension.example()))
-            }
-            Self::NoUnit { dimension, .. } => Some(format!(
-                "units are {}; for example `{}`",
-                dimension.unit_names(),
-                dimension.example()
-            )),
-            Self::UnknownUnit { unit, dimension } => {
-                let units = format!("units are {}", dimension.unit_names());
-                Some(match dimension.correction(unit) {
-                    Some(correction) => format!("{correction}; {units}"),
-                    None => units,
+            Self::NotANumber { text, dimension } => {
+                let example = dimension.example();
+                Some(match text.strip_prefix('-') {
+                    Some(_) => {
+                        format!("a {dimension} is not negative: write one such as `{example}`")
+                    }
+                    None => format!("write a number and a unit, such as `{example}`"),
                 })
             }
-            Self::TooFine { .. } | Self::TooLarge { .. } => None,
+            Self::NoUnit { text, dimension } => Some(format!(
+                "write `{text}{}`, or another unit: {}",
+                dimension.usual_unit(),
+                dimension.unit_names()
+            )),
+            Self::UnknownUnit {
+                number,
+                unit,
+                dimension,
+            } => Some(match spelling::meaning(number, unit, *dimension) {
+                Some(meaning) => meaning.to_string(),
+                None => format!("units are {}", dimension.unit_names()),
+            }),
+            Self::TooFine { .. } => Some("write a smaller unit, or round it".to_owned()),
+            Self::TooLarge { .. } => None,
         }
     }
+}
+
+/// A quantity as it is written here: the same text, or what it can only mean; `None` for anything else.
+pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<String> {
+    match parse(text, dimension) {
+        Ok(_) => Some(text.trim().to_owned()),
+        Err(UnitError::UnknownUnit { number, unit, .. }) => {
+            spelling::meaning(&number, &unit, dimension)?.only()
+        }
+        Err(_) => None,
+    }
+}
+
+/// What to write for a quantity with another tool's unit, where no dimension says what is wanted.
+pub(crate) fn hint_for(text: &str) -> Option<String> {
+    let all = [Dimension::Duration, Dimension::Size, Dimension::Rate];
+    all.into_iter()
+        .find_map(|dimension| match parse(text, dimension) {
+            Err(UnitError::UnknownUnit { number, unit, .. }) => {
+                Some(spelling::meaning(&number, &unit, dimension)?.to_string())
+            }
+            _ => None,
+        })
 }
 
 /// What a unit is a unit of, and how many of the smallest one it is.
@@ -204,20 +234,23 @@ pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     }
     let Some((_, factor)) = dimension.units().iter().find(|(name, _)| *name == unit) else {
         return Err(UnitError::UnknownUnit {
+            number,
             unit: unit.to_owned(),
             dimension,
         });
     };
-    scale(&number, *factor, text)
+    scale(&number, *factor, text, dimension)
 }
 
 /// Exact decimal arithmetic: `0.1s` is 100,000,000 ns and nothing else.
-fn scale(number: &str, factor: u64, text: &str) -> Result<u64, UnitError> {
+fn scale(number: &str, factor: u64, text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     let too_large = || UnitError::TooLarge {
         text: text.to_owned(),
+        dimension,
     };
     let too_fine = || UnitError::TooFine {
         text: text.to_owned(),
+        dimension,
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
@@ -312,17 +345,85 @@ mod tests {
             let error = parse(text, dimension).unwrap_err();
             format!("{error}; {}", error.hint().unwrap_or_default())
         };
-        assert_eq!(
-            error("20 min", Dimension::Duration),
-            "`min` is not a unit of duration; minutes are `m`; units are ns, us, ms, s, m, h"
-        );
-        assert!(error("20", Dimension::Duration).starts_with("`20` has no unit"));
-        assert!(error("-1ms", Dimension::Duration).starts_with("`-1ms` is not a duration"));
-        assert!(error("1Gbps", Dimension::Rate).contains("`Gbit/s`"));
-        assert!(error("0.5ns", Dimension::Duration).contains("finer"));
-        assert!(error("99999999999999s", Dimension::Duration).contains("too large"));
-        assert!(error("1..5s", Dimension::Duration).contains("not a duration"));
-        assert!(error("5Gbit/s", Dimension::Duration).contains("not a unit of duration"));
+        let told = [
+            (
+                "20",
+                "`20` has no unit; write `20ms`, or another unit: ns, us, ms, s, m, h",
+            ),
+            ("20 min", "`min` is not a unit of duration; write `20m`"),
+            ("1m30s", "`m30s` is not a unit of duration; write `90s`"),
+            (
+                "2 Days",
+                "`Days` is not a unit of duration; write `172800s`",
+            ),
+            (
+                "5Gbit/s",
+                "`Gbit/s` is not a unit of duration; units are ns, us, ms, s, m, h",
+            ),
+            (
+                "0.5ns",
+                "`0.5ns` is not a whole number of ns; write a smaller unit, or round it",
+            ),
+            ("99999999999999s", "`99999999999999s` is 2^64 ns or more; "),
+            (
+                "-1ms",
+                "`-1ms` is not a duration; a duration is not negative: write one such as `20ms`",
+            ),
+            (
+                "1..5s",
+                "`1..5s` is not a duration; write a number and a unit, such as `20ms`",
+            ),
+        ];
+        for (text, message) in told {
+            assert_eq!(error(text, Dimension::Duration), message);
+        }
+    }
+
+    #[test]
+    fn bits_and_bytes_of_other_tools_are_told_apart_or_asked_for() {
+        let hint = |text, dimension| {
+            parse(text, dimension)
+                .unwrap_err()
+                .hint()
+                .unwrap_or_default()
+        };
+        let asked = "bits or bytes? write `10Mbit/s` for megabits, `80Mbit/s` for megabytes";
+        let told = [
+            (
+                "10mbps",
+                &*format!("{asked}, which tc and Chaos Mesh mean by `mbps`"),
+            ),
+            (
+                "10 Mbps",
+                &format!("{asked}, which tc and Chaos Mesh mean by `Mbps`"),
+            ),
+            ("10mb/s", asked),
+            ("10mbit", "write `10Mbit/s`"),
+            ("10M", "write `10Mbit/s`"),
+            ("10MBps", "a rate is in bits: write `80Mbit/s`"),
+            ("1.5KB/s", "a rate is in bits: write `12kbit/s`"),
+            ("1KiB/s", "a rate is in bits: write `8.192kbit/s`"),
+            ("10MB", "a rate is in bits: write `80Mbit/s`"),
+            (
+                "10parsec",
+                "units are bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s",
+            ),
+        ];
+        for (text, message) in told {
+            assert_eq!(hint(text, Dimension::Rate), message, "{text}");
+        }
+        let sizes = [
+            ("64kb", "write `64kB` for 64000 bytes, `64KiB` for 65536"),
+            ("2m", "write `2MB` for 2000000 bytes, `2MiB` for 2097152"),
+            ("64bytes", "write `64B`"),
+            ("1mib", "write `1MiB`"),
+            ("1Mbit", "units are B, kB, KiB, MB, MiB, GB, GiB"),
+        ];
+        for (text, message) in sizes {
+            assert_eq!(hint(text, Dimension::Size), message, "{text}");
+        }
+        assert_eq!(mended("1mbit", Dimension::Rate).as_deref(), Some("1Mbit/s"));
+        assert_eq!(mended("1mbps", Dimension::Rate), None);
     }
 
     proptest::proptest! {

@@ -63,8 +63,9 @@ pub(crate) fn check_sections<'n>(
             _ => false,
         };
         if is_empty {
-            let message = format!("`{name}` is empty: the file says as much without it");
-            sink.warning(Code::Suspicious, node.span, message);
+            let message = format!("`{name}` is empty, which has no effect");
+            sink.warning(Code::Suspicious, node.span, message)
+                .hint("leave it out");
         }
     }
 }

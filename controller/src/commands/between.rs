@@ -168,6 +168,7 @@ struct Taken {
 /// Takes the interfaces, and has a keeper know how they were before anything is changed.
 fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     let netlink = Netlink::open()?;
+    edge::check_loopback(&netlink)?;
     match ends {
         Ends::Interfaces(interfaces) => {
             let names = interfaces.each_ref().map(String::as_str);

@@ -113,8 +113,13 @@ fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode
         Runtime::new().map_err(|error| fail(format_args!("cannot start a runtime: {error}")))?;
     let runtime = Arc::new(runtime);
     for (number, device) in (1..).zip(devices) {
-        let id = device.id.unwrap_or(number);
-        match Session::open(Arc::clone(&runtime), &device.address, id) {
+        let open_as = |id| Session::open(Arc::clone(&runtime), &device.address, id);
+        let session = match device.id {
+            Some(id) => open_as(id),
+            // A run numbers its switches from 1; a switch that was started by hand has 0.
+            None => open_as(number).or_else(|error| open_as(0).map_err(|_| error)),
+        };
+        match session {
             Ok(session) => open.push((device, session)),
             Err(error) => findings.push(unreached(device, &error)),
         }
@@ -123,7 +128,7 @@ fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode
 }
 
 fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
-    let hint = "its device id may be another than its place among --switch: NAME=IP:PORT/ID";
+    let hint = "its device id may be neither 0 nor its place among --switch: NAME=IP:PORT/ID";
     let finding = Finding::wrong(&format!("switch {}", device.name), error.to_string());
     match device.id {
         None => finding.hint(hint),

@@ -95,7 +95,7 @@ pub struct FaultResult {
     pub boundary: u64,
     /// For a delay: frames that it spared, and that took as long as if it had not.
     pub slow: u64,
-    /// For a delay: how much later than asked the latest frame left.
+    /// For a delay or a rate: how much later than asked the latest frame left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
     /// For a delay: the plan's bound of that.
@@ -130,7 +130,8 @@ impl FaultResult {
         let taken = proof.recoveries.iter().filter(|of| of.fault == fault.id);
         let came_again = || taken.clone().filter_map(|of| of.retransmission_ns);
         let is_rdma = fault.takes_rdma_data();
-        let is_timed = fault.effect.longest_hold_ns() > 0;
+        let is_timed = fault.effect.is_timed();
+        let is_held = fault.effect.longest_hold_ns() > 0;
         let bounds = injections.iter().filter_map(|(_, i)| i.lateness_bound_ns);
         let mut result = FaultResult {
             id: fault.id.clone(),
@@ -149,8 +150,8 @@ impl FaultResult {
             boundary: seen.boundary,
             slow: seen.slow,
             latest_ns: is_timed.then_some(seen.latest_ns),
-            lateness_bound_ns: bounds.max().filter(|_| is_timed),
-            beyond: is_timed.then_some(seen.beyond),
+            lateness_bound_ns: bounds.max().filter(|_| is_held),
+            beyond: is_held.then_some(seen.beyond),
             recovered: is_rdma.then(|| came_again().count() as u64),
             recovery_ns: came_again().max().filter(|_| is_rdma),
             proved: true,

@@ -40,9 +40,9 @@ fn flows(scenario: &Scenario, fault: &Fault) -> String {
     names.join(", ")
 }
 
-/// How much later than asked delays let packets go, against what the plan allows.
+/// How much later than asked packets left that delays held or that rates let pass, against what the plan allows.
 pub fn lateness_table(results: &[FaultResult]) -> Table {
-    let mut table = Table::new(["delay", "latest", "bound", "beyond the bound"]);
+    let mut table = Table::new(["fault", "latest", "bound", "beyond the bound"]);
     for result in results {
         // Of what never happened there is no latest.
         let Some(latest_ns) = result.latest_ns.filter(|_| result.observed > 0) else {
@@ -61,7 +61,7 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
 }
 
 /// What the words of [`lateness_table`] mean.
-pub const LATENESS_LEGEND: &str = "\"Latest\" is how much later than asked the latest packet left. \"Bound\" is what the plan allows for that.";
+pub const LATENESS_LEGEND: &str = "\"Latest\" is how much later than asked the latest packet left; `police` asks for no wait. \"Bound\" is what the plan allows for that.";
 
 /// `3 of 100, 3.0 %`
 fn beyond(result: &FaultResult) -> Option<String> {

@@ -72,7 +72,7 @@ error[unit]: `delay`: `min` is not a unit of duration
    |
 10 |   - {id: second, flows: others, effect: !delay 20 min}
    |                                                ^^^^^^
-   = hint: minutes are `m`; units are ns, us, ms, s, m, h
+   = hint: write `20m`
 
 ",
     );
@@ -115,7 +115,7 @@ fn a_filter_with_an_unknown_field() {
             "{from: a, to: s, filter: tcp.dprot == 6379}",
         ),
         "\
-error[filter]: unknown field `tcp.dprot`
+error[filter]: no field is called `tcp.dprot`
  --> s.yaml:6:34
   |
 6 |   gets: {from: a, to: s, filter: tcp.dprot == 6379}
@@ -139,7 +139,7 @@ error[filter]: `tcp.dport` is compared with a number, not a string
   |
 6 |   gets: {from: a, to: s, filter: 'tcp.dport == \"http\"'}
   |                                                ^^^^^^
-  = hint: write it without quotes
+  = hint: write a number, as in 80 or 0x50
 
 ",
     );
@@ -258,12 +258,12 @@ fn a_count_over_packets_of_several_ports() {
     refused(
         &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{to: s, filter: tcp.dport == 6379}"),
         "\
-error[unprovable]: captures cannot tell which packets of flow `gets` fault `first` counts: they enter switch `sw` from `a` and `b`, each with a capture of its own
+error[unprovable]: fault `first` cannot be proved: `select` counts packets, and packets of flow `gets` enter switch `sw` from `a` and `b`, whose captures have no common order
  --> s.yaml:9:10
   |
 9 |   - {id: first, flows: gets, effect: !drop , select: !every 5}
   |          ^^^^^
-  = hint: name the flow's senders in `from`: each then has ordinals of its own; or select `always`
+  = hint: name the flow's senders in `from`: then each has a flow, and an order, of its own; or leave `select` out
 
 ",
     );

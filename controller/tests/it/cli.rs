@@ -198,7 +198,7 @@ fn protocols_of_a_folder_are_known_as_those_that_a_scenario_names() {
     let finished = told(here.path(), &["validate", "-"], &bare);
     finished.expect_code(ERROR);
     assert!(
-        finished.stderr.contains("unknown field `memo.author`"),
+        finished.stderr.contains("no field is called `memo.author`"),
         "{}",
         finished.stderr
     );

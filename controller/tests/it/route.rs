@@ -261,7 +261,10 @@ links: [[ps, l1], [a, l1], [b, l2], [l1, p], [l2, p]]
             "count: 4, talk: ring",
             "error[no-effect]: `talk` means nothing without `between`",
         ),
-        ("count: 4, talk: star, between: []", "`talk` is no `star`"),
+        (
+            "count: 4, talk: star, between: []",
+            "`talk` cannot be `star`",
+        ),
         (
             "count: 4, between: [{racks: [l1, l9], pairs: 1}]",
             "no worker and no server of this training can be in a rack `l9`",

@@ -57,7 +57,7 @@ pub enum FilterErrorKind {
         operator: String,
     },
     /// The protocol library has no such name.
-    #[error("unknown {what} `{name}`")]
+    #[error("no {what} is called `{name}`")]
     Unknown {
         /// "field" or "protocol".
         what: &'static str,

@@ -5,6 +5,7 @@
 //! (`typing`). [`Filter::matches`] is the meaning of a filter; generated tables are held against it.
 
 mod error;
+mod foreign;
 mod lex;
 mod syntax;
 pub(crate) mod typing;
@@ -16,6 +17,13 @@ pub use error::{FilterError, FilterErrorKind};
 pub use typing::UNCARRIED;
 
 use crate::library::Library;
+
+/// What to write instead of a name that is no field or protocol of the library: the field that another tool calls so, the
+/// nearest one, or a list to choose from.
+#[must_use]
+pub fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
+    typing::hint_for_unknown(library, name)
+}
 
 /// Filters are short; this bounds what a file can make the parser do.
 const MAX_LENGTH: usize = 4096;

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::error::{FilterError, FilterErrorKind};
 use super::syntax::{Comparison, Condition, Item, Literal, LiteralKind, Name, Syntax, SyntaxKind};
-use super::{Expr, Node, Test, TextPattern, ValueSet};
+use super::{Expr, Node, Test, TextPattern, ValueSet, foreign};
 use crate::library::{FieldRef, FieldType, Library};
 
 pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterError> {
@@ -138,13 +138,14 @@ fn lookup<'a>(
 }
 
 /// What somebody may have meant by a name that the library does not have.
-fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
+pub(crate) fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
     if name.ends_with(']') {
         return Some("bytes have a name in `tcp.payload` and `udp.payload` only".to_owned());
     }
     let has = |field: &String| library.field(field).is_some();
     // Wireshark's `ip.addr` and `tcp.port` are either end's.
     let ends = |stem: &str, ends: [&str; 2]| {
+        let stem = foreign::protocol(stem);
         let fields = ends.map(|end| format!("{stem}.{end}"));
         fields.iter().all(has).then(|| {
             let [from, to] = fields;
@@ -160,7 +161,12 @@ fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
         let protocols = library.protocols().iter();
         protocols.map(|protocol| protocol.filter.as_str())
     };
+    let elsewhere = || {
+        let meant = foreign::meaning(library, name)?;
+        Some(format!("write {meant}"))
+    };
     either
+        .or_else(elsewhere)
         .or_else(|| {
             let fields = library.fields().map(|field| field.name);
             let near = nearest(name, fields.chain(protocols()))?;
@@ -170,7 +176,10 @@ fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
             let protocol = name.split('.').next().unwrap_or(name);
             if !protocols().any(|known| known == protocol) {
                 let known: Vec<&str> = protocols().collect();
-                return Some(format!("the protocols are {}", known.join(", ")));
+                return Some(format!(
+                    "the protocols are {}; a protocol of your own is a file (docs/protocols.md)",
+                    known.join(", ")
+                ));
             }
             let own = library.fields().map(|field| field.name);
             let own: Vec<&str> = own
@@ -200,7 +209,7 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
     candidates
         .map(|candidate| {
             (
-                strsim::levenshtein(name, candidate),
+                strsim::osa_distance(name, candidate),
                 std::cmp::Reverse(alike(candidate)),
                 candidate,
             )
@@ -343,13 +352,22 @@ fn type_clash(field: &FieldRef<'_>, literal: &Literal) -> FilterError {
         expected: field.ty.describe(),
         found,
     };
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let hint = match (field.ty, &literal.kind) {
         (FieldType::Name | FieldType::Text, _) => Some("put it in double quotes"),
+        (FieldType::Unsigned | FieldType::Flag, LiteralKind::Word(word))
+            if matches!(word.as_str(), "tcp" | "udp" | "icmp") =>
+        {
+            Some("a protocol is tested by its name alone, as in `tcp && ip.ttl < 3`")
+        }
+        (FieldType::Unsigned | FieldType::Flag, LiteralKind::Text(text)) if !is_number(text) => {
+            Some("write a number, as in 80 or 0x50")
+        }
         (_, LiteralKind::Text(_)) => Some("write it without quotes"),
-        (FieldType::Ipv4, _) => Some("as in 10.0.0.1 or 10.0.0.0/8"),
-        (FieldType::Ipv6, _) => Some("as in 2001:db8::1 or 2001:db8::/32"),
-        (FieldType::Mac, _) => Some("as in 02:00:00:00:00:01"),
-        (FieldType::Unsigned | FieldType::Flag, _) => Some("as in 80 or 0x50"),
+        (FieldType::Ipv4, _) => Some("write it as in 10.0.0.1 or 10.0.0.0/8"),
+        (FieldType::Ipv6, _) => Some("write it as in 2001:db8::1 or 2001:db8::/32"),
+        (FieldType::Mac, _) => Some("write it as in 02:00:00:00:00:01"),
+        (FieldType::Unsigned | FieldType::Flag, _) => Some("write a number, as in 80 or 0x50"),
     };
     FilterError::new(kind, literal.span.clone()).hint(hint)
 }

@@ -17,7 +17,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crate::net::{Lasting, NetError};
+use crate::net::{Lasting, NetError, Netlink};
 
 pub use before::Before;
 pub use keeper::{Keeper, Kept, keep};
@@ -41,6 +41,11 @@ pub enum EdgeError {
         /// Which.
         interface: String,
     },
+    /// The switch of the wire could not be reached.
+    #[error(
+        "the loopback interface is down, and weir reaches the switch of the wire at 127.0.0.1: `ip link set lo up` first"
+    )]
+    NoLoopback,
     /// Somebody else takes its frames.
     #[error(
         "{interface} belongs to a bridge or bond, which takes its frames, too: `ip link set {interface} nomaster` first"
@@ -159,6 +164,14 @@ pub enum EdgeError {
     /// It said so.
     #[error("not all is as it was: {0}")]
     NotBack(String),
+}
+
+/// Refuses a network namespace in which programs do not reach each other at 127.0.0.1.
+pub fn check_loopback(netlink: &Netlink) -> Result<(), EdgeError> {
+    match netlink.find("lo")?.up {
+        true => Ok(()),
+        false => Err(EdgeError::NoLoopback),
+    }
 }
 
 impl EdgeError {

@@ -23,8 +23,36 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// `a`, `b` and `c`.
 #[must_use]
 pub fn enumerate_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.split_last() {
+    all(&ticked(names))
+}
+
+/// More of a list than this is counted.
+const FEW: usize = 5;
+
+/// `a`, `b`, `c`, `d`, `e` and 55 more: of names that a file may have any number of.
+#[must_use]
+pub fn few_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    few(ticked(names))
+}
+
+/// The same of things that are listed as they are.
+#[must_use]
+pub fn few(mut listed: Vec<String>) -> String {
+    // One more is as short as its count.
+    if listed.len() > FEW + 1 {
+        let more = format!("{} more", listed.len() - FEW);
+        listed.truncate(FEW);
+        listed.push(more);
+    }
+    all(&listed)
+}
+
+fn ticked<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    names.into_iter().map(|name| format!("`{name}`")).collect()
+}
+
+fn all(listed: &[String]) -> String {
+    match listed.split_last() {
         None => "none".to_owned(),
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
@@ -42,5 +70,14 @@ mod tests {
         assert_eq!(nearest("slecet", names), Some("select"));
         assert_eq!(nearest("Flow", names), Some("flows"));
         assert_eq!(nearest("colour", names), None);
+    }
+
+    #[test]
+    fn of_many_names_five_are_listed() {
+        let names: Vec<String> = (1..=60).map(|number| format!("h{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(few_names(names[..3].to_vec()), "`h1`, `h2` and `h3`");
+        assert!(few_names(names[..6].to_vec()).ends_with("and `h6`"));
+        assert_eq!(few_names(names), "`h1`, `h2`, `h3`, `h4`, `h5` and 55 more");
     }
 }

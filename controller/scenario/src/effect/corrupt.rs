@@ -26,6 +26,8 @@ pub struct Corrupt {
     masks: Box<[u128]>,
 }
 
+const EXAMPLE: &str = "{field: ip.id, bits: 1}";
+
 /// What is written beside the field: one of these.
 const WAYS: [&str; 3] = ["xor", "bits", "bytes"];
 
@@ -52,16 +54,15 @@ pub(super) const KIND: Kind = Kind {
     word: "corrupt",
     about: "bits of a field turn over",
     shape: Some(&Shape::Object(&CORRUPT)),
-    is_enough: false,
+    example: EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "{field: ip.ttl, bits: 1}")?;
-        let fields = reader::fields(sink, node, &CORRUPT)?;
+        let (node, fields) = written.mapping(sink, &CORRUPT, EXAMPLE)?;
         let field = reader::text(sink, fields.get("field")?, "`field`")?;
         let mut ways = WAYS.iter().filter_map(|way| Some((*way, fields.get(way)?)));
         let (Some((way, by)), None) = (ways.next(), ways.next()) else {
-            let message = "`corrupt` says by one of `xor`, `bits` and `bytes` what turns over";
+            let message = "`corrupt` needs one of `xor`, `bits` and `bytes`";
             sink.error(Code::WrongType, node.span, message)
-                .hint("for example `bits: 1`: one bit of the field, which one is drawn");
+                .hint("write `bits: 1` for one bit of the field, drawn for each packet, or `xor: 0x01` for a fixed one");
             return None;
         };
         let to = match way {
@@ -102,9 +103,9 @@ pub(super) const KIND: Kind = Kind {
 fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
     let is_bytes = way == "bytes";
     if is_bytes && !width.is_multiple_of(8) {
-        let message = format!("a field of {width} bits has no whole bytes");
+        let message = format!("the field has {width} bits, which are no whole bytes");
         sink.error(Code::OutOfRange, by.span, message)
-            .hint("say how many `bits`");
+            .hint("write `bits` in place of `bytes`");
         return None;
     }
     let unit = if is_bytes { 8 } else { 1 };

@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::plan::TargetModel;
 use crate::schema::reader;
 use crate::schema::shape::{DURATION, Object, Shape, may};
-use crate::units::{Dimension, show_duration};
+use crate::units::{Dimension, mended, show_duration};
 use crate::yaml::{Kind as NodeKind, Node};
 
 /// The packet waits.
@@ -73,15 +73,25 @@ static BY_CHANCE: Object = Object {
     ],
 };
 
+const EXAMPLE: &str = "20ms";
+
 pub(super) const KIND: Kind = Kind {
     word: "delay",
     about: "it leaves so much later",
     shape: Some(&DELAY),
-    is_enough: false,
+    example: EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "20ms")?;
+        let node = written.needed(sink, EXAMPLE)?;
         if let NodeKind::Map(_) = node.kind {
             return read_map(sink, node).map(Effect::Delay);
+        }
+        if let Some(hint) = latency_and_jitter(node) {
+            let message = format!(
+                "`delay` is one time or a mapping; found {}",
+                node.describe()
+            );
+            sink.error(Code::WrongType, node.span, message).hint(hint);
+            return None;
         }
         Some(Effect::Delay(Delay {
             time: Time::Fixed(fixed(sink, node, "`delay`")?),
@@ -90,14 +100,27 @@ pub(super) const KIND: Kind = Kind {
     },
 };
 
+/// What to write for netem's `100ms 10ms`: a latency and its jitter.
+fn latency_and_jitter(node: &Node) -> Option<String> {
+    let NodeKind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    let mut words = value.split_whitespace();
+    let (latency, jitter) = (words.next()?, words.next()?);
+    let mended = |text| mended(text, Dimension::Duration);
+    Some(format!(
+        "write `{{delay: {{latency: {}, jitter: {}}}}}`",
+        mended(latency)?,
+        mended(jitter)?
+    ))
+}
+
 fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
     let delay = reader::quantity(sink, node, what, Dimension::Duration)?;
     if !(1..=MAX_NS).contains(&delay.value) {
-        sink.error(
-            Code::OutOfRange,
-            delay.span,
-            "a delay lies between 1ns and 140737s",
-        );
+        let found = show_duration(delay.value);
+        let message = format!("{what} lies between 1ns and 140737s; found {found}");
+        sink.error(Code::OutOfRange, delay.span, message);
         return None;
     }
     Some(delay.value)
@@ -110,9 +133,10 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
     let shape = shapes.find_map(|name| Some((name, fields.get(name)?)));
     let written = distribution::SHAPES.iter().chain([&LATENCY]);
     if written.filter(|name| fields.get(name).is_some()).count() != 1 {
-        let message = "`delay` is one of `latency`, `uniform`, `normal`, `pareto` and `quantiles`";
+        let message =
+            "`delay` needs one of `latency`, `uniform`, `normal`, `pareto` and `quantiles`";
         sink.error(Code::WrongType, node.span, message)
-            .hint("for example `{delay: {latency: 100ms, jitter: 10ms}}`");
+            .hint("write for example `{delay: {latency: 100ms, jitter: 10ms}}`");
         return None;
     }
     for name in ["jitter", "distribution"] {
@@ -121,12 +145,17 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
         };
         if shape.is_some() {
             let message = format!("`{name}` belongs to `latency`");
-            sink.error(Code::WrongType, wrong.span, message);
+            sink.error(Code::WrongType, wrong.span, message)
+                .hint(format!(
+                    "leave `{name}` out, or write `latency` for the distribution"
+                ));
             return None;
         }
         if fields.get("jitter").is_none() {
-            let message = "`distribution` says how `jitter` is distributed, and there is none";
-            sink.error(Code::WrongType, wrong.span, message);
+            let message =
+                "`distribution` says how `jitter` is distributed, and there is no `jitter`";
+            sink.error(Code::WrongType, wrong.span, message)
+                .hint("write `jitter: 10ms` beside it, or leave it out");
             return None;
         }
     }
@@ -142,9 +171,9 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
     let keeps_order = match fields.get("order") {
         None => false,
         Some(order) if matches!(time, Time::Fixed(_)) => {
-            let message = "packets that wait equally long keep their order anyway";
+            let message = "`order` has no effect: packets that wait equally long keep their order";
             sink.error(Code::Effect, order.span, message)
-                .hint("leave `order` out, or say by what the delay varies: `jitter`");
+                .hint("leave `order` out, or write by how much the delay varies: `jitter: 10ms`");
             return None;
         }
         Some(order) => {

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     word: "drop",
     about: "the packet ends",
     shape: None,
-    is_enough: true,
+    example: "",
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Drop(Drop))

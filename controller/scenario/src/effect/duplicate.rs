@@ -50,12 +50,12 @@ pub(super) const KIND: Kind = Kind {
     word: "duplicate",
     about: "it comes twice, or more often",
     shape: Some(&Shape::Object(&DUPLICATE)),
-    is_enough: true,
+    example: "",
     read: |sink, written| {
-        let Some(node) = written.payload.as_deref() else {
+        if written.payload.is_none() {
             return Some(Effect::Duplicate(Duplicate::ONCE));
-        };
-        let fields = reader::fields(sink, node, &DUPLICATE)?;
+        }
+        let (_, fields) = written.mapping(sink, &DUPLICATE, "{copies: 3}")?;
         let mut duplicate = Duplicate::ONCE;
         if let Some(node) = fields.get("copies") {
             duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
@@ -64,7 +64,10 @@ pub(super) const KIND: Kind = Kind {
             let spaced = reader::quantity(sink, node, "`spaced`", Dimension::Duration)?;
             if spaced.value > MAX_SPACED_NS {
                 let most = show_duration(MAX_SPACED_NS);
-                let message = format!("copies are at most {most} apart");
+                let message = format!(
+                    "`spaced` is at most {most}; found {}",
+                    show_duration(spaced.value)
+                );
                 sink.error(Code::OutOfRange, spaced.span, message);
                 return None;
             }

@@ -139,8 +139,8 @@ pub(crate) struct Kind {
     pub about: &'static str,
     /// What stands behind the word, if anything does.
     pub shape: Option<&'static Shape>,
-    /// Whether the word is enough.
-    pub is_enough: bool,
+    /// What may stand behind the word, as an example; empty where nothing has to.
+    pub example: &'static str,
     /// Reads what stands behind the word, and reports what is wrong with it.
     pub read: fn(&mut Sink<'_>, &Variant<'_>) -> Option<Effect>,
 }
@@ -204,6 +204,11 @@ pub trait Behaviour: fmt::Debug {
     /// The most of that.
     fn longest_hold_ns(&self) -> u64 {
         0
+    }
+
+    /// Whether a report says how late its packets leave: those that it holds, and those that it lets pass by a clock.
+    fn is_timed(&self) -> bool {
+        self.longest_hold_ns() > 0 || self.pace().is_some()
     }
 
     /// Whether it holds a packet until the one is due that it held before, if that is later.

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     word: "observe",
     about: "it is counted and listed, and nothing happens to it",
     shape: None,
-    is_enough: true,
+    example: "",
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Observe(Observe))

@@ -53,14 +53,16 @@ static OF_POLICE: Object = Object {
     ],
 };
 
+const RATE_EXAMPLE: &str = "{limit: 10Mbit/s, queue: 64kB}";
+const POLICE_EXAMPLE: &str = "{rate: 10Mbit/s, burst: 64kB}";
+
 pub(super) const RATE: Kind = Kind {
     word: "rate",
     about: "it waits for its turn at a rate",
     shape: Some(&Shape::Object(&OF_RATE)),
-    is_enough: false,
+    example: RATE_EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "{limit: 10Mbit/s, queue: 64kB}")?;
-        let fields = reader::fields(sink, node, &OF_RATE)?;
+        let (_, fields) = written.mapping(sink, &OF_RATE, RATE_EXAMPLE)?;
         read(sink, fields.get("limit")?, fields.get("queue")?, true).map(Effect::Rate)
     },
 };
@@ -69,10 +71,9 @@ pub(super) const POLICE: Kind = Kind {
     word: "police",
     about: "it ends if it is beyond a token bucket",
     shape: Some(&Shape::Object(&OF_POLICE)),
-    is_enough: false,
+    example: POLICE_EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "{rate: 10Mbit/s, burst: 64kB}")?;
-        let fields = reader::fields(sink, node, &OF_POLICE)?;
+        let (_, fields) = written.mapping(sink, &OF_POLICE, POLICE_EXAMPLE)?;
         read(sink, fields.get("rate")?, fields.get("burst")?, false).map(Effect::Police)
     },
 };
@@ -81,7 +82,10 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
     let what = if holds { "`limit`" } else { "`rate`" };
     let rate = reader::quantity(sink, rate, what, Dimension::Rate)?;
     if !RATES.contains(&rate.value) {
-        let message = format!("{what} lies between 1kbit/s and 100Gbit/s");
+        let message = format!(
+            "{what} lies between 1kbit/s and 100Gbit/s; found {}",
+            show_rate(rate.value)
+        );
         sink.error(Code::OutOfRange, rate.span, message);
         return None;
     }
@@ -95,8 +99,8 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
     if pace.most_ns < pace.cost_ns(FRAME_BYTES) || pace.most_ns > MAX_NS {
         let least = show_duration(pace.cost_ns(FRAME_BYTES));
         let message = format!(
-            "{} of {} is {} at {}: it lies between a frame of {FRAME_BYTES} bytes, {least}, and an hour",
-            if holds { "a queue" } else { "a burst" },
+            "{} {} is {} at {}; it lies between {least} and 1h",
+            if holds { "`queue`" } else { "`burst`" },
             sink.source()
                 .text
                 .get(most.span.start..most.span.end)
@@ -104,7 +108,12 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
             show_duration(pace.most_ns),
             show_rate(rate.value),
         );
-        sink.error(Code::OutOfRange, most.span, message);
+        let room = format!("write {FRAME_BYTES}B or more, so that a full Ethernet frame fits");
+        sink.error(Code::OutOfRange, most.span, message)
+            .hint(match pace.most_ns > MAX_NS {
+                true => "write a smaller one, or a higher rate".to_owned(),
+                false => room,
+            });
         return None;
     }
     Some(Rate {

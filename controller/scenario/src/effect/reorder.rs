@@ -38,14 +38,15 @@ static REORDER: Object = Object {
     ],
 };
 
+const EXAMPLE: &str = "{distance: 3, within: 50ms}";
+
 pub(super) const KIND: Kind = Kind {
     word: "reorder",
     about: "it lets others of its flow pass",
     shape: Some(&Shape::Object(&REORDER)),
-    is_enough: false,
+    example: EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "{distance: 3, within: 50ms}")?;
-        let fields = reader::fields(sink, node, &REORDER)?;
+        let (_, fields) = written.mapping(sink, &REORDER, EXAMPLE)?;
         let distance = fields.get("distance").and_then(|node| {
             let what = "`distance`";
             reader::integer(sink, node, what, 1..=MAX_DISTANCE)
@@ -55,7 +56,10 @@ pub(super) const KIND: Kind = Kind {
             .and_then(|node| reader::quantity(sink, node, "`within`", Dimension::Duration))?;
         if !(1..=MAX_WITHIN_NS).contains(&within.value) {
             let most = show_duration(MAX_WITHIN_NS);
-            let message = format!("a packet waits for others for at most {most}, and not for 0s");
+            let message = format!(
+                "`within` lies between 1ns and {most}; found {}",
+                show_duration(within.value)
+            );
             sink.error(Code::OutOfRange, within.span, message);
             return None;
         }

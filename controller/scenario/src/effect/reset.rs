@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     word: "reset",
     about: "it becomes the reset of its TCP connection",
     shape: None,
-    is_enough: true,
+    example: "",
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Reset(Reset))

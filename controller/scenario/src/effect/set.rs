@@ -8,6 +8,7 @@ use parser_gen::{Headers, Library};
 
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::diagnostic::{Code, Sink, Span};
+use crate::filter::hint_for_field;
 use crate::plan::TargetModel;
 use crate::schema::reader;
 use crate::schema::shape::Shape;
@@ -27,13 +28,15 @@ const MAX_FIELDS: usize = 8;
 /// Says what becomes of checksums. No field is called so: theirs have a dot.
 const CHECKSUMS: &str = "checksums";
 
+const EXAMPLE: &str = "{ip.ecn: 3}";
+
 pub(super) const KIND: Kind = Kind {
     word: "set",
     about: "fields get these values, by name; `checksums: left` leaves checksums alone",
     shape: Some(&Shape::Map(&Shape::Value)),
-    is_enough: false,
+    example: EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "{ip.ecn: 3}")?;
+        let node = written.needed(sink, EXAMPLE)?;
         let entries = reader::map(sink, node, "`set`")?;
         let mut mends = true;
         let mut changes: Vec<(&str, To)> = Vec::new();
@@ -111,7 +114,7 @@ pub(super) fn value(sink: &mut Sink<'_>, node: &Node, field: &str) -> Option<u12
     if read.is_none() {
         let message = format!("`{value}` is neither a number nor an address");
         sink.error(Code::WrongType, node.span, message)
-            .hint("3, 0xff, 10.0.0.1, 2001:db8::1, 02:00:00:00:00:01");
+            .hint("write 3, 0xff, 10.0.0.1, 2001:db8::1 or 02:00:00:00:00:01");
     }
     read
 }
@@ -122,10 +125,11 @@ pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
         RewriteError::Unknown(_) => Code::UnknownName,
         _ => Code::Effect,
     };
+    let protocols = sink.protocols();
     let diagnostic = sink.error(code, span, error.to_string());
     match error {
-        RewriteError::Unknown(_) => {
-            diagnostic.hint("docs/filters.md lists the fields");
+        RewriteError::Unknown(name) => {
+            diagnostic.hint(hint_for_field(&protocols, name));
         }
         RewriteError::Layout(_)
         | RewriteError::Icrc(_)
@@ -133,7 +137,22 @@ pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
         | RewriteError::UnknownChecksum { .. } => {
             diagnostic.hint("with `checksums: left` it can be changed");
         }
-        _ => {}
+        RewriteError::TooLarge { bits, .. } => {
+            let most = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
+            diagnostic.hint(format!("write a number up to {most}"));
+        }
+        RewriteError::Nothing(_) => {
+            diagnostic.hint("write a mask with a bit in it, such as `xor: 0x01`");
+        }
+        RewriteError::NoHeader(_) => {
+            diagnostic.hint("write a field of a header, such as `ip.ttl` or `tcp.window`: docs/filters.md lists them");
+        }
+        RewriteError::Forwarding(_) => {
+            diagnostic.hint("to lose the packet, `effect: drop`");
+        }
+        RewriteError::Own(_) => {
+            diagnostic.hint("faults lose, delay and duplicate such packets: `effect: drop`");
+        }
     }
 }
 

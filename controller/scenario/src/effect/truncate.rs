@@ -23,17 +23,19 @@ const LEAST: u64 = 14;
 /// The largest number of a clone session, which is that of the bytes, less what stands in front of a held packet.
 const MOST: u64 = 32_000;
 
+const EXAMPLE: &str = "64B";
+
 pub(super) const KIND: Kind = Kind {
     word: "truncate",
     about: "it is cut to so many bytes",
     shape: Some(&SIZE),
-    is_enough: false,
+    example: EXAMPLE,
     read: |sink, written| {
-        let node = written.needed(sink, "64B")?;
+        let node = written.needed(sink, EXAMPLE)?;
         let size = reader::quantity(sink, node, "`truncate`", Dimension::Size)?;
         if !(LEAST..=MOST).contains(&size.value) {
             let message = format!(
-                "a frame is cut to {LEAST} to {MOST} bytes; found {}",
+                "`truncate` lies between {LEAST}B and {MOST}B; found {}B",
                 size.value
             );
             sink.error(Code::OutOfRange, size.span, message);

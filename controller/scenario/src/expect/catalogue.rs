@@ -16,11 +16,11 @@ use crate::workload::commands::Command;
 pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     let mut all: BTreeSet<Metric> = RunMetric::ALL.iter().copied().map(Metric::Run).collect();
     for fault in &scenario.faults {
-        let is_delay = fault.effect.longest_hold_ns() > 0;
+        let is_timed = fault.effect.is_timed();
         let whats = FaultMetric::ALL.iter().copied();
         all.extend(
             whats
-                .filter(|what| *what != FaultMetric::Beyond || is_delay)
+                .filter(|what| *what != FaultMetric::Beyond || is_timed)
                 .filter(|what| *what != FaultMetric::Keyless || fault.keys.is_some())
                 .filter(|what| match what {
                     FaultMetric::Recovered | FaultMetric::Recovery => fault.takes_rdma_data(),

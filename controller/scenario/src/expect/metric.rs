@@ -254,6 +254,14 @@ impl Metric {
         }
     }
 
+    /// Whether it is of the numbers that a metric of a command's finds in its output.
+    pub(crate) fn is_of_numbers(&self) -> bool {
+        match self {
+            Metric::Series { series, .. } => series.as_str() != DURATION,
+            _ => false,
+        }
+    }
+
     /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
     #[must_use]
     pub fn is_ratio(&self) -> bool {

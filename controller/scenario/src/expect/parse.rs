@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
-use crate::diagnostic::{Code, Sink, Span, nearest};
+use crate::diagnostic::{Code, Sink, Span, enumerate_names, few_names, nearest};
 use crate::disruption::Disruption;
 use crate::model::{Fault, Scenario};
 use crate::schema::Declared;
@@ -62,12 +62,13 @@ pub(crate) fn read_while_running(
     for condition in &conditions {
         let later = condition.metrics().find(|(metric, _)| !metric.is_live());
         if let Some((metric, span)) = later {
-            let message = format!("`{metric}` is known only when the run is over");
+            let message = format!("`{metric}` is known only after the run");
             sink.error(Code::Expectation, span, message)
-                .hint("while it runs there are `fault.ID.fired`, `trigger.NAME.on`, `probe.NAME.…` and `run.wall`");
+                .hint("write `fault.ID.fired`, `trigger.NAME.on`, `probe.NAME.…` or `run.wall`: they are known while it runs");
         } else if condition.metrics().next().is_none() {
             let message = "this condition names no metric, so it never changes";
-            sink.error(Code::Expectation, condition.span, message);
+            sink.error(Code::Expectation, condition.span, message)
+                .hint("compare a metric, such as `fault.ID.fired > 100`");
         }
     }
     conditions
@@ -93,6 +94,33 @@ impl Known<'_> {
         series
             .find(|(known, _)| known == name)
             .map(|(_, metric)| metric.clone())
+    }
+
+    /// What to write instead of a metric that the run does not have: the nearest, or those that begin alike.
+    fn hint(&self, name: &str) -> Option<String> {
+        let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
+        let known = || known.iter().map(String::as_str);
+        if let Some(near) = nearest(name, known()) {
+            return Some(format!("did you mean `{near}`?"));
+        }
+        let mut stem = name;
+        while let Some((shorter, _)) = stem.rsplit_once('.') {
+            stem = shorter;
+            let alike = known().filter(|metric| {
+                let rest = metric.strip_prefix(stem);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            });
+            let alike: Vec<&str> = alike.collect();
+            if !alike.is_empty() {
+                return Some(format!("there are {}", few_names(alike)));
+            }
+        }
+        let mut groups: Vec<&str> = known().filter_map(|name| name.split('.').next()).collect();
+        groups.dedup();
+        Some(format!(
+            "metrics of this run begin with {}; docs/scenarios.md lists them",
+            enumerate_names(groups)
+        ))
     }
 
     /// Whether it is of something that the file declares and that was refused: what is wrong with that has been said.
@@ -185,18 +213,32 @@ impl<'a> Parser<'a> {
         let right = self.sum()?;
         self.space();
         if self.at < self.text.len() {
-            return Err(self.problem(self.at, self.text.len(), "the expectation should end here"));
+            let message = format!("`{}` follows the comparison, which ends there", self.rest());
+            let mut problem = self.problem(self.at, self.text.len(), &message);
+            problem.hint = Some("write each comparison in a line of its own".to_owned());
+            return Err(problem);
         }
         if left.measure() != right.measure() {
             let message = format!(
-                "a {} is compared with a {}",
+                "`{left}` is a {}, and `{right}` is a {}: they cannot be compared",
                 left.measure(),
                 right.measure()
             );
             let mut problem = self.problem(0, self.text.len(), &message);
-            if left.measure() != Measure::Number && right.measure() == Measure::Number {
-                problem.hint = Some("write the number with its unit".to_owned());
-            }
+            let unit_of = |term: &Term, other: &Term| match (term, other.measure().example()) {
+                (
+                    Term::Constant {
+                        measure: Measure::Number,
+                        ..
+                    },
+                    Some(example),
+                ) => Some(format!(
+                    "write the number with its unit, such as `{example}`"
+                )),
+                (Term::Constant { .. }, None) => Some("write the number without a unit".to_owned()),
+                _ => None,
+            };
+            problem.hint = unit_of(&right, &left).or_else(|| unit_of(&left, &right));
             return Err(problem);
         }
         Ok((left, comparison, right))
@@ -217,8 +259,12 @@ impl<'a> Parser<'a> {
                 return Ok(comparison);
             }
         }
-        let mut problem = self.problem(self.at, self.text.len(), "a comparison is missing here");
-        problem.hint = Some("one of `==`, `!=`, `<`, `<=`, `>`, `>=`".to_owned());
+        let message = match self.text[..self.at].trim() {
+            "" => "a comparison is missing".to_owned(),
+            before => format!("`{before}` is compared with nothing"),
+        };
+        let mut problem = self.problem(self.at, self.text.len(), &message);
+        problem.hint = Some("write one of `==`, `!=`, `<`, `<=`, `>`, `>=` behind it".to_owned());
         Err(problem)
     }
 
@@ -252,11 +298,14 @@ impl<'a> Parser<'a> {
             let right = operand(self)?;
             let measure = combine(*operator, left.measure(), right.measure()).ok_or_else(|| {
                 let message = format!(
-                    "a {} and a {} do not combine so",
+                    "`{left}` is a {}, and `{right}` is a {}: `{operator}` does not take them together",
                     left.measure(),
                     right.measure()
                 );
-                self.problem(start, self.at, &message)
+                let mut problem = self.problem(start, self.at, &message);
+                let hint = "add and subtract values of one kind; multiply and divide by numbers";
+                problem.hint = Some(hint.to_owned());
+                problem
             })?;
             left = Term::Binary {
                 operator: *operator,
@@ -273,24 +322,29 @@ impl<'a> Parser<'a> {
         if self.take("(") {
             self.depth += 1;
             if self.depth > MAX_DEPTH {
-                return Err(self.problem(start, self.at, "parentheses nest too deep"));
+                let message = format!("parentheses nest deeper than {MAX_DEPTH}");
+                return Err(self.problem(start, self.at, &message));
             }
             let inner = self.sum()?;
             self.depth -= 1;
             self.space();
             if !self.take(")") {
-                return Err(self.problem(start, self.text.len(), "this parenthesis is not closed"));
+                return Err(self.problem(start, self.text.len(), "this `(` has no `)`"));
             }
             return Ok(inner);
         }
         match self.rest().chars().next() {
             Some(c) if c.is_ascii_digit() => self.constant(),
             Some(c) if c.is_ascii_alphabetic() => self.metric(),
-            _ => Err(self.problem(
-                start,
-                self.text.len(),
-                "a metric or a number is missing here",
-            )),
+            _ => {
+                let message = match self.rest() {
+                    "" => "a metric or a number is missing at the end".to_owned(),
+                    rest => format!("`{rest}` begins with neither a metric nor a number"),
+                };
+                let mut problem = self.problem(start, self.text.len(), &message);
+                problem.hint = Some("write for example `fault.ID.fired == 3`".to_owned());
+                Err(problem)
+            }
         }
     }
 
@@ -333,7 +387,9 @@ impl<'a> Parser<'a> {
             &format!("`{word}` is neither a number nor a quantity"),
         );
         problem.code = Code::Unit;
-        problem.hint = Some("for example `20ms`, `64KiB`, `1Gbit/s`, `0.9`, `90%`".to_owned());
+        problem.hint = units::hint_for(word).or_else(|| {
+            Some("write for example `20ms`, `64KiB`, `1Gbit/s`, `0.9` or `90%`".to_owned())
+        });
         Err(problem)
     }
 
@@ -349,10 +405,7 @@ impl<'a> Parser<'a> {
                 let mut problem =
                     self.problem(start, self.at, &format!("this run has no metric `{name}`"));
                 problem.code = Code::UnknownName;
-                let known: Vec<String> =
-                    self.known.catalogue.iter().map(Metric::to_string).collect();
-                let known = known.iter().map(String::as_str);
-                problem.hint = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+                problem.hint = self.known.hint(name);
                 Err(problem)
             }
         }

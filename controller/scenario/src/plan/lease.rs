@@ -21,15 +21,15 @@ pub(super) fn plan(
         return Leased::For(lease);
     };
     if let Some(span) = scenario.lease.span {
-        sink.error(Code::Effect, span, format!("there is no lease here: {why}"))
-            .hint("`lease: off` says that faults hold until they are disarmed");
+        sink.error(Code::Effect, span, format!("a lease cannot be held: {why}"))
+            .hint("write `lease: off`: faults then hold until they are disarmed");
     }
     Leased::Cannot(why)
 }
 
 fn cannot(target: &TargetModel, switches: &[SwitchPlan]) -> Option<&'static str> {
     if !target.tells_time {
-        return Some("the target does not tell its clock");
+        return Some("no controller can read this target's clock");
     }
     // That fault is armed by the ports that the parser looks at, and no later stage is free to ask the time.
     let is_early = switches.iter().any(|switch| switch.before_sum.is_some());

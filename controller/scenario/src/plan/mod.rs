@@ -247,12 +247,12 @@ fn switch_plan(
                 "egress"
             };
             let message = format!(
-                "{} faults in {side} of switch `{name}`, which has room for {}",
+                "{} faults act in {side} of switch `{name}`, which has capacity for {}",
                 here.len(),
                 target.units
             );
             sink.error(Code::Capacity, first_beyond.span, message)
-                .hint("move some to another switch with `where`");
+                .hint("move some to another switch: `where: SWITCH`");
         }
         let numbered = here.into_iter().enumerate();
         units.extend(numbered.map(|(unit, fault)| Unit {
@@ -274,11 +274,11 @@ fn switch_plan(
         let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
         if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
             let message = format!(
-                "fault `{}` takes {count} entries of a unit's {MAX_SELECT_ENTRIES}",
+                "fault `{}` takes {count} entries of a table that has {MAX_SELECT_ENTRIES}",
                 fault.id
             );
             sink.error(Code::Capacity, fault.span, message)
-                .hint("one per set of flows that packets can be in, and unbroken run of steps: name fewer flows, or steps that follow each other");
+                .hint("name fewer flows, or steps that follow each other: each set of flows that a packet can be in takes an entry for each run of steps");
         }
     }
     let groups = entries::groups(scenario, name, target);
@@ -364,7 +364,7 @@ fn planned_flows(
     }
     if wanted.len() > MAX_FLOWS {
         let message = format!(
-            "switch `{name}` would have to tell {} flows apart, of {MAX_FLOWS}",
+            "switch `{name}` would tell {} flows apart, and can tell {MAX_FLOWS}",
             wanted.len()
         );
         sink.error(

@@ -41,9 +41,9 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         sink.error(
             Code::Topology,
             span,
-            "this target's program knows one way to each host".to_owned(),
+            "this target's program knows one path to each host".to_owned(),
         )
-        .hint("`routing: shortest`; the embedded switch and BMv2 can share flows out");
+        .hint("write `routing: shortest`; the embedded switch and BMv2 have several paths");
         return;
     }
     for fault in &scenario.faults {
@@ -51,7 +51,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
             && cut.to_bytes < WITH_PORTS
         {
             let message = format!(
-                "fault `{}` cuts packets to {} bytes: the switches behind it would not find the ports by which they choose ways",
+                "fault `{}` cuts packets to {} bytes, and the switches behind it choose paths by ports that would be cut off",
                 fault.id, cut.to_bytes
             );
             sink.error(Code::Effect, fault.span, message).hint(format!(
@@ -64,11 +64,11 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         if let Some((header, field)) = rewrite.fields().find(|field| STEERING.contains(field)) {
             let header = header.trim_start_matches("hdr.");
             let message = format!(
-                "fault `{}` changes `{field}` of {header}, by which switches choose between ways",
+                "fault `{}` changes `{field}` of {header}, by which switches choose between paths",
                 fault.id
             );
             sink.error(Code::Effect, fault.span, message)
-                .hint("`routing: shortest` has one way for all packets");
+                .hint("write `routing: shortest`: all packets then take one path");
         }
     }
     for switch in &scenario.topology.switches {

@@ -190,10 +190,13 @@ fn candidates<'s>(
         && *on != place.switch
     {
         let message = format!(
-            "fault `{}` acts on switch `{}`, but flow `{}` is only known `on: {on}`",
+            "fault `{}` acts on switch `{}`, and flow `{}` is known on `{on}` alone",
             fault.id, place.switch, flow.name
         );
-        sink.error(Code::Placement, fault.place_span, message);
+        sink.error(Code::Placement, fault.place_span, message)
+            .hint(format!(
+                "write `where: {on}`, or leave `on: {on}` out of the flow"
+            ));
         return None;
     }
     if let Some(on) = &flow.on {
@@ -239,7 +242,7 @@ fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
     let crosses = |path: &&Path| path.switches.iter().any(|other| other == switch);
     let show = |path: &Path| {
         format!(
-            "{} → {} by way of {}",
+            "{} → {} over {}",
             path.from,
             path.to,
             path.switches.join(", ")

@@ -72,7 +72,7 @@ pub(super) fn place_together(
     let asked = Asked::of(wanted, target, apart);
     match solve(&asked.problem, SEED) {
         Ok(placement) => Ok(asked.placements(&placement)),
-        Err(refusal) => Err(refused::tell_together(&asked, target, &refusal)),
+        Err(refusal) => Err(refused::tell_together(&asked, &refusal)),
     }
 }
 

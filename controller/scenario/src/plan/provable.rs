@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Injection, Plan, TargetModel, flows_met, plan};
-use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
+use crate::diagnostic::{Code, Diagnostics, Sink, few_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::overlap;
 use crate::selection::Selection;
@@ -123,7 +123,7 @@ impl<'a> Point<'a> {
             self.fault.id, self.switch
         );
         sink.error(Code::Unprovable, self.fault.place_span, message)
-            .hint("place the fault at a neighbour with `where`");
+            .hint("let it act on a neighbour: `where: SWITCH`");
         true
     }
 
@@ -138,15 +138,29 @@ impl<'a> Point<'a> {
         if !counts || entries.len() < 2 {
             return false;
         }
+        let effect = &self.fault.effect;
+        let does = if effect.goes_by_time() {
+            format!("`{}` depends on the order of packets", effect.word())
+        } else if effect.draws() {
+            format!("`{}` draws for each packet by its number", effect.word())
+        } else {
+            "`select` counts packets".to_owned()
+        };
         let message = format!(
-            "captures cannot tell which packets of flow `{}` fault `{}` counts: they enter switch `{}` from {}, each with a capture of its own",
-            self.flow.name,
+            "fault `{}` cannot be proved: {does}, and packets of flow `{}` enter switch `{}` from {}, whose captures have no common order",
             self.fault.id,
+            self.flow.name,
             self.switch,
-            enumerate_names(entries.iter().copied())
+            few_names(entries.iter().copied())
         );
-        sink.error(Code::Unprovable, self.fault.span, message)
-            .hint("name the flow's senders in `from`: each then has ordinals of its own; or select `always`");
+        let from =
+            "name the flow's senders in `from`: then each has a flow, and an order, of its own";
+        sink.error(Code::Unprovable, self.fault.span, message).hint(
+            match draws || self.fault.selection.is_always() {
+                true => from.to_owned(),
+                false => format!("{from}; or leave `select` out"),
+            },
+        );
         true
     }
 
@@ -176,7 +190,7 @@ impl<'a> Point<'a> {
                 held.span,
                 format!("`{}` is declared here", held.id),
             )
-            .hint("place one of the two on another switch with `where`");
+            .hint("let one of the two act on another switch: `where: SWITCH`");
         true
     }
 }

@@ -7,7 +7,7 @@ use planner::injection::{Conflict, Refusal};
 use super::TargetModel;
 use super::place::report_apart;
 use super::points::{Asked, UNITS_IN, UNITS_OUT};
-use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
+use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
 use crate::model::Fault;
 
 /// Of one scenario.
@@ -46,19 +46,19 @@ pub(super) fn tell(
                 let message = asked.too_much(conflict);
                 let last = asked.last(conflict);
                 sink.error(Code::Capacity, last.span, message)
-                    .hint("move some to another switch with `where`");
+                    .hint("move some to another switch: `where: SWITCH`");
             }
         }
         Refusal::Tied(conflict) | Refusal::Conflict(conflict) => {
-            let faults = enumerate_names(asked.names(conflict));
+            let faults = few_names(asked.names(conflict));
             let message = match conflict.orders.is_empty() {
-                true => format!("no placement meets all that {faults} ask for"),
+                true => format!("no choice of switches meets all that faults {faults} ask for"),
                 false => {
-                    format!("no placement meets all faults in their declared order: {faults}")
+                    format!("no choice of switches meets faults {faults} in their declared order")
                 }
             };
             sink.error(Code::Placement, asked.last(conflict).span, message)
-                .hint("name a switch with `where`");
+                .hint("write where they act: `where: SWITCH`");
         }
         Refusal::Malformed(_)
         | Refusal::OffPath { .. }
@@ -69,17 +69,13 @@ pub(super) fn tell(
                 .first()
                 .map_or(Default::default(), |f| f.span);
             sink.error(Code::Placement, span, refusal.describe(&asked.problem))
-                .hint("name a switch with `where`");
+                .hint("write where they act: `where: SWITCH`");
         }
     }
 }
 
 /// Of several that run together: each of them has a plan for itself.
-pub(super) fn tell_together(
-    asked: &Asked<'_, '_>,
-    target: &TargetModel,
-    refusal: &Refusal,
-) -> Diagnostics {
+pub(super) fn tell_together(asked: &Asked<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
             let why = "may hit the same packets, and have no other switch".to_owned();
@@ -113,12 +109,9 @@ pub(super) fn tell_together(
             faults.push(named);
         }
     }
-    let told = faults.iter().take(target.units + 1);
-    let told = told.map(|(file, fault)| format!("`{fault}` of {file}"));
-    let message = format!(
-        "planned together, faults {} {why}",
-        told.collect::<Vec<_>>().join(", ")
-    );
+    let named = faults.iter();
+    let named = named.map(|(file, fault)| format!("`{fault}` of {file}"));
+    let message = format!("planned together, faults {} {why}", few(named.collect()));
     let of_last = choices.iter().rev().find(|c| Some(asked.of[**c].0) == last);
     let span = of_last.map_or(Default::default(), |choice| asked.fault(*choice).span);
     let mut sink = Sink::new(scenario.source());
@@ -165,7 +158,7 @@ impl<'s> Asked<'_, 's> {
     fn too_much(&self, conflict: &Conflict) -> String {
         format!(
             "{} take more than {}",
-            enumerate_names(self.names(conflict)),
+            few_names(self.names(conflict)),
             self.limits(conflict)
         )
     }
@@ -196,13 +189,13 @@ impl<'s> Asked<'_, 's> {
             _ => "egress",
         };
         let message = format!(
-            "{} faults in {side} of switch `{name}`, which has room for {}",
+            "{} faults act in {side} of switch `{name}`, which has capacity for {}",
             here.len(),
             target.units
         );
         let fault = &self.wanted[0].scenario.faults[*first_beyond];
         sink.error(Code::Capacity, fault.span, message)
-            .hint("move some to another switch with `where`");
+            .hint("move some to another switch: `where: SWITCH`");
         true
     }
 }

@@ -157,7 +157,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
             let mut faults = last.faults.iter();
             let fault = beyond.and_then(|unit| faults.find(|fault| fault.id == unit.fault));
             let message = format!(
-                "together with {}: {} faults in {side} of switch `{}`, which has room for {}",
+                "together with {}: {} faults act in {side} of switch `{}`, which has capacity for {}",
                 enumerate(others.iter().map(|(scenario, _)| scenario.file.as_str())),
                 own + before,
                 switch.name,
@@ -168,7 +168,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
                 fault.map_or_else(Default::default, |f| f.span),
                 message,
             )
-            .hint("move some to another switch with `where`");
+            .hint("move some to another switch: `where: SWITCH`");
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::entries::call;
 use super::place::{Choice, Placement};
 use super::{PlannedFlow, TargetModel, Unit};
-use crate::diagnostic::{Code, Sink, enumerate_names};
+use crate::diagnostic::{Code, Sink, few_names};
 use crate::model::{Direction, Scenario};
 use crate::names::{fault, trigger as names};
 use crate::trigger::{Event, Trigger};
@@ -126,7 +126,7 @@ fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[u
     let message = format!(
         "no single switch meets every packet of trigger `{}`: what it counts, and {} with all their flows",
         trigger.name,
-        enumerate_names(names)
+        few_names(names)
     );
     sink.error(Code::Placement, trigger.span, message)
         .hint("a trigger is a register of one switch: narrow the flows with `from` or `to`, or let the faults wait for triggers of their own");

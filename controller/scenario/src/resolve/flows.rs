@@ -44,7 +44,7 @@ pub(super) fn resolve(
         .collect();
     if let Some(flow) = flows.get(MAX_FLOWS) {
         let message = format!(
-            "{} flows, and a switch tells {MAX_FLOWS} apart",
+            "the file has {} flows, and a switch tells {MAX_FLOWS} apart",
             flows.len()
         );
         sink.error(Code::Capacity, flow.span, message)
@@ -89,7 +89,7 @@ fn expand(
             flow.name.value
         );
         sink.error(Code::Capacity, flow.name.span, message)
-            .hint("leave `from` or `to` out, and the hosts to its filter");
+            .hint("leave `from` or `to` out, and test the hosts' addresses in `filter`");
         return Vec::new();
     }
     let mut flows = Vec::new();
@@ -181,7 +181,7 @@ pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes
     let span = flow.map(|flow| flow.span).unwrap_or_default();
     let hint = match &error {
         GenerateError::TooManyClasses { .. } => Some(
-            "each way to overlap takes a number: make filters exclude each other, by ports or hosts",
+            "let filters exclude each other, by ports or hosts: each way in which they overlap takes a number",
         ),
         _ => None,
     };
@@ -212,7 +212,9 @@ fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classe
             filter.map_or(flow.span, |node| node.span),
             message,
         )
-        .hint("`&&` asks for all at once, and a text is as long as the number says that counts it");
+        .hint(
+            "`&&` asks for all of them at once; and a text is as long as the number before it says",
+        );
     }
 }
 

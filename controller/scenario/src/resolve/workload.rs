@@ -1,7 +1,7 @@
 //! What is to run, and on which hosts.
 
 use super::{host, switch};
-use crate::diagnostic::{Code, Sink, Source, enumerate_names};
+use crate::diagnostic::{Code, Sink, Source, few_names};
 use crate::schema::{Raw, Role, templates};
 use crate::topology::Topology;
 use crate::workload::commands::Command;
@@ -56,7 +56,7 @@ fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource
         sink.error(Code::UnknownName, name.span, message)
             .hint(format!(
                 "give it one: `hosts: {{{role}: …}}`; the topology has {}",
-                enumerate_names(hosts)
+                few_names(hosts)
             ))
             .related(&file, *declared, "the role");
     }

@@ -43,9 +43,9 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<BlastRadius> {
         sink.error(
             Code::MissingKey,
             node.span,
-            "a blast radius without a bound",
+            "`blast_radius` needs one of `hosts`, `flows` and `share`",
         )
-        .hint("say `hosts`, `flows` or `share`");
+        .hint("write for example `blast_radius: {share: 10%}`");
     }
     Some(radius)
 }

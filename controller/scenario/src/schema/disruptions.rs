@@ -4,7 +4,7 @@ use super::reader::{self, Variant};
 use super::shape::{DURATION, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::disruption::Does;
-use crate::units::Dimension;
+use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
 /// The shortest time that a switch is down: a process takes milliseconds to end and to start.
@@ -193,7 +193,8 @@ fn is_within(sink: &mut Sink<'_>, ns: u64, span: Span) -> Option<()> {
     if (SHORTEST_NS..=LONGEST_NS).contains(&ns) {
         return Some(());
     }
-    let message = "a switch is down for 1ms at least and for 1h at most";
+    let found = show_duration(ns);
+    let message = format!("`after` lies between 1ms and 1h; found {found}");
     sink.error(Code::OutOfRange, span, message);
     None
 }

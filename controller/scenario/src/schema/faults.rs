@@ -83,7 +83,7 @@ static EFFECT: Shape = Shape::Variant(|| {
     let ways = kinds.map(|kind| Way {
         word: kind.word,
         payload: kind.shape.map(Shape::At),
-        may_be_alone: kind.is_enough,
+        may_be_alone: kind.example.is_empty(),
         about: kind.about,
     });
     ways.collect()
@@ -183,9 +183,9 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
         sink.error(
             Code::MissingKey,
             name.span,
-            format!("flow `{}` selects every packet", name.value),
+            format!("flow `{}` needs `filter`, `from` or `to`", name.value),
         )
-        .hint("say which: `filter`, `from` or `to`");
+        .hint("write for example `{from: a, to: b}`; of every packet, `filter: eth`");
     }
     let on = fields
         .get("on")
@@ -316,7 +316,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         sink.error(
             Code::OutOfRange,
             node.span,
-            "a fault acts on at least one flow",
+            "`flows` is empty; a fault acts on one flow or more",
         );
     }
     Some(RawFault {
@@ -340,6 +340,33 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
     let kind = effect::KINDS
         .iter()
         .find(|kind| kind.word == written.name)?;
+    let which = |share: &str| format!("`select: {{probability: {share}}}`");
+    if let Some((span, share)) = written.share(sink) {
+        let message = format!(
+            "`{share}` is a share of packets; `{}` is what happens to them",
+            kind.word
+        );
+        let effect = match kind.example {
+            "" => kind.word.to_owned(),
+            example => format!("{{{}: {example}}}", kind.word),
+        };
+        let hint = format!("write `effect: {effect}` and, beside it, {}", which(&share));
+        sink.error(Code::WrongType, span, message).hint(hint);
+        return None;
+    }
+    if let (None, Some(payload)) = (kind.shape, written.payload.as_deref())
+        && !matches!(payload.kind, Kind::Null)
+    {
+        let message = format!(
+            "`{}` takes no value; found {}",
+            kind.word,
+            payload.describe()
+        );
+        let hint = format!("which packets it hits stands beside it: {}", which("5%"));
+        sink.error(Code::WrongType, payload.span, message)
+            .hint(hint);
+        return None;
+    }
     (kind.read)(sink, &written)
 }
 

@@ -106,7 +106,10 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         Some(node) => {
             let window = reader::integer(sink, node, "`window`", 1..=u64::from(SLOTS))?;
             if !window.is_power_of_two() {
-                sink.error(Code::OutOfRange, node.span, "`window` is a power of two");
+                let message = format!("`window` is a power of two; found {window}");
+                let below = 1_u64 << window.ilog2();
+                sink.error(Code::OutOfRange, node.span, message)
+                    .hint(format!("write {below} or {}", 2 * below));
                 return None;
             }
             Spanned::new(u32::try_from(window).ok()?, node.span)

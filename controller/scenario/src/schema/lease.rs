@@ -74,21 +74,22 @@ fn check(sink: &mut Sink<'_>, node: &Node, lease: Lease) {
             show_duration(refresh_ns)
         );
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("each refresh is a question and a write to every switch");
+            .hint("write a longer `refresh`: each asks every switch and writes to it");
     } else if for_ns < refresh_ns.saturating_mul(2) {
         let message = format!(
             "a lease of {} is shorter than twice its refresh, {}",
             show_duration(for_ns),
             show_duration(refresh_ns)
         );
-        sink.error(Code::OutOfRange, node.span, message)
-            .hint("one refresh that is late would end the faults in the middle of the run");
+        sink.error(Code::OutOfRange, node.span, message).hint(
+            "write a longer `for`: one late refresh would end the faults in the middle of the run",
+        );
     } else if for_ns > LONGEST_NS {
         let message = format!(
             "a lease lasts a day at most; found {}",
             show_duration(for_ns)
         );
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("`lease: off` has faults hold until they are disarmed");
+            .hint("write `lease: off`: faults then hold until they are disarmed");
     }
 }

@@ -4,6 +4,7 @@
 mod blast_radius;
 mod disruptions;
 mod faults;
+mod foreign;
 mod jobs;
 mod json;
 mod lease;

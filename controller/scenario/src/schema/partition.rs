@@ -55,9 +55,9 @@ pub(super) fn flows(
         .iter()
         .filter_map(|shape| Some((*shape, fields.get(shape)?)));
     let (Some((shape, hosts)), None) = (shapes.next(), shapes.next()) else {
-        let message = "`partition` is one of `groups`, `halves`, `bridge` and `ring`";
+        let message = "`partition` needs one of `groups`, `halves`, `bridge` and `ring`";
         sink.error(Code::WrongType, node.span, message)
-            .hint("for example `{partition: {halves: [a, b, c, d, e]}}`");
+            .hint("write for example `{partition: {groups: [[a, b], [s]]}}`");
         return None;
     };
     let both_ways = match fields.get("direction") {
@@ -66,9 +66,9 @@ pub(super) fn flows(
             let written = reader::variant(sink, node, "`direction`", &["both", "one_way"])?;
             written.nothing(sink);
             if shape == "ring" && written.name == "one_way" {
-                let message = "a ring has no side that another one does not hear";
+                let message = "`direction: one_way` needs two sides, and a `ring` has none";
                 sink.error(Code::Effect, node.span, message)
-                    .hint("name the groups: `groups`");
+                    .hint("leave `direction` out, or write `groups: [[a], [b]]`");
                 return None;
             }
             written.name == "both"
@@ -121,8 +121,18 @@ fn between(
     both_ways: bool,
 ) -> Option<Vec<Cut>> {
     if groups.len() < 2 || groups.iter().any(Vec::is_empty) {
-        let message = "a partition has two sides at least, with a host each";
-        sink.error(Code::OutOfRange, node.span, message);
+        let message = "a partition needs two sides or more, with a host or more in each";
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("write for example `groups: [[a, b], [s]]`");
+        return None;
+    }
+    if let Some(host) = shared(groups) {
+        let message = format!(
+            "host `{}` is in two groups, which would be apart",
+            host.value
+        );
+        sink.error(Code::Duplicate, host.span, message)
+            .hint(hint_for_shared(groups, &host.value));
         return None;
     }
     are_apart(sink, groups.iter().flatten())?;
@@ -139,6 +149,42 @@ fn between(
         }
     }
     Some(cuts)
+}
+
+/// A host that stands in a group and in one before it.
+fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
+    let before = |index: usize, host: &Spanned<String>| {
+        let mut others = groups[..index].iter().flatten();
+        others.any(|other| other.value == host.value)
+    };
+    groups.iter().enumerate().find_map(|(index, group)| {
+        let mut group = group.iter();
+        group.find(|host| before(index, host))
+    })
+}
+
+/// What to write for two groups that have a host in common: the one that hears both sides.
+fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
+    let alone = |group: &Hosts| -> Vec<String> {
+        let names = group.iter().map(|other| other.value.clone());
+        names.filter(|name| name != host).collect()
+    };
+    let (first, second) = match groups {
+        [first, second] => (alone(first), alone(second)),
+        _ => Default::default(),
+    };
+    // `bridge` cuts its list in the middle.
+    let is_middle = matches!(first.len().checked_sub(second.len()), Some(0 | 1));
+    let common = first.iter().any(|name| second.contains(name));
+    if is_middle && !common && !second.is_empty() {
+        let bridge = [first, vec![host.to_owned()], second].concat().join(", ");
+        return format!(
+            "write `bridge: [{bridge}]`: `{host}` in the middle reaches both sides, which do not reach each other"
+        );
+    }
+    format!(
+        "write `bridge: [a, {host}, b]` for a host between sides of one size; for others, `effect: drop` on the flows between them"
+    )
 }
 
 /// Each hears its neighbours in the ring, which are a majority with it; no two hear the same.
@@ -161,9 +207,10 @@ fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
     });
     let cuts: Vec<Cut> = cuts.filter(|cut| !cut.to.is_empty()).collect();
     if cuts.is_empty() {
-        let message = format!("in a ring of {count} all hear each other");
+        let message =
+            format!("`ring` has 4 hosts or more; found {count}, which all reach each other");
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("a ring has four hosts or more");
+            .hint("write for example `ring: [a, b, c, d]`, or `groups: [[a], [b, c]]`");
         return None;
     }
     Some(cuts)

@@ -7,6 +7,7 @@ use super::reader;
 use super::shape::{Object, Shape, needed};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::effect::Effect;
+use crate::filter::hint_for_field;
 use crate::model::{Keys, Shared};
 use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
@@ -272,11 +273,12 @@ fn keys(per: Per, most: u32, span: Span) -> Keys {
 }
 
 fn report(sink: &mut Sink<'_>, node: &Node, error: &KeyError) {
+    let example = || "write fields of headers, such as `ip.src` or `tcp.sport`".to_owned();
     let (code, hint) = match error {
-        KeyError::Unknown(_) => (Code::UnknownName, "docs/filters.md lists the fields"),
-        KeyError::Twice(_) => (Code::Duplicate, "name it once"),
-        KeyError::NoHeader(_) => (Code::Effect, "name fields like ip.src or tcp.sport"),
-        KeyError::Count(_) => (Code::OutOfRange, "name fields like ip.src or tcp.sport"),
+        KeyError::Unknown(name) => (Code::UnknownName, hint_for_field(&sink.protocols(), name)),
+        KeyError::Twice(_) => (Code::Duplicate, "write it once".to_owned()),
+        KeyError::NoHeader(_) => (Code::Effect, example()),
+        KeyError::Count(_) => (Code::OutOfRange, example()),
     };
     sink.error(code, node.span, error.to_string()).hint(hint);
 }

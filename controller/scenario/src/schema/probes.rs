@@ -6,7 +6,7 @@ use super::templates::{self, RUN};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
 use crate::probe::{Ask, Endpoint, MAX_PROGRAMS, Probe};
 use crate::units::{Dimension, show_duration};
-use crate::yaml::{Entry, Node, locate};
+use crate::yaml::{Entry, Kind, Node, locate};
 
 const MAX_PROBES: usize = 32;
 const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
@@ -90,7 +90,7 @@ pub(super) fn add(
         if let Some(own) = probes.iter().find(|own| own.probe.name == *name) {
             let message = format!("the workload file has a probe `{name}` as well");
             sink.error(Code::Duplicate, own.from.span, message)
-                .hint("call it otherwise");
+                .hint("give one of the two another name");
         }
         probes.push(probe);
     }
@@ -138,7 +138,7 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
         let span = span.map_or(fields.span, |node| node.span);
         let message = format!("{at_once} {what} at once, {most} may");
         sink.error(Code::Capacity, span, message)
-            .hint("ask less often, or wait less long");
+            .hint("raise `every`, or lower `timeout`");
     }
     let (from, asked) = (from?, asked?);
     is_good.then(|| RawProbe {
@@ -164,17 +164,18 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
         .collect();
     let [kind] = declared[..] else {
         let message = format!(
-            "a probe is one of {}; found {}",
+            "a probe needs one of {}; found {}",
             enumerate_names(KINDS),
-            declared.len()
+            enumerate_names(declared.iter().copied())
         );
-        sink.error(Code::WrongType, fields.span, message);
+        sink.error(Code::WrongType, fields.span, message)
+            .hint("write for example `tcp: s:6379`");
         return None;
     };
     if let (Some(node), true) = (fields.get("send"), kind != "udp") {
         let message = format!("a probe by `{kind}` has no `send`");
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("`send` belongs to `udp`");
+            .hint("leave `send` out, or ask by `udp`");
     }
     let node = fields.get(kind)?;
     if kind == "run" {
@@ -187,6 +188,13 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
             hosts,
             folders,
         });
+    }
+    if let (Kind::Number { .. }, "tcp" | "udp") = (&node.kind, kind) {
+        let port = reader::written(sink, node);
+        let message = format!("`{kind}` is `HOST:PORT`; found {}", node.describe());
+        sink.error(Code::WrongType, node.span, message)
+            .hint(format!("write the host as well: `HOST:{port}`"));
+        return None;
     }
     let text = reader::text(sink, node, &format!("`{kind}`"))?;
     let (ask, span) = match kind {
@@ -258,9 +266,9 @@ fn endpoint(
         sink.error(
             Code::OutOfRange,
             node.span,
-            format!("`{text}` is no port of a host"),
+            format!("`{text}` is not `HOST:PORT`"),
         )
-        .hint("for example `s:6379`");
+        .hint("write for example `s:6379`");
         return None;
     };
     let file = sink.source().text;
@@ -273,7 +281,7 @@ fn endpoint(
 fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
     let Some(node) = fields.get("send") else {
         sink.error(Code::MissingKey, fields.span, "`udp` needs the key `send`")
-            .hint("what the other side answers: text, or bytes as `\"0x01ff\"`");
+            .hint("write what the other side answers: text, or bytes as `\"0x01ff\"`");
         return None;
     };
     let text = reader::text(sink, node, "`send`")?;

@@ -1,12 +1,17 @@
 //! Reading typed values out of the YAML tree, reporting all that is wrong and going on.
 
+mod variant;
+
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use super::shape::Object;
+use super::foreign;
+use super::shape::{Key, Object, Shape};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::units::{self, Dimension};
 use crate::yaml::{Entry, Kind, Node, Style};
+
+pub(crate) use variant::{Variant, variant};
 
 /// A mapping whose keys are known.
 #[derive(Clone, Copy)]
@@ -40,15 +45,30 @@ pub(crate) fn fields<'n>(
     object: &'static Object,
 ) -> Option<Fields<'n>> {
     let what = object.what;
-    let entries = map(sink, node, what)?;
+    no_tag(sink, node);
+    let Kind::Map(entries) = &node.kind else {
+        let message = format!("{what} is a mapping; found {}", node.describe());
+        let needed = object.keys.iter().filter(|key| key.is_needed);
+        let keys: Vec<&Key> = match needed.clone().next() {
+            Some(_) => needed.collect(),
+            None => object.keys.iter().take(1).collect(),
+        };
+        let pairs: Vec<String> = keys.into_iter().map(pair).collect();
+        sink.error(Code::WrongType, node.span, message)
+            .hint(format!("write `{{{}}}`", pairs.join(", ")));
+        return None;
+    };
     let known = || object.keys.iter().map(|key| key.name);
     for entry in entries {
         if !known().any(|key| key == entry.key) {
             let message = format!("{what} has no key `{}`", entry.key);
-            let hint = match nearest(&entry.key, known()) {
-                Some(key) => format!("did you mean `{key}`?"),
-                None => format!("keys are {}", enumerate_names(known())),
-            };
+            let values = scalars(sink, &entry.value);
+            let hint = foreign::hint(what, &entry.key, &values).unwrap_or_else(|| {
+                match nearest(&entry.key, known()) {
+                    Some(key) => format!("did you mean `{key}`?"),
+                    None => format!("keys are {}", enumerate_names(known())),
+                }
+            });
             sink.error(Code::UnknownKey, entry.key_span, message)
                 .hint(hint);
         }
@@ -60,7 +80,8 @@ pub(crate) fn fields<'n>(
                 end: node.span.start,
             };
             let message = format!("{what} needs the key `{}`", key.name);
-            sink.error(Code::MissingKey, start, message);
+            let hint = format!("write `{}`: {}", pair(key), key.about);
+            sink.error(Code::MissingKey, start, message).hint(hint);
         }
     }
     Some(Fields {
@@ -70,12 +91,35 @@ pub(crate) fn fields<'n>(
     })
 }
 
+/// A key with an example of its value: `within: 20ms`, `flows: …`.
+fn pair(key: &Key) -> String {
+    let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
+    format!("{}: {value}", key.name)
+}
+
+/// A value of a shape, where one says what is meant.
+fn example(shape: &Shape) -> Option<String> {
+    Some(match shape {
+        Shape::Quantity(dimension) => dimension.example().to_owned(),
+        Shape::Integer(low, _) => low.to_string(),
+        Shape::Probability => "1%".to_owned(),
+        Shape::At(shape) => return example(shape),
+        Shape::Either(shapes) => return shapes.first().and_then(example),
+        _ => return None,
+    })
+}
+
 /// Reads a mapping whose keys are names that the user chose.
 pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
     no_tag(sink, node);
     match &node.kind {
         Kind::Map(entries) => Some(entries),
-        _ => wrong_type(sink, node, &format!("{what} is a mapping")),
+        _ => {
+            let message = format!("{what} is a mapping; found {}", node.describe());
+            sink.error(Code::WrongType, node.span, message)
+                .hint("write `{NAME: …}`");
+            None
+        }
     }
 }
 
@@ -84,7 +128,15 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
     no_tag(sink, node);
     match &node.kind {
         Kind::List(items) => Some(items),
-        _ => wrong_type(sink, node, &format!("{what} is a list")),
+        _ => {
+            let message = format!("{what} is a list; found {}", node.describe());
+            let item = scalars(sink, node).into_iter().next();
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            if let (Some(item), false) = (item, matches!(node.kind, Kind::Map(_))) {
+                diagnostic.hint(format!("write `[{item}]`"));
+            }
+            None
+        }
     }
 }
 
@@ -120,7 +172,12 @@ pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
     match &node.kind {
         Kind::Text { value, .. } => Some(Spanned::new(value.clone(), node.span)),
         _ => {
-            wrong_type::<()>(sink, node, &format!("{what} is text"));
+            let message = format!("{what} is text; found {}", node.describe());
+            let value = scalars(sink, node).into_iter().next();
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            if let (Some(value), false) = (value, matches!(node.kind, Kind::Map(_))) {
+                diagnostic.hint(format!("write it in quotes: `\"{value}\"`"));
+            }
             None
         }
     }
@@ -128,6 +185,11 @@ pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
 
 /// Reads a name: letters, digits, `-` and `_`, so that it can stand in a metric.
 pub(crate) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
+    if let Kind::Number { .. } = node.kind {
+        let written = written(sink, node);
+        check_name(sink, &written, node.span, what);
+        return None;
+    }
     let name = text(sink, node, &format!("the name of {what}"))?;
     check_name(sink, &name.value, name.span, what).then_some(name)
 }
@@ -170,13 +232,17 @@ pub(crate) fn integer(
             let message = format!("{what} is a whole number; found {found}");
             let diagnostic = sink.error(Code::WrongType, node.span, message);
             if value.fract() == 0.0 && value >= 0.0 {
-                diagnostic.hint(format!("written as {value}"));
+                diagnostic.hint(format!("write {value}"));
             }
         }
         _ => {
-            let (low, high) = (range.start(), range.end());
+            let (low, high) = (*range.start(), *range.end());
             let found = written(sink, node);
-            let message = format!("{what} lies between {low} and {high}; found {found}");
+            // As much as a number can be is no limit that anybody meets.
+            let message = match high >= u64::from(u32::MAX) && value < low as f64 {
+                true => format!("{what} is {low} or more; found {found}"),
+                false => format!("{what} lies between {low} and {high}; found {found}"),
+            };
             sink.error(Code::OutOfRange, node.span, message);
         }
     }
@@ -189,6 +255,20 @@ pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64>
     match number(node) {
         Some((value, _)) => Some(value),
         None => wrong_type(sink, node, &format!("{what} is a number")),
+    }
+}
+
+/// A scalar as it stands in the file, without quotes; those of a mapping, which other tools write for one.
+fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
+    match &node.kind {
+        Kind::Text { value, .. } => vec![value.clone()],
+        Kind::Number { .. } | Kind::Bool(_) => vec![written(sink, node)],
+        Kind::Map(entries) => {
+            let inner = entries.iter().map(|entry| &entry.value);
+            let inner = inner.filter(|node| !matches!(node.kind, Kind::Map(_)));
+            inner.flat_map(|node| scalars(sink, node)).collect()
+        }
+        Kind::Null | Kind::List(_) => Vec::new(),
     }
 }
 
@@ -265,13 +345,20 @@ pub(crate) fn word(
     what: &str,
     words: &[&'static str],
 ) -> Option<&'static str> {
-    let text = text(sink, node, what)?;
-    let found = words.iter().find(|word| **word == text.value);
+    no_tag(sink, node);
+    let written = scalars(sink, node).into_iter().next();
+    let Some(written) = written.filter(|_| !matches!(node.kind, Kind::Map(_))) else {
+        return wrong_type(sink, node, &format!("{what} is a word"));
+    };
+    let found = words.iter().find(|word| **word == written);
     if found.is_none() {
-        let message = format!("{what} is no `{}`", text.value);
-        let known = format!("words are {}", enumerate_names(words.iter().copied()));
-        sink.error(Code::UnknownVariant, text.span, message)
-            .hint(known);
+        let message = format!("{what} cannot be `{written}`");
+        let hint = match nearest(&written, words.iter().copied()) {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => format!("write one of {}", enumerate_names(words.iter().copied())),
+        };
+        sink.error(Code::UnknownVariant, node.span, message)
+            .hint(hint);
     }
     found.copied()
 }
@@ -306,134 +393,6 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
         diagnostic.hint(format!("for {value} percent write `{value}%`"));
     }
     None
-}
-
-/// One of several alternatives, with what belongs to it.
-pub(crate) struct Variant<'n> {
-    pub name: &'n str,
-    pub name_span: Span,
-    /// Absent when only the name was written.
-    pub payload: Option<Cow<'n, Node>>,
-}
-
-/// Reads an alternative: `drop`, `{delay: 20ms}` or `!delay 20ms`.
-pub(crate) fn variant<'n>(
-    sink: &mut Sink<'_>,
-    node: &'n Node,
-    what: &str,
-    alternatives: &[&str],
-) -> Option<Variant<'n>> {
-    let found = match (&node.tag, &node.kind) {
-        (Some(tag), kind) => Variant {
-            name: tag,
-            name_span: tag_span(sink, node, tag),
-            // The tag has done its work.
-            payload: (!matches!(kind, Kind::Null)).then(|| {
-                Cow::Owned(Node {
-                    tag: None,
-                    ..node.clone()
-                })
-            }),
-        },
-        (None, Kind::Text { value, .. }) => Variant {
-            name: value,
-            name_span: node.span,
-            payload: None,
-        },
-        (None, Kind::Map(entries)) if entries.len() == 1 => {
-            let Entry {
-                key,
-                key_span,
-                value,
-            } = &entries[0];
-            Variant {
-                name: key,
-                name_span: *key_span,
-                payload: Some(Cow::Borrowed(value)),
-            }
-        }
-        (None, Kind::Map(entries)) => {
-            let message = format!(
-                "{what} is one of {}; found {} keys",
-                enumerate_names(alternatives.iter().copied()),
-                entries.len()
-            );
-            sink.error(Code::WrongType, node.span, message);
-            return None;
-        }
-        _ => {
-            let message = format!(
-                "{what} is one of {}",
-                enumerate_names(alternatives.iter().copied())
-            );
-            return wrong_type(sink, node, &message);
-        }
-    };
-    if !alternatives.contains(&found.name) {
-        let hint = match nearest(found.name, alternatives.iter().copied()) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!(
-                "{what} is one of {}",
-                enumerate_names(alternatives.iter().copied())
-            ),
-        };
-        sink.error(
-            Code::UnknownVariant,
-            found.name_span,
-            format!("{what} cannot be `{}`", found.name),
-        )
-        .hint(hint);
-        return None;
-    }
-    Some(found)
-}
-
-/// The tag stands in front of its value.
-fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
-    let before = sink
-        .source()
-        .text
-        .get(..node.span.start)
-        .unwrap_or("")
-        .trim_end();
-    if before.ends_with(tag) {
-        Span {
-            start: before.len() - tag.len(),
-            end: before.len(),
-        }
-    } else {
-        node.span
-    }
-}
-
-impl Variant<'_> {
-    /// What belongs to the alternative, which it needs.
-    pub fn needed(&self, sink: &mut Sink<'_>, example: &str) -> Option<&Node> {
-        if self.payload.is_none() {
-            sink.error(
-                Code::MissingKey,
-                self.name_span,
-                format!("`{}` needs a value", self.name),
-            )
-            .hint(format!("for example `{{{}: {example}}}`", self.name));
-        }
-        self.payload.as_deref()
-    }
-
-    /// Reports a value behind an alternative that takes none.
-    pub fn nothing(&self, sink: &mut Sink<'_>) {
-        if let Some(payload) = self
-            .payload
-            .as_deref()
-            .filter(|payload| !matches!(payload.kind, Kind::Null))
-        {
-            sink.error(
-                Code::WrongType,
-                payload.span,
-                format!("`{}` takes no value", self.name),
-            );
-        }
-    }
 }
 
 /// Reports a value of another type than wanted.

@@ -4,7 +4,7 @@ use parser_gen::psn::MODULUS;
 
 use super::per::Per;
 use super::ranges::{Numbered, RANGES};
-use super::reader;
+use super::reader::{self, Fields};
 use super::shape::{Object, Shape, Way, may, needed};
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
@@ -179,8 +179,9 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> 
             Counted::once(ORDINALS.read(sink, node)?)
         }
         "burst" => {
-            let node = variant.needed(sink, "{start: 10, length: 3, every: 100}")?;
-            burst(sink, node)?
+            let example = "{length: 3, start: 10, every: 100}";
+            let (node, fields) = variant.mapping(sink, &BURST, example)?;
+            burst(sink, node, fields)?
         }
         "pattern" => {
             let node = variant.needed(sink, "\"0110\"")?;
@@ -206,12 +207,13 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> 
             return share(sink, node, per);
         }
         "psn" => {
-            let node = variant.needed(sink, "{at: 3, round: 1}")?;
-            return psn(sink, node);
+            let (node, fields) = variant.mapping(sink, &PSN, "{at: 3, round: 1}")?;
+            return psn(sink, node, fields);
         }
         _ => {
-            let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
-            return gilbert_elliott(sink, node);
+            let example = "{to_bad: 1%, to_good: 30%}";
+            let (_, fields) = variant.mapping(sink, &GILBERT_ELLIOTT, example)?;
+            return gilbert_elliott(sink, fields);
         }
     };
     bounded(sink, node.span, counted)
@@ -225,18 +227,18 @@ fn ordinal(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u32> {
 fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selection> {
     let keys = counted.keys().len();
     if keys > MAX_KEYS {
-        let message =
-            format!("this selection takes {keys} entries of a switch's table, of {MAX_KEYS}");
+        let message = format!(
+            "this selection takes {keys} entries of a switch's table, which has {MAX_KEYS}"
+        );
         sink.error(Code::Capacity, span, message)
-            .hint("one per ordinal, and up to 62 per range: name fewer");
+            .hint("name fewer: an ordinal takes one, and a range up to 62");
         return None;
     }
     Some(Selection::Counted(counted))
 }
 
 /// `{at: 3, round: 1}`
-fn psn(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
-    let fields = reader::fields(sink, node, &PSN)?;
+fn psn(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Selection> {
     // What is missing has been reported.
     let at = fields.get("at").map(|node| RELATIVE.read(sink, node));
     let rounds = match fields.get("round") {
@@ -246,17 +248,17 @@ fn psn(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
     let (at, rounds) = (Ranges::new(at??), Ranges::new(rounds?));
     let entries = at.as_slice().len() * rounds.as_slice().len();
     if entries > MAX_KEYS {
-        let message =
-            format!("this selection takes {entries} entries of a switch's table, of {MAX_KEYS}");
+        let message = format!(
+            "this selection takes {entries} entries of a switch's table, which has {MAX_KEYS}"
+        );
         sink.error(Code::Capacity, node.span, message)
-            .hint("one per range of `at`, times one per range of `round`: name fewer");
+            .hint("name fewer: each range of `at` takes one for each range of `round`");
         return None;
     }
     Some(Selection::Psn(Psn { at, rounds }))
 }
 
-fn burst(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
-    let fields = reader::fields(sink, node, &BURST)?;
+fn burst(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Counted> {
     let mut read = |key: &str| {
         let what = format!("`{key}`");
         fields.get(key).map(|node| ordinal(sink, node, &what))
@@ -271,10 +273,12 @@ fn burst(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
     let end = u64::from(start) + u64::from(length) - 1;
     if end > u64::from(u32::MAX) || (every != 0 && end > u64::from(every)) {
         let message = format!(
-            "{length} packets from the {start}. on end with the {end}., and the next burst would have begun"
+            "`burst` takes packets {start} to {end}, and the next one begins behind packet {every}"
         );
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("`start` + `length` - 1 is at most `every`");
+            .hint(format!(
+                "write `every: {end}` or more, or a smaller `length`"
+            ));
         return None;
     }
     Some(Counted::burst(start, length, every))
@@ -286,24 +290,27 @@ fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
         return None;
     };
     if let Some(stray) = value.chars().find(|c| !matches!(c, '0' | '1')) {
-        let message = format!("`pattern` is made of 0 and 1; found `{stray}`");
-        sink.error(Code::OutOfRange, node.span, message);
+        let message = format!("`pattern` consists of 0 and 1; found `{stray}`");
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("write for example `pattern: \"0110\"`");
         return None;
     }
     if value.is_empty() || value.len() > MAX_PATTERN {
         let message = format!(
-            "a pattern has 1 to {MAX_PATTERN} digits; found {}",
+            "`pattern` has 1 to {MAX_PATTERN} digits; found {}",
             value.len()
         );
-        sink.error(Code::Capacity, node.span, message);
+        sink.error(Code::Capacity, node.span, message)
+            .hint("write for example `pattern: \"0110\"`");
         return None;
     }
     if !value.contains('1') {
         sink.error(
             Code::OutOfRange,
             node.span,
-            "a pattern without a 1 selects nothing",
-        );
+            "`pattern` selects nothing: it has no 1",
+        )
+        .hint("write a 1 for each packet to select, such as `pattern: \"0110\"`");
         return None;
     }
     let pattern: Vec<bool> = value.chars().map(|digit| digit == '1').collect();
@@ -314,21 +321,29 @@ fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
 fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     let p = reader::probability(sink, node, "a share")?;
     let wrong = match p.value {
-        0.0 => Some("a share of 0 selects nothing"),
-        1.0 => Some("a share of all selects every packet: `select: always`"),
+        0.0 => Some((
+            "a share of 0% selects nothing",
+            "leave the fault out, or write a share above 0%",
+        )),
+        1.0 => Some((
+            "a share of 100% selects every packet",
+            "write `select: always`",
+        )),
         _ => None,
     };
-    if let Some(message) = wrong {
-        sink.error(Code::OutOfRange, p.span, message);
+    if let Some((message, hint)) = wrong {
+        sink.error(Code::OutOfRange, p.span, message).hint(hint);
         return None;
     }
     let Some(Per { key, of, .. }) = per else {
         sink.error(
             Code::MissingKey,
             node.span,
-            "a share of what? A flow alone is hit as a whole, or not at all",
+            "`share` needs `per`, which says what it is a share of",
         )
-        .hint("write `per: connection`, `per: source`, or `per: [ip.src, udp.sport]`");
+        .hint(
+            "write `per: connection`, `per: source`, or `per: [ip.src, udp.sport]` beside `select`",
+        );
         return None;
     };
     let limit = limit(sink, p)?;
@@ -336,8 +351,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
     Some(Selection::Share(Share { limit, key, of }))
 }
 
-fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
-    let fields = reader::fields(sink, node, &GILBERT_ELLIOTT)?;
+fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection> {
     // Of those without a default, the missing one has been reported.
     let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
         Some(node) => reader::probability(sink, node, &format!("`{key}`")),
@@ -389,8 +403,12 @@ fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
         sink.error(
             Code::OutOfRange,
             p.span,
-            format!("{} is finer than a switch's step, 2^-32", p.value),
-        );
+            format!(
+                "{} is below 2^-32, the smallest probability of a switch",
+                p.value
+            ),
+        )
+        .hint("write `0.00000003%` or more");
     }
     limit
 }

@@ -2,7 +2,7 @@
 
 use super::reader;
 use super::shape::{Object, Shape, may, needed};
-use crate::diagnostic::{Code, Sink, Spanned};
+use crate::diagnostic::{Code, Sink, Spanned, enumerate_names};
 use crate::topology::{HostAt, NamespaceOf, Side};
 use crate::yaml::{Kind, Node};
 
@@ -50,9 +50,13 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
         .filter(|key| fields.get(key).is_some())
         .collect();
     if said.len() != 1 {
-        let message = format!("side `{}` is one thing; found {}", name.value, said.len());
+        let message = format!(
+            "side `{}` needs one of `interface`, `netns` and `pid`; found {}",
+            name.value,
+            enumerate_names(said)
+        );
         sink.error(Code::Topology, node.span, message)
-            .hint("say one of `interface`, `netns` and `pid`, or its name alone");
+            .hint("write for example `{name: web, netns: web}`, or the name alone");
         return None;
     }
     let link = match fields.get("link") {
@@ -61,8 +65,10 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
     };
     if let Some(node) = fields.get("interface") {
         if let Some(link) = fields.get("link") {
-            let message = "`link` is the interface of a host; this side is an interface itself";
-            sink.error(Code::Topology, link.span, message);
+            let message =
+                "`link` names the interface of a host, and this side is an `interface` itself";
+            sink.error(Code::Topology, link.span, message)
+                .hint("leave `link` out");
             return None;
         }
         return Some((name, Some(Side::Interface(interface(sink, node)?))));
@@ -80,8 +86,9 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
 fn netns(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     let name = reader::text(sink, node, "`netns`")?.value;
     if name.is_empty() || name == "." || name == ".." || name.contains('\0') {
-        sink.error(Code::Topology, node.span, "this names no network namespace")
-            .hint("a name of `ip netns`, or a path with a slash in it");
+        let message = format!("`{name}` cannot be a network namespace");
+        sink.error(Code::Topology, node.span, message)
+            .hint("write a name that `ip netns` lists, or a path with a slash in it");
         return None;
     }
     Some(name)
@@ -94,7 +101,7 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.contains(is_bad) {
         let message = format!("`{name}` cannot be the name of an interface");
         sink.error(Code::Topology, node.span, message)
-            .hint("15 bytes at most, without `/`, `:` and white space");
+            .hint("names of interfaces have 15 bytes at most, without `/`, `:` and white space");
         return None;
     }
     Some(name)
@@ -112,11 +119,9 @@ pub(super) fn together(sink: &mut Sink<'_>, node: &Node, read: Vec<Written>) -> 
             sink.error(
                 Code::Topology,
                 node.span,
-                "these are no two sides of one wire",
+                "`wire` lies between two interfaces, or between a host and the network it is connected to",
             )
-            .hint(
-                "two different interfaces; or a host, and a name alone for what it is connected to",
-            );
+            .hint("write two different interfaces, or one host and, for the other side, a name alone");
             None
         }
     }

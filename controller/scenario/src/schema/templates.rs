@@ -2,7 +2,7 @@
 
 use super::reader;
 use super::shape::Shape;
-use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
+use crate::diagnostic::{Code, Sink, Spanned, few_names, nearest};
 use crate::workload::commands::Run;
 use crate::workload::{Template, Variable};
 use crate::yaml::{Kind, Node, locate};
@@ -102,7 +102,7 @@ pub(crate) fn check_folders<'c, I>(
         }
         let hint = match (nearest(&folder.value, commands()), commands().next()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, Some(_)) => format!("declared: {}", enumerate_names(commands())),
+            (None, Some(_)) => format!("declared: {}", few_names(commands())),
             (None, None) => "the workload has no commands".to_owned(),
         };
         let message = format!("no command is called `{}`", folder.value);

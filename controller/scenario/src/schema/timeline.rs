@@ -106,7 +106,8 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
             .any(|other| other.name.value == step.name.value)
         {
             let message = format!("step `{}` is declared twice", step.name.value);
-            sink.error(Code::Duplicate, step.name.span, message);
+            sink.error(Code::Duplicate, step.name.span, message)
+                .hint("give each step a name of its own; one that comes again has `every`");
         }
         if let Some(before) = steps.last().filter(|_| step.on.is_none()) {
             overlap(sink, before, step);
@@ -126,11 +127,11 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
         });
         if count > MAX_TIMES {
             let message = format!(
-                "step `{}` makes more than {MAX_TIMES} times that steps of this timeline come",
+                "the steps of a timeline come {MAX_TIMES} times in all; with step `{}` it is more",
                 step.name.value
             );
             sink.error(Code::Capacity, step.span, message)
-                .hint("a longer `every`, or an end by `times` or `until`");
+                .hint("write a longer `every`, or an end by `times` or `until`");
             break;
         }
     }
@@ -168,19 +169,25 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         length = down;
     }
     if let Some(zero) = length.filter(|length| length.value == 0) {
-        sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
+        let message = "`for` is longer than 0s; found 0s";
+        sink.error(Code::OutOfRange, zero.span, message)
+            .hint("leave `for` out for a step that lasts until the next one");
     }
     let (name, at) = (name?, at?);
     if let (Some(until), Some(_)) = (&until, on) {
         let message = "`until` counts from the start, and when this step begins is not known";
         sink.error(Code::Contradiction, until.span, message)
-            .hint("say by `for` how long it lasts, and by `times` how often it comes");
+            .hint("write `for`, how long it lasts, and `times`, how often it comes");
     }
     if let Some(until) = until.filter(|until| until.value <= at.value && on.is_none()) {
         sink.error(
             Code::OutOfRange,
             until.span,
-            "`until` is not later than `at`",
+            format!(
+                "`until` is later than `at`; found {}, and `at` {}",
+                show_duration(until.value),
+                show_duration(at.value)
+            ),
         )
         .hint("both count from the start of the workload; `for` counts from `at`");
     }
@@ -189,16 +196,16 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
             sink.error(
                 Code::MissingKey,
                 every.span,
-                "what comes `every` so often has an end",
+                "`every` needs `for`: how long the step lasts each time",
             )
-            .hint("say by `for` how long the step lasts each time");
+            .hint("write for example `every: 10s, for: 2s`");
         }
         (Some(length), Some(every)) => {
             let gap = every.value.saturating_sub(length.value);
             if length.value < SHORTEST_NS || gap < SHORTEST_NS {
                 let shortest = show_duration(SHORTEST_NS);
                 let message = format!(
-                    "what repeats lasts {shortest} at least, and so does the time between; found {} and {}",
+                    "a step that repeats lasts {shortest} or more, with {shortest} or more between; found {} and {}",
                     show_duration(length.value),
                     show_duration(gap)
                 );
@@ -208,7 +215,8 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         }
         (Some(length), None) if until.is_some() => {
             let message = "a step that comes once ends by `for` or by `until`, not by both";
-            sink.error(Code::Contradiction, length.span, message);
+            sink.error(Code::Contradiction, length.span, message)
+                .hint("leave one of them out");
         }
         _ => {}
     }
@@ -216,9 +224,9 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         sink.error(
             Code::MissingKey,
             node.span,
-            "`times` is for a step that repeats",
+            "`times` needs `every` or `flap`: a step without them comes once",
         )
-        .hint("say by `every` or `flap` how it does");
+        .hint("write for example `every: 10s`, or leave `times` out");
     }
     (sink.errors() == errors).then_some(Written {
         name,
@@ -240,9 +248,7 @@ fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
             node.span,
             "`on` is a condition; found a mapping",
         )
-        .hint(
-            "a condition compares numbers: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`",
-        );
+        .hint("write a comparison: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`");
         return false;
     }
     reader::text(sink, node, "`on`").is_some()
@@ -259,13 +265,13 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
                 fields.span,
                 "a step needs the key `at` or `on`",
             )
-            .hint("`at: 5s` is a time since the start, `on: fault.loss.fired >= 3` a condition");
+            .hint("write `at: 5s`, a time since the start, or `on: fault.loss.fired >= 3`, a condition");
             None
         }
         (Some(at), Some(_)) => {
             let message = "a step begins `at` a time or `on` a condition, not both";
             sink.error(Code::Contradiction, at.span, message)
-                .hint("the times of the steps behind one with `on` count from when it began");
+                .hint("leave one of them out; the times of the steps behind one with `on` count from its beginning");
             None
         }
     }
@@ -279,7 +285,7 @@ fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
             step.name.value, waiting.name.value
         );
         sink.error(Code::Contradiction, step.span, message)
-            .hint("say how often it comes: `times`");
+            .hint("write `times`, how often it comes, or `until`");
     }
 }
 

@@ -135,7 +135,7 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
         sink.error(
             Code::OutOfRange,
             after.span,
-            "a trigger waits for one thing at least",
+            "`after` is empty; a trigger waits for one event or more",
         );
         return None;
     }
@@ -187,7 +187,7 @@ fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     if let Some(node) = fields.get("within").filter(|_| is_first) {
         let message = "`within` counts from what came before, and this comes first";
         sink.error(Code::Contradiction, node.span, message)
-            .hint("for how long the trigger is on, say `for` beside `after`");
+            .hint("leave it out; how long the trigger is on is `for`, beside `after`");
         return None;
     }
     Some(RawStage {
@@ -204,13 +204,14 @@ fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEven
         (None, None) => {
             let message = format!("{what} is a `flow` or a `fault`");
             sink.error(Code::MissingKey, fields.span, message)
-                .hint("for example `{fault: loss, hits: 1}` or `{flow: a-get, packets: 3}`");
+                .hint("write for example `{fault: loss, hits: 1}` or `{flow: a-get, packets: 3}`");
             None
         }
         (Some(_), Some(fault)) => {
             let message = format!("{what} is a `flow` or a `fault`, not both");
-            sink.error(Code::Contradiction, fault.span, message)
-                .hint("one after the other they are a list: `after: [{flow: …}, {fault: …}]`");
+            sink.error(Code::Contradiction, fault.span, message).hint(
+                "write a list of what it waits for in turn: `after: [{flow: …}, {fault: …}]`",
+            );
             None
         }
     }

@@ -25,7 +25,7 @@ fn a_target_that_does_not_tell_its_clock_has_no_lease_and_the_plan_says_so() {
         (TargetModel::TOFINO, "faults end 2s after"),
         (
             TargetModel::SIMPLE_SWITCH_GRPC,
-            "no lease, the target does not tell its clock: faults hold until they are disarmed",
+            "no lease, no controller can read this target's clock: faults hold until they are disarmed",
         ),
     ];
     for (target, expected) in targets {

@@ -245,7 +245,7 @@ const MISTAKES: [(&str, &str, Code, &str, &str); 22] = [
         "topology-values-wrong",
         Code::Unit,
         "1Gbps",
-        "`Gbit/s`",
+        "bits or bytes? write `1Gbit/s` for gigabits",
     ),
     (
         "a protected flow",

@@ -208,6 +208,33 @@ fn unmet_and_missing_are_told_apart_and_placed() {
     insta::assert_snapshot!(told);
 }
 
+/// A group that finds text is counted by no statistic; its hint is not that of what is measured in any case.
+#[test]
+fn a_series_without_numbers_says_what_the_command_has_to_print() {
+    let text = "weir: 1
+name: t
+topology: {star: {hosts: [a, b]}}
+workload:
+  commands:
+    - {name: d, host: a, run: x, metrics: {verbs: {regex: '([A-Z]+) ok'}}}
+expect:
+  - command.d.verbs.count == 2
+  - command.d.verbs.max < 3
+  - command.d.verbs + 1 == 2
+  - command.d.duration.count == 2
+  - command.d.exit == 1
+";
+    let scenario = load("t.yaml", text).unwrap();
+    let counts = ["command.d.duration.count", "command.d.exit"];
+    let mut metrics: Metrics = counts.map(|name| (metric(name), 0.0)).into();
+    let verbs = scenario.expectations[0].metrics().next().unwrap().0.clone();
+    metrics.insert(verbs, 0.0);
+    let told = evaluate(&scenario, &metrics).into_iter();
+    let told = told.map(|outcome| outcome.diagnostic.unwrap().hint.unwrap_or_default());
+    let told: Vec<bool> = told.map(|hint| hint.contains("`grep -c`")).collect();
+    assert_eq!(told, [true, true, true, false, false]);
+}
+
 #[test]
 fn a_declared_flow_is_the_sum_of_what_it_was_expanded_to() {
     let text = TRAINING.replace("training.accuracy >= 90%", "flow.updates.lost == 3");

@@ -95,7 +95,7 @@ fn units_add_up() {
 
     let told = refusal(&[&tenants[0], &tenants[1], &tenants[2]], &target);
     assert!(
-        told.contains("faults in ingress of switch `core`, which has room for 1"),
+        told.contains("faults act in ingress of switch `core`, which has capacity for 1"),
         "{told}"
     );
     assert!(told.contains("together with one.yaml"), "{told}");
@@ -112,7 +112,7 @@ fn what_only_all_of_them_exceed_is_told_with_their_files() {
     let told = refusal(&[&tenants[0], &tenants[1]], &TargetModel::TOFINO);
     assert!(told.contains("one.yaml"), "{told}");
     assert!(
-        told.contains("room for 1") || told.contains("take more than"),
+        told.contains("capacity for 1") || told.contains("take more than"),
         "{told}"
     );
 }

@@ -255,9 +255,9 @@ fn unaddressed(
                 }
             }
             for (key, times) in here {
-                let most = left.get_mut(&key);
-                most.filter(|most| most.len() < times.len())
-                    .map(|most| *most = times);
+                if let Some(most) = left.get_mut(&key).filter(|most| most.len() < times.len()) {
+                    *most = times;
+                }
             }
         }
         let after: Vec<_> = left

@@ -385,7 +385,7 @@ impl<'a> Witness<'a> {
         Order::of(&self.trace, moves)
     }
 
-    /// How late frames were that faults held.
+    /// How late frames left that faults held, or let pass at a rate.
     fn tally_held(
         &self,
         passage: &Passage,
@@ -404,8 +404,7 @@ impl<'a> Witness<'a> {
         let late_ns = last.saturating_sub(due_ns);
         let acts = self.engine.ingress_acts(verdict);
         let erred = |injection| seen.errors.missed.contains(&injection);
-        let held =
-            acts.filter(|act| act.hit && act.effect.longest_hold_ns() > 0 && !erred(act.injection));
+        let held = acts.filter(|act| act.hit && act.effect.is_timed() && !erred(act.injection));
         for act in held {
             let observed = &mut observations[act.injection];
             observed.latest_ns = observed.latest_ns.max(late_ns);

@@ -30,7 +30,7 @@ impl FatTree {
     pub fn build(&self) -> Result<Network, NetworkError> {
         let k = self.k;
         if k == 0 || !k.is_multiple_of(2) {
-            let message = format!("a fat tree's k is even and at least 2; {k} was asked for");
+            let message = format!("`k` of a fat tree is even and 2 or more; found {k}");
             return Err(NetworkError::Shape(message));
         }
         let half = k / 2;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn numbers_that_make_no_network_are_refused() {
         let refused = |shape: FatTree| shape.build().unwrap_err().to_string();
-        let odd = "a fat tree's k is even and at least 2; 3 was asked for";
+        let odd = "`k` of a fat tree is even and 2 or more; found 3";
         assert_eq!(refused(shape(3, None)), odd);
         assert!(refused(shape(0, None)).contains("even"));
         assert!(

@@ -54,7 +54,7 @@ impl Jellyfish {
         }
         if degree % 2 == 1 && count % 2 == 1 {
             return refuse(format!(
-                "{count} switches with {degree} links each are an odd number of ends; one of the two has to be even"
+                "{count} switches with {degree} links each have an odd number of ends; write an even number for one of the two"
             ));
         }
         let [switches, ends] =

@@ -75,7 +75,7 @@ impl LeafSpine {
             Uplinks::Oversubscription(times) => times,
         };
         if !(times.is_finite() && times > 0.0) {
-            let message = format!("an oversubscription is a number above 0; {times} was asked for");
+            let message = format!("`oversubscription` is above 0; found {times}");
             return Err(NetworkError::Shape(message));
         }
         let below = self.host_rate_bps as f64 * f64::from(self.hosts_per_leaf);
@@ -137,7 +137,7 @@ mod tests {
         };
         assert_eq!(
             refused(times(0.0)),
-            "an oversubscription is a number above 0; 0 was asked for"
+            "`oversubscription` is above 0; found 0"
         );
         assert!(refused(times(f64::NAN)).contains("NaN"));
         assert!(refused(times(1e30)).contains("leaves 0 bit/s"));

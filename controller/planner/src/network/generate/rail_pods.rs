@@ -43,7 +43,10 @@ impl RailPods {
             at_least(1, count, "a network of rails", what)?;
         }
         if self.pods > 1 && self.spines == 0 {
-            let message = format!("{} pods need a spine that joins them", self.pods);
+            let message = format!(
+                "{} pods need `spines`, 1 or more, to join them; found 0",
+                self.pods
+            );
             return Err(NetworkError::Shape(message));
         }
         let [pods, hosts, rails, spines] =
@@ -129,6 +132,9 @@ mod tests {
         assert_eq!(network.host(host).unwrap().gpus, 4);
         let two = RailPods { pods: 2, ..one };
         let refused = two.build().unwrap_err().to_string();
-        assert_eq!(refused, "2 pods need a spine that joins them");
+        assert_eq!(
+            refused,
+            "2 pods need `spines`, 1 or more, to join them; found 0"
+        );
     }
 }

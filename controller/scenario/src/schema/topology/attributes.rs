@@ -4,7 +4,7 @@ use super::super::shape::{DURATION, Key, Object, RATE, SIZE, Shape, may, needed}
 use super::super::{reader, reader::Fields};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::topology::{Capacity, Link, MAX_LATENCY_NS, MOST_MARK_AT, Machine};
-use crate::units::Dimension;
+use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
 const MTU_RANGE: Shape = Shape::Integer(576, 65_535);
@@ -111,7 +111,10 @@ impl Attributes {
                 sink.error(
                     Code::OutOfRange,
                     latency.span,
-                    "a link takes at most 10s one way",
+                    format!(
+                        "`latency` is at most 10s, one way; found {}",
+                        show_duration(latency.value)
+                    ),
                 );
             }
             read.latency_ns = latency.value;
@@ -133,7 +136,7 @@ impl Attributes {
 
     pub(super) fn read_rate(mut self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
         if let Some(node) = fields.get("rate")
-            && let Some(rate) = above_zero(sink, node, "`rate`", "a link carries")
+            && let Some(rate) = above_zero(sink, node, "`rate`")
         {
             self.rate_bps = rate;
         }
@@ -155,10 +158,10 @@ impl Attributes {
 }
 
 /// A rate that is not 0.
-pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str, what: &str) -> Option<u64> {
+pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str) -> Option<u64> {
     let rate = reader::quantity(sink, node, key, Dimension::Rate)?;
     if rate.value == 0 {
-        let message = format!("{what} more than 0bit/s");
+        let message = format!("{key} is more than 0bit/s; found 0bit/s");
         sink.error(Code::OutOfRange, rate.span, message);
     }
     Some(rate.value)
@@ -169,7 +172,7 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
     let mut read = |node: &Node| {
         let load = reader::quantity(sink, node, "`load`", Dimension::Rate)?;
         if load.value > rate_bps {
-            let message = "the link carries more already than its rate";
+            let message = "`load` is more than the link's `rate`";
             sink.error(Code::OutOfRange, load.span, message);
         }
         Some(load.value)
@@ -179,9 +182,9 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
             if let [there, back] = items.as_slice() {
                 return Some([read(there)?, read(back)?]);
             }
-            let message = format!("a link has two directions; found {}", items.len());
+            let message = format!("`load` has two directions; found {}", items.len());
             sink.error(Code::Topology, node.span, message)
-                .hint("`load: [there, back]`, or one for both");
+                .hint("write `load: [1Gbit/s, 2Gbit/s]`, there and back, or one rate for both");
             None
         }
         _ => read(node).map(|load| [load; 2]),
@@ -208,14 +211,13 @@ pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
 pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     let mut capacity = Capacity::default();
     if let Some(node) = fields.get("throughput") {
-        capacity.throughput_bps =
-            above_zero(sink, node, "`throughput`", "a switch that sums takes");
+        capacity.throughput_bps = above_zero(sink, node, "`throughput`");
     }
     if let Some(node) = fields.get("memory")
         && let Some(memory) = reader::quantity(sink, node, "`memory`", Dimension::Size)
     {
         if memory.value == 0 {
-            let message = "a switch that sums has more than 0B";
+            let message = "`memory` is more than 0B; found 0B";
             sink.error(Code::OutOfRange, memory.span, message);
         }
         capacity.memory_bytes = Some(memory.value);

@@ -212,7 +212,7 @@ fn address<T: std::str::FromStr>(
             text.span,
             format!("`{}` is not {what}", text.value),
         )
-        .hint(format!("for example `{example}`"));
+        .hint(format!("write for example `{example}`"));
     }
     parsed
 }
@@ -241,7 +241,8 @@ fn link(
             Code::Topology,
             ends.span,
             format!("a link has two ends; found {}", names.len()),
-        );
+        )
+        .hint("write for example `[a, sw]`");
         return None;
     };
     let mut good = true;
@@ -291,7 +292,11 @@ fn check_shape(
     what_for: For,
 ) {
     if topology.switches.is_empty() {
-        sink.error(Code::Topology, span, "a topology has at least one switch");
+        sink.error(
+            Code::Topology,
+            span,
+            "a topology has one switch or more; found none",
+        );
     }
     let switches: BTreeSet<&str> = topology.switches.iter().map(String::as_str).collect();
     let peers = links_of_hosts(topology);
@@ -306,7 +311,7 @@ fn check_shape(
                     *span,
                     format!("host `{}` is linked to host `{other}`", host.name),
                 )
-                .hint("hosts are linked to switches");
+                .hint("link both to a switch");
             }
             (links, ..) => report_links(sink, &host.name, links, *span),
         }
@@ -315,10 +320,12 @@ fn check_shape(
 
 /// A host with no link, or too many for a network that runs.
 pub(super) fn report_links(sink: &mut Sink<'_>, host: &str, links: usize, span: Span) {
-    let message = format!("host `{host}` has {links} links; it has one, to a switch");
+    let message = format!("host `{host}` has {links} links, and needs one, to a switch");
     let diagnostic = sink.error(Code::Topology, span, message);
     if links > 1 {
-        diagnostic.hint("hosts with several links can be planned for, and do not run yet");
+        diagnostic.hint(
+            "leave the other links out: hosts with several can be planned for, and do not run yet",
+        );
     }
 }
 
@@ -335,7 +342,8 @@ pub(super) fn check_addresses(sink: &mut Sink<'_>, hosts: &[(Host, Span)]) {
                     "hosts `{}` and `{}` have the same address {address}",
                     other.name, host.name
                 );
-                sink.error(Code::Topology, *span, message);
+                sink.error(Code::Topology, *span, message)
+                    .hint("leave the address out of one of them, or write another");
             }
         }
         let octets = Ipv4Addr::octets(&host.ip);

@@ -102,7 +102,8 @@ pub(super) fn read(
     let network = plain(sink, &network?, name.span)?;
     if let Some(link) = network.links().iter().find(|l| l.delay_ns > MAX_LATENCY_NS) {
         let [a, b] = link.ends.map(|end| network.name(end));
-        let message = format!("the link between `{a}` and `{b}` takes more than 10s one way");
+        let message =
+            format!("the link between `{a}` and `{b}` has a latency of more than 10s, one way");
         sink.error(Code::OutOfRange, name.span, message);
     }
     let topology = Topology::of_network(&network, &attributes.link("", ""));
@@ -150,7 +151,7 @@ fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Hosts> {
     }
     let fields = reader::fields(sink, node, &ATTACHED)?;
     let rate_bps = match fields.get("rate") {
-        Some(node) => above_zero(sink, node, "`rate`", "a link carries"),
+        Some(node) => above_zero(sink, node, "`rate`"),
         None => Some(crate::topology::DEFAULT_RATE_BPS),
     };
     Some(Hosts::Attach {

@@ -196,7 +196,7 @@ impl Common {
 
     fn uplink_rate(&self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> u64 {
         let said = fields.get("uplink_rate");
-        let read = said.and_then(|node| above_zero(sink, node, "`uplink_rate`", "a link carries"));
+        let read = said.and_then(|node| above_zero(sink, node, "`uplink_rate`"));
         read.unwrap_or(self.attributes.rate_bps)
     }
 }
@@ -287,7 +287,8 @@ fn leaf_spine(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Opti
         && fields.get("uplink_rate").is_some()
     {
         let message = "`uplink_rate` and `oversubscription` both say what the uplinks carry";
-        sink.error(Code::Topology, span, message);
+        sink.error(Code::Topology, span, message)
+            .hint("leave one of the two out");
     }
     let keys = [("leaves", 1), ("spines", 1), ("hosts_per_leaf", 1)];
     let [leaves, spines, hosts_per_leaf] = counts(sink, fields, keys);

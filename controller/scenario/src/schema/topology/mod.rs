@@ -177,7 +177,8 @@ fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
 
 fn once(sink: &mut Sink<'_>, seen: &mut BTreeSet<String>, name: &str, span: Span) {
     if !seen.insert(name.to_owned()) {
-        sink.error(Code::Duplicate, span, format!("`{name}` is declared twice"));
+        sink.error(Code::Duplicate, span, format!("`{name}` is declared twice"))
+            .hint("give each host and each switch a name of its own");
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         check_folders(sink, &folders, &commands);
         if commands.iter().all(Command::is_service) {
             report_no_driver(sink, node.span).hint(
-                "a command without `ready` is a driver; `run: sleep 10` does nothing for so long",
+                "leave `ready` out of the command that does the work, or add one with `run: sleep 10`",
             );
         }
     }
@@ -77,7 +77,10 @@ pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Opti
         let mut others = before.iter().chain(&commands);
         if others.any(|other| other.name == name.value) {
             let message = format!("command `{}` is declared twice", name.value);
-            reader.sink.error(Code::Duplicate, name.span, message);
+            reader
+                .sink
+                .error(Code::Duplicate, name.span, message)
+                .hint("give each command a name of its own; one that runs again has `repeat`");
         }
         commands.push(command);
     }
@@ -102,7 +105,7 @@ pub(super) fn check_folders(
 
 /// Reports that nothing would end the run.
 pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
-    let message = "a run ends when its drivers have ended, and there is none";
+    let message = "no command is a driver, with whose end the run ends: all have `ready`";
     sink.error(Code::MissingKey, span, message)
 }
 
@@ -159,20 +162,30 @@ impl Reader<'_, '_> {
         );
         if let (Some(node), Some(_)) = (fields.get("repeat"), ready) {
             self.sink
-                .error(Code::OutOfRange, node.span, "a service runs once")
-                .hint("a command without `ready` is a driver, which may run often");
+                .error(
+                    Code::OutOfRange,
+                    node.span,
+                    "`repeat` is for drivers, and a command with `ready` is a service",
+                )
+                .hint("leave `repeat` out, or `ready`");
         }
         if let (Some(node), None) = (fields.get("stop"), ready) {
             self.sink
-                .error(Code::OutOfRange, node.span, "a driver ends by itself")
-                .hint("with `ready` it is a service, which is stopped when the drivers have ended");
+                .error(
+                    Code::OutOfRange,
+                    node.span,
+                    "`stop` is for services, and a command without `ready` is a driver",
+                )
+                .hint("leave `stop` out: a driver ends by itself; or add `ready`");
         }
         if let (Some(node), true) = (fields.get("stop"), is_preparation) {
-            self.sink.error(
-                Code::OutOfRange,
-                node.span,
-                "a command that is `ready` with its exit has nothing to stop",
-            );
+            self.sink
+                .error(
+                    Code::OutOfRange,
+                    node.span,
+                    "a command with `ready: {exit: …}` has ended when it could be stopped",
+                )
+                .hint("leave `stop` out");
         }
     }
 
@@ -206,11 +219,13 @@ impl Reader<'_, '_> {
             .collect();
         let [kind] = declared[..] else {
             let message = format!(
-                "`ready` is one of {}; found {}",
+                "`ready` needs one of {}; found {}",
                 enumerate_names(KINDS),
-                declared.len()
+                enumerate_names(declared.iter().copied())
             );
-            self.sink.error(Code::WrongType, node.span, message);
+            self.sink
+                .error(Code::WrongType, node.span, message)
+                .hint("write for example `ready: {tcp: 80}`");
             return None;
         };
         let value = fields.get(kind)?;
@@ -245,7 +260,7 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` cannot be the name of a variable", entry.key);
                 self.sink
                     .error(Code::OutOfRange, entry.key_span, message)
-                    .hint("letters, digits and `_`, beginning with none of the digits");
+                    .hint("variables have letters, digits and `_`, and begin with no digit");
             }
             let value = match &entry.value.kind {
                 // What looks like a number is meant as it stands there.
@@ -296,7 +311,7 @@ impl Reader<'_, '_> {
                     fields.span,
                     "`repeat` needs `times` or `for`",
                 )
-                .hint("for example `{times: 100, pause: 10ms}`");
+                .hint("write for example `{times: 100, pause: 10ms}`");
             return None;
         }
         Some(Repeat {
@@ -340,7 +355,7 @@ impl Reader<'_, '_> {
             let message = format!("no signal that ends a service is called `{}`", text.value);
             self.sink
                 .error(Code::UnknownVariant, text.span, message)
-                .hint(format!("one of {}", enumerate_names(names)));
+                .hint(format!("write one of {}", enumerate_names(names)));
         }
         found.map(|(_, signal)| *signal)
     }
@@ -356,9 +371,13 @@ impl Reader<'_, '_> {
             return Some(length.value);
         }
         let shown = crate::units::show_duration;
+        let found = shown(length.value);
         let message = match *range.end() {
-            u64::MAX => format!("{what} is longer than 0s"),
-            end => format!("{what} is longer than 0s, and at most {}", shown(end)),
+            u64::MAX => format!("{what} is longer than 0s; found {found}"),
+            end => format!(
+                "{what} is longer than 0s, and at most {}; found {found}",
+                shown(end)
+            ),
         };
         self.sink.error(Code::OutOfRange, node.span, message);
         None

@@ -397,6 +397,11 @@ fn rates_are_proved_but_for_what_the_clocks_leave_open() {
         let fault = bench.fault();
         assert_proved(&fault);
         assert_eq!(fault.observed, 400, "{effect}");
+        // How late what passed has left is told of both; a policer holds nothing, so no plan bounds it.
+        let holds = effect.contains("queue");
+        assert!(fault.latest_ns.is_some(), "{effect}");
+        assert_eq!(fault.beyond.is_some(), holds, "{effect}");
+        assert_eq!(fault.lateness_bound_ns.is_some(), holds, "{effect}");
         // One that had to wait, or had room, is gone; and one that was beyond the queue has left.
         bench.errors = [(9, Error::Loses)].into();
         told(

@@ -57,7 +57,7 @@ pub enum CommandError {
         what: String,
     },
     /// A service ended while drivers still used it.
-    #[error("service `{name}` on {host} ended in mid-run: {how}")]
+    #[error("service `{name}` on {host} ended in mid-run: {how}{hint}")]
     EndedInMidRun {
         /// Which.
         name: String,
@@ -65,6 +65,8 @@ pub enum CommandError {
         host: String,
         /// Its status and last words.
         how: String,
+        /// What may have ended it, and what to do about that.
+        hint: String,
     },
     /// More numbers than are kept.
     #[error("metric `{series}` of command `{name}` has more than {limit} numbers")]

@@ -94,11 +94,21 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         measured.remarks.extend(unread(&service.prepared));
         measured.add(result);
     }
+    let mut services = job.services.iter();
+    let probed = services.find_map(|service| {
+        let hint = service.after_its_probe()?;
+        Some(format!(
+            "; service `{}` had ended: {hint}",
+            service.prepared.name()
+        ))
+    });
     for (prepared, driver) in &job.drivers {
         let runs = driver.as_ref().map(super::Driver::runs).unwrap_or_default();
         let count = runs.durations_ns.len() as u64;
         if runs.failures > 0 && !prepared.end_is_expected {
-            measured.failures.push(failure(prepared, &runs, count));
+            let failure = failure(prepared, &runs, count);
+            let probed = probed.as_deref().unwrap_or_default();
+            measured.failures.push(format!("{failure}{probed}"));
         }
         // Of a command that only faults have ended no exit is known.
         let has_ended = count > 0 || runs.ended_by_faults == 0;

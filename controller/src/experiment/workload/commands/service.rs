@@ -20,6 +20,8 @@ use super::{CommandError, Prepared};
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the drivers may go on after a service has ended: one that serves one client ends a little before it.
 const AFTERMATH: Duration = Duration::from_millis(200);
+/// A service that ends so soon after it was found to be ready may have ended because of that.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How many lines of its output say why a service ended.
 const LAST_WORDS: usize = 3;
 
@@ -50,6 +52,8 @@ pub(super) struct Service {
     pub exit: Option<i32>,
     /// When it was found that it has.
     ended: Option<Instant>,
+    /// When it was found to be ready first.
+    ready_at: Option<Instant>,
     faulted: Faulted,
     /// How often a fault has ended it.
     pub ended_by_faults: u64,
@@ -66,11 +70,13 @@ impl Service {
             program,
             exit: None,
             ended: None,
+            ready_at: None,
             faulted: Faulted::No,
             ended_by_faults: 0,
             starts: 1,
         };
         service.await_ready(ready)?;
+        service.ready_at = Some(Instant::now());
         tracing::info!(service = service.prepared.name(), "service is ready");
         Ok(service)
     }
@@ -179,6 +185,26 @@ impl Service {
             name: self.prepared.name().to_owned(),
             host: self.prepared.host.name().to_owned(),
             how: self.how_it_ended(code),
+            hint: self
+                .after_its_probe()
+                .map_or_else(String::new, |hint| format!(" ({hint})")),
+        })
+    }
+
+    /// For a service that ended by itself as soon as it was ready: the hint that the probe of `ready: {tcp: …}` may have been
+    /// the one connection that it serves.
+    pub fn after_its_probe(&self) -> Option<String> {
+        let ready = self.prepared.command.ready.as_ref()?;
+        let When::Tcp(port) = ready.when else {
+            return None;
+        };
+        let lived = self.ended?.duration_since(self.ready_at?);
+        let is_at_once = lived < AT_ONCE && matches!(self.faulted, Faulted::No);
+        is_at_once.then(|| {
+            format!(
+                "`ready: {{tcp: {port}}}` connects to see whether it is ready; if it serves one connection and ends, write \
+                 `ready: {{log: REGEX}}` or `ready: started`"
+            )
         })
     }
 
@@ -327,6 +353,7 @@ impl Service {
         let obeyed = match ended {
             Some(code) => {
                 self.exit = Some(code);
+                self.ended.get_or_insert_with(Instant::now);
                 true
             }
             None => {

@@ -41,7 +41,8 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
     let mut taken = CommandMetric::words().chain([DURATION]);
     if taken.any(|word| word == entry.key) {
         let message = format!("every command has a metric `{}` already", entry.key);
-        sink.error(Code::Duplicate, entry.key_span, message);
+        sink.error(Code::Duplicate, entry.key_span, message)
+            .hint("give this one another name");
     }
     let fields = reader::fields(sink, &entry.value, &SERIES)?;
     let source = match (fields.get("regex"), fields.get("json")) {
@@ -49,8 +50,9 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
         (None, Some(node)) => Source::Json(pointer(sink, node)?),
         (found, _) => {
             let found = if found.is_some() { "both" } else { "neither" };
-            let message = format!("a metric is one of `regex` and `json`; found {found}");
-            sink.error(Code::WrongType, fields.span, message);
+            let message = format!("a metric needs one of `regex` and `json`; found {found}");
+            sink.error(Code::WrongType, fields.span, message)
+                .hint("write for example `{regex: 'took ([0-9.]+) ms', unit: ms}`");
             return None;
         }
     };
@@ -91,9 +93,9 @@ fn with_group(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
         sink.error(
             Code::OutOfRange,
             node.span,
-            "`regex` has no group, and its first group is the number",
+            "`regex` has no group, and its first group has to be the number",
         )
-        .hint(r"for example `'Requests per second: +([0-9.]+)'`");
+        .hint(r"write for example `'Requests per second: +([0-9.]+)'`");
         return None;
     }
     Some(text)
@@ -128,9 +130,12 @@ fn unit(sink: &mut Sink<'_>, node: &Node) -> Option<(Measure, f64)> {
         return Some((measure, factor as f64));
     }
     let message = format!("`{}` is not a unit", text.value);
-    sink.error(Code::Unit, text.span, message).hint(format!(
-        "units are {}; a count has none",
-        enumerate_names(units::names().chain(["%"]))
-    ));
+    let hint = units::of_rate(&text.value).unwrap_or_else(|| {
+        format!(
+            "units are {}; a count has none",
+            enumerate_names(units::names().chain(["%"]))
+        )
+    });
+    sink.error(Code::Unit, text.span, message).hint(hint);
     None
 }

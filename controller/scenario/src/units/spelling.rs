@@ -1,0 +1,193 @@
+//! Units as tc, Chaos Mesh, Toxiproxy, Go and iperf spell them, and the quantity that each means.
+
+use std::fmt;
+
+use super::{Dimension, parse, scale, show_duration, show_rate};
+
+/// What a number with another tool's unit is here.
+pub(super) enum Meaning {
+    /// One quantity.
+    One(String),
+    /// A rate that was written in bytes.
+    Bytes(String),
+    /// A rate in bits or in bytes, and the name of the unit without them: `mega`.
+    BitsOrBytes {
+        bits: String,
+        bytes: String,
+        kind: &'static str,
+        unit: String,
+    },
+    /// A size by 1000 or by 1024.
+    Either([(String, u64); 2]),
+}
+
+const DURATIONS: [(&[&str], u64); 7] = [
+    (&["nsec", "nsecs", "nanoseconds"], 1),
+    (&["usec", "usecs", "micros", "microseconds", "μs"], 1_000),
+    (&["msec", "msecs", "millis", "milliseconds"], 1_000_000),
+    (&["sec", "secs", "second", "seconds"], 1_000_000_000),
+    (&["min", "mins", "minute", "minutes"], 60_000_000_000),
+    (&["hr", "hrs", "hour", "hours"], 3_600_000_000_000),
+    (&["d", "day", "days"], 86_400_000_000_000),
+];
+
+/// What a prefix is called, and what it stands for by 1000 and by 1024.
+const PREFIXES: [(char, &str, u64, u64); 4] = [
+    ('k', "kilo", 1_000, 1 << 10),
+    ('m', "mega", 1_000_000, 1 << 20),
+    ('g', "giga", 1_000_000_000, 1 << 30),
+    ('t', "tera", 1_000_000_000_000, 1 << 40),
+];
+
+pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<Meaning> {
+    match dimension {
+        Dimension::Duration => duration(number, unit).map(Meaning::One),
+        Dimension::Rate => rate(number, unit),
+        Dimension::Size => size(number, unit),
+    }
+}
+
+/// What a bare unit of a rate is in ours: the hint for `mbps` where no number stands.
+pub(crate) fn of_rate(unit: &str) -> Option<String> {
+    let own = |one: &str| {
+        let unit = one.strip_prefix('1')?;
+        Dimension::Rate
+            .units()
+            .iter()
+            .any(|(own, _)| *own == unit)
+            .then(|| unit.to_owned())
+    };
+    Some(match rate("1", unit)? {
+        Meaning::One(quantity) => format!("write `{}`", own(&quantity)?),
+        Meaning::BitsOrBytes { bits, .. } => format!(
+            "bits or bytes? `{}` counts bits; for bytes per second leave `unit` out",
+            own(&bits)?
+        ),
+        Meaning::Bytes(_) | Meaning::Either(_) => {
+            "rates are in bits; for bytes per second leave `unit` out".to_owned()
+        }
+    })
+}
+
+/// `min`, `Secs`; and several quantities in one, as Go writes them: `1m30s`.
+fn duration(number: &str, unit: &str) -> Option<String> {
+    let lower = unit.to_ascii_lowercase();
+    let of = Dimension::Duration;
+    let mut known = DURATIONS.iter();
+    if let Some((names, factor)) = known.find(|(names, _)| names.contains(&lower.as_str())) {
+        let own = of.units().iter().find(|(_, own)| own == factor);
+        return Some(match own {
+            Some((name, _)) => format!("{number}{name}"),
+            None => show_duration(scale(number, *factor, names[0], of).ok()?),
+        });
+    }
+    let (mut total, mut rest) = (0_u64, format!("{number}{unit}"));
+    while !rest.is_empty() {
+        let letters = rest.find(|c: char| c.is_alphabetic())?;
+        let length = rest[letters..].find(|c: char| c.is_ascii_digit());
+        let next = length.map_or(rest.len(), |length| letters + length);
+        if rest[..next].contains(char::is_whitespace) {
+            return None;
+        }
+        total = total.checked_add(parse(&rest[..next], of).ok()?)?;
+        rest.drain(..next);
+    }
+    Some(show_duration(total))
+}
+
+/// A prefix with its factors, and the unit behind it.
+fn prefixed(unit: &str) -> (&'static str, [u64; 2], bool, &str) {
+    let first = unit.chars().next().map(|c| c.to_ascii_lowercase());
+    let mut known = PREFIXES.iter();
+    let Some((_, kind, decimal, binary)) = known.find(|(prefix, ..)| Some(*prefix) == first) else {
+        return ("", [1, 1], false, unit);
+    };
+    let rest = &unit[1..];
+    match rest.strip_prefix(['i', 'I']) {
+        Some(rest) => (kind, [*decimal, *binary], true, rest),
+        None => (kind, [*decimal, *binary], false, rest),
+    }
+}
+
+fn rate(number: &str, unit: &str) -> Option<Meaning> {
+    let (kind, [decimal, binary], is_binary, rest) = prefixed(unit);
+    let factor = if is_binary { binary } else { decimal };
+    let shown = |factor: u64| {
+        let bps = scale(number, factor, unit, Dimension::Rate).ok()?;
+        Some(show_rate(bps))
+    };
+    let is_bytes = rest.starts_with('B');
+    Some(match rest.to_ascii_lowercase().as_str() {
+        "bit" | "bits" | "bit/s" | "bits/s" | "bit/sec" | "bitps" => Meaning::One(shown(factor)?),
+        "" if !kind.is_empty() => Meaning::One(shown(factor)?),
+        "byte" | "bytes" | "byte/s" | "bytes/s" => Meaning::Bytes(shown(factor * 8)?),
+        "b" | "b/s" | "bps" if is_bytes => Meaning::Bytes(shown(factor * 8)?),
+        "b" | "b/s" | "bps" => Meaning::BitsOrBytes {
+            bits: shown(factor)?,
+            bytes: shown(factor * 8)?,
+            kind,
+            unit: unit.to_owned(),
+        },
+        _ => return None,
+    })
+}
+
+fn size(number: &str, unit: &str) -> Option<Meaning> {
+    let (kind, [decimal, binary], is_binary, rest) = prefixed(unit);
+    if !matches!(
+        rest.to_ascii_lowercase().as_str(),
+        "" | "b" | "byte" | "bytes"
+    ) {
+        return None;
+    }
+    let of = |factor| {
+        let units = Dimension::Size.units();
+        let (name, _) = units.iter().find(|(_, own)| *own == factor)?;
+        let bytes = scale(number, factor, unit, Dimension::Size).ok()?;
+        Some((format!("{number}{name}"), bytes))
+    };
+    if kind.is_empty() || is_binary {
+        let (one, _) = of(if is_binary { binary } else { decimal })?;
+        return Some(Meaning::One(one));
+    }
+    Some(Meaning::Either([of(decimal)?, of(binary)?]))
+}
+
+impl Meaning {
+    /// The quantity, if it can be no other.
+    pub fn only(self) -> Option<String> {
+        match self {
+            Meaning::One(quantity) | Meaning::Bytes(quantity) => Some(quantity),
+            Meaning::BitsOrBytes { .. } | Meaning::Either(_) => None,
+        }
+    }
+}
+
+/// What to write.
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meaning::One(quantity) => write!(f, "write `{quantity}`"),
+            Meaning::Bytes(bits) => write!(f, "a rate is in bits: write `{bits}`"),
+            Meaning::BitsOrBytes {
+                bits,
+                bytes,
+                kind,
+                unit,
+            } => {
+                write!(
+                    f,
+                    "bits or bytes? write `{bits}` for {kind}bits, `{bytes}` for {kind}bytes"
+                )?;
+                match unit.to_ascii_lowercase().ends_with("bps") {
+                    true => write!(f, ", which tc and Chaos Mesh mean by `{unit}`"),
+                    false => Ok(()),
+                }
+            }
+            Meaning::Either([(decimal, thousands), (binary, bytes)]) => write!(
+                f,
+                "write `{decimal}` for {thousands} bytes, `{binary}` for {bytes}"
+            ),
+        }
+    }
+}
