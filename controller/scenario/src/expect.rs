@@ -56,7 +56,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// What to do about a series that has no numbers.
+/// The hint for a series that has no numbers.
 const TEXT_GROUP: &str = "a metric's group or pointer has to find numbers; to count lines, let the command print how many \
      there are (`grep -c`)";
 

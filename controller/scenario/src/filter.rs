@@ -24,7 +24,7 @@ fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<Stri
     ports
 }
 
-/// What to write instead of a name that is no field.
+/// The hint for a name that is no field.
 pub(crate) fn hint_for_field(library: &Library, name: &str) -> String {
     parser_gen::filter::hint_for_unknown(library, name)
         .unwrap_or_else(|| "docs/filters.md lists the fields".to_owned())

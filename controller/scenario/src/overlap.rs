@@ -357,7 +357,7 @@ mod tests {
                 true,
             ),
             ("tcp.dport in {80, 443}", "tcp.dport > 443", false),
-            // What carries a protocol says so: EtherTypes, ports, protocol numbers.
+            // A protocol implies the EtherType, port or protocol number that selects it.
             ("ip.src == 10.0.0.1", "eth.type == 0x86dd", false),
             ("ip.src == 10.0.0.1", "eth.type in {0x0806, 0x86dd}", false),
             ("ip", "eth.type == 0x8100", true),

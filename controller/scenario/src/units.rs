@@ -184,7 +184,7 @@ pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<String> {
     }
 }
 
-/// What to write for a quantity with another tool's unit, where no dimension says what is wanted.
+/// The hint for a quantity with another tool's unit, where no dimension says what is wanted.
 pub(crate) fn hint_for(text: &str) -> Option<String> {
     let all = [Dimension::Duration, Dimension::Size, Dimension::Rate];
     all.into_iter()

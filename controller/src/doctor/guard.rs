@@ -8,7 +8,7 @@ use scenario::names::guard::{Guarded, outcome_cell};
 
 use super::{Seen, spoken};
 
-/// What a switch that was prepared by `weir job setup` shows of its jobs.
+/// The jobs that a switch prepared by `weir job setup` shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
     /// The jobs that were admitted and whose numbers are not free yet.

@@ -282,7 +282,7 @@ impl FaultResult {
     }
 }
 
-/// What the switch counted of an injection, without frames that it forwards nowhere.
+/// The switch's count of an injection's hits, without frames that it forwards nowhere.
 fn fired(evidence: &Evidence, proof: &Proof, injection: usize) -> u64 {
     evidence.fired[injection].saturating_sub(proof.observations[injection].unforwarded)
 }

@@ -100,7 +100,7 @@ pub(super) const KIND: Kind = Kind {
     },
 };
 
-/// What to write for netem's `100ms 10ms`: a latency and its jitter.
+/// The hint for netem's `100ms 10ms`, a latency and its jitter.
 fn latency_and_jitter(node: &Node) -> Option<String> {
     let NodeKind::Text { value, .. } = &node.kind else {
         return None;

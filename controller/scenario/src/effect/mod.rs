@@ -139,7 +139,7 @@ pub(crate) struct Kind {
     pub about: &'static str,
     /// What stands behind the word, if anything does.
     pub shape: Option<&'static Shape>,
-    /// What may stand behind the word, as an example; empty where nothing has to.
+    /// An example of what stands behind the word; empty where nothing has to.
     pub example: &'static str,
     /// Reads what stands behind the word, and reports what is wrong with it.
     pub read: fn(&mut Sink<'_>, &Variant<'_>) -> Option<Effect>,

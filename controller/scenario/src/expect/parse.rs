@@ -96,7 +96,7 @@ impl Known<'_> {
             .map(|(_, metric)| metric.clone())
     }
 
-    /// What to write instead of a metric that the run does not have: the nearest, or those that begin alike.
+    /// The hint for a metric that the run does not have: the nearest, or those that begin alike.
     fn hint(&self, name: &str) -> Option<String> {
         let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
         let known = || known.iter().map(String::as_str);

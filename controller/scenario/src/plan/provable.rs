@@ -247,7 +247,7 @@ mod tests {
             ("eth.type == 0x86dd", false),
             ("eth.type == 0x86dd && switch.port in {1, 2}", false),
             ("udp && switch.port != 1", false),
-            // Of no host: any may send so.
+            // No host has this address, so any of them may send from it.
             ("eth.src == 0a:00:00:00:00:07", false),
         ] {
             let text = format!(

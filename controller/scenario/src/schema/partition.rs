@@ -163,7 +163,7 @@ fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     })
 }
 
-/// What to write for two groups that have a host in common: the one that hears both sides.
+/// The hint for two groups that have a host in common: the one that hears both sides.
 fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     let alone = |group: &Hosts| -> Vec<String> {
         let names = group.iter().map(|other| other.value.clone());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Dimension, parse, scale, show_duration, show_rate};
 
-/// What a number with another tool's unit is here.
+/// A number with another tool's unit, in weir's units.
 pub(super) enum Meaning {
     /// One quantity.
     One(String),
@@ -31,7 +31,7 @@ const DURATIONS: [(&[&str], u64); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
 ];
 
-/// What a prefix is called, and what it stands for by 1000 and by 1024.
+/// A prefix, and its factors by 1000 and by 1024.
 const PREFIXES: [(char, &str, u64, u64); 4] = [
     ('k', "kilo", 1_000, 1 << 10),
     ('m', "mega", 1_000_000, 1 << 20),
@@ -47,7 +47,7 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// What a bare unit of a rate is in ours: the hint for `mbps` where no number stands.
+/// A bare unit of a rate in weir's units: the hint for `mbps` where no number stands.
 pub(crate) fn of_rate(unit: &str) -> Option<String> {
     let own = |one: &str| {
         let unit = one.strip_prefix('1')?;

@@ -276,7 +276,7 @@ fn unaddressed(
     total
 }
 
-/// What of some frames came out, over time as well.
+/// Compares a flow's frames at its entry with those at its exit, and adds both to the flow's throughput.
 fn compare(
     before: &[Seen<FrameKey>],
     after: &[Seen<FrameKey>],

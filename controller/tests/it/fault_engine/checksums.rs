@@ -8,29 +8,10 @@ use parser_gen::{Arch, ProtocolSource};
 use scenario::Given;
 use scenario::replay::{Engine, Recorded};
 
+use super::equivalence::Random;
 use super::{ARCHS, GAP_NS, Lab, sum_of, target};
 
-/// xorshift64*: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound
-    }
-
-    fn one_in(&mut self, bound: u64) -> bool {
-        self.below(bound) == 0
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.below(256) as u8).collect()
-    }
-}
-
-/// What carries the user's protocols, and its number in IPv4 and IPv6.
+/// The protocol that carries the user's protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     Udp,
@@ -313,7 +294,7 @@ fn effect(random: &mut Random, transport: Transport, own: &[OwnHeader]) -> Strin
     }
 }
 
-/// What left a switch, and what had to.
+/// A frame before and after a switch, and as the model expects it.
 struct Passed {
     came: Vec<u8>,
     left: Vec<u8>,

@@ -12,18 +12,22 @@ use super::{ARCHS, LOOP_NS, Lab, sum_of, target};
 const LONGEST_NS: u64 = 10_000_000_000;
 
 /// xorshift64*: the same numbers on every machine.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound
     }
 
-    fn one_in(&mut self, bound: u64) -> bool {
+    pub(super) fn one_in(&mut self, bound: u64) -> bool {
         self.below(bound) == 0
+    }
+
+    pub(super) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.below(256) as u8).collect()
     }
 
     fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
