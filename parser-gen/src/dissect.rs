@@ -27,9 +27,15 @@ impl Library {
     pub fn set_port(&self, values: &mut FieldValues, port: u32) {
         let protocols = self.protocols.iter();
         let metadata = protocols.filter(|protocol| matches!(protocol.body, Body::Metadata { .. }));
-        let fields = metadata.flat_map(|protocol| &protocol.fields);
-        for field in fields.filter_map(|field| field.filter.as_ref()) {
-            values.set_number(&field.name, u128::from(port));
+        for protocol in metadata {
+            values.add_protocol(&protocol.filter);
+            for field in protocol
+                .fields
+                .iter()
+                .filter_map(|field| field.filter.as_ref())
+            {
+                values.add_value(&field.name, Value::Number(u128::from(port)));
+            }
         }
     }
 
@@ -76,7 +82,7 @@ impl Library {
             values.add_protocol(&protocol.filter);
             for (field, value) in protocol.fields.iter().zip(&numbers) {
                 if let Some(filter) = &field.filter {
-                    values.set_number(&filter.name, *value);
+                    values.add_value(&filter.name, Value::Number(*value));
                 }
             }
         }

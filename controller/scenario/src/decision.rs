@@ -40,7 +40,8 @@ pub struct Row {
 /// The tables of a seed. Every unit of every switch has the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
-    tables: Box<[[Row; ROWS]; TABLES]>,
+    /// Rows as one number each, so that a packet's are added up by one operation each: u, v, w, 16 bits unused, derived.
+    tables: Box<[[u128; ROWS]; TABLES]>,
 }
 
 impl Draws {
@@ -49,55 +50,41 @@ impl Draws {
     pub fn of_seed(seed: u64) -> Draws {
         let start = mix(seed);
         let number = |n: usize| mix(start.wrapping_add(GOLDEN.wrapping_mul(n as u64)));
-        let mut tables = Box::new([[Row::default(); ROWS]; TABLES]);
+        let mut tables = Box::new([[0; ROWS]; TABLES]);
         for (position, row) in tables.iter_mut().flatten().enumerate() {
             let (first, second) = (number(2 * position), number(2 * position + 1));
-            *row = Row {
-                words: Words {
-                    u: (first >> 32) as u32,
-                    v: first as u32,
-                    w: (second >> 32) as u32,
-                },
-                derived: (second >> 16) as u16,
-            };
+            let (w, derived) = (second >> 32 << 32, second >> 16 & 0xFFFF);
+            *row = u128::from(first) << 64 | u128::from(w | derived);
         }
         Draws { tables }
     }
 
-    /// The rows of a table, below [`TABLES`].
+    /// A row of a table, below [`TABLES`].
     #[must_use]
-    pub fn table(&self, number: usize) -> &[Row; ROWS] {
-        &self.tables[number]
+    pub fn row(&self, table: usize, byte: u8) -> Row {
+        Row::of(self.tables[table][usize::from(byte)])
     }
 
     /// The words of the packet with this index (its ordinal less one) in the (fault, flow) of this key.
     #[must_use]
     pub fn words(&self, key: u32, index: u32) -> Words {
+        let at = |table: usize, word: u32| self.tables[table][(word & 0xFF) as usize];
         let x = index ^ key;
-        let input = x.to_le_bytes();
-        let first = input.iter().zip(self.tables.iter());
-        let first: Row = first.fold(Row::default(), |sum, (byte, table)| {
-            sum.xor(table[usize::from(*byte)])
-        });
-        let derived = first.derived.to_le_bytes();
-        let second = derived.iter().zip(&self.tables[INPUT_TABLES..]);
-        second
-            .fold(first, |sum, (byte, table)| {
-                sum.xor(table[usize::from(*byte)])
-            })
-            .words
+        let first = at(0, x) ^ at(1, x >> 8) ^ at(2, x >> 16) ^ at(3, x >> 24);
+        let derived = first as u32;
+        Row::of(first ^ at(4, derived) ^ at(5, derived >> 8)).words
     }
 }
 
 impl Row {
-    fn xor(self, other: Row) -> Row {
+    fn of(row: u128) -> Row {
         Row {
             words: Words {
-                u: self.words.u ^ other.words.u,
-                v: self.words.v ^ other.words.v,
-                w: self.words.w ^ other.words.w,
+                u: (row >> 96) as u32,
+                v: (row >> 64) as u32,
+                w: (row >> 32) as u32,
             },
-            derived: self.derived ^ other.derived,
+            derived: row as u16,
         }
     }
 }

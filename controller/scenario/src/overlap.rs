@@ -21,38 +21,10 @@ pub(crate) const PORT: &str = "switch.port";
 /// Beyond this many conjunctions a filter counts as one that anything may pass.
 const MAX_CONJUNCTIONS: usize = 4096;
 
-/// Which protocols stand in one packet, as a protocol library has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Carriage {
-    /// What a packet with a protocol has too.
-    implied: BTreeMap<String, Vec<String>>,
-    /// Pairs of which a packet has at most one.
-    apart: BTreeSet<(String, String)>,
-}
-
-impl Carriage {
-    pub(crate) fn of(library: &Library) -> Carriage {
-        let protocols = library.protocols().iter();
-        let names: Vec<&str> = protocols.map(|p| p.filter.as_str()).collect();
-        let mut carriage = Carriage {
-            implied: BTreeMap::new(),
-            apart: BTreeSet::new(),
-        };
-        for a in &names {
-            let implied = library.implied_by(a).into_iter().map(str::to_owned);
-            carriage.implied.insert((*a).to_owned(), implied.collect());
-            let apart = names.iter().filter(|b| !library.coexist(a, b));
-            let pairs = apart.map(|b| ((*a).to_owned(), (*b).to_owned()));
-            carriage.apart.extend(pairs);
-        }
-        carriage
-    }
-}
-
 /// Whether some packet may match.
 #[must_use]
 pub fn possible(protocols: &Protocols, filter: &Filter) -> bool {
-    let conjunctions = protocols.carriage().normal_form(&filter.root().expr, true);
+    let conjunctions = normal_form(protocols, &filter.root().expr, true);
     conjunctions.is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
@@ -64,7 +36,7 @@ pub fn allows(protocols: &Protocols, filter: &Filter, fields: &[(&str, u128)]) -
 
 /// A filter that is asked about many packets.
 pub struct Allowed<'p> {
-    carriage: &'p Carriage,
+    library: &'p Library,
     conjunctions: Option<Vec<Conjunction>>,
 }
 
@@ -72,10 +44,9 @@ impl<'p> Allowed<'p> {
     /// The packets of a filter.
     #[must_use]
     pub fn of(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
-        let carriage = protocols.carriage();
         Allowed {
-            carriage,
-            conjunctions: carriage.normal_form(&filter.root().expr, true),
+            library: protocols,
+            conjunctions: normal_form(protocols, &filter.root().expr, true),
         }
     }
 
@@ -104,7 +75,7 @@ impl<'p> Allowed<'p> {
                         present: true,
                         values: Values::Numbers(vec![*value..=*value]),
                     };
-                    conjunction.with_field(self.carriage, field, test)
+                    conjunction.with_field(self.library, field, test)
                 });
             fixed.is_some()
         })
@@ -148,7 +119,7 @@ impl Allowed<'_> {
                     present: true,
                     values: Values::Numbers(vec![*value..=*value]),
                 };
-                conjunction.with_field(self.carriage, field, test)
+                conjunction.with_field(self.library, field, test)
             })
         };
         let conjunctions = self.conjunctions.as_ref()?;
@@ -171,96 +142,98 @@ struct Constraint {
     values: Values,
 }
 
-impl Carriage {
-    /// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
-    fn normal_form(&self, expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
-        let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
-            let mut all = Vec::new();
-            for part in parts {
-                all.extend(self.normal_form(&part.expr, positive)?);
-            }
-            (all.len() <= MAX_CONJUNCTIONS).then_some(all)
-        };
-        let every = |parts: &[Node]| -> Option<Vec<Conjunction>> {
-            let mut all = vec![Conjunction::default()];
-            for part in parts {
-                all = self.product(all, self.normal_form(&part.expr, positive)?)?;
-            }
-            Some(all)
-        };
-        match (expr, positive) {
-            (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
-            (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
-            (Expr::Not(inner), _) => self.normal_form(&inner.expr, !positive),
-            (Expr::Present { protocol }, true) => Some(
-                Conjunction::default()
-                    .with_protocol(self, protocol)
-                    .into_iter()
-                    .collect(),
-            ),
-            (Expr::Present { protocol }, false) => {
-                let mut conjunction = Conjunction::default();
-                conjunction.absent.insert(protocol.clone());
-                Some(vec![conjunction])
-            }
-            (Expr::Test(test), positive) => {
-                let constraint = Constraint {
-                    present: positive,
-                    values: Values::of(test, positive),
-                };
-                Some(
-                    Conjunction::default()
-                        .with_field(self, &test.field, constraint)
-                        .into_iter()
-                        .collect(),
-                )
-            }
-        }
-    }
-
-    fn product(&self, a: Vec<Conjunction>, b: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
+/// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
+fn normal_form(library: &Library, expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
+    let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
         let mut all = Vec::new();
-        for left in &a {
-            for right in &b {
-                all.extend(left.clone().and(self, right));
-                if all.len() > MAX_CONJUNCTIONS {
-                    return None;
-                }
-            }
+        for part in parts {
+            all.extend(normal_form(library, &part.expr, positive)?);
+        }
+        (all.len() <= MAX_CONJUNCTIONS).then_some(all)
+    };
+    let every = |parts: &[Node]| -> Option<Vec<Conjunction>> {
+        let mut all = vec![Conjunction::default()];
+        for part in parts {
+            all = product(library, all, normal_form(library, &part.expr, positive)?)?;
         }
         Some(all)
+    };
+    match (expr, positive) {
+        (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
+        (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
+        (Expr::Not(inner), _) => normal_form(library, &inner.expr, !positive),
+        (Expr::Present { protocol }, true) => Some(
+            Conjunction::default()
+                .with_protocol(library, protocol)
+                .into_iter()
+                .collect(),
+        ),
+        (Expr::Present { protocol }, false) => {
+            let mut conjunction = Conjunction::default();
+            conjunction.absent.insert(protocol.clone());
+            Some(vec![conjunction])
+        }
+        (Expr::Test(test), positive) => {
+            let constraint = Constraint {
+                present: positive,
+                values: Values::of(test, positive),
+            };
+            Some(
+                Conjunction::default()
+                    .with_field(library, &test.field, constraint)
+                    .into_iter()
+                    .collect(),
+            )
+        }
     }
+}
+
+fn product(
+    library: &Library,
+    a: Vec<Conjunction>,
+    b: Vec<Conjunction>,
+) -> Option<Vec<Conjunction>> {
+    let mut all = Vec::new();
+    for left in &a {
+        for right in &b {
+            all.extend(left.clone().and(library, right));
+            if all.len() > MAX_CONJUNCTIONS {
+                return None;
+            }
+        }
+    }
+    Some(all)
 }
 
 impl Conjunction {
     /// Both; `None` when no packet can.
-    fn and(self, carriage: &Carriage, other: &Conjunction) -> Option<Conjunction> {
+    fn and(self, library: &Library, other: &Conjunction) -> Option<Conjunction> {
         let mut both = self;
         for protocol in &other.present {
-            both = both.with_protocol(carriage, protocol)?;
+            both = both.with_protocol(library, protocol)?;
         }
         both.absent.extend(other.absent.iter().cloned());
         for (field, constraint) in &other.fields {
-            both = both.with_field(carriage, field, constraint.clone())?;
+            both = both.with_field(library, field, constraint.clone())?;
         }
-        both.consistent(carriage).then_some(both)
+        both.consistent(library).then_some(both)
     }
 
-    fn with_protocol(mut self, carriage: &Carriage, protocol: &str) -> Option<Conjunction> {
+    fn with_protocol(mut self, library: &Library, protocol: &str) -> Option<Conjunction> {
         self.present.insert(protocol.to_owned());
-        let implied = carriage.implied.get(protocol).into_iter().flatten();
-        self.present.extend(implied.cloned());
-        self.consistent(carriage).then_some(self)
+        let implied = library.implied_by(protocol).into_iter();
+        self.present.extend(implied.map(str::to_owned));
+        self.consistent(library).then_some(self)
     }
 
     fn with_field(
         self,
-        carriage: &Carriage,
+        library: &Library,
         field: &str,
         constraint: Constraint,
     ) -> Option<Conjunction> {
         let mut all = if constraint.present {
-            self.with_protocol(carriage, field.split('.').next().unwrap_or(field))?
+            self.with_protocol(library, field.split('.').next().unwrap_or(field))?
         } else {
             self
         };
@@ -276,12 +249,11 @@ impl Conjunction {
         possible.then_some(all)
     }
 
-    fn consistent(&self, carriage: &Carriage) -> bool {
-        let excluded = carriage
-            .apart
-            .iter()
-            .any(|(a, b)| self.present.contains(a) && self.present.contains(b));
-        !excluded && self.present.is_disjoint(&self.absent)
+    fn consistent(&self, library: &Library) -> bool {
+        let mut present = self.present.iter();
+        let coexist =
+            present.all(|a| (self.present.range::<String, _>(..a)).all(|b| library.coexist(a, b)));
+        coexist && self.present.is_disjoint(&self.absent)
     }
 }
 

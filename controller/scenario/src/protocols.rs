@@ -8,7 +8,6 @@ use parser_gen::filter::UNCARRIED;
 use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 
 use crate::diagnostic::{Code, Related, Sink, Source, Span};
-use crate::overlap::Carriage;
 use crate::schema::{self, reader};
 use crate::topology::TopologySource;
 use crate::workload::WorkloadSource;
@@ -17,11 +16,10 @@ use crate::yaml::{self, Kind, Node, locate};
 /// Files of the user's in one scenario: each may take states of a parser.
 const MAX_FILES: usize = 64;
 
-/// A protocol library, and what follows from it.
+/// A protocol library, and what of it is the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocols {
     library: Library,
-    carriage: Carriage,
     own: Vec<ProtocolSource>,
     slices: Vec<PayloadSlice>,
 }
@@ -70,7 +68,6 @@ impl Protocols {
 
     fn of(library: Library, own: Vec<ProtocolSource>, slices: Vec<PayloadSlice>) -> Protocols {
         Protocols {
-            carriage: Carriage::of(&library),
             library,
             own,
             slices,
@@ -81,10 +78,6 @@ impl Protocols {
     #[must_use]
     pub fn own(&self) -> &[ProtocolSource] {
         &self.own
-    }
-
-    pub(crate) fn carriage(&self) -> &Carriage {
-        &self.carriage
     }
 }
 

@@ -232,7 +232,17 @@ impl FieldValues {
     /// Sets a field, and says that the packet has the field's protocol: the part of its name before the first dot.
     pub fn set(&mut self, field: &str, value: Value) {
         self.add_protocol(field.split('.').next().unwrap_or(field));
-        self.values.insert(field.to_owned(), value);
+        self.add_value(field, value);
+    }
+
+    /// Sets a field of a protocol that the packet is known to have.
+    pub(crate) fn add_value(&mut self, field: &str, value: Value) {
+        match self.values.get_mut(field) {
+            Some(before) => *before = value,
+            None => {
+                self.values.insert(field.to_owned(), value);
+            }
+        }
     }
 
     /// As [`set`](Self::set), for a number.

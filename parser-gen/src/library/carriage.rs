@@ -1,50 +1,73 @@
 //! Which protocols stand in one packet: what follows from the parse graph alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Body, Library, ProtocolId, Target};
+use super::{Body, Library, Protocol, ProtocolId, Target};
+
+/// The same, worked out once: a scenario asks it about each filter and each stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Carriage {
+    /// By the name of filters.
+    ids: BTreeMap<String, ProtocolId>,
+    /// For each protocol, those behind which it may stand, at whatever distance, itself included.
+    behind: Vec<BTreeSet<ProtocolId>>,
+    /// For each protocol, those on every way from the root to it, itself included; none for one that no packet has.
+    carriers: Vec<BTreeSet<ProtocolId>>,
+}
+
+impl Carriage {
+    pub(super) fn of(protocols: &[Protocol], root: ProtocolId) -> Carriage {
+        let all = 0..protocols.len();
+        let names = protocols.iter().map(|protocol| protocol.filter.clone());
+        let mut carriage = Carriage {
+            ids: names.zip(all.clone()).collect(),
+            behind: vec![BTreeSet::new(); protocols.len()],
+            carriers: vec![BTreeSet::new(); protocols.len()],
+        };
+        let of_packets = reached(protocols, root, None);
+        for id in all {
+            for behind in marked(&reached(protocols, id, None)) {
+                carriage.behind[behind].insert(id);
+            }
+            let otherwise = reached(protocols, root, Some(id));
+            for carried in marked(&of_packets) {
+                if carried == id || !otherwise[carried] {
+                    carriage.carriers[carried].insert(id);
+                }
+            }
+            // Metadata are no part of a packet, and nothing carries them.
+            if is_metadata(&protocols[id]) {
+                carriage.carriers[id] = [id].into();
+            }
+        }
+        carriage
+    }
+}
 
 impl Library {
     /// The protocols that every packet with `protocol` has, itself included: those that stand on every way from the root
     /// to it. Names are those of filters. Empty for a name that the library does not have.
     pub fn implied_by(&self, protocol: &str) -> BTreeSet<&str> {
-        let Some(id) = self.protocols.iter().position(|p| p.filter == protocol) else {
-            return BTreeSet::new();
-        };
-        let is_on_every_way =
-            |on: &ProtocolId| *on == id || !self.reaches(self.root, id, Some(*on));
-        let all = 0..self.protocols.len();
-        let of_packets = all.filter(|id| self.reaches(self.root, *id, None));
-        let carriers = of_packets.filter(is_on_every_way);
-        // Metadata are no part of a packet, and nothing carries them.
-        let is_metadata = matches!(self.protocols[id].body, Body::Metadata { .. });
-        let carriers: BTreeSet<ProtocolId> = if is_metadata {
-            [id].into()
-        } else {
-            carriers.collect()
-        };
+        let id = self.carriage.ids.get(protocol);
+        let carriers = id.into_iter().flat_map(|id| &self.carriage.carriers[*id]);
         carriers
-            .into_iter()
-            .map(|id| self.protocols[id].filter.as_str())
+            .map(|id| self.protocols[*id].filter.as_str())
             .collect()
     }
 
     /// Whether a packet may have both protocols: whether one of them may follow the other, at whatever distance.
     pub fn coexist(&self, a: &str, b: &str) -> bool {
-        let id = |name: &str| self.protocols.iter().position(|p| p.filter == name);
+        let id = |name: &str| self.carriage.ids.get(name).copied();
         let (Some(a), Some(b)) = (id(a), id(b)) else {
             return false;
         };
-        let is_metadata = |id: ProtocolId| matches!(self.protocols[id].body, Body::Metadata { .. });
-        is_metadata(a) || is_metadata(b) || self.reaches(a, b, None) || self.reaches(b, a, None)
+        let is_metadata = |id: ProtocolId| is_metadata(&self.protocols[id]);
+        is_metadata(a) || is_metadata(b) || self.reaches(a, b) || self.reaches(b, a)
     }
 
     /// Filter names of the protocols that no packet has.
     pub(super) fn unreachable(&self) -> Vec<String> {
-        let lost = (0..self.protocols.len()).filter(|id| {
-            let is_metadata = matches!(self.protocols[*id].body, Body::Metadata { .. });
-            !is_metadata && !self.reaches(self.root, *id, None)
-        });
+        let lost = (0..self.protocols.len()).filter(|id| self.carriage.carriers[*id].is_empty());
         lost.map(|id| self.protocols[id].filter.clone()).collect()
     }
 
@@ -53,7 +76,7 @@ impl Library {
     pub(crate) fn selecting(&self, from: ProtocolId, to: ProtocolId) -> Vec<(usize, Vec<u128>)> {
         let protocol = &self.protocols[from];
         let leads = |target: Target| match target {
-            Target::Protocol(id) => id == to || self.reaches(id, to, None),
+            Target::Protocol(id) => self.reaches(id, to),
             Target::Note(_) | Target::End => false,
         };
         let edges: Vec<_> = (protocol.next.iter())
@@ -70,28 +93,38 @@ impl Library {
 
     /// Whether one header may stand behind another in a packet, at whatever distance.
     pub(crate) fn leads_to(&self, from: ProtocolId, to: ProtocolId) -> bool {
-        from != to && self.reaches(from, to, None)
+        from != to && self.reaches(from, to)
     }
 
-    /// Whether a parse may come from one protocol to another without passing `without`.
-    fn reaches(&self, from: ProtocolId, to: ProtocolId, without: Option<ProtocolId>) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut waiting = vec![from];
-        while let Some(id) = waiting.pop() {
-            if Some(id) == without || !seen.insert(id) {
-                continue;
-            }
-            if id == to {
-                return true;
-            }
-            let next = self.protocols[id].next.iter();
-            waiting.extend(next.filter_map(|edge| match edge.to {
-                Target::Protocol(id) => Some(id),
-                Target::Note(_) | Target::End => None,
-            }));
-        }
-        false
+    fn reaches(&self, from: ProtocolId, to: ProtocolId) -> bool {
+        self.carriage.behind[to].contains(&from)
     }
+}
+
+fn is_metadata(protocol: &Protocol) -> bool {
+    matches!(protocol.body, Body::Metadata { .. })
+}
+
+/// For each protocol, whether a parse may come from one to it without passing `without`.
+fn reached(protocols: &[Protocol], from: ProtocolId, without: Option<ProtocolId>) -> Vec<bool> {
+    let mut reached = vec![false; protocols.len()];
+    let mut waiting = vec![from];
+    while let Some(id) = waiting.pop() {
+        if Some(id) == without || reached[id] {
+            continue;
+        }
+        reached[id] = true;
+        let next = protocols[id].next.iter();
+        waiting.extend(next.filter_map(|edge| match edge.to {
+            Target::Protocol(id) => Some(id),
+            Target::Note(_) | Target::End => None,
+        }));
+    }
+    reached
+}
+
+fn marked(marks: &[bool]) -> impl Iterator<Item = ProtocolId> {
+    (0..marks.len()).filter(|id| marks[*id])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::carriage::Carriage;
 use super::own::{self, ProtocolSource};
 use super::payload::{self, PayloadSlice, SliceError};
 use super::protocol::Context;
@@ -205,6 +206,7 @@ impl Library {
             [_, second, ..] => return Err(invalid(files[*second].0, "a second root".to_owned())),
         };
         let mut library = Library {
+            carriage: Carriage::of(&loaded, root),
             protocols: loaded,
             notes,
             root,

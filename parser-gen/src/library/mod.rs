@@ -14,6 +14,7 @@ mod schema;
 
 use crate::filter::typing::max_value;
 
+use carriage::Carriage;
 pub use load::LibraryError;
 pub(crate) use message::{Element, Kind};
 pub use own::ProtocolSource;
@@ -30,6 +31,7 @@ pub struct Library {
     pub(crate) hidden: Vec<String>,
     /// Filter names of what no packet has, since nothing carries it.
     pub(crate) uncarried: Vec<String>,
+    carriage: Carriage,
 }
 
 /// Index into [`Library::protocols`].

@@ -171,8 +171,8 @@ impl Behaviour for Corrupt {
 
     fn compose(&self, _w: u32, _fate: &mut Fate) {}
 
-    fn lots(&self) -> Option<Vec<u128>> {
-        (!self.masks.is_empty()).then(|| self.masks.to_vec())
+    fn lots(&self) -> Vec<u128> {
+        self.masks.to_vec()
     }
 
     fn draws(&self) -> bool {

@@ -220,11 +220,15 @@ impl Behaviour for Delay {
         self.keeps_order
     }
 
-    fn lots(&self) -> Option<Vec<u128>> {
+    fn lots(&self) -> Vec<u128> {
         match &self.time {
-            Time::Fixed(_) => None,
-            Time::Drawn(all) => Some(all.quantiles().iter().map(|ns| u128::from(*ns)).collect()),
+            Time::Fixed(_) => Vec::new(),
+            Time::Drawn(all) => all.quantiles().iter().map(|ns| u128::from(*ns)).collect(),
         }
+    }
+
+    fn draws(&self) -> bool {
+        matches!(self.time, Time::Drawn(_))
     }
 
     fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {

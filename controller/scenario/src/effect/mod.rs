@@ -217,8 +217,8 @@ pub trait Behaviour: fmt::Debug {
     }
 
     /// What the upper bits of the drawn word stand for ([`QUANTILES`] of them): the entries of the unit's table `lots`.
-    fn lots(&self) -> Option<Vec<u128>> {
-        None
+    fn lots(&self) -> Vec<u128> {
+        Vec::new()
     }
 
     /// Whether the packet goes over the recirculation port: only ingress can send it there, and it leaves a loop late at least.
@@ -254,9 +254,9 @@ pub trait Behaviour: fmt::Debug {
         self.recirculates() || self.changes()
     }
 
-    /// Whether how it acts is decided by a word that is drawn for each packet.
+    /// Whether how it acts is decided by a word that is drawn for each packet: asked of each packet.
     fn draws(&self) -> bool {
-        self.lots().is_some()
+        false
     }
 
     /// The rate at which its packets leave, or beyond which they end.

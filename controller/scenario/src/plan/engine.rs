@@ -167,10 +167,9 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     let faults = scenario.faults.iter();
     let drawing = faults.filter_map(|fault| {
         let holds = fault.effect.longest_hold_ns() > 0;
-        let steps = fault.effect.lots().filter(|_| holds)?.len();
-        Some(Drawn {
+        (holds && fault.effect.draws()).then(|| Drawn {
             fault: fault.id.clone(),
-            steps,
+            steps: fault.effect.lots().len(),
             least_ns: fault.effect.hold_ns(0),
             median_ns: fault.effect.hold_ns(1 << 31),
             most_ns: fault.effect.longest_hold_ns(),

@@ -89,7 +89,7 @@ fn of_unit(
         draw_bits: target.draw_bits,
     };
     entries.extend(writer.outcomes(&selection));
-    entries.extend(writer.lots(declared.effect.lots().unwrap_or_default()));
+    entries.extend(writer.lots(declared.effect.lots()));
     if selection.is_by_chance() || declared.effect.draws() {
         let has_second = matches!(selection, Selection::GilbertElliott(_));
         let drawn = Drawn {
@@ -281,7 +281,8 @@ impl UnitWriter<'_> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
             let (table, action) = fault::words(number);
-            for (byte, row) in draws.table(number).iter().enumerate() {
+            for byte in 0..=u8::MAX {
+                let row = draws.row(number, byte);
                 let mut params: Vec<(&str, u128)> = Vec::new();
                 let Words { u, v, w } = row.words;
                 for (is_drawn, name, word) in
@@ -296,7 +297,7 @@ impl UnitWriter<'_> {
                 }
                 let byte = FieldMatch {
                     field: key::BYTE.to_owned(),
-                    value: Match::exact(byte as u128),
+                    value: Match::exact(u128::from(byte)),
                 };
                 entries.push(self.entry(&table, vec![byte], &action, &params));
             }

@@ -33,7 +33,7 @@ fn simple(draws: &Draws, key: u32, index: u32) -> u32 {
     let bytes = (index ^ key).to_le_bytes();
     let rows = bytes.iter().enumerate();
     rows.fold(0, |sum, (table, byte)| {
-        sum ^ draws.table(table)[usize::from(*byte)].words.u
+        sum ^ draws.row(table, *byte).words.u
     })
 }
 
@@ -42,10 +42,10 @@ fn one_derived(draws: &Draws, key: u32, index: u32) -> u32 {
     let bytes = (index ^ key).to_le_bytes();
     let rows = bytes.iter().enumerate();
     let (sum, derived) = rows.fold((0, 0), |(sum, derived), (table, byte)| {
-        let row = draws.table(table)[usize::from(*byte)];
+        let row = draws.row(table, *byte);
         (sum ^ row.words.u, derived ^ row.derived)
     });
-    sum ^ draws.table(4)[usize::from(derived as u8)].words.u
+    sum ^ draws.row(4, derived as u8).words.u
 }
 
 /// What `weir` of before drew by is gone; a bare CRC is what it was built to be better than.
@@ -321,8 +321,8 @@ fn many_short_flows_are_as_different_as_chance_makes_them() {
 #[test]
 fn published_check_values() {
     let draws = draws();
-    let row = |table: usize, byte: usize| {
-        let row = draws.table(table)[byte];
+    let row = |table: usize, byte: u8| {
+        let row = draws.row(table, byte);
         let decision::Words { u, v, w } = row.words;
         format!("{u:08X} {v:08X} {w:08X} {:04X}", row.derived)
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scenario::TargetModel;
-use scenario::replay::{Engine, State};
+use scenario::replay::{Classified, Engine, State};
 use test_support::seeds;
 
 /// Source and destination, each with its port.
@@ -215,8 +215,13 @@ fn ten_thousand_connections_follow_triggers_of_their_own() {
     let engine = engine_with_trigger(0, "always");
     for (name, connections) in populations() {
         let mut state = engine.start();
+        let mut at_ns = 0;
         let mut pass = |frame: &[u8], port| {
-            let classified = engine.classify(frame, port);
+            at_ns += 1_000;
+            let classified = Classified {
+                at_ns,
+                ..engine.classify(frame, port)
+            };
             engine.pass(&mut state, &classified, 1)
         };
         let mut came_on = 0;
