@@ -6,25 +6,28 @@
 use crate::filter::{FieldValues, Value};
 use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
 
-/// Where a frame's headers are, for what changes them: a switch parses a frame once, whatever its effects make of it.
+/// Where a frame's headers are, for what asks of them and what changes them: a frame is parsed once, as a switch does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers(pub(crate) Vec<(ProtocolId, usize)>);
+
+/// A field that is asked of many frames, found once by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldId {
+    protocol: ProtocolId,
+    index: usize,
+}
+
+/// All that filters on some fields can see in a frame: what is equal here passes the same ones.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asked {
+    headers: Vec<ProtocolId>,
+    values: Vec<Option<Value>>,
+}
 
 impl Library {
     /// What filters see in a frame that came in by `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
         let mut values = FieldValues::new();
-        self.set_port(&mut values, port);
-        let mut rest = frame;
-        let mut at = Some(self.root);
-        while let Some(id) = at {
-            at = self.header(id, &mut rest, Some(&mut values)).1;
-        }
-        values
-    }
-
-    /// Makes of what filters see in a frame what they see at another port.
-    pub fn set_port(&self, values: &mut FieldValues, port: u32) {
         let protocols = self.protocols.iter();
         let metadata = protocols.filter(|protocol| matches!(protocol.body, Body::Metadata { .. }));
         for protocol in metadata {
@@ -37,11 +40,54 @@ impl Library {
                 values.add_value(&field.name, Value::Number(u128::from(port)));
             }
         }
+        let mut rest = frame;
+        let mut at = Some(self.root);
+        while let Some(id) = at {
+            at = self.header(id, &mut rest, Some(&mut values)).1;
+        }
+        values
     }
 
     /// Where a frame's headers are.
     pub fn parsed(&self, frame: &[u8]) -> Headers {
         Headers(self.headers(frame))
+    }
+
+    /// The field that filters call so.
+    pub fn field_id(&self, name: &str) -> Option<FieldId> {
+        let field = self.field(name)?;
+        Some(FieldId {
+            protocol: field.protocol,
+            index: field.index,
+        })
+    }
+
+    /// What a frame that came in by `port` has in these fields. `headers` are the frame's.
+    pub fn asked(&self, fields: &[FieldId], frame: &[u8], headers: &Headers, port: u32) -> Asked {
+        let mut message: Option<FieldValues> = None;
+        let values = fields.iter().map(|field| {
+            let protocol = &self.protocols[field.protocol];
+            if let Body::Metadata { .. } = protocol.body {
+                return Some(Value::Number(u128::from(port)));
+            }
+            let mut headers = headers.0.iter();
+            let (_, begin) = headers.find(|(id, _)| *id == field.protocol)?;
+            let rest = &frame[*begin..];
+            let Body::Message(elements) = &protocol.body else {
+                return Some(Value::Number(protocol.number(rest, field.index)));
+            };
+            let values = message.get_or_insert_with(|| {
+                let mut values = FieldValues::new();
+                read_message(protocol, elements, rest, &mut values);
+                values
+            });
+            let filter = protocol.fields[field.index].filter.as_ref()?;
+            values.value(&filter.name).cloned()
+        });
+        Asked {
+            values: values.collect(),
+            headers: headers.0.iter().map(|(id, _)| *id).collect(),
+        }
     }
 
     /// The headers that are whole in a frame, and at which byte each begins.
@@ -77,29 +123,49 @@ impl Library {
         let Some(header) = rest.get(..bytes) else {
             return (false, None);
         };
-        let numbers = read_fields(protocol, header);
         if let Some(values) = values {
             values.add_protocol(&protocol.filter);
-            for (field, value) in protocol.fields.iter().zip(&numbers) {
+            for (index, field) in protocol.fields.iter().enumerate() {
                 if let Some(filter) = &field.filter {
-                    values.add_value(&filter.name, Value::Number(*value));
+                    let number = protocol.number(header, index);
+                    values.add_value(&filter.name, Value::Number(number));
                 }
             }
         }
-        (true, next(protocol, &numbers, rest))
+        (true, next(protocol, header, rest))
     }
 }
 
-/// Returns the protocol that follows a header with these values. `rest` then begins behind the header, if the header is whole.
-fn next(protocol: &Protocol, numbers: &[u128], rest: &mut &[u8]) -> Option<ProtocolId> {
+impl Asked {
+    /// The numbers of the fields, in their order; `None` for a text, and where the frame lacks the field.
+    pub fn numbers(&self) -> impl Iterator<Item = Option<u128>> {
+        self.values.iter().map(|value| match value {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        })
+    }
+}
+
+impl Protocol {
+    /// The value of a field of a header.
+    pub(crate) fn number(&self, header: &[u8], index: usize) -> u128 {
+        let field = &self.fields[index];
+        let begin = field.begin as usize;
+        bits(header, begin, begin + field.bits as usize)
+    }
+}
+
+/// Returns the protocol that follows a header. `rest` then begins behind the header, if the header is whole.
+fn next(protocol: &Protocol, header: &[u8], rest: &mut &[u8]) -> Option<ProtocolId> {
     let length = match protocol.options() {
         None => protocol.header_bits() as usize / 8,
-        Some(options) => header_length(options, numbers)?,
+        Some(options) => header_length(options, protocol, header)?,
     };
     *rest = rest.get(length..)?;
     let edge = protocol.next.iter().find(|edge| {
         let mut compared = edge.when.iter().zip(&protocol.select);
-        compared.all(|(when, index)| when.is_none_or(|when| when == numbers[*index]))
+        compared
+            .all(|(when, index)| when.is_none_or(|when| when == protocol.number(header, *index)))
     })?;
     match edge.to {
         Target::Protocol(to) => Some(to),
@@ -107,24 +173,9 @@ fn next(protocol: &Protocol, numbers: &[u128], rest: &mut &[u8]) -> Option<Proto
     }
 }
 
-fn header_length(options: Options, numbers: &[u128]) -> Option<usize> {
-    let words = numbers[options.length] as usize;
+fn header_length(options: Options, protocol: &Protocol, header: &[u8]) -> Option<usize> {
+    let words = protocol.number(header, options.length) as usize;
     (words >= options.first_word as usize).then_some(words * 4)
-}
-
-/// The fields' values, most significant bit first.
-fn read_fields(protocol: &Protocol, header: &[u8]) -> Vec<u128> {
-    let mut at = 0;
-    protocol
-        .fields
-        .iter()
-        .map(|field| {
-            let end = at + field.bits as usize;
-            let value = bits(header, at, end);
-            at = end;
-            value
-        })
-        .collect()
 }
 
 /// The bits `at..end` of a header, numbered from the most significant one of its first byte.

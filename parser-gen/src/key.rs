@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::dissect::Headers;
 use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
 use crate::program::Arch;
@@ -30,8 +31,8 @@ struct Part {
     header: String,
     /// In P4: `src`.
     field: String,
-    /// Its bits in the header.
-    begin: usize,
+    /// Which of the protocol's it is.
+    index: usize,
     bits: usize,
 }
 
@@ -133,12 +134,13 @@ impl PacketKey {
         self.both_ways
     }
 
-    /// The hashes of a frame's key.
-    pub fn hash(&self, library: &Library, frame: &[u8]) -> KeyHash {
-        let headers = library.headers(frame);
+    /// The hashes of the key of a frame, whose headers these are.
+    pub fn hash(&self, library: &Library, frame: &[u8], headers: &Headers) -> KeyHash {
         let values = self.fields.iter().map(|part| {
-            let start = headers.iter().find(|(id, _)| *id == part.protocol);
-            let value = start.map_or(0, |(_, start)| part.read(frame, *start));
+            let start = headers.0.iter().find(|(id, _)| *id == part.protocol);
+            let value = start.map_or(0, |(id, start)| {
+                library.protocols[*id].number(&frame[*start..], part.index)
+            });
             value.to_be_bytes()[16 - part.bytes()..].to_vec()
         });
         let mut values: Vec<Vec<u8>> = values.collect();
@@ -247,27 +249,17 @@ impl Part {
         let Body::Header { .. } = &protocol.body else {
             return Err(KeyError::NoHeader(name.to_owned()));
         };
-        let before: u32 = protocol.fields[..index].iter().map(|f| f.bits).sum();
         Ok(Part {
             protocol: id,
             header: format!("hdr.{}", protocol.name),
             field: protocol.fields[index].name.clone(),
-            begin: before as usize,
+            index,
             bits: protocol.fields[index].bits as usize,
         })
     }
 
     fn bytes(&self) -> usize {
         self.bits.div_ceil(8)
-    }
-
-    /// Its value in a frame in which its header starts there.
-    fn read(&self, frame: &[u8], start: usize) -> u128 {
-        let begin = start * 8 + self.begin;
-        (begin..begin + self.bits).fold(0, |value, bit| {
-            let byte = frame.get(bit / 8).copied().unwrap_or(0);
-            value << 1 | u128::from(byte >> (7 - bit % 8) & 1)
-        })
     }
 }
 
@@ -305,7 +297,10 @@ mod tests {
         let library = Library::builtin();
         let pairs = [["ip.src", "ip.dst"], ["udp.sport", "udp.dport"]];
         let key = PacketKey::both_ways(&library, &pairs).unwrap();
-        let hash = |ends: [(u32, u16); 2]| key.hash(&library, &datagram(ends)).key;
+        let hash = |ends: [(u32, u16); 2]| {
+            let frame = datagram(ends);
+            key.hash(&library, &frame, &library.parsed(&frame)).key
+        };
         let (low, high) = (0x0a00_0001, 0x0aff_0001);
         let mut seen = Vec::new();
         for (a, b) in [(low, high), (low, low)] {
@@ -325,12 +320,10 @@ mod tests {
     fn a_header_that_a_frame_lacks_counts_as_0() {
         let library = Library::builtin();
         let key = PacketKey::new(&library, &["eth.src", "tcp.sport", "ip.ecn"]).unwrap();
+        let hash = |frame: &[u8]| key.hash(&library, frame, &library.parsed(frame)).hash;
         let mut frame = vec![0xff; 14];
         frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
-        assert_eq!(
-            key.hash(&library, &frame).hash,
-            crc32fast::hash(&[2, 0, 0, 0, 0, 1, 0, 0, 0])
-        );
-        assert_eq!(key.hash(&library, &[]).hash, crc32fast::hash(&[0; 9]));
+        assert_eq!(hash(&frame), crc32fast::hash(&[2, 0, 0, 0, 0, 1, 0, 0, 0]));
+        assert_eq!(hash(&[]), crc32fast::hash(&[0; 9]));
     }
 }

@@ -178,7 +178,7 @@ impl Library {
             if parsed.root {
                 roots.push(id);
             }
-            let protocol = Context {
+            let mut protocol = Context {
                 file,
                 ids: &ids,
                 notes: &notes,
@@ -197,6 +197,11 @@ impl Library {
                         format!("filters know another `{name}` already"),
                     ));
                 }
+            }
+            let mut begin = 0;
+            for field in &mut protocol.fields {
+                field.begin = begin;
+                begin += field.bits;
             }
             loaded.push(protocol);
         }

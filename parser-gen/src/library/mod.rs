@@ -122,6 +122,8 @@ impl PayloadLength {
 pub(crate) struct Field {
     pub name: String,
     pub bits: u32,
+    /// How many bits of its header stand before it.
+    pub begin: u32,
     pub filter: Option<FilterField>,
 }
 

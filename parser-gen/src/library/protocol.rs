@@ -120,6 +120,7 @@ impl Context<'_> {
             fields.push(Field {
                 name,
                 bits: parsed.kind.bits(),
+                begin: 0,
                 filter: element.filter.as_ref().map(|filter| FilterField {
                     name: filter.clone(),
                     ty,
@@ -161,6 +162,7 @@ impl Context<'_> {
         Ok(Field {
             name: field.name.clone(),
             bits: field.bits,
+            begin: 0,
             filter,
         })
     }

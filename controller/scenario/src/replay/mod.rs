@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use parser_gen::key::KeyHash;
 use parser_gen::psn::DataPacket;
-use parser_gen::{FieldValues, Value};
+use parser_gen::{Asked, FieldId, Headers};
 
 use crate::decision::Draws;
 use crate::effect::Effect;
@@ -49,7 +49,9 @@ pub struct Engine {
     /// What has been classified, by all that the filters look at: filters are many, and packets alike.
     seen: Mutex<HashMap<Asked, FlowSet>>,
     /// Fields that the filters name.
-    fields: Vec<String>,
+    fields: Vec<FieldId>,
+    /// Fields by which a TCP connection is known to begin.
+    beginning: Vec<FieldId>,
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
     triggers: Vec<Trigger>,
@@ -64,15 +66,8 @@ const MEDIAN: u32 = 1 << 31;
 /// How many different packets are remembered.
 const MAX_SEEN: usize = 1 << 16;
 
-/// What filters look at in a packet.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Asked {
-    fields: Vec<Option<Value>>,
-    protocols: Vec<bool>,
-}
-
 impl Engine {
-    /// The engine of a switch; `None` if the plan has no such switch.
+    /// The engine of a switch; `None` if the plan has no such switch, or is of another scenario's protocols.
     #[must_use]
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;
@@ -106,7 +101,11 @@ impl Engine {
                 .flat_map(|flow| flow.filter.fields())
                 .collect::<BTreeSet<_>>()
                 .into_iter()
-                .map(str::to_owned)
+                .map(|field| scenario.protocols.field_id(field))
+                .collect::<Option<_>>()?,
+            beginning: ["tcp.flags.syn", "tcp.flags.ack", "tcp.seq"]
+                .into_iter()
+                .filter_map(|field| scenario.protocols.field_id(field))
                 .collect(),
             ingress,
             egress,
@@ -135,11 +134,8 @@ impl Engine {
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         let has_egress = !self.egress.is_empty();
-        let mut values = self.library.dissect(frame, port);
-        let mut flows = |at| {
-            self.library.set_port(&mut values, at);
-            self.flows(&values)
-        };
+        let headers = self.library.parsed(frame);
+        let flows = |at| self.flows(frame, &headers, at);
         let ingress = match self.ingress.is_empty() && self.triggers.is_empty() {
             true => FlowSet::default(),
             false => flows(port),
@@ -170,11 +166,11 @@ impl Engine {
             seen_to_leave: None,
             left_ns: None,
             passed_ns: Arc::default(),
-            keys: self.keys(frame),
-            trigger_keys: self.trigger_keys(frame),
+            keys: self.keys(frame, &headers),
+            trigger_keys: self.trigger_keys(frame, &headers),
             data: self.data(frame),
             told: None,
-            begins: if restarts { self.begins(&values) } else { None },
+            begins: restarts.then(|| self.begins(frame, &headers)).flatten(),
             ingress,
             exits,
         }
@@ -238,13 +234,15 @@ impl Engine {
     }
 
     /// What units of ingress tell keys apart by.
-    fn keys(&self, frame: &[u8]) -> Arc<[KeyHash]> {
+    fn keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
             return Arc::default();
         }
         let hash = |unit: &Unit| {
             let key = unit.key();
-            key.map_or_else(KeyHash::default, |key| key.hash(&self.library, frame))
+            key.map_or_else(KeyHash::default, |key| {
+                key.hash(&self.library, frame, headers)
+            })
         };
         self.ingress.iter().map(hash).collect()
     }
@@ -257,37 +255,24 @@ impl Engine {
     }
 
     /// The sequence number with which a frame begins a TCP connection.
-    fn begins(&self, values: &FieldValues) -> Option<u32> {
-        let number = |field| match values.value(field) {
-            Some(Value::Number(number)) => Some(*number),
+    fn begins(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
+        let asked = self.library.asked(&self.beginning, frame, headers, 0);
+        match asked.numbers().collect::<Vec<_>>()[..] {
+            [Some(1), Some(0), Some(seq)] => u32::try_from(seq).ok(),
             _ => None,
-        };
-        let is_first = number("tcp.flags.syn") == Some(1) && number("tcp.flags.ack") == Some(0);
-        let seq = number("tcp.seq").filter(|_| is_first);
-        seq.and_then(|seq| u32::try_from(seq).ok())
+        }
     }
 
-    /// The flows whose filters a packet with these values passes: their plain meaning.
-    fn flows(&self, values: &FieldValues) -> FlowSet {
-        let asked = Asked {
-            fields: self
-                .fields
-                .iter()
-                .map(|field| values.value(field).cloned())
-                .collect(),
-            protocols: self
-                .library
-                .protocols()
-                .iter()
-                .map(|protocol| values.has_protocol(&protocol.filter))
-                .collect(),
-        };
+    /// The flows whose filters a frame passes at a port: their plain meaning.
+    fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
+        let asked = self.library.asked(&self.fields, frame, headers, port);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flows) = seen.get(&asked) {
             return flows.clone();
         }
+        let values = self.library.dissect(frame, port);
         let flows = self.plan.flows.iter();
-        let flows = flows.filter(|flow| flow.filter.matches(values));
+        let flows = flows.filter(|flow| flow.filter.matches(&values));
         let flows: FlowSet = flows.map(|flow| flow.index).collect();
         if seen.len() == MAX_SEEN {
             seen.clear();

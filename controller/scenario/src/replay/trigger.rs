@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parser_gen::Headers;
 use parser_gen::engine::RESETS;
 use parser_gen::key::{KeyHash, PacketKey};
 
@@ -219,13 +220,15 @@ fn print(number: usize, frame: &Classified) -> u32 {
 
 impl Engine {
     /// By trigger, the keys of a frame.
-    pub(super) fn trigger_keys(&self, frame: &[u8]) -> Arc<[KeyHash]> {
+    pub(super) fn trigger_keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
             return Arc::default();
         }
         let hash = |trigger: &Trigger| {
             let keys = trigger.keys.as_ref();
-            keys.map_or_else(KeyHash::default, |keys| keys.key.hash(&self.library, frame))
+            keys.map_or_else(KeyHash::default, |keys| {
+                keys.key.hash(&self.library, frame, headers)
+            })
         };
         self.triggers.iter().map(hash).collect()
     }

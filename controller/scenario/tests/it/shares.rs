@@ -37,8 +37,12 @@ fn hashes() -> [Vec<u32>; 2] {
         frame(bits as u32, (bits >> 32) as u16, (bits >> 48) as u16)
     });
     [
-        consecutive.map(|f| key.hash(&library, &f).hash).collect(),
-        random.map(|f| key.hash(&library, &f).hash).collect(),
+        consecutive
+            .map(|f| key.hash(&library, &f, &library.parsed(&f)).hash)
+            .collect(),
+        random
+            .map(|f| key.hash(&library, &f, &library.parsed(&f)).hash)
+            .collect(),
     ]
 }
 
