@@ -136,12 +136,13 @@ impl Filter<'_> {
         };
         let blocks = blocks.only(&domains);
         let domains = Domains::new(&blocks);
-        if Placing::place(&blocks, &domains, 0).is_some() {
-            return Answer::Yes;
-        }
+        // Asked first: where nothing fits, the search for a placement goes on for as long as it may.
         let limits = Prices::find(&blocks, Measure::Limits);
         if limits.bound > SURELY {
             return none;
+        }
+        if Placing::place(&blocks, &domains, 0).is_some() {
+            return Answer::Yes;
         }
         let levels = Levels::of(&blocks);
         let known = Known {

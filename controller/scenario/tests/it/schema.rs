@@ -155,6 +155,7 @@ fn places(value: &Value, at: &str, into: &mut Vec<String>) {
 fn what_the_schema_refuses_no_reader_takes() {
     let validator = validator();
     let (mut refused, mut taken) = (0, 0);
+    let step = if test_support::runs_all() { 5 } else { 15 };
     for (name, text) in shipped() {
         let file = parse(&text).unwrap();
         let mut at = Vec::new();
@@ -162,7 +163,7 @@ fn what_the_schema_refuses_no_reader_takes() {
         for (number, place) in at
             .iter()
             .enumerate()
-            .filter(|(n, _)| n % 5 == name.len() % 5)
+            .filter(|(n, _)| n % step == name.len() % step)
         {
             let wrong = [
                 json!([[]]),
@@ -188,7 +189,7 @@ fn what_the_schema_refuses_no_reader_takes() {
             refused += 1;
         }
     }
-    assert!(refused > 200 && taken > 0, "{refused} {taken}");
+    assert!(refused > 100 && taken > 0, "{refused} {taken}");
 }
 
 #[test]
