@@ -1,6 +1,6 @@
 //! A program of p4src as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -246,6 +246,8 @@ pub struct P4Switch {
     pub switch: Switch,
     /// By value.
     sums: Vec<String>,
+    /// By register, how many fields its cells have: the first is what the protocol speaks of.
+    fields: HashMap<String, usize>,
     job: Option<Job>,
     entries: Vec<TableEntry>,
     frame: Vec<u8>,
@@ -255,12 +257,15 @@ impl P4Switch {
     /// Loads a compiled program.
     pub fn load(program: Arc<p4lang::ir::Program>) -> Self {
         let switch = Switch::new(program, Config::default()).expect("loads");
-        let registers = switch.registers();
-        let registers: HashSet<&str> = registers.iter().map(|r| r.name.as_str()).collect();
+        let registers = switch.registers().iter();
+        let fields: HashMap<String, usize> = registers
+            .map(|r| (r.name.clone(), r.widths.len()))
+            .collect();
         let sums = (0..).map(aggregate::sums);
-        let sums = sums.take_while(|name| registers.contains(name.as_str()));
+        let sums = sums.take_while(|name| fields.contains_key(name));
         Self {
             sums: sums.collect(),
+            fields,
             switch,
             job: None,
             entries: Vec::new(),
@@ -445,19 +450,12 @@ impl P4Switch {
     }
 
     fn has(&self, register: &str) -> bool {
-        self.fields(register) > 0
-    }
-
-    /// Fields of a register's cells: the first is what the protocol speaks of.
-    fn fields(&self, register: &str) -> usize {
-        let mut all = self.switch.registers().iter();
-        all.find(|r| r.name == register)
-            .map_or(0, |r| r.widths.len())
+        self.fields.contains_key(register)
     }
 
     /// Writes it to every field of a cell.
     fn write(&mut self, register: &str, index: u64, value: u128) {
-        let values = vec![value.into(); self.fields(register)];
+        let values = vec![value.into(); self.fields.get(register).copied().unwrap_or(0)];
         self.switch
             .register_write(register, index, &values)
             .unwrap_or_else(|error| panic!("{register}[{index}]: {error}"));
