@@ -93,8 +93,9 @@ impl Checksums {
             if let Some(network) = Network::of(name, *start, frame) {
                 addresses = network.addresses;
             }
-            let Some((bit, 16)) = protocol.place("checksum") else {
-                continue;
+            let bit = match protocol.place("checksum") {
+                Some((bit, 16)) if bit % 8 == 0 => bit,
+                _ => continue,
             };
             let header = start + protocol.header_bits() as usize / 8;
             let whole = segment.as_ref().map_or(header, |segment| segment.end);
@@ -131,9 +132,10 @@ impl Checksums {
         errors.collect()
     }
 
-    /// Writes the checksums of a changed frame such that each is as wrong as before: right if it was right.
+    /// Writes the checksums of a changed frame such that each is as wrong as before: right if it was right. The innermost comes
+    /// first, since those in front of it cover it.
     pub fn restore(&self, frame: &mut [u8], errors: &[u16]) {
-        for (covered, error) in self.0.iter().zip(errors) {
+        for (covered, error) in self.0.iter().zip(errors).rev() {
             covered.write(frame, *error);
         }
     }
@@ -165,7 +167,13 @@ impl Covered {
         if (self.is_udp && old == 0) || now == error {
             return;
         }
-        let new = (u32::from(old) + u32::from(error) + 0xffff - u32::from(now)) % 0xffff;
+        // In the sum, a checksum at an odd byte has its halves the other way round.
+        let weight = match (self.checksum - self.covered.start) % 2 {
+            0 => 1,
+            _ => 0x100,
+        };
+        let wrong = (u32::from(error) + 0xffff - u32::from(now)) % 0xffff;
+        let new = (u32::from(old) + wrong * weight) % 0xffff;
         let new = match new as u16 {
             0 if self.is_udp => 0xffff,
             new => new,

@@ -20,6 +20,8 @@ const RST: u16 = 0x5004;
 const RST_ACK: u16 = 0x5014;
 const ACK_BIT: u8 = 0x10;
 const TCP: u8 = 6;
+/// The byte of an IPv4 header at which its checksum stands.
+const IPV4_CHECKSUM: usize = 10;
 
 /// The protocols that a program must parse for it.
 pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
@@ -85,7 +87,7 @@ pub(crate) fn write(name: &str, w: &mut Writer) {
         "hdr.ipv4.total_len = ((bit<16>) hdr.ipv4.ihl << 2) + {TCP_BYTES};"
     ));
     w.line("sum_ipv4 = sum_ipv4 + (bit<32>) hdr.ipv4.total_len;");
-    write_checksum("ipv4", w);
+    write_checksum("ipv4", IPV4_CHECKSUM, w);
     add(w, "hdr.ipv4.src", 32);
     add(w, "hdr.ipv4.dst", 32);
     w.close_open(&format!(

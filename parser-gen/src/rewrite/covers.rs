@@ -1,7 +1,7 @@
 //! Which internet checksums cover a header field, read from the parse graph alone.
 
 use super::RewriteError;
-use crate::library::{Body, Library, ProtocolId};
+use crate::library::{Body, Library, Protocol, ProtocolId};
 
 /// The field that holds a header's internet checksum.
 pub(super) const CHECKSUM: &str = "checksum";
@@ -30,6 +30,9 @@ pub(super) enum Coverage {
     PseudoHeader,
     /// The field's header stands behind the checksum's.
     Segment,
+    /// The same, and the field's header has a checksum of its own. That one follows the field, so the sum over the header, and
+    /// with it the outer checksum, stays as it was.
+    Balanced,
 }
 
 /// A checksum that covers a field.
@@ -38,6 +41,21 @@ pub(super) struct Cover {
     /// The protocol whose header holds the checksum.
     pub by: ProtocolId,
     pub coverage: Coverage,
+}
+
+impl Coverage {
+    /// Whether the checksum covers what stands behind its header, and the field's header is that.
+    pub fn is_behind(self) -> bool {
+        matches!(self, Coverage::Segment | Coverage::Balanced)
+    }
+}
+
+/// At which byte of its header a protocol's internet checksum stands.
+pub(super) fn checksum_at(protocol: &Protocol) -> Option<usize> {
+    match protocol.place(CHECKSUM)? {
+        (bit, 16) if bit % 8 == 0 => Some(bit / 8),
+        _ => None,
+    }
 }
 
 /// The checksums that cover a field of a header.
@@ -52,6 +70,10 @@ pub(super) fn covers(
     name: &str,
 ) -> Result<Vec<Cover>, RewriteError> {
     let protocol = &library.protocols[id];
+    let behind = match field != CHECKSUM && checksum_at(protocol).is_some() {
+        true => Coverage::Balanced,
+        false => Coverage::Segment,
+    };
     let mut covers = Vec::new();
     for (by, other) in library.protocols.iter().enumerate() {
         let is_before = by != id && library.leads_to(by, id);
@@ -61,7 +83,7 @@ pub(super) fn covers(
         let is_segment = SEGMENTS.contains(&other.name.as_str());
         let is_known = is_segment || other.name == HEADER_ALONE;
         let has_checksum = other.place(CHECKSUM).is_some();
-        let is_internet = matches!(other.place(CHECKSUM), Some((_, 16)));
+        let is_internet = checksum_at(other).is_some();
         if by == id && field == CHECKSUM && is_internet {
             return Err(RewriteError::Checksum(name.to_owned()));
         }
@@ -78,7 +100,7 @@ pub(super) fn covers(
         let coverage = match (has_checksum && is_own, has_pseudo, is_segment && is_before) {
             (true, _, _) => Coverage::Header,
             (_, true, _) => Coverage::PseudoHeader,
-            (_, _, true) => Coverage::Segment,
+            (_, _, true) => behind,
             _ => continue,
         };
         covers.push(Cover { by, coverage });

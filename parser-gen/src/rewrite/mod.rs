@@ -123,7 +123,7 @@ impl Rewrite {
         }
         // The length of a segment stands in the network header, of UDP's in its own.
         let mut covers = self.changes.iter().flat_map(|change| &change.covers);
-        if covers.any(|cover| cover.coverage == Coverage::Segment) {
+        if covers.any(|cover| cover.coverage.is_behind()) {
             let all = library.protocols.iter().enumerate();
             let networks = all.filter(|(_, protocol)| protocol.payload_length().is_some());
             protocols.extend(networks.map(|(id, _)| id));
@@ -149,6 +149,7 @@ impl Rewrite {
 
     fn sums(&self) -> Vec<ProtocolId> {
         let all = self.changes.iter().flat_map(|change| &change.covers);
+        let all = all.filter(|cover| cover.coverage != Coverage::Balanced);
         let mut sums: Vec<ProtocolId> = all.map(|cover| cover.by).collect();
         sums.sort_unstable();
         sums.dedup();

@@ -1,6 +1,6 @@
 //! A rewrite as P4 text: checksums are mended by what changed (RFC 1624, equation 3), in ones' complement.
 
-use super::covers::{CHECKSUM, Coverage, between};
+use super::covers::{CHECKSUM, Coverage, between, checksum_at};
 use super::{Change, Rewrite, To};
 use crate::generate::writer::Writer;
 use crate::library::{Library, Protocol, ProtocolId};
@@ -25,7 +25,9 @@ impl Rewrite {
             change.write(library, number, w);
         }
         for id in self.sums() {
-            write_checksum(&library.protocols[id].name, w);
+            let protocol = &library.protocols[id];
+            let at = checksum_at(protocol).unwrap_or_default();
+            write_checksum(&protocol.name, at, w);
         }
         w.close();
         w.close();
@@ -35,7 +37,8 @@ impl Rewrite {
 impl Change {
     fn write(&self, library: &Library, number: usize, w: &mut Writer) {
         let field = format!("{}.{}", self.header, self.field);
-        let segments: Vec<ProtocolId> = self.covered_as(Coverage::Segment).collect();
+        let segments = self.covers.iter().filter(|by| by.coverage.is_behind());
+        let segments: Vec<ProtocolId> = segments.map(|cover| cover.by).collect();
         let guard = match self.covered_as(Coverage::PseudoHeader).next() {
             Some(_) => format!(" && {}", transport_is_read(&self.header)),
             None => String::new(),
@@ -121,8 +124,7 @@ impl Change {
         w.line(format!("bit<{wide}> {when}{number} = {moved};"));
     }
 
-    /// Adds the difference to the sums of the checksums over the field. Behind an odd number of bytes, the halves of every
-    /// word change places (RFC 1071, section 2, B).
+    /// Adds the difference to the sums of the checksums over the field.
     fn write_sums(&self, library: &Library, number: usize, w: &mut Writer) {
         let delta = format!("delta{number}");
         w.line(format!("bit<32> {delta} = 0;"));
@@ -140,15 +142,12 @@ impl Change {
             w.line(format!("{sum} = {sum} + {delta};"));
         };
         let aligned = self.covers.iter();
-        let aligned = aligned.filter(|cover| cover.coverage != Coverage::Segment);
+        let aligned = aligned.filter(|cover| !cover.coverage.is_behind());
         aligned.for_each(|cover| add(cover.by, w));
         let mut segments = self.covered_as(Coverage::Segment).peekable();
         if segments.peek().is_some() {
             w.open(format!("if (at{number}[0:0] == 1)"));
-            fold(&delta, w);
-            w.line(format!(
-                "{delta} = (({delta} << 8) | ({delta} >> 8)) & 0xffff;"
-            ));
+            swap(&delta, w);
             w.close();
         }
         segments.for_each(|id| add(id, w));
@@ -197,8 +196,9 @@ fn transport_is_read(header: &str) -> String {
     read("next_header", &protocols, &unread)
 }
 
-/// Mends a checksum by the sum of the differences that it covers. A sum of 0 or 0xffff is no difference.
-pub(crate) fn write_checksum(name: &str, w: &mut Writer) {
+/// Mends the checksum at byte `at` of a header by the sum of the differences that it covers. A sum of 0 or 0xffff is no
+/// difference.
+pub(crate) fn write_checksum(name: &str, at: usize, w: &mut Writer) {
     let (sum, checksum) = (format!("sum_{name}"), format!("hdr.{name}.{CHECKSUM}"));
     let is_udp = name == "udp";
     fold(&sum, w);
@@ -207,6 +207,9 @@ pub(crate) fn write_checksum(name: &str, w: &mut Writer) {
         false => format!("hdr.{name}.isValid()"),
     };
     w.open(format!("if ({has_one} && {sum} != 0 && {sum} != 0xffff)"));
+    if at % 2 == 1 {
+        swap(&sum, w);
+    }
     w.line(format!("{sum} = {sum} + (bit<32>) (~{checksum});"));
     fold(&sum, w);
     w.line(format!("{checksum} = ~{sum}[15:0];"));
@@ -217,6 +220,12 @@ pub(crate) fn write_checksum(name: &str, w: &mut Writer) {
         w.close();
     }
     w.close();
+}
+
+/// Makes of a ones' complement sum the one that its words have an odd number of bytes further on (RFC 1071, section 2, B).
+fn swap(sum: &str, w: &mut Writer) {
+    fold(sum, w);
+    w.line(format!("{sum} = (({sum} << 8) | ({sum} >> 8)) & 0xffff;"));
 }
 
 /// Adds the carries of a ones' complement sum.

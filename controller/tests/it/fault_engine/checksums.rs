@@ -27,23 +27,51 @@ struct OwnHeader {
     bits: Vec<u32>,
     /// Its first field counts its 32-bit words.
     has_options: bool,
+    /// The field that is the header's own checksum.
+    checksum: Option<usize>,
 }
 
 impl OwnHeader {
-    /// 1 to 7 bytes, fields of any width; or 4 bytes, and words of options.
+    /// 1 to 7 bytes, fields of any width; or 4 bytes, and words of options. Some have a checksum over these bytes, at an even
+    /// or an odd one.
     fn random(random: &mut Random) -> OwnHeader {
         let has_options = random.one_in(4);
-        let mut rest = match has_options {
-            true => 28,
-            false => 8 * (1 + random.below(7)) as u32,
+        let bytes = match has_options {
+            true => 4,
+            false => 1 + random.below(7) as u32,
         };
+        let first = u32::from(has_options);
+        let at = (bytes > 2 && random.one_in(2))
+            .then(|| first + random.below(u64::from(bytes - 1 - first)) as u32);
         let mut bits = if has_options { vec![4] } else { Vec::new() };
-        while rest > 0 {
-            let width = (1 + random.below(24) as u32).min(rest);
-            bits.push(width);
-            rest -= width;
+        let mut checksum = None;
+        loop {
+            let filled: u32 = bits.iter().sum();
+            let end = match at {
+                Some(at) if filled < 8 * at => 8 * at,
+                _ => 8 * bytes,
+            };
+            if filled == end {
+                break;
+            }
+            if at == Some(filled / 8) && checksum.is_none() {
+                checksum = Some(bits.len());
+                bits.push(16);
+                continue;
+            }
+            bits.push((1 + random.below(24) as u32).min(end - filled));
         }
-        OwnHeader { bits, has_options }
+        OwnHeader {
+            bits,
+            has_options,
+            checksum,
+        }
+    }
+
+    /// The byte at which its checksum stands.
+    fn checksum_at(&self) -> Option<usize> {
+        let before = &self.bits[..self.checksum?];
+        Some(before.iter().sum::<u32>() as usize / 8)
     }
 
     fn bytes(&self) -> usize {
@@ -56,11 +84,13 @@ impl OwnHeader {
             "name: {name}\nfilter: {name}\nabout: made up\nheader: {{type: {name}_h}}\nfields:\n"
         );
         for (field, bits) in self.bits.iter().enumerate() {
-            writeln!(
-                text,
-                "  - {{name: f{field}, bits: {bits}, filter: {name}.f{field}, about: made up}}"
-            )
-            .unwrap();
+            let line = match self.checksum == Some(field) {
+                true => format!("  - {{name: checksum, bits: {bits}}}"),
+                false => format!(
+                    "  - {{name: f{field}, bits: {bits}, filter: {name}.f{field}, about: made up}}"
+                ),
+            };
+            writeln!(text, "{line}").unwrap();
         }
         if self.has_options {
             text.push_str(
@@ -81,7 +111,26 @@ impl OwnHeader {
             bytes[0] = words << 4 | bytes[0] & 15;
             bytes.extend(random.bytes(4 * usize::from(words - 1)));
         }
+        if let Some(at) = self.checksum_at() {
+            let checksum = match random.below(4) {
+                0 => random.below(1 << 16) as u16,
+                1 => [0, 0xffff][random.below(2) as usize],
+                _ => right_checksum(&bytes[..self.bytes()], at),
+            };
+            bytes[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
         bytes
+    }
+}
+
+/// The checksum over a header, which stands at one of its bytes.
+fn right_checksum(header: &[u8], at: usize) -> u16 {
+    let mut zeroed = header.to_vec();
+    zeroed[at..at + 2].fill(0);
+    let checksum = !(sum_of(&[&zeroed]) as u16);
+    match at % 2 {
+        0 => checksum,
+        _ => checksum.swap_bytes(),
     }
 }
 
@@ -252,13 +301,16 @@ fn effect(random: &mut Random, transport: Transport, own: &[OwnHeader]) -> Strin
             let (name, bits) = all[random.below(all.len() as u64) as usize];
             return (name.to_owned(), bits);
         }
-        let number = random.below(own.len() as u64) as usize;
-        let first = u64::from(own[number].has_options);
-        let field = first + random.below(own[number].bits.len() as u64 - first);
-        (
-            format!("{}.f{field}", OWN[number]),
-            own[number].bits[field as usize],
-        )
+        // What stands behind a user's checksum is refused: no file says what it covers.
+        let with_checksum = own.iter().position(|header| header.checksum.is_some());
+        let until = with_checksum.map_or(own.len(), |number| number + 1);
+        let number = random.below(until as u64) as usize;
+        let OwnHeader { bits, checksum, .. } = &own[number];
+        let first = usize::from(own[number].has_options);
+        let fields = (first..bits.len()).filter(|field| *checksum != Some(*field));
+        let fields: Vec<usize> = fields.collect();
+        let field = fields[random.below(fields.len() as u64) as usize];
+        (format!("{}.f{field}", OWN[number]), bits[field])
     };
     if transport == Transport::Tcp && random.one_in(6) {
         return "reset".to_owned();
@@ -512,6 +564,137 @@ fn a_right_checksum_stays_right_and_a_wrong_one_as_wrong() {
     }
 }
 
+/// A telemetry header with a checksum of its own, behind `carried_by`, with so many bytes in front of the checksum.
+fn telemetry(bytes: usize, carried_by: &str) -> ProtocolSource {
+    let front: String = (0..bytes)
+        .map(|n| format!("  - {{name: f{n}, bits: 8, filter: tel.f{n}, about: made up}}\n"))
+        .collect();
+    ProtocolSource {
+        file: "tel.yaml".to_owned(),
+        text: format!(
+            "name: tel\nfilter: tel\nabout: made up\nheader: {{type: tel_h}}\nfields:\n{front}\
+             \x20 - {{name: checksum, bits: 16}}\n\
+             \x20 - {{name: value, bits: 16, filter: tel.value, about: made up}}\n\
+             carried_by: [{{by: {carried_by}}}]\n"
+        ),
+    }
+}
+
+/// A header of bytes without a meaning.
+fn wrapper(bytes: usize, carried_by: &str) -> ProtocolSource {
+    ProtocolSource {
+        file: "wrap.yaml".to_owned(),
+        text: format!(
+            "name: wrap\nfilter: wrap\nabout: made up\nheader: {{type: wrap_h}}\n\
+             fields: [{{name: all, bits: {}, filter: wrap.all, about: made up}}]\n\
+             carried_by: [{{by: {carried_by}}}]\n",
+            8 * bytes
+        ),
+    }
+}
+
+#[test]
+fn a_checksum_of_a_users_header_and_those_in_front_of_it_stay_as_right() {
+    const VXLAN: u16 = 4789;
+    let by_port = format!("udp, when: [{PORT}]");
+    let next = "wrap, when: []";
+    // Protocol files, what is set, the UDP port, and the bytes in front of the header and of its checksum: 14 of an inner
+    // Ethernet header behind VXLAN, 8 of an IPv4 header up to its checksum.
+    let examples = [
+        (vec![telemetry(2, &by_port)], "tel.f1: 9", PORT, 0, 2),
+        (vec![telemetry(3, &by_port)], "tel.f1: 9", PORT, 0, 3),
+        (
+            vec![telemetry(0, &by_port)],
+            "tel.value: 9, udp.sport: 7",
+            PORT,
+            0,
+            0,
+        ),
+        (
+            vec![wrapper(3, &by_port), telemetry(2, next)],
+            "tel.f1: 9, tel.value: 0",
+            PORT,
+            3,
+            2,
+        ),
+        (
+            vec![wrapper(5, &by_port), telemetry(1, next)],
+            "tel.f0: 0xff, wrap.all: 3",
+            PORT,
+            5,
+            1,
+        ),
+        (
+            vec![wrapper(14, "vxlan, when: []"), telemetry(10, next)],
+            "tel.f8: 1, vxlan.vni: 7",
+            VXLAN,
+            8 + 14,
+            10,
+        ),
+    ];
+    for (protocols, set, port, front, at) in examples {
+        let given = Given {
+            protocols,
+            ..Given::default()
+        };
+        let text = format!(
+            "weir: 1\nname: lab\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\n\
+             flows: {{all: 'eth.src == 02:57:45:00:00:01'}}\n\
+             faults: [{{id: f, flows: all, effect: {{set: {{{set}}}}}}}]\n"
+        );
+        for (arch, off) in [(Arch::Psa, 0), (Arch::V1model, 0), (Arch::Tna, 0x1234)] {
+            let scenario = scenario::load_with("lab.yaml", &text, &given)
+                .unwrap_or_else(|error| panic!("{text}\n{error}"));
+            let mut lab =
+                Lab::of_scenario(&target(arch), arch, scenario, |_, text| text.to_owned());
+            lab.set_epoch(1);
+            let own = 8 + front..8 + front + at + 4;
+            let mut segment: Vec<u8> = (1..own.end as u8 + 3).collect();
+            let length = segment.len() as u16;
+            for (place, word) in [(2, port), (4, length), (6, 0)] {
+                segment[place..place + 2].copy_from_slice(&word.to_be_bytes());
+            }
+            let checksum = right_checksum(&segment[own.clone()], at).wrapping_add(off);
+            segment[own.start + at..][..2].copy_from_slice(&checksum.to_be_bytes());
+            let mut frame = in_ipv6(&lab, &[], 17, &segment);
+            let right = (0xffff - error_of(&frame)) as u16;
+            frame[60..62].copy_from_slice(&right.wrapping_add(off).to_be_bytes());
+            let in_port = lab.in_port();
+            lab.switch.handle_packet(lab.now_ns, in_port, &frame);
+            let left = lab.switch.poll_transmit().unwrap().bytes;
+            let errors = |frame: &[u8]| {
+                let own = &frame[54 + own.start..54 + own.end];
+                [error_of(frame), sum_of(&[own]) % 0xffff]
+            };
+            assert_ne!(left, frame, "{set}");
+            assert_eq!(errors(&frame) == [0, 0], off == 0, "{set}");
+            assert_eq!(errors(&left), errors(&frame), "{arch:?} {set}");
+        }
+    }
+}
+
+#[test]
+fn a_checksum_that_is_not_two_whole_bytes_is_refused_by_name() {
+    let by_port = format!("udp, when: [{PORT}]");
+    let ProtocolSource { file, text } = telemetry(1, &by_port);
+    let whole = "{name: f0, bits: 8, filter: tel.f0, about: made up}";
+    assert!(text.contains(whole));
+    let halves = "{name: f0, bits: 4, filter: tel.f0, about: made up}";
+    let rest = "{name: rest, bits: 4}\ncarried_by";
+    let text = text
+        .replace(whole, halves)
+        .replace("carried_by", &format!("  - {rest}"));
+    let given = Given {
+        protocols: vec![ProtocolSource { file, text }],
+        ..Given::default()
+    };
+    let set = "weir: 1\nname: lab\ntopology: {star: {hosts: [a, s], switch: sw}}\n\
+         flows: {all: udp}\nfaults: [{id: f, flows: all, effect: {set: {tel.value: 9}}}]\n";
+    let error = scenario::load_with("lab.yaml", set, &given).unwrap_err();
+    let told = "`tel.value` may be covered by `tel.checksum`, which a switch cannot mend";
+    assert!(error.to_string().contains(told), "{error}");
+}
+
 /// The numbers of the frames of which some checksum has this status.
 fn tshark(file: &std::path::Path, status: &str) -> Vec<String> {
     let protocols = ["ip", "udp", "tcp", "icmp", "icmpv6"];
@@ -624,6 +807,20 @@ fn a_broken_rule_of_mending_is_noticed() {
             0,
         ),
         ("checksum = ~sum", "checksum = sum", 0),
+        // The checksum of a header behind the transport's: it follows, and leaves the transport's as it is.
+        ("hdr.alpha.checksum = ~sum_alpha[15:0];", "", 0),
+        (
+            "hdr.beta.checksum = ~sum_beta[15:0];",
+            "hdr.udp.checksum = hdr.udp.checksum + (hdr.beta.checksum - ~sum_beta[15:0]);
+             hdr.beta.checksum = ~sum_beta[15:0];",
+            0,
+        ),
+        // One at an odd byte.
+        (
+            "sum_alpha = ((sum_alpha << 8)",
+            "sum_alpha = ((sum_alpha << 7)",
+            0,
+        ),
         // A reset: its lengths, and a sum over all of it.
         ("hdr.ipv4.ihl << 2) + 20;", "hdr.ipv4.ihl << 2) + 24;", 1),
         (
