@@ -1,4 +1,4 @@
-//! What became of each flow between its first switch and its last, from the captures alone.
+//! What became of each flow between its first switch and its last.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,9 +6,10 @@ use parser_gen::{Filter, Library};
 use scenario::model::{Flow, Path, Scenario};
 use scenario::routing::hash;
 use testbeds::bed::PortRecording;
-use testbeds::capture::{self, Direction, Frame, Seen};
+use testbeds::capture::{Direction, Frame, Seen};
 
 use super::Evidence;
+use super::became::{Changed, FrameKey, Sent};
 use super::throughput::{Bins, Throughput};
 
 /// Of so many declared flows it is kept what they carried over time.
@@ -37,28 +38,6 @@ impl FlowCount {
         self.extra += other.extra;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
-}
-
-/// Frames that faults changed on their way: what came to a switch (bytes and length), and what left it. `None` where some of
-/// the same bytes were changed and others were not.
-pub type Changed = HashMap<FrameKey, Option<FrameKey>>;
-
-/// A frame's bytes as far as they were recorded, and its length on the wire.
-pub type FrameKey = (Box<[u8]>, u32);
-
-/// No path has as many switches.
-const MAX_CHANGES: usize = 512;
-
-/// As what a frame comes to its receiver.
-fn arrives_as(frame: &Frame, changed: &Changed) -> FrameKey {
-    let mut key = (frame.bytes.clone(), frame.wire_len);
-    for _ in 0..MAX_CHANGES {
-        match changed.get(&key) {
-            Some(Some(next)) if *next != key => key.clone_from(next),
-            _ => break,
-        }
-    }
-    key
 }
 
 /// Declared flows of which it is kept what they carry over time: those first that faults act on.
@@ -169,29 +148,38 @@ fn between(
     over_time: Option<(&Bins, &mut Throughput)>,
 ) -> FlowCount {
     let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(receiver);
-    let seen = |frame: &Frame| Seen {
-        key: (frame.bytes.clone(), frame.wire_len),
-        at_ns: frame.at_ns,
-    };
     let came = entry.recording.going(Direction::In);
     let before: Vec<_> = came
         .filter(is_for_receiver)
         .filter(|frame| crosses(frame))
         .filter(|frame| filter.matches(&library.dissect(&frame.bytes, entry.port)))
-        .map(|frame| Seen {
-            key: arrives_as(frame, changed),
-            at_ns: frame.at_ns,
-        })
-        .collect();
-    let wanted: BTreeSet<_> = before.iter().map(|seen| &seen.key).collect();
-    let after: Vec<_> = exit
-        .recording
-        .going(Direction::Out)
-        .filter(is_for_receiver)
         .map(seen)
-        .filter(|seen| wanted.contains(&seen.key))
         .collect();
-    compare(&before, &after, over_time)
+    let sent = Sent::new(&before, changed);
+    let left = exit.recording.going(Direction::Out);
+    let left = times(left.filter(is_for_receiver), &sent);
+    compare(&before, &sent, left, over_time)
+}
+
+fn seen(frame: &Frame) -> Seen<FrameKey> {
+    Seen {
+        key: (frame.bytes.clone(), frame.wire_len),
+        at_ns: frame.at_ns,
+    }
+}
+
+/// The times of those frames that a flow's may have become.
+fn times<'f>(
+    frames: impl Iterator<Item = &'f Frame>,
+    sent: &Sent<'_>,
+) -> HashMap<FrameKey, Vec<u64>> {
+    let mut times: HashMap<FrameKey, Vec<u64>> = HashMap::new();
+    for Seen { key, at_ns } in frames.map(seen) {
+        if sent.may_become(&key) {
+            times.entry(key).or_default().push(at_ns);
+        }
+    }
+    times
 }
 
 /// Frames of a flow whose destination is none of its receivers: a broadcast, a multicast, an unknown address, another host. A
@@ -231,73 +219,47 @@ fn unaddressed(
                 flow.filter
                     .matches(&library.dissect(&frame.bytes, entry.port))
             })
-            .map(|frame| Seen {
-                key: arrives_as(frame, changed),
-                at_ns: frame.at_ns,
-            })
+            .map(seen)
             .collect();
         if before.is_empty() {
             continue;
         }
-        let mut left: BTreeMap<_, Vec<u64>> =
-            before.iter().map(|seen| (&seen.key, Vec::new())).collect();
+        let sent = Sent::new(&before, changed);
+        let mut left: HashMap<FrameKey, Vec<u64>> = HashMap::new();
         let is_exit = |recording: &&PortRecording| {
             leads_to(recording, &|peer| {
                 peer != sender && topology.host(peer).is_some()
             })
         };
         for exit in recordings.iter().filter(is_exit) {
-            let mut here: BTreeMap<FrameKey, Vec<u64>> = BTreeMap::new();
-            for frame in exit.recording.going(Direction::Out) {
-                let key = (frame.bytes.clone(), frame.wire_len);
-                if left.contains_key(&key) {
-                    here.entry(key).or_default().push(frame.at_ns);
-                }
-            }
-            for (key, times) in here {
-                if let Some(most) = left.get_mut(&key).filter(|most| most.len() < times.len()) {
-                    *most = times;
+            for (key, here) in times(exit.recording.going(Direction::Out), &sent) {
+                let most = left.entry(key).or_default();
+                if most.len() < here.len() {
+                    *most = here;
                 }
             }
         }
-        let after: Vec<_> = left
-            .into_iter()
-            .flat_map(|(key, times)| {
-                let key = key.clone();
-                times.into_iter().map(move |at_ns| Seen {
-                    key: key.clone(),
-                    at_ns,
-                })
-            })
-            .collect();
         let over_time = over_time.as_mut().map(|(bins, of)| (*bins, &mut **of));
-        total.add(&compare(&before, &after, over_time));
+        total.add(&compare(&before, &sent, left, over_time));
     }
     total
 }
 
-/// Compares a flow's frames at its entry with those at its exit, and adds both to the flow's throughput.
+/// Counts a flow's frames, and adds them to its throughput.
 fn compare(
     before: &[Seen<FrameKey>],
-    after: &[Seen<FrameKey>],
+    sent: &Sent<'_>,
+    left: HashMap<FrameKey, Vec<u64>>,
     over_time: Option<(&Bins, &mut Throughput)>,
 ) -> FlowCount {
     if let Some((bins, throughput)) = over_time {
-        for (seen, bin) in [
-            (before, &mut throughput.sent),
-            (after, &mut throughput.received),
-        ] {
-            for Seen { key, at_ns } in seen {
-                bins.add(bin, *at_ns, key.1);
-            }
+        for Seen { key, at_ns } in before {
+            bins.add(&mut throughput.sent, *at_ns, key.1);
+        }
+        for (key, times) in &left {
+            let times = times.iter();
+            times.for_each(|at_ns| bins.add(&mut throughput.received, *at_ns, key.1));
         }
     }
-    let difference = capture::match_frames(before, after, u64::MAX);
-    FlowCount {
-        sent: before.len() as u64,
-        received: difference.matched,
-        lost: difference.missing.len() as u64,
-        extra: difference.extra.len() as u64,
-        longest_ns: difference.longest_in_time_ns,
-    }
+    sent.count(left)
 }

@@ -8,6 +8,7 @@
 //! differs) → [`Observation`]s; switch.rs leads from one to the next.
 
 mod ahead;
+mod became;
 mod choose;
 mod epochs;
 mod flows;
@@ -198,7 +199,7 @@ struct Seen {
     /// By trigger of the scenario.
     triggers: Vec<Turns>,
     hits: Vec<Hit>,
-    changed: flows::Changed,
+    changed: became::Changed,
 }
 
 /// Holds what was seen against what had to be.

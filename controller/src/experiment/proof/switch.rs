@@ -11,9 +11,9 @@ use scenario::selection::Selection;
 use scenario::telling::Told;
 
 use super::super::fleet::EpochWrite;
+use super::became::{Changed, FrameKey, Outcome};
 use super::choose;
 use super::epochs::{self, PortFrames};
-use super::flows::Changed;
 use super::hits;
 use super::judge::{self, Errors, Share};
 use super::order::{self, Move, Order};
@@ -212,28 +212,30 @@ impl<'a> Witness<'a> {
         strays
     }
 
-    /// Adds what faults made of frames' bytes.
+    /// Adds what faults made of frames.
     fn tell_changed(&self, frames: &[Judged], changed: &mut Changed) {
-        if !self.engine.rewrites() {
-            return;
-        }
+        let rewrites = self.engine.rewrites();
         for (frame, arrival) in frames.iter().zip(&self.trace.arrivals) {
-            let verdict = &frame.passage.ingress;
-            let leaves_as = self.engine.leaves_as(verdict, arrival.recorded());
-            let leaves_as = leaves_as.map(|as_is| (as_is.bytes.into(), as_is.wire_len));
-            let key: (Box<[u8]>, u32) = (arrival.bytes.into(), arrival.wire_len);
-            if self.trace.is_unique(arrival.identity) {
-                if leaves_as.is_some() {
-                    changed.insert(key, leaves_as);
-                }
+            let passage = &frame.passage;
+            let leaves_as = rewrites
+                .then(|| self.engine.leaves_as(&passage.ingress, arrival.recorded()))
+                .flatten();
+            if leaves_as.is_none() && self.trace.is_unique(arrival.identity) {
                 continue;
             }
-            // Of frames that are alike, all must have become the same.
-            let same = leaves_as.unwrap_or_else(|| key.clone());
-            let known = changed.entry(key).or_insert_with(|| Some(same.clone()));
-            if known.as_ref() != Some(&same) {
-                *known = None;
-            }
+            let came: FrameKey = (arrival.bytes.into(), arrival.wire_len);
+            let key = match leaves_as {
+                Some(changed) => (changed.bytes.into(), changed.wire_len),
+                None => came.clone(),
+            };
+            let exits = 0..passage.exits.len();
+            let copies = exits.map(|exit| passage.leaving(exit)).max().unwrap_or(0);
+            let held_ns = (0..copies).map(|copy| passage.ingress.fate.held_ns(copy));
+            let outcome = Outcome {
+                key,
+                held_ns: held_ns.collect(),
+            };
+            changed.push(self.name, came, arrival.at_ns, outcome);
         }
     }
 

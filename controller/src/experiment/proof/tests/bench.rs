@@ -29,6 +29,7 @@ flows:
   every: {{to: s, filter: udp}}
   asked: {{from: a, to: s, filter: udp}}
   answers: {{from: s, to: a, filter: udp}}
+  six: {{filter: 'eth.src == 02:57:45:00:00:01 && eth.type == 0x86dd'}}
 {rest}"
     );
     let scenario =
@@ -118,6 +119,8 @@ pub struct Bench {
     pub nowhere: BTreeSet<u32>,
     /// By frame, how much later than it came the switch looks at its clock.
     pub lags: BTreeMap<usize, u64>,
+    /// The datagrams are IPv6's.
+    pub is_ipv6: bool,
 }
 
 impl Bench {
@@ -141,6 +144,7 @@ impl Bench {
             delays_times: 1,
             nowhere: BTreeSet::new(),
             lags: BTreeMap::new(),
+            is_ipv6: false,
         };
         bench.write(1, 0, 0);
         bench
@@ -168,9 +172,17 @@ impl Bench {
             false => to.mac.0,
         };
         let mut frame = [destination, from.mac.0].concat();
-        frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
-        frame.extend(from.ip.octets());
-        frame.extend(to.ip.octets());
+        if self.is_ipv6 {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 12, 17, 64]);
+            for host in [from, to] {
+                frame.extend([0xfd; 10]);
+                frame.extend(host.mac.0);
+            }
+        } else {
+            frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+            frame.extend(from.ip.octets());
+            frame.extend(to.ip.octets());
+        }
         frame.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         frame.extend([0, 12, 0, 0]);
         frame.extend(sent.marker.to_be_bytes());
