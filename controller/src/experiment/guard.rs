@@ -8,6 +8,7 @@ use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 
 use super::Planned;
+use super::conclusion::{self, FaultResult};
 use super::fleet::{Fleet, FleetError};
 
 /// How often it looks: each time it reads the counters of all switches.
@@ -22,6 +23,28 @@ pub struct Aborted {
     pub at_ns: u64,
     /// From then until all switches had confirmed that no fault is armed.
     pub disarmed_ns: u64,
+    /// The faults whose hits the condition counts.
+    #[serde(skip)]
+    pub faults: Vec<String>,
+}
+
+impl Aborted {
+    /// Adds to the reason how many of the hits had no way out of the switch, which counts a hit before it looks where the
+    /// packet goes.
+    #[must_use]
+    pub fn with_unforwarded(mut self, results: &[FaultResult]) -> Aborted {
+        let counted = results
+            .iter()
+            .filter(|fault| self.faults.contains(&fault.id));
+        let unforwarded: u64 = counted.map(|fault| fault.unforwarded).sum();
+        if unforwarded > 0 {
+            let packets = conclusion::count(unforwarded, "packet");
+            self.reason.push_str(&format!(
+                "; {packets} hit in this run had no way out of the switch"
+            ));
+        }
+        self
+    }
 }
 
 impl std::fmt::Display for Aborted {
@@ -110,16 +133,23 @@ impl<'p> Guard<'p> {
         if wanted().any(|metric| matches!(metric, Metric::Probe { .. } | Metric::Fault { .. })) {
             more(&mut metrics);
         }
-        let conditions = scenario.abort_if.iter();
-        let mut outcomes = conditions.map(|condition| condition.evaluate(scenario, &metrics));
-        let held = outcomes.find(|outcome| outcome.passed).map(|outcome| {
+        let outcomes = scenario.abort_if.iter();
+        let mut outcomes = outcomes.map(|line| (line, line.evaluate(scenario, &metrics)));
+        let held = outcomes.find(|(_, outcome)| outcome.passed);
+        let held = held.map(|(line, outcome)| {
             let values = outcome.values.unwrap_or_default();
-            format!("{}  ({values})", outcome.text)
+            let faults = line.metrics().filter_map(|(metric, _)| match metric {
+                Metric::Fault { id, .. } => Some(id.to_string()),
+                _ => None,
+            });
+            (format!("{}  ({values})", outcome.text), faults.collect())
         });
-        let beyond = limit
-            .filter(|limit| hits > *limit)
-            .map(|limit| format!("{hits} packets were hit, and `limits.hits` is {limit}"));
-        let Some(reason) = held.or(beyond) else {
+        let beyond = limit.filter(|limit| hits > *limit).map(|limit| {
+            let all = scenario.faults.iter().map(|fault| fault.id.clone());
+            let reason = format!("{hits} packets were hit, and `limits.hits` is {limit}");
+            (reason, all.collect())
+        });
+        let Some((reason, faults)) = held.or(beyond) else {
             let holds = awaited.is_some_and(|on| on.evaluate(scenario, &metrics).passed);
             return Ok(if holds { Look::Holds } else { Look::GoOn });
         };
@@ -130,6 +160,7 @@ impl<'p> Guard<'p> {
             reason,
             at_ns: elapsed.as_nanos() as u64,
             disarmed_ns: found.elapsed().as_nanos() as u64,
+            faults,
         }))
     }
 }

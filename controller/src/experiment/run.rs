@@ -237,6 +237,7 @@ pub fn run(
     metrics.extend(counted);
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
+    let aborted = aborted.map(|aborted| aborted.with_unforwarded(&conclusion.faults));
     let run = Run {
         scenario: scenario.name.clone(),
         seed: scenario.seed,

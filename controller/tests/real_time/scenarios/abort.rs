@@ -69,3 +69,49 @@ fn no_more_packets_are_hit_than_the_file_allows_and_those_of_one_look() {
     let fired = run["faults"][0]["fired"].as_u64().unwrap();
     assert!((21..200).contains(&fired), "{fired}");
 }
+
+/// Sends 100 datagrams to a multicast address, which no entry of the switch forwards.
+const MULTICASTS: &str = "{name: send, host: a, run: [python3, -c, \"import socket, time; s = socket.socket(socket.AF_INET, \
+     socket.SOCK_DGRAM); s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton('{host.a.ip}'))\\nfor n in \
+     range(100): s.sendto(b'%03d' % n, ('239.1.2.3', 9000)); time.sleep(0.002)\"]}";
+
+#[test]
+fn hits_on_packets_without_a_way_out_are_named_by_what_they_end_and_prove_nothing() {
+    if !has_namespaces("multicasts") || !has_program("multicasts", "python3") {
+        return;
+    }
+    let _turn = beside();
+    let rest = "flows: {m: {from: a, filter: udp.dport == 9000}}
+faults: [{id: late, flows: m, effect: {delay: 20ms}}]
+";
+    let finished = run(
+        &[MULTICASTS],
+        &format!("{rest}expect: [fault.late.fired == 100]"),
+    );
+    finished.expect_code(FAILED);
+    let judged = finished.json();
+    let metric = |name: &str| judged["metrics"][name].as_f64().unwrap();
+    let fault = |what: &str| metric(&format!("fault.late.{what}"));
+    assert_eq!((fault("fired"), fault("unforwarded")), (0.0, 100.0));
+    assert_eq!(
+        (metric("flow.m.sent"), metric("flow.m.lost")),
+        (100.0, 100.0)
+    );
+    let switch = judged["metrics"].as_object().unwrap();
+    let mut sent = switch
+        .iter()
+        .filter(|(name, _)| name.starts_with("switch.") && name.ends_with(".sent"));
+    assert_eq!(sent.next().unwrap().1.as_f64(), Some(0.0));
+    let limited = ["abort_if: [fault.late.fired > 5]", "limits: {hits: 5}"];
+    for limit in limited {
+        let finished = run(&[MULTICASTS], &format!("{rest}{limit}"));
+        finished.expect_code(ABORTED);
+        let run = finished.json();
+        let fault = &run["faults"][0];
+        let reason = run["aborted"]["reason"].as_str().unwrap();
+        let unforwarded = fault["unforwarded"].as_u64().unwrap();
+        assert_eq!(fault["fired"], 0, "{fault}");
+        let told = format!("; {unforwarded} packets hit in this run had no way out of the switch");
+        assert!(unforwarded > 5 && reason.ends_with(&told), "{reason}");
+    }
+}
