@@ -1,6 +1,7 @@
 //! What is proved, what is not, and what must not disturb: with captures of a switch that errs on demand.
 
 mod bench;
+mod flows;
 mod mutants;
 mod recovery;
 mod triggered;
@@ -8,10 +9,7 @@ mod triggered;
 use bench::{Bench, Error, MS, Sent, US, evenly};
 use proptest::prelude::*;
 
-use testbeds::capture::Seen;
-
-use super::became::{self, Changed, FrameKey, Outcome};
-use super::{FlowCount, Loser, Loss};
+use super::{Loser, Loss};
 use crate::experiment::FaultResult;
 
 const DENSE: &str = "faults: [{id: late, flows: every, effect: !delay 20ms}]";
@@ -385,157 +383,6 @@ fn frames_that_nothing_tells_apart_are_judged_together() {
         bench.errors = [(9, Error::Spares(0))].into();
         let fault = bench.fault();
         assert!(!fault.proved && fault.missed == 1, "{effect}: {fault:#?}");
-    }
-}
-
-/// What each flow's frames became is counted, also where nothing tells them apart.
-#[test]
-fn flows_of_frames_that_nothing_tells_apart_are_counted() {
-    const SOON: u64 = 20 * US;
-    // The effects and which packets they hit; received, lost, extra of 100; the longest that one took.
-    let cases: &[(&[(&str, u32)], bool, (u64, u64, u64), u64)] = &[
-        (&[("{set: {ip.ttl: 1}}", 2)], false, (100, 0, 0), SOON),
-        (
-            &[("{corrupt: {field: ip.id, bits: 2, checksums: mended}}", 3)],
-            false,
-            (100, 0, 0),
-            SOON,
-        ),
-        (&[("{truncate: 46B}", 2)], false, (100, 0, 0), SOON),
-        (&[("{set: {ipv6.hlim: 1}}", 2)], true, (100, 0, 0), SOON),
-        (
-            &[("{set: {ipv6.hlim: 1}}", 2), ("!drop ", 5)],
-            true,
-            (80, 20, 0),
-            SOON,
-        ),
-        (&[("!drop ", 2)], false, (50, 50, 0), SOON),
-        (
-            &[("{set: {ip.ttl: 1}}", 2), ("!drop ", 5)],
-            false,
-            (80, 20, 0),
-            SOON,
-        ),
-        (
-            &[("!duplicate ", 3), ("!drop ", 2)],
-            false,
-            (50, 50, 17),
-            SOON,
-        ),
-        (
-            &[("{set: {ip.ttl: 1}}", 2), ("!duplicate ", 4)],
-            false,
-            (100, 0, 25),
-            SOON,
-        ),
-        (
-            &[("!delay 10500us", 3)],
-            false,
-            (100, 0, 0),
-            10_500 * US + SOON,
-        ),
-        (
-            &[
-                ("{set: {ip.ttl: 1}}", 2),
-                ("!delay 10500us", 3),
-                ("!drop ", 7),
-            ],
-            false,
-            (86, 14, 0),
-            10_500 * US + SOON,
-        ),
-    ];
-    for (faults, is_ipv6, counts, longest_ns) in cases {
-        let flow = if *is_ipv6 { "six" } else { "first" };
-        let faults = faults.iter().enumerate().map(|(number, (effect, every))| {
-            format!(
-                "  - {{id: x{number}, flows: {flow}, effect: {effect}, select: !every {every}}}\n"
-            )
-        });
-        let text = format!("faults:\n{}", faults.collect::<String>());
-        for is_alike in [true, false] {
-            let mut sent = evenly(100, MS);
-            if is_alike {
-                sent.iter_mut().for_each(|sent| sent.marker = 7);
-            }
-            let mut bench = Bench::new(&text, sent);
-            bench.is_ipv6 = *is_ipv6;
-            let conclusion = bench.conclude();
-            conclusion.faults.iter().for_each(assert_proved);
-            let counted = conclusion.flows[flow];
-            let FlowCount {
-                received,
-                lost,
-                extra,
-                ..
-            } = counted;
-            assert_eq!((received, lost, extra), *counts, "{text}");
-            let longest = (counted.sent, counted.longest_ns);
-            assert_eq!(longest, (100, *longest_ns), "{text}");
-            // A frame that the switch loses is lost, unless another's copy may be that frame.
-            if !is_alike || counts.2 == 0 {
-                bench.errors = [(0, Error::Loses)].into();
-                let lost = bench.conclude().flows[flow].lost;
-                assert_eq!(lost, counts.1 + 1, "{text}");
-            }
-        }
-    }
-}
-
-/// On its way through several switches a frame becomes what each makes of it, one after the other.
-#[test]
-fn frames_that_several_switches_change_are_followed() {
-    let key = |byte: u8| -> FrameKey { ([byte].into(), 1) };
-    let seen = |count: u64| (0..count).map(|at_ns| Seen { key: key(0), at_ns });
-    let sent: Vec<Seen<FrameKey>> = seen(4).collect();
-    // Of each frame at each switch: what it becomes, and how many copies leave.
-    let cases: &[(&[(&str, u8, u8, usize)], &[(u8, usize)], (u64, u64))] = &[
-        // Two of four are changed at the first switch, and one of each kind at the second.
-        (
-            &[
-                ("s1", 0, 0, 1),
-                ("s1", 0, 1, 1),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 1, 1),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 2, 1),
-                ("s2", 1, 1, 1),
-                ("s2", 1, 0, 1),
-            ],
-            &[(0, 2), (1, 1), (2, 1)],
-            (4, 0),
-        ),
-        // One is doubled at the first, and one copy of it changed at the second; another is dropped there.
-        (
-            &[
-                ("s1", 0, 0, 2),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 0, 1),
-                ("s2", 0, 1, 1),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 0, 0),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 0, 1),
-            ],
-            &[(0, 3), (1, 1)],
-            (3, 1),
-        ),
-    ];
-    for (outcomes, left, counts) in cases {
-        let mut changed = Changed::default();
-        for (number, (switch, came, leaves, copies)) in outcomes.iter().enumerate() {
-            let outcome = Outcome {
-                key: key(*leaves),
-                held_ns: vec![0; *copies],
-            };
-            changed.push(switch, key(*came), number as u64, outcome);
-        }
-        let left = left
-            .iter()
-            .map(|(byte, times)| (key(*byte), vec![9; *times]));
-        let flow = became::Sent::new(&sent, &changed).count(left.collect());
-        assert_eq!((flow.received, flow.lost), *counts, "{flow:?}");
     }
 }
 
