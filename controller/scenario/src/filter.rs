@@ -24,10 +24,16 @@ fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<Stri
     ports
 }
 
-/// The hint for a name that is no field.
-pub(crate) fn hint_for_field(library: &Library, name: &str) -> String {
-    parser_gen::filter::hint_for_unknown(library, name)
-        .unwrap_or_else(|| "docs/filters.md lists the fields".to_owned())
+/// The hint for a name that is no field, where one stands that `fits` accepts and that is to have this value, if any.
+pub(crate) fn hint_for_field(
+    library: &Library,
+    name: &str,
+    value: Option<u128>,
+    fits: &dyn Fn(&str) -> bool,
+) -> String {
+    parser_gen::filter::hint_for_field(library, name, value, fits).unwrap_or_else(|| {
+        "write a field of a header, such as `ip.ttl`; docs/filters.md lists them".to_owned()
+    })
 }
 
 /// Checks a user's filter and joins it with the senders' and receivers' addresses.

@@ -1,6 +1,11 @@
 //! Field names of P4 programs, Wireshark and tcpdump, and the field of this library that each of them means.
 
-use crate::library::Library;
+mod hint;
+pub(super) mod whole;
+
+use crate::library::{FieldType, Library};
+
+pub(super) use hint::{for_field, for_filter};
 
 /// Names of a header, in small letters without underscores, and the protocol that has it here.
 const PROTOCOLS: [(&[&str], &str); 7] = [
@@ -14,7 +19,7 @@ const PROTOCOLS: [(&[&str], &str); 7] = [
 ];
 
 /// Names of a field, in small letters without underscores and dots, and its names here: the protocol has one of them.
-const FIELDS: [(&[&str], &[&str]); 23] = [
+const FIELDS: [(&[&str], &[&str]); 24] = [
     (&["srcaddr", "saddr", "source", "srcip", "srcmac"], &["src"]),
     (
         &["dstaddr", "daddr", "destination", "dstip", "dstmac"],
@@ -27,7 +32,8 @@ const FIELDS: [(&[&str], &[&str]); 23] = [
     ),
     (&["payloadlength"], &["plen", "len"]),
     (&["identification", "vid", "vlanid"], &["id"]),
-    (&["diffserv", "dsfielddscp", "tos"], &["dscp", "tclass"]),
+    (&["diffserv", "dsfield", "tos"], &["tclass"]),
+    (&["dsfielddscp"], &["dscp"]),
     (&["dsfieldecn"], &["ecn"]),
     (&["hoplimit", "ttl", "hlim"], &["hlim", "ttl"]),
     (&["ethertype"], &["type"]),
@@ -35,7 +41,7 @@ const FIELDS: [(&[&str], &[&str]); 23] = [
     (&["dstport", "destport", "destinationport"], &["dport"]),
     (&["seqno", "seqnum", "sequence"], &["seq"]),
     (&["ackno", "acknum", "acknowledgement"], &["ack"]),
-    (&["dataoffset", "hdrlen"], &["hdr_words", "ihl"]),
+    (&["dataoffset"], &["hdr_words", "ihl"]),
     (&["windowsize", "windowsizevalue"], &["window"]),
     (&["flagsreset", "rst", "reset"], &["flags.rst"]),
     (&["flagspush", "psh", "push"], &["flags.psh"]),
@@ -46,46 +52,156 @@ const FIELDS: [(&[&str], &[&str]); 23] = [
     (&["requesturi", "uri", "url"], &["path"]),
 ];
 
-/// What is written here for such a name.
-pub(super) fn meaning(library: &Library, name: &str) -> Option<String> {
+/// Protocols that this library does not read, and a filter for their packets in both directions.
+const SERVICES: [(&[&str], &str); 9] = [
+    (&["bootp", "dhcp"], "udp.dport in {67, 68}"),
+    (
+        &["tls", "ssl", "https"],
+        "(tcp.sport == 443 || tcp.dport == 443)",
+    ),
+    (&["ssh"], "(tcp.sport == 22 || tcp.dport == 22)"),
+    (&["smtp"], "(tcp.sport == 25 || tcp.dport == 25)"),
+    (&["mysql"], "(tcp.sport == 3306 || tcp.dport == 3306)"),
+    (&["mqtt"], "(tcp.sport == 1883 || tcp.dport == 1883)"),
+    (&["amqp"], "(tcp.sport == 5672 || tcp.dport == 5672)"),
+    (&["ntp"], "(udp.sport == 123 || udp.dport == 123)"),
+    (&["quic"], "(udp.sport == 443 || udp.dport == 443)"),
+];
+
+/// What a foreign name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Meaning {
+    /// One of these fields, or this one.
+    Fields(Vec<String>),
+    /// Either end's field, as Wireshark's `ip.addr` is.
+    Ends([String; 2]),
+    /// A whole byte of flags: a field for each, the highest bit first.
+    Flags(Vec<String>),
+    /// The byte that holds DSCP and ECN.
+    TypeOfService,
+    /// The version of the Internet protocol.
+    Version,
+    /// The length of a header in bytes; the field counts words of four.
+    HeaderLength(String),
+    /// No header has it; the nearest is `ip.len`, which counts this.
+    Length(&'static str),
+    /// A protocol by its name here.
+    Protocol(String),
+    /// Packets of a protocol that is not read.
+    Service(&'static str),
+    /// No packet has it, and this is why.
+    NoField(&'static str),
+}
+
+fn meaning(library: &Library, name: &str) -> Option<Meaning> {
     let lower = name.to_ascii_lowercase().replace('_', "");
     let mut parts: Vec<&str> = lower.split('.').collect();
     if parts.len() > 1 && matches!(parts[0], "hdr" | "headers" | "header") {
         parts.remove(0);
     }
+    if parts.len() > 2 && parts[0] == "infiniband" {
+        parts.remove(0);
+    }
     let (first, rest) = parts.split_first()?;
     let written = rest.concat();
+    let is_frame = matches!(*first, "frame" | "pkt" | "packet" | "standardmetadata");
+    if is_frame && written.starts_with("time") {
+        return Some(Meaning::NoField(
+            "no packet carries a time: a step of the `timeline` says when a fault acts",
+        ));
+    }
+    if is_frame && written == "number" {
+        return Some(Meaning::NoField(
+            "no packet carries its number: a fault counts packets by `select`, such as `{nth: 3}`",
+        ));
+    }
     let is_length = matches!(written.as_str(), "len" | "length" | "packetlength");
-    if is_length && matches!(*first, "frame" | "pkt" | "packet" | "standardmetadata") {
-        return Some("`ip.len`, which counts from the IP header on".to_owned());
+    if is_length && is_frame {
+        return Some(Meaning::Length("counts from the IP header on"));
     }
     if is_length && *first == "tcp" {
-        return Some("`ip.len`, which counts the headers of IP and TCP as well".to_owned());
+        return Some(Meaning::Length("counts the headers of IP and TCP as well"));
     }
     if matches!(*parts.last()?, "ingressport" | "inport" | "interfaceid") {
-        return Some("`switch.port`".to_owned());
+        return Some(Meaning::Fields(vec!["switch.port".to_owned()]));
     }
     let protocol = protocol(first);
     if rest.is_empty() {
-        let mut protocols = library.protocols().iter();
-        let is_known = protocols.any(|known| known.filter == protocol);
-        return match *first {
-            "src" | "dst" => Some(format!("`ip.{first}`")),
-            "proto" | "protocol" => Some("`ip.proto`".to_owned()),
-            "sport" | "srcport" => Some("`tcp.sport` or `udp.sport`".to_owned()),
-            "dport" | "dstport" => Some("`tcp.dport` or `udp.dport`".to_owned()),
-            _ => (protocol != *first && is_known).then(|| format!("`{protocol}`")),
-        };
+        return alone(library, first, protocol);
     }
+    let has = |field: &String| library.field(field).is_some();
+    let own = |field: &str| Some(format!("{protocol}.{field}")).filter(has);
+    let ends = |ends: [&str; 2]| {
+        let [from, to] = ends;
+        Some(Meaning::Ends([own(from)?, own(to)?]))
+    };
+    let known = match written.as_str() {
+        "addr" | "host" => ends(["src", "dst"]),
+        "port" => ends(["sport", "dport"]),
+        "version" if matches!(protocol, "ip" | "ipv6") => Some(Meaning::Version),
+        "tos" | "diffserv" | "dsfield" if protocol == "ip" => Some(Meaning::TypeOfService),
+        "hdrlen" => own("ihl").or(own("hdr_words")).map(Meaning::HeaderLength),
+        _ => None,
+    };
+    known
+        .or_else(|| flags(library, &format!("{protocol}.{}", rest.join("."))))
+        .or_else(|| Some(Meaning::Fields(vec![field(library, protocol, &written)?])))
+}
+
+/// A name without a dot: a protocol, or a field whose protocol is left out.
+fn alone(library: &Library, name: &str, protocol: &str) -> Option<Meaning> {
+    let fields = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned());
+        Some(Meaning::Fields(names.collect()))
+    };
+    let mut protocols = library.protocols().iter();
+    let is_known = protocols.any(|known| known.filter == protocol);
+    if protocol != name && is_known {
+        return Some(Meaning::Protocol(protocol.to_owned()));
+    }
+    let mut services = SERVICES.iter();
+    if let Some((_, filter)) = services.find(|(names, _)| names.contains(&name)) {
+        return Some(Meaning::Service(filter));
+    }
+    match name {
+        "src" | "dst" => fields(&[&format!("ip.{name}")]),
+        "proto" | "protocol" => fields(&["ip.proto"]),
+        "sport" | "srcport" => fields(&["tcp.sport", "udp.sport"]),
+        "port" | "dport" | "dstport" => fields(&["tcp.dport", "udp.dport"]),
+        "tos" | "diffserv" | "dsfield" => Some(Meaning::TypeOfService),
+        "len" | "length" => Some(Meaning::Length("counts from the IP header on")),
+        "flags" => flags(library, "tcp.flags"),
+        "payload" => Some(Meaning::NoField(
+            "bytes of a payload have no field: filters compare them, such as `tcp.payload[0:4] == \"GET \"`",
+        )),
+        _ => ["ip", "tcp", "udp", "vlan", "eth", "roce"]
+            .iter()
+            .find_map(|protocol| field(library, protocol, name))
+            .map(|field| Meaning::Fields(vec![field])),
+    }
+}
+
+/// The flags of a group of them, such as `tcp.flags`.
+fn flags(library: &Library, group: &str) -> Option<Meaning> {
+    let of_group = |name: &str| {
+        let rest = name.strip_prefix(group);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let fields = library.fields();
+    let fields = fields.filter(|field| field.ty == FieldType::Flag && of_group(field.name));
+    let fields: Vec<String> = fields.map(|field| field.name.to_owned()).collect();
+    (fields.len() > 1).then_some(Meaning::Flags(fields))
+}
+
+/// The field of a protocol that is written so elsewhere, in small letters without underscores and dots.
+fn field(library: &Library, protocol: &str, written: &str) -> Option<String> {
     let fields: Vec<&str> = library
         .fields()
         .filter_map(|field| field.name.split_once('.'))
         .filter_map(|(of, field)| (of == protocol).then_some(field))
         .collect();
     let named = |wanted: &str| fields.iter().find(|field| **field == wanted);
-    let aliases = FIELDS
-        .iter()
-        .filter(|(names, _)| names.contains(&written.as_str()));
+    let aliases = FIELDS.iter().filter(|(names, _)| names.contains(&written));
     let field = fields
         .iter()
         .find(|field| field.replace(['_', '.'], "") == written)
@@ -95,11 +211,11 @@ pub(super) fn meaning(library: &Library, name: &str) -> Option<String> {
                 .find_map(|here| named(here))
         })
         .or_else(|| named(&format!("flags.{written}")))?;
-    Some(format!("`{protocol}.{field}`"))
+    Some(format!("{protocol}.{field}"))
 }
 
 /// The name here of a protocol.
-pub(super) fn protocol(name: &str) -> &str {
+fn protocol(name: &str) -> &str {
     let mut known = PROTOCOLS.iter();
     known
         .find(|(names, _)| names.contains(&name))

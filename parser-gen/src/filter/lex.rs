@@ -99,7 +99,7 @@ fn token(text: &str, at: usize) -> Result<(&str, Token), FilterError> {
     let found = text.chars().next().unwrap_or(' ');
     let hint = match found {
         '=' => Some("write `==` to compare"),
-        '&' => Some("write `&&` or `and`"),
+        '&' => Some("write `&&` or `and`; there are no bit masks, and each flag is a field"),
         '|' => Some("write `||` or `or`"),
         '[' => Some("bytes of a payload are `tcp.payload[offset:length]`"),
         '\'' => Some("strings stand in double quotes"),

@@ -18,11 +18,16 @@ pub use typing::UNCARRIED;
 
 use crate::library::Library;
 
-/// What to write instead of a name that is no field or protocol of the library: the field that another tool calls so, the
-/// nearest one, or a list to choose from.
+/// What to write instead of a name that is no field of the library, where one field is named that is to have this value, if
+/// any: the field that another tool calls so, or the nearest one, of those that `fits` accepts.
 #[must_use]
-pub fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
-    typing::hint_for_unknown(library, name)
+pub fn hint_for_field(
+    library: &Library,
+    name: &str,
+    value: Option<u128>,
+    fits: &dyn Fn(&str) -> bool,
+) -> Option<String> {
+    foreign::for_field(library, name, value, fits)
 }
 
 /// Filters are short; this bounds what a file can make the parser do.
@@ -107,6 +112,15 @@ impl Filter {
                 0..text.len(),
             ));
         }
+        Filter::read(library, text).map_err(|error| {
+            match foreign::whole::rewritten(library, text) {
+                Some(filter) => error.hint(Some(&format!("write `{filter}`"))),
+                None => error,
+            }
+        })
+    }
+
+    fn read(library: &Library, text: &str) -> Result<Filter, FilterError> {
         let tokens = lex::tokens(text)?;
         let root = typing::node(library, &syntax::parse(&tokens)?)?;
         Ok(Filter {

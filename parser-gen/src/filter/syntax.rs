@@ -294,7 +294,11 @@ impl Parser<'_> {
                 return Ok(Condition::In { items });
             }
             if !self.eat(&Token::Comma) {
-                return Err(self.expected("`,` or `}`"));
+                let hint = match self.peek() {
+                    Token::End => "close the set with `}`",
+                    _ => "commas stand between values, as in {80, 443, 8000..8080}",
+                };
+                return Err(self.expected("`,` or `}`").hint(Some(hint)));
             }
         }
     }

@@ -112,7 +112,7 @@ fn lookup<'a>(
             .find(|field| field.name.split('.').next() == Some(&name.text))
             .map(|field| format!("its fields are named like `{}`", field.name))
     } else {
-        hint_for_unknown(library, &name.text)
+        foreign::for_filter(library, &name.text, condition)
     };
     let kind = match known {
         // Metadata is there for every packet, so its presence is no test.
@@ -135,88 +135,6 @@ fn lookup<'a>(
         }
     };
     Err(FilterError::new(kind, name.span.clone()).hint(hint.as_deref()))
-}
-
-/// What somebody may have meant by a name that the library does not have.
-pub(crate) fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
-    if name.ends_with(']') {
-        return Some("bytes have a name in `tcp.payload` and `udp.payload` only".to_owned());
-    }
-    let has = |field: &String| library.field(field).is_some();
-    // Wireshark's `ip.addr` and `tcp.port` are either end's.
-    let ends = |stem: &str, ends: [&str; 2]| {
-        let stem = foreign::protocol(stem);
-        let fields = ends.map(|end| format!("{stem}.{end}"));
-        fields.iter().all(has).then(|| {
-            let [from, to] = fields;
-            format!("either end is written `({from} == … || {to} == …)`")
-        })
-    };
-    let either = match name.rsplit_once('.') {
-        Some((stem, "addr" | "host")) => ends(stem, ["src", "dst"]),
-        Some((stem, "port")) => ends(stem, ["sport", "dport"]),
-        _ => None,
-    };
-    let protocols = || {
-        let protocols = library.protocols().iter();
-        protocols.map(|protocol| protocol.filter.as_str())
-    };
-    let elsewhere = || {
-        let meant = foreign::meaning(library, name)?;
-        Some(format!("write {meant}"))
-    };
-    either
-        .or_else(elsewhere)
-        .or_else(|| {
-            let fields = library.fields().map(|field| field.name);
-            let near = nearest(name, fields.chain(protocols()))?;
-            Some(format!("did you mean `{near}`?"))
-        })
-        .or_else(|| {
-            let protocol = name.split('.').next().unwrap_or(name);
-            if !protocols().any(|known| known == protocol) {
-                let known: Vec<&str> = protocols().collect();
-                return Some(format!(
-                    "the protocols are {}; a protocol of your own is a file (docs/protocols.md)",
-                    known.join(", ")
-                ));
-            }
-            let own = library.fields().map(|field| field.name);
-            let own: Vec<&str> = own
-                .filter(|field| field.split('.').next() == Some(protocol))
-                .collect();
-            Some(format!("the fields of `{protocol}` are {}", own.join(", ")))
-        })
-}
-
-/// The candidate with the smallest edit distance, if it is small for the name's length; of several, the one that
-/// begins and ends most alike.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let alike = |candidate: &str| {
-        let head = name
-            .bytes()
-            .zip(candidate.bytes())
-            .take_while(|(a, b)| a == b)
-            .count();
-        let tail = name
-            .bytes()
-            .rev()
-            .zip(candidate.bytes().rev())
-            .take_while(|(a, b)| a == b)
-            .count();
-        head + tail
-    };
-    candidates
-        .map(|candidate| {
-            (
-                strsim::osa_distance(name, candidate),
-                std::cmp::Reverse(alike(candidate)),
-                candidate,
-            )
-        })
-        .min()
-        .filter(|(distance, _, _)| *distance <= (name.len() / 3).max(1))
-        .map(|(_, _, candidate)| candidate)
 }
 
 fn operator_clash(

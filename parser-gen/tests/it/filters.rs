@@ -153,3 +153,240 @@ fn flags_stand_alone() {
     assert!(matches("tcp.flags.syn && !tcp.flags.ack", &values));
     assert!(matches("tcp.flags.ack == 0", &values));
 }
+
+/// Filters as tcpdump, iptables, Wireshark, P4 and C write them, and the filter that the hint has in backquotes.
+const FOREIGN: [(&str, &str); 42] = [
+    (
+        "tcp.flags == 0x02",
+        "tcp.flags.syn && !(tcp.flags.cwr || tcp.flags.ece || tcp.flags.urg || tcp.flags.ack || tcp.flags.psh || tcp.flags.rst || tcp.flags.fin)",
+    ),
+    ("tcp.flags & 2 != 0", "tcp.flags.syn"),
+    (
+        "ip.ttl < 9 && tcp.flags & 0x12",
+        "ip.ttl < 9 && (tcp.flags.ack || tcp.flags.syn)",
+    ),
+    (
+        "(tcp.flags & 0x12) == 0x12",
+        "(tcp.flags.ack && tcp.flags.syn)",
+    ),
+    ("tcp.flags & 4 == 0", "!tcp.flags.rst"),
+    ("tcp[13] & 2 != 0", "tcp.flags.syn"),
+    (
+        "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
+        "(tcp.flags.syn || tcp.flags.fin)",
+    ),
+    ("ip.version == 4", "ip"),
+    ("hdr.ipv4.version == 6", "ipv6"),
+    ("ip.tos == 4", "ip.dscp == 1 && ip.ecn == 0"),
+    ("ipv4.diffserv == 0xba", "ip.dscp == 46 && ip.ecn == 2"),
+    ("tos == 4", "ip.dscp == 1 && ip.ecn == 0"),
+    ("tcp.hdr_len == 20", "tcp.hdr_words == 5"),
+    ("ip.hdr_len == 24", "ip.ihl == 6"),
+    (
+        "ip.addr == 10.0.0.1",
+        "(ip.src == 10.0.0.1 || ip.dst == 10.0.0.1)",
+    ),
+    (
+        "ip.addr != 10.0.0.1",
+        "(ip.src != 10.0.0.1 && ip.dst != 10.0.0.1)",
+    ),
+    (
+        "tcp.port in {80, 443..445}",
+        "(tcp.sport in {80, 443..445} || tcp.dport in {80, 443..445})",
+    ),
+    ("infiniband.bth.psn", "roce.psn"),
+    ("ttl < 5", "ip.ttl"),
+    ("bootp", "udp.dport in {67, 68}"),
+    ("tls", "(tcp.sport == 443 || tcp.dport == 443)"),
+    ("tcp port 80", "(tcp.sport == 80 || tcp.dport == 80)"),
+    ("tcp dst port 80", "tcp.dport == 80"),
+    (
+        "port 53",
+        "(tcp.sport == 53 || tcp.dport == 53 || udp.sport == 53 || udp.dport == 53)",
+    ),
+    (
+        "udp portrange 5-9",
+        "(udp.sport in {5..9} || udp.dport in {5..9})",
+    ),
+    (
+        "host 10.0.0.1",
+        "(ip.src == 10.0.0.1 || ip.dst == 10.0.0.1)",
+    ),
+    (
+        "src host 10.0.0.1 and not dst port 22",
+        "ip.src == 10.0.0.1 && !(tcp.dport == 22 || udp.dport == 22)",
+    ),
+    ("src 10.0.0.1", "ip.src == 10.0.0.1"),
+    ("dst net 10.0.0.0/8", "ip.dst == 10.0.0.0/8"),
+    (
+        "ip6 and (tcp or udp) and dst 2001:db8::1",
+        "ipv6 && (tcp || udp) && ipv6.dst == 2001:db8::1",
+    ),
+    ("tcp.dport eq 80", "tcp.dport == 80"),
+    (
+        "tcp.dport ge 80 AND ip.ttl lt 3",
+        "tcp.dport >= 80 && ip.ttl < 3",
+    ),
+    ("tcp.dport in {80 443}", "tcp.dport in {80, 443}"),
+    (
+        "tcp.dport in {80 443 .. 445}",
+        "tcp.dport in {80, 443 .. 445}",
+    ),
+    ("tcp.dport = 80", "tcp.dport == 80"),
+    ("tcp & ip.ttl < 3 | udp", "tcp && ip.ttl < 3 || udp"),
+    ("redis.command eq \"GET\"", "redis.command == \"GET\""),
+    ("-p tcp --dport 80", "tcp.dport == 80"),
+    ("-p udp --sport 67:68", "udp.sport in {67..68}"),
+    (
+        "-s 10.0.0.0/8 -d 10.0.0.9 -p icmp",
+        "ip.src == 10.0.0.0/8 && ip.dst == 10.0.0.9 && icmp",
+    ),
+    (
+        "-A INPUT -p tcp -m multiport --dports 80,443 -j DROP",
+        "tcp.dport in {80, 443}",
+    ),
+    ("tpc.dport == 80", "tcp.dport"),
+];
+
+/// What stands in backquotes.
+fn code(hint: &str) -> impl Iterator<Item = &str> {
+    hint.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn what_hints_write_for_filters_of_other_tools_means_the_same() {
+    let library = Library::builtin();
+    for (written, meant) in FOREIGN {
+        let error = Filter::parse(&library, written).expect_err(written);
+        let hint = error.hint.clone().unwrap_or_default();
+        assert!(code(&hint).any(|code| code == meant), "{written}: {hint}");
+        // A field's name takes the place of that which was written.
+        let name = &written[error.span.clone()];
+        let is_name = matches!(error.kind, parser_gen::FilterErrorKind::Unknown { .. });
+        let pasted = match library.field(meant) {
+            Some(_) if is_name => written.replace(name, meant),
+            _ => meant.to_owned(),
+        };
+        let is_bare = pasted == "roce.psn";
+        assert!(
+            is_bare || Filter::parse(&library, &pasted).is_ok(),
+            "{written}: {pasted}"
+        );
+    }
+}
+
+/// Whatever name of another tool's is written, a hint names only what there is, and no field of another protocol.
+#[test]
+fn names_in_hints_exist_and_are_of_the_protocol_that_was_written() {
+    let library = Library::builtin();
+    let fields = [
+        "addr",
+        "version",
+        "flags",
+        "tos",
+        "hdr_len",
+        "len",
+        "length",
+        "port",
+        "checksum",
+        "srcAddr",
+        "frag",
+        "seqno",
+        "window_size",
+        "stream",
+        "payload",
+        "options",
+        "flags.df",
+        "nothing",
+    ];
+    let protocols = [
+        "ip", "ipv4", "ipv6", "tcp", "udp", "eth", "vlan", "icmp", "arp", "hdr.ipv4",
+    ];
+    let mut hints = 0;
+    for (protocol, field) in protocols
+        .iter()
+        .flat_map(|protocol| fields.map(|field| (*protocol, field)))
+    {
+        let name = format!("{protocol}.{field}");
+        let own = protocol.trim_start_matches("hdr.").replace("ipv4", "ip");
+        let in_filter = Filter::parse(&library, &format!("{name} == 1")).err();
+        let in_filter = in_filter.and_then(|error| error.hint);
+        let fits = |field: &str| library.field(field).is_some() && !field.starts_with("switch");
+        let of_field = parser_gen::filter::hint_for_field(&library, &name, Some(1), &fits);
+        for hint in in_filter.iter().chain(&of_field) {
+            hints += 1;
+            for code in code(hint) {
+                let names =
+                    code.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_'));
+                for known in names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+                {
+                    let is_protocol = library.protocols().iter().any(|one| one.filter == known);
+                    assert!(
+                        is_protocol || library.field(known).is_some(),
+                        "{name}: {hint}"
+                    );
+                    let of = known.split('.').next();
+                    let is_length = known == "ip.len" || field == "version";
+                    assert!(of == Some(&own) || is_length, "{name}: {hint}");
+                }
+            }
+        }
+    }
+    assert!(hints > 200, "{hints}");
+}
+
+/// Where one field is named, a hint is no filter: its names are fields that fit, its values those of the fields.
+#[test]
+fn hints_for_a_field_name_fields() {
+    let library = Library::builtin();
+    let fits = |field: &str| library.field(field).is_some() && field != "ip.dst";
+    let hint = |name: &str, value| {
+        parser_gen::filter::hint_for_field(&library, name, value, &fits).unwrap_or_default()
+    };
+    for (name, value, told) in [
+        ("tcp.port", None, "name one end: `tcp.sport` or `tcp.dport`"),
+        ("ip.addr", None, "name one end: `ip.src`"),
+        (
+            "tcp.flags",
+            Some(4),
+            "each flag is a field: write `tcp.flags.rst: 1`, and 0 for those that are to be off",
+        ),
+        (
+            "tcp.flags",
+            Some(0x12),
+            "each flag is a field: write `tcp.flags.ack: 1`, `tcp.flags.syn: 1`, and 0 for those that are to be off",
+        ),
+        (
+            "ip.tos",
+            Some(4),
+            "it is two fields: write `ip.dscp: 1` and `ip.ecn: 0`",
+        ),
+        (
+            "tos",
+            Some(0xb8),
+            "it is two fields: write `ip.dscp: 46` and `ip.ecn: 0`",
+        ),
+        (
+            "ip.tos",
+            None,
+            "it is two fields: `ip.dscp`, its upper six bits, and `ip.ecn`",
+        ),
+        (
+            "tcp.len",
+            None,
+            "the length in a header is `ip.len`, which counts the headers of IP and TCP as well",
+        ),
+        ("ttl", Some(1), "write `ip.ttl`"),
+        ("tcp.dprot", Some(1), "did you mean `tcp.dport`?"),
+        (
+            "udp.color",
+            None,
+            "the fields of `udp` are udp.sport, udp.dport, udp.len",
+        ),
+    ] {
+        assert_eq!(hint(name, value), told, "{name}");
+    }
+    assert!(hint("ip.version", Some(6)).starts_with("the fields of `ip` are ip.ihl"));
+    assert!(hint("payload", None).starts_with("bytes of a payload have no field"));
+    assert_eq!(hint("nothing.at.all", None), "");
+}

@@ -82,7 +82,7 @@ pub(super) const KIND: Kind = Kind {
                     RewriteError::TooLarge { .. } | RewriteError::Nothing(_) => by.span,
                     _ => field.span,
                 };
-                report(sink, span, &error);
+                report(sink, span, &error, None);
                 return None;
             }
         };

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
-use parser_gen::{Headers, Library};
+use parser_gen::{FieldType, Headers, Library};
 
 use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::diagnostic::{Code, Sink, Span};
@@ -37,36 +37,48 @@ pub(super) const KIND: Kind = Kind {
     example: EXAMPLE,
     read: |sink, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        let entries = reader::map(sink, node, "`set`")?;
-        let mut mends = true;
-        let mut changes: Vec<(&str, To)> = Vec::new();
-        for entry in entries {
-            if entry.key == CHECKSUMS {
-                mends = are_mended(sink, &entry.value)?;
-            } else {
-                let value = value(sink, &entry.value, &entry.key)?;
-                changes.push((&entry.key, To::Set(value)));
-            }
+        if let NodeKind::Text { value, .. } = &node.kind {
+            let message = format!("`set` is a mapping; found {}", node.describe());
+            sink.error(Code::WrongType, node.span, message)
+                .hint(format!(
+                    "write the new value behind it, for example `{{set: {{{value}: 1}}}}`"
+                ));
+            return None;
         }
-        if changes.is_empty() || changes.len() > MAX_FIELDS {
-            let message = format!(
-                "`set` names 1 to {MAX_FIELDS} fields; found {}",
-                changes.len()
-            );
+        let entries = reader::map(sink, node, "`set`")?;
+        let mends = match entries.iter().find(|entry| entry.key == CHECKSUMS) {
+            Some(entry) => are_mended(sink, &entry.value)?,
+            None => true,
+        };
+        let fields = || entries.iter().filter(|entry| entry.key != CHECKSUMS);
+        let count = fields().count();
+        if count == 0 || count > MAX_FIELDS {
+            let message = format!("`set` names 1 to {MAX_FIELDS} fields; found {count}");
             sink.error(Code::OutOfRange, node.span, message);
             return None;
         }
-        let mut rewritten = Ok(());
-        for entry in entries.iter().filter(|entry| entry.key != CHECKSUMS) {
-            // One by one, to point at the one that is wrong.
-            let change = changes.iter().find(|(name, _)| *name == entry.key)?;
-            let alone = Rewrite::new(&sink.protocols(), &[*change], mends);
-            if let Err(error) = alone {
-                report(sink, entry.key_span, &error);
-                rewritten = Err(());
+        let mut changes: Vec<(&str, To)> = Vec::new();
+        for entry in fields() {
+            // One by one, to point at the one that is wrong; and what is no field has no value.
+            let alone = |to| Rewrite::new(&sink.protocols(), &[(entry.key.as_str(), to)], mends);
+            if let Err(error) = alone(To::Set(0)) {
+                let value = wanted(&entry.value);
+                report(sink, entry.key_span, &error, value);
+                continue;
+            }
+            let Some(value) = value(sink, &entry.value, &entry.key) else {
+                continue;
+            };
+            let to = To::Set(value);
+            let alone = Rewrite::new(&sink.protocols(), &[(entry.key.as_str(), to)], mends);
+            match alone {
+                Ok(_) => changes.push((&entry.key, to)),
+                Err(error) => report(sink, entry.key_span, &error, None),
             }
         }
-        rewritten.ok()?;
+        if changes.len() < count {
+            return None;
+        }
         let told = changes.iter().map(|(name, to)| match to {
             To::Set(value) | To::Xor(value) => format!("{name} {value}"),
             To::Drawn => (*name).to_owned(),
@@ -112,15 +124,31 @@ pub(super) fn value(sink: &mut Sink<'_>, node: &Node, field: &str) -> Option<u12
     let ipv6 = value.parse::<Ipv6Addr>().ok().map(|ip| ip.to_bits());
     let read = ipv4.or_else(mac).or(ipv6).or_else(hexadecimal);
     if read.is_none() {
+        let protocols = sink.protocols();
+        let example = match protocols.field(field).map(|field| field.ty) {
+            Some(FieldType::Ipv4) => "an address, such as 10.0.0.1",
+            Some(FieldType::Ipv6) => "an address, such as 2001:db8::1",
+            Some(FieldType::Mac) => "an address, such as 02:00:00:00:00:01",
+            _ => "a number, such as 3 or 0xff",
+        };
         let message = format!("`{value}` is neither a number nor an address");
         sink.error(Code::WrongType, node.span, message)
-            .hint("write 3, 0xff, 10.0.0.1, 2001:db8::1 or 02:00:00:00:00:01");
+            .hint(format!("`{field}` is {example}"));
     }
     read
 }
 
+/// A value as it is written for a field that there is not.
+fn wanted(node: &Node) -> Option<u128> {
+    match &node.kind {
+        NodeKind::Number { integer, .. } => u128::try_from((*integer)?).ok(),
+        _ => None,
+    }
+}
+
 /// Says why a field cannot be changed.
-pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
+/// `wanted`: the value that it was to have.
+pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError, wanted: Option<u128>) {
     let code = match error {
         RewriteError::Unknown(_) => Code::UnknownName,
         _ => Code::Effect,
@@ -129,7 +157,8 @@ pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
     let diagnostic = sink.error(code, span, error.to_string());
     match error {
         RewriteError::Unknown(name) => {
-            diagnostic.hint(hint_for_field(&protocols, name));
+            let fits = |field: &str| Rewrite::new(&protocols, &[(field, To::Drawn)], false).is_ok();
+            diagnostic.hint(hint_for_field(&protocols, name, wanted, &fits));
         }
         RewriteError::Layout(_)
         | RewriteError::Icrc(_)

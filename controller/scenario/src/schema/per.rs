@@ -275,7 +275,12 @@ fn keys(per: Per, most: u32, span: Span) -> Keys {
 fn report(sink: &mut Sink<'_>, node: &Node, error: &KeyError) {
     let example = || "write fields of headers, such as `ip.src` or `tcp.sport`".to_owned();
     let (code, hint) = match error {
-        KeyError::Unknown(name) => (Code::UnknownName, hint_for_field(&sink.protocols(), name)),
+        KeyError::Unknown(name) => {
+            let protocols = sink.protocols();
+            let fits = |field: &str| PacketKey::new(&protocols, &[field]).is_ok();
+            let hint = hint_for_field(&protocols, name, None, &fits);
+            (Code::UnknownName, hint)
+        }
         KeyError::Twice(_) => (Code::Duplicate, "write it once".to_owned()),
         KeyError::NoHeader(_) => (Code::Effect, example()),
         KeyError::Count(_) => (Code::OutOfRange, example()),
