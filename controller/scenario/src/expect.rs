@@ -3,6 +3,7 @@
 //! `fault.drop-gets.fired == fault.drop-gets.observed`, `client.a.set.p50 >= 20ms`, `flow.b.lost == 0`.
 
 mod catalogue;
+mod foreign;
 pub mod metric;
 mod parse;
 
@@ -87,6 +88,8 @@ enum Term {
     Constant {
         value: f64,
         measure: Measure,
+        /// Whether it is written as a share: `1%`.
+        is_share: bool,
     },
     Metric {
         metric: Metric,
@@ -295,6 +298,37 @@ impl Term {
         }
     }
 
+    /// Whether it is a share alone: `1%`, `0.01`.
+    fn is_share(&self) -> bool {
+        match self {
+            Self::Constant {
+                value,
+                measure,
+                is_share,
+            } => *is_share || *measure == Measure::Number && *value > 0.0 && *value < 1.0,
+            _ => false,
+        }
+    }
+
+    /// Whether it counts something: a share of it is no number of it.
+    fn is_count(&self) -> bool {
+        match self {
+            Self::Constant { .. } => false,
+            Self::Metric { metric, .. } => {
+                metric.measure() == Measure::Number && !metric.is_ratio()
+            }
+            Self::Binary {
+                operator,
+                left,
+                right,
+                ..
+            } => match operator {
+                Operator::Add | Operator::Subtract => left.is_count() || right.is_count(),
+                Operator::Multiply | Operator::Divide => false,
+            },
+        }
+    }
+
     fn names(&self, wanted: &Metric) -> bool {
         match self {
             Self::Constant { .. } => false,
@@ -398,7 +432,7 @@ fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Constant { value, measure } => f.write_str(&show(*value, *measure)),
+            Self::Constant { value, measure, .. } => f.write_str(&show(*value, *measure)),
             Self::Metric { metric, .. } => metric.fmt(f),
             Self::Binary {
                 operator,

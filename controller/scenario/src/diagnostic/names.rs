@@ -1,23 +1,35 @@
 //! Names in messages and hints.
 
-/// The candidate that a misspelt name most likely meant.
+/// The candidate that a misspelt name most likely meant. Of a dotted name one component is misspelt, and the others are right:
+/// each says something of its own.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // At least one letter must be right.
-    let allowed = (name.chars().count() / 3)
-        .max(1)
-        .min(name.chars().count().saturating_sub(1));
+    let candidates = candidates.into_iter();
     candidates
-        .into_iter()
-        .map(|candidate| {
-            (
-                strsim::osa_distance(&name.to_lowercase(), &candidate.to_lowercase()),
-                candidate,
-            )
-        })
-        .filter(|(distance, _)| *distance <= allowed)
+        .filter_map(|candidate| Some((distance(name, candidate)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// How many letters are wrong; `None` where that is another name.
+fn distance(name: &str, candidate: &str) -> Option<usize> {
+    let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
+    if name.split('.').count() != candidate.split('.').count() {
+        return None;
+    }
+    let parts = name.split('.').zip(candidate.split('.'));
+    let mut different = parts.filter(|(written, known)| written != known);
+    let Some((written, known)) = different.next() else {
+        return Some(0);
+    };
+    if different.next().is_some() {
+        return None;
+    }
+    // At least one letter must be right.
+    let length = written.chars().count();
+    let allowed = (length / 3).max(1).min(length.saturating_sub(1));
+    let distance = strsim::osa_distance(written, known);
+    (distance <= allowed).then_some(distance)
 }
 
 /// `a`, `b` and `c`.
@@ -70,6 +82,17 @@ mod tests {
         assert_eq!(nearest("slecet", names), Some("select"));
         assert_eq!(nearest("Flow", names), Some("flows"));
         assert_eq!(nearest("colour", names), None);
+        let dotted = ["flow.out.sent", "flow.out.longest", "command.cl.exit"];
+        assert_eq!(nearest("flow.out.snet", dotted), Some("flow.out.sent"));
+        assert_eq!(nearest("flow.ot.sent", dotted), Some("flow.out.sent"));
+        for other in [
+            "flow.out.p99",
+            "command.cl.time",
+            "flow.sent",
+            "flow.ot.snet",
+        ] {
+            assert_eq!(nearest(other, dotted), None, "{other}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
+use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue, foreign};
 use crate::diagnostic::{Code, Sink, Span, enumerate_names, few_names, nearest};
 use crate::disruption::Disruption;
 use crate::model::{Fault, Scenario};
@@ -100,6 +100,9 @@ impl Known<'_> {
     fn hint(&self, name: &str) -> Option<String> {
         let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
         let known = || known.iter().map(String::as_str);
+        if let Some(hint) = foreign::hint(name, &|metric| known().any(|known| known == metric)) {
+            return Some(hint);
+        }
         if let Some(near) = nearest(name, known()) {
             return Some(format!("did you mean `{near}`?"));
         }
@@ -111,8 +114,10 @@ impl Known<'_> {
                 rest.is_some_and(|rest| rest.starts_with('.'))
             });
             let alike: Vec<&str> = alike.collect();
-            if !alike.is_empty() {
-                return Some(format!("there are {}", few_names(alike)));
+            match alike.as_slice() {
+                [] => {}
+                [one] => return Some(format!("there is `{one}`")),
+                _ => return Some(format!("there are {}", few_names(alike))),
             }
         }
         let mut groups: Vec<&str> = known().filter_map(|name| name.split('.').next()).collect();
@@ -209,13 +214,39 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn expectation(&mut self) -> Result<(Term, Comparison, Term), Problem> {
         let left = self.sum()?;
+        let middle = self.at;
         let comparison = self.comparison()?;
+        let behind = self.at;
         let right = self.sum()?;
+        let sides = [&self.text[..middle], &self.text[behind..self.at]].map(str::trim);
         self.space();
         if self.at < self.text.len() {
             let message = format!("`{}` follows the comparison, which ends there", self.rest());
             let mut problem = self.problem(self.at, self.text.len(), &message);
             problem.hint = Some("write each comparison in a line of its own".to_owned());
+            return Err(problem);
+        }
+        let counted = match (left.is_count(), right.is_count()) {
+            (true, _) if right.is_share() => Some((&left, sides)),
+            (_, true) if left.is_share() => Some((&right, [sides[1], sides[0]])),
+            _ => None,
+        };
+        if let Some((term, [count, share])) = counted {
+            let message =
+                format!("`{count}` is a count, and `{share}` is a share: they cannot be compared");
+            let mut problem = self.problem(0, self.text.len(), &message);
+            problem.hint = Some(match foreign::whole(term) {
+                Some(whole) => {
+                    let [left, right] = sides.map(|side| match side == count {
+                        true => format!("{side} / {whole}"),
+                        false => side.to_owned(),
+                    });
+                    format!("write `{left} {comparison} {right}`")
+                }
+                None => {
+                    "write a whole number, or divide the count by what it is a share of".to_owned()
+                }
+            });
             return Err(problem);
         }
         if left.measure() != right.measure() {
@@ -360,12 +391,14 @@ impl<'a> Parser<'a> {
             return Ok(Term::Constant {
                 value,
                 measure: Measure::Number,
+                is_share: false,
             });
         }
         if let Some(Ok(percent)) = word.strip_suffix('%').map(str::parse::<f64>) {
             return Ok(Term::Constant {
                 value: percent / 100.0,
                 measure: Measure::Number,
+                is_share: true,
             });
         }
         let dimensions = [
@@ -378,6 +411,7 @@ impl<'a> Parser<'a> {
                 return Ok(Term::Constant {
                     value: value as f64,
                     measure,
+                    is_share: false,
                 });
             }
         }
