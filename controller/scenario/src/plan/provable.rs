@@ -66,8 +66,14 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
             planned.name, switch.name
         );
         let span = scenario.triggers[planned.index].span;
-        sink.error(Code::Unprovable, span, message)
-            .hint("narrow its flows, so that a neighbour meets them: `on: SWITCH`");
+        let mut others = scenario.topology.switches.iter();
+        let hint = match others.find(|other| !scenario.sums(other)) {
+            Some(other) => format!(
+                "narrow its flows to those that cross another switch, such as `on: {other}`"
+            ),
+            None => "put a switch that does not aggregate between the flow's hosts and this one: triggers count there".to_owned(),
+        };
+        sink.error(Code::Unprovable, span, message).hint(hint);
     }
 }
 
@@ -122,8 +128,14 @@ impl<'a> Point<'a> {
             "captures cannot prove fault `{}` on switch `{}`, which aggregates: what it takes in does not come out",
             self.fault.id, self.switch
         );
+        let on_the_way = self.flow.paths.iter().flat_map(|path| &path.switches);
+        let mut others = on_the_way.filter(|switch| !scenario.sums(switch));
+        let hint = match others.next() {
+            Some(other) => format!("let it act on another switch of its flow, such as `where: {other}`"),
+            None => "put a switch that does not aggregate between the flow's hosts and this one: faults act there".to_owned(),
+        };
         sink.error(Code::Unprovable, self.fault.place_span, message)
-            .hint("let it act on a neighbour: `where: SWITCH`");
+            .hint(hint);
         true
     }
 

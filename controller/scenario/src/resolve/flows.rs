@@ -1,7 +1,9 @@
 //! Flows as declared become flows between two hosts each, and the classes that packets can be in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
+use parser_gen::filter::{Expr, Node, ValueSet};
 use parser_gen::{Classes, GenerateError};
 
 use super::routes::{AllRoutes, PlannedWays};
@@ -12,6 +14,7 @@ use crate::protocols::Protocols;
 use crate::routing::Ways;
 use crate::schema::{Raw, RawFlow};
 use crate::topology::Host;
+use crate::yaml::Kind;
 use crate::{decision, filter, overlap};
 
 pub(super) fn resolve(
@@ -252,13 +255,73 @@ fn report_unreachable(
     } else {
         "no path of the network leads from its senders to its receivers".to_owned()
     };
+    let elsewhere = instead(&protocols, flow).filter(|_| !raw.topology.wire);
     sink.error(
         Code::Unreachable,
         flow.name.span,
         format!("no path reaches flow `{}`: {reason}", flow.name.value),
     )
-    .hint(format!(
-        "the flow's filter with its hosts' addresses is `{}`",
-        filter.text()
-    ));
+    .hint(elsewhere.unwrap_or_else(|| {
+        format!(
+            "the flow's filter with its hosts' addresses is `{}`",
+            filter.text()
+        )
+    }));
+}
+
+/// The filter of packets that go by no host's IPv4 address: those of other protocols, and those to a group.
+fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
+    let Kind::Text { value, .. } = &flow.filter.as_ref()?.kind else {
+        return None;
+    };
+    let filter = parser_gen::Filter::parse(protocols, value).ok()?;
+    let mut tests = Vec::new();
+    collect(filter.root(), &mut tests);
+    let ether_type =
+        tests.iter().find_map(
+            |(name, _)| match name.split('.').next().unwrap_or_default() {
+                "arp" => Some("0x0806"),
+                name if name.starts_with("ipv6") || name == "icmpv6" => Some("0x86dd"),
+                _ => None,
+            },
+        );
+    if let Some(ether_type) = ether_type {
+        return Some(format!(
+            "hosts have IPv4 addresses: write `eth.type == {ether_type}` without `from` and `to`, or `eth.type == {ether_type} && switch.port == 1` for what enters at that port"
+        ));
+    }
+    tests.into_iter().find_map(|(name, node)| {
+        let Expr::Test(test) = &node.expr else {
+            return None;
+        };
+        let ValueSet::Numbers(ranges) = &test.set else {
+            return None;
+        };
+        let address = u32::try_from(*ranges.first()?.start()).ok()?;
+        let ip = Ipv4Addr::from_bits(address);
+        let mac = match (ip.is_multicast(), ip.is_broadcast()) {
+            (true, _) => {
+                let [_, second, third, fourth] = ip.octets();
+                format!("01:00:5e:{:02x}:{third:02x}:{fourth:02x}", second & 0x7f)
+            }
+            (_, true) => "ff:ff:ff:ff:ff:ff".to_owned(),
+            _ => return None,
+        };
+        let is_one = ranges.len() == 1 && ranges[0].start() == ranges[0].end() && !test.negated;
+        (name == "ip.dst" && is_one).then(|| {
+            let mut text = value.clone();
+            text.replace_range(node.span.clone(), &format!("eth.dst == {mac}"));
+            format!("no host has the address of a group: write `{text}`")
+        })
+    })
+}
+
+/// The protocols and fields that a filter names.
+fn collect<'f>(node: &'f Node, found: &mut Vec<(&'f str, &'f Node)>) {
+    match &node.expr {
+        Expr::Or(parts) | Expr::And(parts) => parts.iter().for_each(|part| collect(part, found)),
+        Expr::Not(inner) => collect(inner, found),
+        Expr::Present { protocol } => found.push((protocol, node)),
+        Expr::Test(test) => found.push((&test.field, node)),
+    }
 }
