@@ -5,6 +5,7 @@
 mod spelling;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
@@ -73,12 +74,12 @@ impl Dimension {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// The unit that a bare number most likely lacks.
-    fn usual_unit(self) -> &'static str {
+    /// The units that a bare number may lack; of a size every tool means bytes.
+    fn bare_units(self) -> &'static [&'static str] {
         match self {
-            Self::Duration => "ms",
-            Self::Rate => "Mbit/s",
-            Self::Size => "kB",
+            Self::Duration => &["s", "ms"],
+            Self::Rate => &["bit/s", "kbit/s", "Mbit/s"],
+            Self::Size => &["B"],
         }
     }
 }
@@ -144,6 +145,11 @@ impl UnitError {
     /// What to write instead.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
+        self.hint_within(&(0..=u64::MAX))
+    }
+
+    /// What to write instead where a quantity lies within a range, in the dimension's smallest unit.
+    pub(crate) fn hint_within(&self, range: &RangeInclusive<u64>) -> Option<String> {
         match self {
             Self::NotANumber { text, dimension } => {
                 let example = dimension.example();
@@ -154,11 +160,9 @@ impl UnitError {
                     None => format!("write a number and a unit, such as `{example}`"),
                 })
             }
-            Self::NoUnit { text, dimension } => Some(format!(
-                "write `{text}{}`, or another unit: {}",
-                dimension.usual_unit(),
-                dimension.unit_names()
-            )),
+            Self::NoUnit { text, dimension } => {
+                Some(spelling::bare(text, *dimension, range).to_string())
+            }
             Self::UnknownUnit {
                 number,
                 unit,
@@ -173,15 +177,41 @@ impl UnitError {
     }
 }
 
-/// A quantity as it is written here: the same text, or what it can only mean; `None` for anything else.
-pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<String> {
-    match parse(text, dimension) {
-        Ok(_) => Some(text.trim().to_owned()),
+/// A quantity as it is written here, first as it is most likely meant, and what to ask if it may mean another one; `None` for
+/// anything that is none.
+pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<(String, Option<String>)> {
+    let meaning = match parse(text, dimension) {
+        Ok(_) => return Some((text.trim().to_owned(), None)),
         Err(UnitError::UnknownUnit { number, unit, .. }) => {
-            spelling::meaning(&number, &unit, dimension)?.only()
+            spelling::meaning(&number, &unit, dimension)?
         }
-        Err(_) => None,
-    }
+        // A rate below one that an effect takes is not meant.
+        Err(UnitError::NoUnit { text, .. }) if dimension == Dimension::Rate => {
+            spelling::bare(&text, dimension, &(1_000..=u64::MAX))
+        }
+        Err(UnitError::NoUnit { text, .. }) => spelling::bare(&text, dimension, &(0..=u64::MAX)),
+        Err(_) => return None,
+    };
+    meaning.quantity()
+}
+
+/// The two ends of a range: `10ms-20ms`, `10-20ms`, `10ms..20ms`.
+pub(crate) fn ends(text: &str, dimension: Dimension) -> Option<[String; 2]> {
+    let split = ["..", "-", " to ", ","].into_iter();
+    let (low, high) = split.filter_map(|sign| text.split_once(sign)).next()?;
+    let (low, high) = (low.trim(), high.trim());
+    let (high, None) = mended(high, dimension)? else {
+        return None;
+    };
+    let unit = high.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let low = match low.parse::<f64>() {
+        Ok(_) => format!("{low}{unit}"),
+        Err(_) => low.to_owned(),
+    };
+    let (low, None) = mended(&low, dimension)? else {
+        return None;
+    };
+    Some([low, high])
 }
 
 /// The hint for a quantity with another tool's unit, where no dimension says what is wanted.
@@ -346,10 +376,7 @@ mod tests {
             format!("{error}; {}", error.hint().unwrap_or_default())
         };
         let told = [
-            (
-                "20",
-                "`20` has no unit; write `20ms`, or another unit: ns, us, ms, s, m, h",
-            ),
+            ("20", "`20` has no unit; which unit? write `20s` or `20ms`"),
             ("20 min", "`min` is not a unit of duration; write `20m`"),
             ("1m30s", "`m30s` is not a unit of duration; write `90s`"),
             (
@@ -422,8 +449,73 @@ mod tests {
         for (text, message) in sizes {
             assert_eq!(hint(text, Dimension::Size), message, "{text}");
         }
-        assert_eq!(mended("1mbit", Dimension::Rate).as_deref(), Some("1Mbit/s"));
-        assert_eq!(mended("1mbps", Dimension::Rate), None);
+        let mended = |text, dimension| mended(text, dimension).unwrap_or_default();
+        let certain = |text: &str| (text.to_owned(), None);
+        assert_eq!(mended("1mbit", Dimension::Rate), certain("1Mbit/s"));
+        let (first, asked) = mended("1mbps", Dimension::Rate);
+        assert_eq!(first, "1Mbit/s");
+        assert!(asked.is_some_and(|asked| asked.contains("`8Mbit/s` for megabytes")));
+        assert_eq!(mended("1000", Dimension::Size), certain("1000B"));
+    }
+
+    #[test]
+    fn a_bare_number_is_asked_for_its_unit_among_those_that_fit() {
+        let hint = |text, dimension, range| {
+            let error = parse(text, dimension).unwrap_err();
+            error.hint_within(&range).unwrap_or_default()
+        };
+        let all = 0..=u64::MAX;
+        for (text, dimension, range, told) in [
+            (
+                "5",
+                Dimension::Duration,
+                all.clone(),
+                "which unit? write `5s` or `5ms`",
+            ),
+            (
+                "100",
+                Dimension::Duration,
+                0..=10_000_000_000,
+                "write `100ms`, or another unit: ns, us, ms, s, m, h",
+            ),
+            (
+                "10",
+                Dimension::Size,
+                all.clone(),
+                "write `10B`, or another unit: B, kB, KiB, MB, MiB, GB, GiB",
+            ),
+            (
+                "1000",
+                Dimension::Rate,
+                all,
+                "which unit? write `1000bit/s`, `1000kbit/s` or `1000Mbit/s`",
+            ),
+            (
+                "10",
+                Dimension::Rate,
+                1_000..=100_000_000_000,
+                "which unit? write `10kbit/s` or `10Mbit/s`",
+            ),
+        ] {
+            assert_eq!(hint(text, dimension, range), told, "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_other_tools_have_two_ends() {
+        let shown = |text| ends(text, Dimension::Duration).map(|ends| ends.join(" "));
+        for text in [
+            "10ms-20ms",
+            "10-20ms",
+            "10ms..20ms",
+            "10 to 20 msec",
+            "10ms, 20ms",
+        ] {
+            assert_eq!(shown(text).as_deref(), Some("10ms 20ms"), "{text}");
+        }
+        for text in ["10ms", "10-20", "a-b", "10ms-20kB"] {
+            assert_eq!(shown(text), None, "{text}");
+        }
     }
 
     proptest::proptest! {

@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::plan::TargetModel;
 use crate::schema::reader;
 use crate::schema::shape::{DURATION, Object, Shape, may};
-use crate::units::{Dimension, mended, show_duration};
+use crate::units::{self, Dimension, mended, show_duration};
 use crate::yaml::{Kind as NodeKind, Node};
 
 /// The packet waits.
@@ -85,7 +85,7 @@ pub(super) const KIND: Kind = Kind {
         if let NodeKind::Map(_) = node.kind {
             return read_map(sink, node).map(Effect::Delay);
         }
-        if let Some(hint) = latency_and_jitter(node) {
+        if let Some(hint) = range(node).or_else(|| latency_and_jitter(node)) {
             let message = format!(
                 "`delay` is one time or a mapping; found {}",
                 node.describe()
@@ -107,12 +107,21 @@ fn latency_and_jitter(node: &Node) -> Option<String> {
     };
     let mut words = value.split_whitespace();
     let (latency, jitter) = (words.next()?, words.next()?);
-    let mended = |text| mended(text, Dimension::Duration);
+    let (latency, asked) = mended(latency, Dimension::Duration)?;
+    let (jitter, _) = mended(jitter, Dimension::Duration)?;
+    let asked = asked.map_or_else(String::new, |asked| format!("; {asked}"));
     Some(format!(
-        "write `{{delay: {{latency: {}, jitter: {}}}}}`",
-        mended(latency)?,
-        mended(jitter)?
+        "write `{{delay: {{latency: {latency}, jitter: {jitter}}}}}`{asked}"
     ))
+}
+
+/// The hint for `10-20ms`, of which the ends are meant.
+fn range(node: &Node) -> Option<String> {
+    let NodeKind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    let [low, high] = units::ends(value, Dimension::Duration)?;
+    Some(format!("write `{{delay: {{uniform: [{low}, {high}]}}}}`"))
 }
 
 fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {

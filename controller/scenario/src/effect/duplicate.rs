@@ -61,7 +61,13 @@ pub(super) const KIND: Kind = Kind {
             duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
         }
         if let Some(node) = fields.get("spaced") {
-            let spaced = reader::quantity(sink, node, "`spaced`", Dimension::Duration)?;
+            let spaced = reader::quantity_of(
+                sink,
+                node,
+                "`spaced`",
+                Dimension::Duration,
+                0..=MAX_SPACED_NS,
+            )?;
             if spaced.value > MAX_SPACED_NS {
                 let most = show_duration(MAX_SPACED_NS);
                 let message = format!(

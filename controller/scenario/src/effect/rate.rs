@@ -80,7 +80,7 @@ pub(super) const POLICE: Kind = Kind {
 
 fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<Rate> {
     let what = if holds { "`limit`" } else { "`rate`" };
-    let rate = reader::quantity(sink, rate, what, Dimension::Rate)?;
+    let rate = reader::quantity_of(sink, rate, what, Dimension::Rate, RATES)?;
     if !RATES.contains(&rate.value) {
         let message = format!(
             "{what} lies between 1kbit/s and 100Gbit/s; found {}",

@@ -51,9 +51,15 @@ pub(super) const KIND: Kind = Kind {
             let what = "`distance`";
             reader::integer(sink, node, what, 1..=MAX_DISTANCE)
         });
-        let within = fields
-            .get("within")
-            .and_then(|node| reader::quantity(sink, node, "`within`", Dimension::Duration))?;
+        let within = fields.get("within").and_then(|node| {
+            reader::quantity_of(
+                sink,
+                node,
+                "`within`",
+                Dimension::Duration,
+                1..=MAX_WITHIN_NS,
+            )
+        })?;
         if !(1..=MAX_WITHIN_NS).contains(&within.value) {
             let most = show_duration(MAX_WITHIN_NS);
             let message = format!(

@@ -32,7 +32,7 @@ pub(super) const KIND: Kind = Kind {
     example: EXAMPLE,
     read: |sink, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        let size = reader::quantity(sink, node, "`truncate`", Dimension::Size)?;
+        let size = reader::quantity_of(sink, node, "`truncate`", Dimension::Size, LEAST..=MOST)?;
         if !(LEAST..=MOST).contains(&size.value) {
             let message = format!(
                 "`truncate` lies between {LEAST}B and {MOST}B; found {}B",

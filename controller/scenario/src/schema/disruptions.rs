@@ -180,7 +180,13 @@ fn restart(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, Option<
     let after_ns = match fields.get("after") {
         None => None,
         Some(node) => {
-            let after = reader::quantity(sink, node, "`after`", Dimension::Duration)?;
+            let after = reader::quantity_of(
+                sink,
+                node,
+                "`after`",
+                Dimension::Duration,
+                SHORTEST_NS..=LONGEST_NS,
+            )?;
             is_within(sink, after.value, node.span)?;
             Some(after.value)
         }

@@ -17,43 +17,112 @@ pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
         places.split(", ").any(|place| place == at)
             && words.any(|known| known.eq_ignore_ascii_case(word))
     })?;
-    let Some((before, (example, after))) = write
-        .split_once('<')
-        .and_then(|(before, rest)| Some((before, rest.split_once('>')?)))
-    else {
-        return Some(write.to_owned());
-    };
-    let value = values.iter().find_map(|value| like(value, example));
-    let value = value.as_deref().unwrap_or(example);
-    Some(format!("{before}{value}{after}"))
+    Some(filled(write, values))
 }
 
-/// A user's value, if it is of the example's kind: a share of packets, a quantity, a number, or any word.
-fn like(value: &str, example: &str) -> Option<String> {
+/// A row's text with the user's values in place of its examples `<…>`, in order. Where one keeps its example, the text says so.
+fn filled(write: &str, values: &[String]) -> String {
+    let mut text = String::new();
+    let mut asked = None;
+    let mut is_example = false;
+    let mut left: Vec<&String> = values.iter().collect();
+    let mut rest = write;
+    while let Some((before, (example, after))) = rest
+        .split_once('<')
+        .and_then(|(before, rest)| Some((before, rest.split_once('>')?)))
+    {
+        text.push_str(before);
+        match take(&mut left, example) {
+            Some((value, ask)) => {
+                text.push_str(&value);
+                asked = asked.or(ask);
+            }
+            None => {
+                text.push_str(example);
+                is_example |= example.contains(|c: char| c.is_ascii_digit());
+            }
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    if let (true, Some(code)) = (is_example, text.strip_prefix("write `")) {
+        text = format!("write for example `{code}");
+    }
+    match asked {
+        Some(asked) => format!("{text}; {asked}"),
+        None => text,
+    }
+}
+
+/// Takes the value that stands for an example, and what to ask of it: the first that says its unit, or else the first of its
+/// kind.
+fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<String>)> {
+    let has_unit = |value: &str| value.parse::<f64>().is_err();
+    let of = |sure: bool| {
+        let mut all = values.iter().enumerate();
+        all.find_map(|(at, value)| {
+            let found = like(value, example)?;
+            (!sure || has_unit(value)).then_some((at, found))
+        })
+    };
+    let (at, found) = of(true).or_else(|| of(false))?;
+    values.remove(at);
+    Some(found)
+}
+
+/// A user's value, if it is of the example's kind: a share of packets (`0.01` where a number is a fraction, `1%` where it may be
+/// percent), a quantity, a number, or any word; and what to ask if
+/// it may mean another one.
+fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     if example.ends_with('%') {
-        return share(value);
+        return percent(value);
+    }
+    if example.starts_with("0.") {
+        return Some((share(value)?, None));
     }
     let all = [Dimension::Duration, Dimension::Rate, Dimension::Size];
     if let Some(dimension) = all
         .into_iter()
         .find(|of| units::parse(example, *of).is_ok())
     {
-        return units::mended(value, dimension);
+        // Of several units the example's is the likeliest.
+        let unit = example.trim_start_matches(|c: char| c.is_ascii_digit());
+        let as_example = format!("{value}{unit}");
+        let (first, asked) = units::mended(value, dimension)?;
+        let is_bare = asked.is_some() && units::parse(&as_example, dimension).is_ok();
+        return Some((if is_bare { as_example } else { first }, asked));
     }
     let is_number = |text: &str| text.parse::<u64>().is_ok();
-    (!is_number(example) || is_number(value)).then(|| value.to_owned())
+    (!is_number(example) || is_number(value)).then(|| (value.to_owned(), None))
 }
 
-/// A text as a share of packets: `5%`, `0.05%`; `5` is five percent. A bare number up to 1 may be either, and is none.
-pub(super) fn share(text: &str) -> Option<String> {
-    let text = text.trim();
-    let number = text.strip_suffix('%').unwrap_or(text).trim();
-    let value: f64 = number.parse().ok()?;
-    let is_share = match number == text {
-        true => value > 1.0 && value <= 100.0,
-        false => (0.0..=100.0).contains(&value),
+/// A share as other tools write it, and its first word alone, as netem's `5% 25%` has a correlation behind it. A number up to 1
+/// may be a fraction or percent.
+fn percent(text: &str) -> Option<(String, Option<String>)> {
+    let first = text.split_whitespace().next()?;
+    let share = share(first)?;
+    let asked = match first.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 1.0 => {
+            let whole = (value * 1e8).round() / 1e6;
+            Some(format!(
+                "a fraction or percent? write `{whole}%` for the fraction, `{first}%` for percent"
+            ))
+        }
+        _ => None,
     };
-    is_share.then(|| format!("{number}%"))
+    Some((share, asked))
+}
+
+/// A text as a share of packets: `5%`, `0.05%`; `5` is five percent, and `0.1`, which is no share of other tools', ten.
+pub(super) fn share(text: &str) -> Option<String> {
+    let text = text.split_whitespace().next()?;
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let value: f64 = number.parse().ok()?;
+    let is_fraction = number == text && value <= 1.0;
+    (0.0..=100.0).contains(&value).then(|| match is_fraction {
+        true => number.to_owned(),
+        false => format!("{number}%"),
+    })
 }
 
 #[cfg(test)]
@@ -76,13 +145,60 @@ mod tests {
             loss,
             "write `effect: drop` and `select: {probability: 25%}`"
         );
+        let loss = told("a fault", "loss", "5% 25%");
+        assert!(loss.contains("probability: 5%}"), "{loss}");
+        // Bits or bytes, a fraction or percent: what may be either is asked.
+        let loss = told("a fault", "loss", "0.3");
+        assert!(loss.contains("probability: 0.3}"), "{loss}");
+        assert!(loss.ends_with("write `30%` for the fraction, `0.3%` for percent"));
         assert!(told("an effect", "Bandwidth", "1mbit").contains("limit: 1Mbit/s,"));
-        // Bits or bytes, a fraction or percent: what may be either is not guessed.
-        assert!(told("an effect", "bandwidth", "1mbps").contains("limit: 10Mbit/s,"));
-        assert!(told("a fault", "loss", "0.5").contains("probability: 1%"));
+        let rate = told("an effect", "bandwidth", "8mbps");
+        assert!(rate.contains("limit: 8Mbit/s,"), "{rate}");
+        assert!(rate.contains("`64Mbit/s` for megabytes, which tc and Chaos Mesh mean"));
+        let rate = told("an effect", "bandwidth", "1000");
+        assert!(rate.contains("limit: 1000Mbit/s,") && rate.contains("which unit?"));
         assert_eq!(told("a step", "duration", "1m30s"), "write `for: 90s`");
-        assert_eq!(told("a step", "repeat", "often"), "write `times: 3`");
+        let repeat = told("a step", "repeat", "often");
+        assert_eq!(repeat, "write for example `times: 3`");
         assert_eq!(hint("a fault", "colour", &[]), None);
         assert_eq!(hint("a trigger", "loss", &[]), None);
+    }
+
+    /// Chaos Mesh's rate stands beside numbers, and Toxiproxy's latency beside a jitter.
+    #[test]
+    fn several_values_take_their_places_in_order() {
+        let told = |word, values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
+            hint("an effect", word, &values).unwrap_or_default()
+        };
+        let rate = told("bandwidth", &["20971520", "10000", "1mbps"]);
+        assert!(rate.contains("limit: 1Mbit/s,"), "{rate}");
+        let latency = told("latency", &["1000", "100"]);
+        assert!(latency.contains("{delay: 1000ms}"), "{latency}");
+        assert!(latency.contains("`1000s` or `1000ms`"), "{latency}");
+    }
+
+    /// A number in backquotes is the user's own, or the text says that it is an example. The version of a file and values of
+    /// header fields that have one meaning are neither.
+    #[test]
+    fn numbers_that_are_nobodys_are_examples() {
+        let meant = ["weir: 1", "effect: {set: {ip.ecn: 3}}"];
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            let write = line.rsplit(" | ").next().unwrap_or_default();
+            let mut rest = write.split('`');
+            while let (Some(before), Some(code)) = (rest.next(), rest.next()) {
+                let fixed: String = code
+                    .split('<')
+                    .map(|part| part.rsplit('>').next().unwrap_or_default())
+                    .collect();
+                let has_number = fixed.contains(|c: char| c.is_ascii_digit());
+                let says_so = ["for example ", "such as ", "there are "];
+                let is_example = says_so.iter().any(|words| write.contains(words));
+                assert!(
+                    !has_number || is_example || meant.contains(&code),
+                    "{before}`{code}`: {line}"
+                );
+            }
+        }
     }
 }

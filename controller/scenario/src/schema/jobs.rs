@@ -194,7 +194,13 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
         }
         return Some(None);
     };
-    let after = reader::quantity(sink, node, "`deadline`", Dimension::Duration)?;
+    let after = reader::quantity_of(
+        sink,
+        node,
+        "`deadline`",
+        Dimension::Duration,
+        0..=MAX_DEADLINE_NS,
+    )?;
     if after.value > MAX_DEADLINE_NS {
         let message = format!(
             "`deadline` is at most {}; found {}",

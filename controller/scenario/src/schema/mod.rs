@@ -375,7 +375,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .unwrap_or_default();
     let triggers = sections
         .get("triggers")
-        .map(|node| triggers::read(sink, node))
+        .map(|node| triggers::read(sink, node, &declared))
         .unwrap_or_default();
     let steps = sections
         .get("timeline")

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::shape::{Object, Shape, may};
 use super::{RawFlow, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::yaml::Node;
+use crate::yaml::{Kind, Node};
 
 /// Shapes that say by themselves who hears whom.
 const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
@@ -50,6 +50,23 @@ pub(super) fn flows(
     id: &Spanned<String>,
     node: &Node,
 ) -> Option<Vec<RawFlow>> {
+    if let Kind::List(items) = &node.kind {
+        let text = sink.source().text.get(node.span.start..node.span.end);
+        let text = text.unwrap_or_default();
+        let is_groups = items.iter().all(|item| matches!(item.kind, Kind::List(_)));
+        let hint = match (is_groups, items.as_slice()) {
+            (true, _) => format!("write `{{groups: {text}}}`"),
+            (false, [_, _]) => {
+                format!("write `{{halves: {text}}}`: the two do not reach each other")
+            }
+            (false, _) => {
+                format!("write `{{halves: {text}}}` for two groups, or `{{ring: {text}}}`")
+            }
+        };
+        let message = "`partition` is a mapping; found a list";
+        sink.error(Code::WrongType, node.span, message).hint(hint);
+        return None;
+    }
     let fields = reader::fields(sink, node, &PARTITION)?;
     let mut shapes = SHAPES
         .iter()
@@ -84,6 +101,14 @@ pub(super) fn flows(
             between(sink, node, &groups, both_ways)?
         }
         _ => {
+            if let Kind::Bool(_) | Kind::Null = hosts.kind {
+                let message = format!("`{shape}` names hosts; found {}", hosts.describe());
+                sink.error(Code::WrongType, hosts.span, message)
+                    .hint(format!(
+                        "name all hosts in order, for example `{shape}: [a, b, c, d]`"
+                    ));
+                return None;
+            }
             let hosts = reader::names(sink, hosts, "a host")?;
             match shape {
                 "halves" => {

@@ -330,7 +330,13 @@ fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str, default: u64) -
     let Some(node) = fields.get(key) else {
         return Some(default);
     };
-    let length = reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)?;
+    let length = reader::quantity_of(
+        sink,
+        node,
+        &format!("`{key}`"),
+        Dimension::Duration,
+        SHORTEST_NS..=LONGEST_NS,
+    )?;
     if (SHORTEST_NS..=LONGEST_NS).contains(&length.value) {
         return Some(length.value);
     }

@@ -1,16 +1,19 @@
 //! Reading typed values out of the YAML tree, reporting all that is wrong and going on.
 
+mod hints;
 mod variant;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use super::foreign;
-use super::shape::{Key, Object, Shape};
+use super::shape::Object;
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::units::{self, Dimension};
 use crate::yaml::{Entry, Kind, Node, Style};
 
+pub(crate) use hints::bare_selection;
+use hints::{as_list, as_mapping, foreign_hint, joined, pair};
 pub(crate) use variant::{Variant, variant};
 
 /// A mapping whose keys are known.
@@ -48,14 +51,8 @@ pub(crate) fn fields<'n>(
     no_tag(sink, node);
     let Kind::Map(entries) = &node.kind else {
         let message = format!("{what} is a mapping; found {}", node.describe());
-        let needed = object.keys.iter().filter(|key| key.is_needed);
-        let keys: Vec<&Key> = match needed.clone().next() {
-            Some(_) => needed.collect(),
-            None => object.keys.iter().take(1).collect(),
-        };
-        let pairs: Vec<String> = keys.into_iter().map(pair).collect();
-        sink.error(Code::WrongType, node.span, message)
-            .hint(format!("write `{{{}}}`", pairs.join(", ")));
+        let hint = as_mapping(object, &scalars(sink, node));
+        sink.error(Code::WrongType, node.span, message).hint(hint);
         return None;
     };
     let known = || object.keys.iter().map(|key| key.name);
@@ -63,11 +60,10 @@ pub(crate) fn fields<'n>(
         if !known().any(|key| key == entry.key) {
             let message = format!("{what} has no key `{}`", entry.key);
             let values = scalars(sink, &entry.value);
-            let hint = foreign::hint(what, &entry.key, &values).unwrap_or_else(|| {
-                match nearest(&entry.key, known()) {
-                    Some(key) => format!("did you mean `{key}`?"),
-                    None => format!("keys are {}", enumerate_names(known())),
-                }
+            let hint = foreign::hint(what, &entry.key, &values);
+            let hint = hint.unwrap_or_else(|| match nearest(&entry.key, known()) {
+                Some(key) => format!("did you mean `{key}`?"),
+                None => format!("keys are {}", enumerate_names(known())),
             });
             sink.error(Code::UnknownKey, entry.key_span, message)
                 .hint(hint);
@@ -80,7 +76,14 @@ pub(crate) fn fields<'n>(
                 end: node.span.start,
             };
             let message = format!("{what} needs the key `{}`", key.name);
-            let hint = format!("write `{}`: {}", pair(key), key.about);
+            let pair = pair(key);
+            let is_example = pair.contains(|c: char| c.is_ascii_digit());
+            let write = if is_example {
+                "write for example"
+            } else {
+                "write"
+            };
+            let hint = format!("{write} `{pair}`: {}", key.about);
             sink.error(Code::MissingKey, start, message).hint(hint);
         }
     }
@@ -88,24 +91,6 @@ pub(crate) fn fields<'n>(
         entries,
         span: node.span,
         object,
-    })
-}
-
-/// A key with an example of its value: `within: 20ms`, `flows: …`.
-fn pair(key: &Key) -> String {
-    let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
-    format!("{}: {value}", key.name)
-}
-
-/// A value of a shape, where one says what is meant.
-fn example(shape: &Shape) -> Option<String> {
-    Some(match shape {
-        Shape::Quantity(dimension) => dimension.example().to_owned(),
-        Shape::Integer(low, _) => low.to_string(),
-        Shape::Probability => "1%".to_owned(),
-        Shape::At(shape) => return example(shape),
-        Shape::Either(shapes) => return shapes.first().and_then(example),
-        _ => return None,
     })
 }
 
@@ -131,9 +116,21 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
         _ => {
             let message = format!("{what} is a list; found {}", node.describe());
             let item = scalars(sink, node).into_iter().next();
+            let is_truth = matches!(node.kind, Kind::Bool(_));
+            let is_map = matches!(node.kind, Kind::Map(_));
             let diagnostic = sink.error(Code::WrongType, node.span, message);
-            if let (Some(item), false) = (item, matches!(node.kind, Kind::Map(_))) {
-                diagnostic.hint(format!("write `[{item}]`"));
+            match item.filter(|_| !is_truth && !is_map) {
+                Some(item) => {
+                    let all = [Dimension::Duration, Dimension::Rate];
+                    let ends = all.into_iter().find_map(|of| units::ends(&item, of));
+                    let items = ends.map_or(item, |ends| ends.join(", "));
+                    diagnostic.hint(format!("write `[{items}]`"));
+                }
+                None => {
+                    if let Kind::Map(entries) = &node.kind {
+                        diagnostic.hint(as_list(what, entries));
+                    }
+                }
             }
             None
         }
@@ -194,14 +191,16 @@ pub(crate) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
     check_name(sink, &name.value, name.span, what).then_some(name)
 }
 
-/// Whether a word can be a name.
+fn is_name(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    word.len() <= 40
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(is_part)
+}
+
+/// Whether a word can be a name; reports one that cannot.
 pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let good = starts_well
-        && name.len() <= 40
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let good = is_name(name);
     if !good {
         sink.error(
             Code::OutOfRange,
@@ -312,6 +311,17 @@ pub(crate) fn quantity(
     what: &str,
     dimension: Dimension,
 ) -> Option<Spanned<u64>> {
+    quantity_of(sink, node, what, dimension, 0..=u64::MAX)
+}
+
+/// Reads a quantity that is to lie within a range, which the caller checks: the hint for a number without a unit keeps to it.
+pub(crate) fn quantity_of(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+    range: RangeInclusive<u64>,
+) -> Option<Spanned<u64>> {
     no_tag(sink, node);
     let text = match &node.kind {
         Kind::Text { value, .. } => Cow::Borrowed(value.as_str()),
@@ -322,7 +332,7 @@ pub(crate) fn quantity(
         Ok(value) => Some(Spanned::new(value, node.span)),
         Err(error) => {
             let diagnostic = sink.error(Code::Unit, node.span, format!("{what}: {error}"));
-            if let Some(hint) = error.hint() {
+            if let Some(hint) = error.hint_within(&range) {
                 diagnostic.hint(hint);
             }
             None
@@ -384,13 +394,17 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
     if (0.0..=1.0).contains(&value) {
         return Some(Spanned::new(value, node.span));
     }
-    let diagnostic = sink.error(
-        Code::OutOfRange,
-        node.span,
-        format!("{what} lies between 0 and 1; found {value}"),
-    );
-    if value > 1.0 && value <= 100.0 && matches!(node.kind, Kind::Number { .. }) {
+    let is_number = matches!(node.kind, Kind::Number { .. });
+    let found = match &node.kind {
+        Kind::Text { value, .. } => value.clone(),
+        _ => value.to_string(),
+    };
+    let message = format!("{what} lies between 0 and 1, which is 100%; found {found}");
+    let diagnostic = sink.error(Code::OutOfRange, node.span, message);
+    if value > 1.0 && value <= 100.0 && is_number {
         diagnostic.hint(format!("for {value} percent write `{value}%`"));
+    } else if value > 1.0 {
+        diagnostic.hint("write `100%` for all");
     }
     None
 }

@@ -160,6 +160,14 @@ const MAX_KEYS: usize = 4096;
 
 /// Reads a selection, of the packets of these keys.
 pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
+    if let Some(hint) = reader::bare_selection(sink, node) {
+        let message = format!(
+            "a selection is a word or a mapping; found {}",
+            node.describe()
+        );
+        sink.error(Code::WrongType, node.span, message).hint(hint);
+        return None;
+    }
     let variant = reader::variant(sink, node, "a selection", &SELECTIONS)?;
     let mut count = |what: &str, example: &str| {
         let node = variant.needed(sink, example)?;

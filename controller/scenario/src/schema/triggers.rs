@@ -1,5 +1,6 @@
 //! Section `triggers`: what faults wait for.
 
+use super::Declared;
 use super::per::{self, followed};
 use super::reader::{self, Fields};
 use super::shape::{DURATION, Object, Shape, may, needed};
@@ -95,7 +96,7 @@ pub(crate) enum RawEvent {
     Fault(Spanned<String>),
 }
 
-pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawTrigger> {
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node, declared: &Declared) -> Vec<RawTrigger> {
     let entries = reader::map(sink, node, "`triggers`").unwrap_or_default();
     if let Some(beyond) = entries.get(MAX_TRIGGERS) {
         let message = format!(
@@ -108,13 +109,18 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawTrigger> {
     let triggers = entries.iter().filter_map(|entry| {
         let named = reader::check_name(sink, &entry.key, entry.key_span, "a trigger");
         let name = Spanned::new(entry.key.clone(), entry.key_span);
-        trigger(sink, name, &entry.value).filter(|_| named)
+        trigger(sink, name, &entry.value, declared).filter(|_| named)
     });
     triggers.collect()
 }
 
 /// `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list where one thing follows another.
-fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawTrigger> {
+fn trigger(
+    sink: &mut Sink<'_>,
+    name: Spanned<String>,
+    node: &Node,
+    declared: &Declared,
+) -> Option<RawTrigger> {
     let fields = reader::fields(sink, node, &TRIGGER)?;
     let on_for_ns = duration(sink, &fields, "for")?;
     let reset = match fields.get("reset") {
@@ -146,6 +152,12 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
     }
     let mut stages = Vec::new();
     for (number, item) in items.iter().enumerate() {
+        if let Some(what) = named(item, declared) {
+            let message = format!("{} is a mapping; found {}", STAGE.what, item.describe());
+            sink.error(Code::WrongType, item.span, message)
+                .hint(format!("write `{{{what}}}`"));
+            return None;
+        }
         stages.push(stage(sink, item, number == 0)?);
     }
     let all: u64 = stages.iter().map(|stage| u64::from(stage.count)).sum();
@@ -161,6 +173,16 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
         reset,
         keys,
     })
+}
+
+/// A flow or a fault whose name alone is written: `flow: out`.
+fn named(node: &Node, declared: &Declared) -> Option<String> {
+    let Kind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    let kinds = [("flow", &declared.flows), ("fault", &declared.faults)];
+    let mut found = kinds.iter().filter(|(_, names)| names.contains(value));
+    found.next().map(|(kind, _)| format!("{kind}: {value}"))
 }
 
 /// `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`, and behind another `within`.
@@ -222,7 +244,13 @@ fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Optio
     let Some(node) = fields.get(key) else {
         return Some(None);
     };
-    let time = reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)?;
+    let time = reader::quantity_of(
+        sink,
+        node,
+        &format!("`{key}`"),
+        Dimension::Duration,
+        1..=MAX_NS,
+    )?;
     if !(1..=MAX_NS).contains(&time.value) {
         let message = format!(
             "`{key}` lies between 1ns and {}; found {}",

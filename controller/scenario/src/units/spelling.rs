@@ -1,6 +1,7 @@
 //! Units as tc, Chaos Mesh, Toxiproxy, Go and iperf spell them, and the quantity that each means.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use super::{Dimension, parse, scale, show_duration, show_rate};
 
@@ -19,6 +20,8 @@ pub(super) enum Meaning {
     },
     /// A size by 1000 or by 1024.
     Either([(String, u64); 2]),
+    /// A bare number, with each of the units that it may lack.
+    Bare(Vec<String>, Dimension),
 }
 
 const DURATIONS: [(&[&str], u64); 7] = [
@@ -47,6 +50,15 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
+/// A number without a unit, where the quantity lies within a range.
+pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
+    let units = dimension.bare_units().iter();
+    let all: Vec<String> = units.map(|unit| format!("{number}{unit}")).collect();
+    let is_within = |text: &&String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
+    let within: Vec<String> = all.iter().filter(is_within).cloned().collect();
+    Meaning::Bare(if within.is_empty() { all } else { within }, dimension)
+}
+
 /// A bare unit of a rate in weir's units: the hint for `mbps` where no number stands.
 pub(crate) fn of_rate(unit: &str) -> Option<String> {
     let own = |one: &str| {
@@ -63,7 +75,7 @@ pub(crate) fn of_rate(unit: &str) -> Option<String> {
             "bits or bytes? `{}` counts bits; for bytes per second leave `unit` out",
             own(&bits)?
         ),
-        Meaning::Bytes(_) | Meaning::Either(_) => {
+        Meaning::Bytes(_) | Meaning::Either(_) | Meaning::Bare(..) => {
             "rates are in bits; for bytes per second leave `unit` out".to_owned()
         }
     })
@@ -154,12 +166,18 @@ fn size(number: &str, unit: &str) -> Option<Meaning> {
 }
 
 impl Meaning {
-    /// The quantity, if it can be no other.
-    pub fn only(self) -> Option<String> {
-        match self {
-            Meaning::One(quantity) | Meaning::Bytes(quantity) => Some(quantity),
-            Meaning::BitsOrBytes { .. } | Meaning::Either(_) => None,
-        }
+    /// The quantity as it is most likely meant, and what to ask if it may be another one.
+    pub fn quantity(self) -> Option<(String, Option<String>)> {
+        let asked = self.to_string();
+        Some(match self {
+            Meaning::One(quantity) | Meaning::Bytes(quantity) => (quantity, None),
+            Meaning::BitsOrBytes { bits, .. } => (bits, Some(asked)),
+            Meaning::Either([(decimal, _), _]) => (decimal, Some(asked)),
+            Meaning::Bare(mut all, _) if all.len() == 1 => (all.remove(0), None),
+            // Where tools write no unit, they mean the smaller one.
+            Meaning::Bare(mut all, Dimension::Duration) => (all.pop()?, Some(asked)),
+            Meaning::Bare(mut all, _) => (all.remove(0), Some(asked)),
+        })
     }
 }
 
@@ -184,6 +202,19 @@ impl fmt::Display for Meaning {
                     false => Ok(()),
                 }
             }
+            Meaning::Bare(all, dimension) => match all.split_last() {
+                Some((one, [])) => {
+                    write!(
+                        f,
+                        "write `{one}`, or another unit: {}",
+                        dimension.unit_names()
+                    )
+                }
+                Some((last, rest)) => {
+                    write!(f, "which unit? write `{}` or `{last}`", rest.join("`, `"))
+                }
+                None => Ok(()),
+            },
             Meaning::Either([(decimal, thousands), (binary, bytes)]) => write!(
                 f,
                 "write `{decimal}` for {thousands} bytes, `{binary}` for {bytes}"

@@ -7,6 +7,7 @@ mod delays;
 mod elsewhere;
 mod faults_page;
 mod frame_values;
+mod hints;
 mod keys;
 mod leases;
 mod many;

@@ -110,7 +110,9 @@ fn what_hints_write_for_other_tools_words_can_be_planned() {
         let refused = load("foreign.yaml", &one_fault(fault)).unwrap_err();
         let hints = refused.0.iter().filter_map(|told| told.hint.as_deref());
         // What a missing key is goes without an example.
-        let is_whole = |hint: &&str| hint.starts_with("write `") && !hint.contains('…');
+        let begins = ["write `", "write for example `"];
+        let is_whole =
+            |hint: &&str| begins.iter().any(|words| hint.starts_with(words)) && !hint.contains('…');
         let Some(hint) = hints.into_iter().find(is_whole) else {
             panic!("{fault}\n{refused}");
         };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fields, fields, foreign, scalars, wrong_type};
+use super::{Fields, fields, foreign, foreign_hint, is_name, joined, scalars};
 use crate::diagnostic::{Code, Sink, Span, enumerate_names, nearest};
 use crate::schema::shape::{Object, Shape};
 use crate::units;
@@ -58,16 +58,21 @@ pub(crate) fn variant<'n>(
         }
         _ => {
             let message = format!(
-                "{what} is one of {}",
-                enumerate_names(alternatives.iter().copied())
+                "{what} is one of {}; found {}",
+                enumerate_names(alternatives.iter().copied()),
+                node.describe()
             );
-            return wrong_type(sink, node, &message);
+            let hint = match node.kind {
+                Kind::List(_) => format!("write one of them: {what} is no list"),
+                _ => format!("write its name, such as `{}`", alternatives[0]),
+            };
+            sink.error(Code::WrongType, node.span, message).hint(hint);
+            return None;
         }
     };
     if !alternatives.contains(&found.name) {
         let payload = found.payload.as_deref();
-        let values = payload.map_or_else(Vec::new, |node| scalars(sink, node));
-        let hint = foreign::hint(what, found.name, &values).unwrap_or_else(|| {
+        let hint = foreign_hint(sink, what, found.name, payload).unwrap_or_else(|| {
             match nearest(found.name, alternatives.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!(
@@ -99,9 +104,13 @@ fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], 
             format!("{what} has one key; found {}", enumerate_names(keys))
         }
     };
-    let foreign = others.iter().find_map(|entry| {
-        let values = scalars(sink, &entry.value);
-        foreign::hint(what, &entry.key, &values)
+    let together = || {
+        let all = entries.iter().flat_map(|entry| scalars(sink, &entry.value));
+        foreign::hint(what, &joined(entries), &all.collect::<Vec<_>>())
+    };
+    let foreign = together().or_else(|| {
+        let mut others = others.iter();
+        others.find_map(|entry| foreign_hint(sink, what, &entry.key, Some(&entry.value)))
     });
     let hint = match (foreign, known.as_slice()) {
         (Some(hint), _) => hint,
@@ -158,19 +167,23 @@ impl Variant<'_> {
             return Some((node, fields(sink, node, object)?));
         }
         let message = format!("{} is a mapping; found {}", object.what, node.describe());
-        let example = with_value(object, example, &scalars(sink, node));
-        sink.error(Code::WrongType, node.span, message)
-            .hint(format!("write `{{{}: {example}}}`", self.name));
+        let before = format!("{{{}: ", self.name);
+        let hint = with_values(object, [&before, example, "}"], &scalars(sink, node));
+        sink.error(Code::WrongType, node.span, message).hint(hint);
         None
     }
 
     /// The share of packets that is written as if it belonged to the alternative: `5%` of `{corrupt: 5%}`.
     pub fn share(&self, sink: &Sink<'_>) -> Option<(Span, String)> {
         let node = self.payload.as_deref()?;
-        let text = scalars(sink, node).into_iter().next();
-        let is_scalar = !matches!(node.kind, Kind::Map(_));
-        let text = text.filter(|text| is_scalar && text.ends_with('%'))?;
-        Some((node.span, foreign::share(&text)?))
+        if matches!(node.kind, Kind::Map(_)) {
+            return None;
+        }
+        let text = scalars(sink, node).into_iter().next()?;
+        let first = text.split_whitespace().next()?;
+        let is_fraction = |value: f64| value > 0.0 && value < 1.0;
+        let is_share = first.ends_with('%') || first.parse().is_ok_and(is_fraction);
+        Some((node.span, foreign::share(&text).filter(|_| is_share)?))
     }
 
     /// Reports a value behind an alternative that takes none.
@@ -194,32 +207,66 @@ impl Variant<'_> {
     }
 }
 
-/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with a user's value at the first of its keys that takes it.
-fn with_value(object: &Object, example: &str, values: &[String]) -> String {
-    let Some(value) = values.first() else {
-        return example.to_owned();
-    };
+/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with users' values at those of its keys that take them, in
+/// backquotes with what stands before and behind it; and what to ask of the values.
+pub(super) fn with_values(
+    object: &Object,
+    [before, example, behind]: [&str; 3],
+    values: &[String],
+) -> String {
+    let mut left: Vec<&String> = values.iter().collect();
+    let mut asked = None;
+    let mut is_example = false;
     let pairs = example.trim_matches(['{', '}']).split(", ");
-    let mut taken = pairs.filter_map(|pair| {
-        let (name, _) = pair.split_once(": ")?;
-        let key = object.keys.iter().find(|key| key.name == name)?;
-        Some((pair, format!("{name}: {}", takes(&key.shape, value)?)))
+    let pairs = pairs.map(|pair| {
+        let Some((name, example)) = pair.split_once(": ") else {
+            return pair.to_owned();
+        };
+        let key = object.keys.iter().find(|key| key.name == name);
+        let taken = key.and_then(|key| {
+            let mut all = left.iter().enumerate();
+            all.find_map(|(at, value)| Some((at, takes(&key.shape, value)?)))
+        });
+        match taken {
+            Some((at, (value, ask))) => {
+                left.remove(at);
+                asked = asked.take().or(ask);
+                format!("{name}: {value}")
+            }
+            None => {
+                is_example |= example.contains(|c: char| c.is_ascii_digit());
+                pair.to_owned()
+            }
+        }
     });
-    match taken.next() {
-        Some((pair, with)) => example.replacen(pair, &with, 1),
-        None => example.to_owned(),
+    let pairs: Vec<String> = pairs.collect();
+    let write = if is_example {
+        "write for example"
+    } else {
+        "write"
+    };
+    let hint = format!("{write} `{before}{{{}}}{behind}`", pairs.join(", "));
+    match asked {
+        Some(asked) => format!("{hint}; {asked}"),
+        None => hint,
     }
 }
 
-/// A value as a key of this shape takes it; `None` if it does not.
-fn takes(shape: &Shape, value: &str) -> Option<String> {
+/// A value as a key of this shape takes it, and what to ask of it; `None` if it does not.
+pub(super) fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
+    let certain = || (value.to_owned(), None);
     match shape {
         Shape::Quantity(dimension) => units::mended(value, *dimension),
         Shape::Integer(low, high) => {
             let number = value.parse::<u64>().ok()?;
-            (*low..=*high).contains(&number).then(|| value.to_owned())
+            (*low..=*high).contains(&number).then(certain)
         }
-        Shape::Probability => foreign::share(value),
+        Shape::Probability => Some((foreign::share(value)?, None)),
+        // What has a number in front is a quantity.
+        Shape::Text => value
+            .starts_with(|c: char| c.is_ascii_alphabetic())
+            .then(certain),
+        Shape::Name => is_name(value).then(certain),
         Shape::At(shape) => takes(shape, value),
         Shape::Either(shapes) => shapes.iter().find_map(|shape| takes(shape, value)),
         _ => None,

@@ -105,7 +105,13 @@ impl Attributes {
     pub(super) fn read(self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
         let mut read = self.read_rate(sink, fields);
         if let Some(node) = fields.get("latency")
-            && let Some(latency) = reader::quantity(sink, node, "`latency`", Dimension::Duration)
+            && let Some(latency) = reader::quantity_of(
+                sink,
+                node,
+                "`latency`",
+                Dimension::Duration,
+                0..=MAX_LATENCY_NS,
+            )
         {
             if latency.value > MAX_LATENCY_NS {
                 sink.error(

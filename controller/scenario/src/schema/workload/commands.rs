@@ -366,7 +366,8 @@ impl Reader<'_, '_> {
         what: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Option<u64> {
-        let length = reader::quantity(self.sink, node, what, Dimension::Duration)?;
+        let length =
+            reader::quantity_of(self.sink, node, what, Dimension::Duration, range.clone())?;
         if range.contains(&length.value) {
             return Some(length.value);
         }

@@ -1,0 +1,115 @@
+//! What to write for a value of another shape than its key takes: the user's own values at the keys that take them.
+
+use super::variant::{takes, with_values};
+use super::{foreign, scalars};
+use crate::diagnostic::Sink;
+use crate::schema::shape::{Key, Object, Shape};
+use crate::yaml::{Entry, Kind, Node};
+
+/// Keys that say more of what another key says, and nothing alone.
+const SAYS_MORE: [&str; 3] = ["within", "pause", "jitter"];
+
+/// The hint for what is no mapping: the values at the keys that take them. One value that several keys take may be any of them.
+pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
+    let needed = || object.keys.iter().filter(|key| key.is_needed);
+    if let ([value], None) = (values, needed().next()) {
+        let keys = object
+            .keys
+            .iter()
+            .filter(|key| !SAYS_MORE.contains(&key.name));
+        let taken = keys.filter_map(|key| Some((key, takes(&key.shape, value)?)));
+        let mut taken: Vec<_> = taken.collect();
+        // A key that takes the value as it is has it before one that asks for its unit.
+        if taken.iter().any(|(_, (_, asked))| asked.is_none()) {
+            taken.retain(|(_, (_, asked))| asked.is_none());
+        }
+        let asked = taken.iter().find_map(|(_, (_, asked))| asked.clone());
+        let written = taken
+            .iter()
+            .map(|(key, (value, _))| format!("`{{{}: {value}}}`", key.name));
+        let written: Vec<String> = written.collect();
+        if !written.is_empty() {
+            let asked = asked.map_or_else(String::new, |asked| format!("; {asked}"));
+            return format!("write {}{asked}", written.join(" or "));
+        }
+    }
+    let keys: Vec<&Key> = match needed().next() {
+        Some(_) => needed().collect(),
+        None => object.keys.iter().take(1).collect(),
+    };
+    let pairs: Vec<String> = keys.into_iter().map(pair).collect();
+    with_values(
+        object,
+        ["", &format!("{{{}}}", pairs.join(", ")), ""],
+        values,
+    )
+}
+
+/// A key with an example of its value: `within: 20ms`, `flows: …`.
+pub(super) fn pair(key: &Key) -> String {
+    let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
+    format!("{}: {value}", key.name)
+}
+
+/// A value of a shape, where one says what is meant.
+fn example(shape: &Shape) -> Option<String> {
+    Some(match shape {
+        Shape::Quantity(dimension) => dimension.example().to_owned(),
+        Shape::Integer(low, _) => low.to_string(),
+        Shape::Probability => "1%".to_owned(),
+        Shape::At(shape) => return example(shape),
+        Shape::Either(shapes) => return shapes.first().and_then(example),
+        _ => return None,
+    })
+}
+
+/// The hint for a mapping where a list stands: its keys are names of the items, or it is one item.
+pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
+    match entries.first() {
+        Some(Entry { key, value, .. }) if matches!(value.kind, Kind::Map(_)) => {
+            let name = if what == "`faults`" { "id" } else { "name" };
+            format!("write a list, and in each item its name: `[{{{name}: {key}, …}}]`")
+        }
+        _ => "write a list: `- ` in front of each item".to_owned(),
+    }
+}
+
+/// The hint for another tool's alternative. What stands behind it may be a mapping whose keys say together what is meant.
+pub(super) fn foreign_hint(
+    sink: &Sink<'_>,
+    what: &str,
+    name: &str,
+    payload: Option<&Node>,
+) -> Option<String> {
+    let values = payload.map_or_else(Vec::new, |node| scalars(sink, node));
+    let inner = payload.and_then(|node| match &node.kind {
+        Kind::Map(entries) => foreign::hint(what, &joined(entries), &values),
+        _ => None,
+    });
+    inner.or_else(|| foreign::hint(what, name, &values))
+}
+
+/// The keys of a mapping as the table has them where they are one: `latency+jitter`.
+pub(super) fn joined(entries: &[Entry]) -> String {
+    let keys = entries.iter().map(|entry| entry.key.as_str());
+    keys.collect::<Vec<_>>().join("+")
+}
+
+/// The hint for a selection of which only the number is written: `1%`, `0.1`, `3`.
+pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
+    let is_scalar = matches!(node.kind, Kind::Text { .. } | Kind::Number { .. });
+    if !is_scalar || node.tag.is_some() {
+        return None;
+    }
+    let text = scalars(sink, node).into_iter().next()?;
+    match text.parse::<u64>() {
+        Ok(count) if count > 0 => Some(format!(
+            "write `{{nth: {count}}}` for that packet, `{{every: {count}}}` for each so-many-th, `{{first: {count}}}` for as many"
+        )),
+        Ok(_) => None,
+        Err(_) => Some(format!(
+            "write `{{probability: {}}}`",
+            foreign::share(&text)?
+        )),
+    }
+}
