@@ -228,13 +228,16 @@ pub struct Between {
     pub p4src: Option<PathBuf>,
 }
 
-fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let ns = scenario::units::parse(text, scenario::units::Dimension::Duration);
-    let ns = ns.map_err(|error| match error.hint() {
+/// A quantity in its dimension's smallest unit, or why it is none and what to write.
+fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, String> {
+    scenario::units::parse(text, dimension).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
-    })?;
-    match ns {
+    })
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    match quantity(text, scenario::units::Dimension::Duration)? {
         0 => Err("it is longer than 0s; found 0s".to_owned()),
         ns => Ok(std::time::Duration::from_nanos(ns)),
     }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use collectives::Algorithm;
 use collectives::cost::choose::Numbering;
 use controller::collectives::{InsideBy, Kind, NUMBERINGS, algorithms, words};
-use scenario::units::{Dimension, parse};
+use scenario::units::Dimension;
 
 /// Collectives of hosts.
 #[derive(Debug, Subcommand)]
@@ -114,7 +114,7 @@ fn numbering(word: &str) -> Numbering {
 const LARGEST: u64 = 1 << 40;
 
 fn size(text: &str) -> Result<u64, String> {
-    let bytes = parse(text, Dimension::Size).map_err(|error| error.to_string())?;
+    let bytes = super::quantity(text, Dimension::Size)?;
     match bytes {
         1..=LARGEST => Ok(bytes),
         _ => Err("1B to 1.1TB are planned for".to_owned()),
@@ -122,7 +122,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let ns = parse(text, Dimension::Duration).map_err(|error| error.to_string())?;
+    let ns = super::quantity(text, Dimension::Duration)?;
     match Duration::from_nanos(ns) {
         time if time <= Duration::from_secs(1) => Ok(time),
         _ => Err("a message costs at most a second".to_owned()),

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use controller::jobs::Host;
 use scenario::job::SLOTS;
-use scenario::units::{Dimension, parse};
+use scenario::units::Dimension;
 use std::time::Duration;
 
 /// `weir job`
@@ -178,7 +178,7 @@ pub struct List {
 }
 
 fn rate(text: &str) -> Result<u64, String> {
-    parse(text, Dimension::Rate).map_err(|error| error.to_string())
+    super::quantity(text, Dimension::Rate)
 }
 
 fn host(text: &str) -> Result<Host, String> {

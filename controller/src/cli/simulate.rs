@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use scenario::units::{Dimension, parse};
+use scenario::units::Dimension;
 
 use super::Protocols;
 
@@ -46,7 +46,7 @@ pub struct Simulate {
 const LONGEST: Duration = Duration::from_secs(3600);
 
 fn time(text: &str) -> Result<Duration, String> {
-    let ns = parse(text, Dimension::Duration).map_err(|error| error.to_string())?;
+    let ns = super::quantity(text, Dimension::Duration)?;
     let time = Duration::from_nanos(ns);
     match time <= LONGEST {
         true => Ok(time),
