@@ -196,6 +196,13 @@ fn a_service_that_its_readiness_probe_ends_is_told_so() {
     let service = |then: &str, ready: &str| {
         format!("{{name: s, host: b, run: [python3, -c, \"{listen}{then}\"], ready: {ready}}}")
     };
+    // It closes its socket and goes on: what its client finds is refused.
+    let closes = "; s.close(); import time; time.sleep(3)";
+    let finished = run(&[&service(closes, "{tcp: 80}"), &client], "");
+    finished.expect_code(FAILED);
+    let told = format!("{}{}", finished.stdout, finished.stderr);
+    let probed = "`ready: {tcp: 80}` has connected to service `s`";
+    assert!(told.contains(probed), "{told}");
     // It ends in good order, or with an error; its client fails, or waits. Which of the two ends is found first is open.
     for (then, driver) in [
         ("", client.as_str()),

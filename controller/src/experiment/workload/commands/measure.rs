@@ -94,14 +94,14 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
         measured.remarks.extend(unread(&service.prepared));
         measured.add(result);
     }
-    let mut services = job.services.iter();
-    let probed = services.find_map(|service| {
+    let ended = job.services.iter().find_map(|service| {
         let hint = service.after_its_probe()?;
-        Some(format!(
-            "; service `{}` had ended: {hint}",
-            service.prepared.name()
-        ))
+        let name = service.prepared.name();
+        Some(format!("; service `{name}` had ended: {hint}"))
     });
+    // A service may have closed its socket behind the probe, and still run.
+    let probed = || job.services.iter().find_map(service::Service::was_probed);
+    let probed = ended.or_else(|| Some(format!("; {}", probed()?)));
     for (prepared, driver) in &job.drivers {
         let runs = driver.as_ref().map(super::Driver::runs).unwrap_or_default();
         let count = runs.durations_ns.len() as u64;

@@ -208,6 +208,19 @@ impl Service {
         })
     }
 
+    /// That weir has connected to it by `ready: {tcp: …}`, and what to write if that takes the place of a client.
+    pub fn was_probed(&self) -> Option<String> {
+        let ready = self.prepared.command.ready.as_ref()?;
+        let (When::Tcp(port), Some(_)) = (&ready.when, self.ready_at) else {
+            return None;
+        };
+        Some(format!(
+            "`ready: {{tcp: {port}}}` has connected to service `{}`: if that serves one connection alone, write \
+             `ready: {{log: REGEX}}` or `ready: started`",
+            self.prepared.name()
+        ))
+    }
+
     /// Begins to carry out what a fault does to it.
     pub fn order(&mut self, order: Order) -> Progress {
         let is_down = matches!(self.faulted, Faulted::Down);
