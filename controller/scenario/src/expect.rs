@@ -35,13 +35,13 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// One with its unit, as it is written; a number has none.
-    fn example(self) -> Option<&'static str> {
+    /// What its values have a unit of; a number has none.
+    fn dimension(self) -> Option<Dimension> {
         Some(match self {
             Self::Number => return None,
-            Self::Duration => Dimension::Duration.example(),
-            Self::Size => Dimension::Size.example(),
-            Self::Rate => Dimension::Rate.example(),
+            Self::Duration => Dimension::Duration,
+            Self::Size => Dimension::Size,
+            Self::Rate => Dimension::Rate,
         })
     }
 }

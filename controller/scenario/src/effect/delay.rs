@@ -110,8 +110,13 @@ fn latency_and_jitter(node: &Node) -> Option<String> {
     let (latency, asked) = mended(latency, Dimension::Duration)?;
     let (jitter, _) = mended(jitter, Dimension::Duration)?;
     let asked = asked.map_or_else(String::new, |asked| format!("; {asked}"));
+    let rest: Vec<&str> = words.collect();
+    let shape = match rest.as_slice() {
+        [.., "distribution", shape] => format!(", distribution: {shape}"),
+        _ => String::new(),
+    };
     Some(format!(
-        "write `{{delay: {{latency: {latency}, jitter: {jitter}}}}}`{asked}"
+        "write `{{delay: {{latency: {latency}, jitter: {jitter}{shape}}}}}`{asked}"
     ))
 }
 

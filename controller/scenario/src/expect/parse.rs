@@ -256,20 +256,22 @@ impl<'a> Parser<'a> {
                 right.measure()
             );
             let mut problem = self.problem(0, self.text.len(), &message);
-            let unit_of = |term: &Term, other: &Term| match (term, other.measure().example()) {
-                (
-                    Term::Constant {
-                        measure: Measure::Number,
-                        ..
-                    },
-                    Some(example),
-                ) => Some(format!(
-                    "write the number with its unit, such as `{example}`"
-                )),
-                (Term::Constant { .. }, None) => Some("write the number without a unit".to_owned()),
-                _ => None,
-            };
-            problem.hint = unit_of(&right, &left).or_else(|| unit_of(&left, &right));
+            let unit_of =
+                |term: &Term, text: &str, other: &Term| match (term, other.measure().dimension()) {
+                    (
+                        Term::Constant {
+                            measure: Measure::Number,
+                            ..
+                        },
+                        Some(dimension),
+                    ) => units::parse(text, dimension).err()?.hint(),
+                    (Term::Constant { .. }, None) => {
+                        Some("write the number without a unit".to_owned())
+                    }
+                    _ => None,
+                };
+            problem.hint =
+                unit_of(&right, sides[1], &left).or_else(|| unit_of(&left, sides[0], &right));
             return Err(problem);
         }
         Ok((left, comparison, right))

@@ -341,7 +341,7 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
         .iter()
         .find(|kind| kind.word == written.name)?;
     let which = |share: &str| format!("`select: {{probability: {share}}}`");
-    if let Some((span, share)) = written.share(sink) {
+    if let Some((span, share)) = written.share(sink, kind.shape) {
         let message = format!(
             "`{share}` is a share of packets; `{}` is what happens to them",
             kind.word
@@ -350,7 +350,16 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
             "" => kind.word.to_owned(),
             example => format!("{{{}: {example}}}", kind.word),
         };
-        let hint = format!("write `effect: {effect}` and, beside it, {}", which(&share));
+        let is_example = kind.example.contains(|c: char| c.is_ascii_digit());
+        let write = if is_example {
+            "write for example"
+        } else {
+            "write"
+        };
+        let hint = format!(
+            "{write} `effect: {effect}` and, beside it, {}",
+            which(&share)
+        );
         sink.error(Code::WrongType, span, message).hint(hint);
         return None;
     }
@@ -362,7 +371,10 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
             kind.word,
             payload.describe()
         );
-        let hint = format!("which packets it hits stands beside it: {}", which("5%"));
+        let hint = format!(
+            "which packets it hits stands beside it, such as {}",
+            which("5%")
+        );
         sink.error(Code::WrongType, payload.span, message)
             .hint(hint);
         return None;

@@ -13,7 +13,7 @@ use crate::units::{self, Dimension};
 use crate::yaml::{Entry, Kind, Node, Style};
 
 pub(crate) use hints::bare_selection;
-use hints::{as_list, as_mapping, foreign_hint, joined, pair};
+use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair};
 pub(crate) use variant::{Variant, variant};
 
 /// A mapping whose keys are known.
@@ -77,7 +77,7 @@ pub(crate) fn fields<'n>(
             };
             let message = format!("{what} needs the key `{}`", key.name);
             let pair = pair(key);
-            let is_example = pair.contains(|c: char| c.is_ascii_digit());
+            let is_example = is_example(&key.shape);
             let write = if is_example {
                 "write for example"
             } else {
@@ -116,10 +116,8 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
         _ => {
             let message = format!("{what} is a list; found {}", node.describe());
             let item = scalars(sink, node).into_iter().next();
-            let is_truth = matches!(node.kind, Kind::Bool(_));
-            let is_map = matches!(node.kind, Kind::Map(_));
             let diagnostic = sink.error(Code::WrongType, node.span, message);
-            match item.filter(|_| !is_truth && !is_map) {
+            match item.filter(|_| matches!(node.kind, Kind::Text { .. })) {
                 Some(item) => {
                     let all = [Dimension::Duration, Dimension::Rate];
                     let ends = all.into_iter().find_map(|of| units::ends(&item, of));
@@ -129,6 +127,8 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
                 None => {
                     if let Kind::Map(entries) = &node.kind {
                         diagnostic.hint(as_list(what, entries));
+                    } else if let Kind::Number { .. } = node.kind {
+                        diagnostic.hint("write each item of the list, in brackets and with commas");
                     }
                 }
             }

@@ -28,7 +28,7 @@ enum Place {
 use Place::{Expect, Fault, Filter, Sections};
 
 /// What people write, and a part of the hint that has their own number.
-const CASES: [(Place, &str, &str); 115] = [
+const CASES: [(Place, &str, &str); 120] = [
     (Fault, "effect: {set: {tcp.flags: 4}}", "`tcp.flags.rst: 1`"),
     (
         Fault,
@@ -286,7 +286,24 @@ const CASES: [(Place, &str, &str); 115] = [
         "`command.cl.failures / command.cl.runs <= 5%`",
     ),
     (Expect, "fault.f.fired > 10%", "a whole number"),
-    (Expect, "run.wall < 5", "such as `20ms`"),
+    (Expect, "run.wall < 5", "`5s` or `5ms`"),
+    (Fault, "effect: {delay: 0.1}", "`0.1s` or `0.1ms`"),
+    (
+        Fault,
+        "effect: {packet-loss: {percent: 10}}",
+        "`effect: drop`",
+    ),
+    (
+        Fault,
+        "effect: {delay: 100ms 10ms distribution normal}",
+        "distribution: normal",
+    ),
+    (Fault, "effect: {slow_close: 1000}", "{delay: 1000ms}"),
+    (
+        Sections,
+        "topology: {star: {hosts: 3}}",
+        "each item of the list",
+    ),
     (Expect, "flow.out.lots == 0", "`flow.out.lost`"),
     (Expect, "run.wall < 5sec", "`5s`"),
     (Sections, "limits: {time: 30}", "`30s` or `30ms`"),
@@ -489,6 +506,10 @@ fn pasted(place: Place, written: &str, told: &Diagnostic, code: &str) -> Vec<Str
     } else {
         all.push(file(place, code));
         all.push(file(place, &format!("effect: {code}")));
+        let numbers = written
+            .split(' ')
+            .filter(|word| word.parse::<f64>().is_ok());
+        all.extend(numbers.map(|number| file(place, &written.replace(number, code))));
     }
     all
 }

@@ -51,6 +51,12 @@ pub(super) fn pair(key: &Key) -> String {
     format!("{}: {value}", key.name)
 }
 
+/// Whether the value that [`pair`] writes is an example: another one can stand there.
+pub(super) fn is_example(shape: &Shape) -> bool {
+    let is_only = matches!(shape, Shape::Integer(low, high) if low == high);
+    example(shape).is_some() && !is_only
+}
+
 /// A value of a shape, where one says what is meant.
 fn example(shape: &Shape) -> Option<String> {
     Some(match shape {
@@ -83,7 +89,7 @@ pub(super) fn foreign_hint(
 ) -> Option<String> {
     let values = payload.map_or_else(Vec::new, |node| scalars(sink, node));
     let inner = payload.and_then(|node| match &node.kind {
-        Kind::Map(entries) => foreign::hint(what, &joined(entries), &values),
+        Kind::Map(entries) if entries.len() > 1 => foreign::hint(what, &joined(entries), &values),
         _ => None,
     });
     inner.or_else(|| foreign::hint(what, name, &values))

@@ -173,15 +173,17 @@ impl Variant<'_> {
         None
     }
 
-    /// The share of packets that is written as if it belonged to the alternative: `5%` of `{corrupt: 5%}`.
-    pub fn share(&self, sink: &Sink<'_>) -> Option<(Span, String)> {
+    /// The share of packets that is written as if it belonged to the alternative: `5%` of `{corrupt: 5%}`, and `0.1` where it
+    /// takes no quantity.
+    pub fn share(&self, sink: &Sink<'_>, shape: Option<&Shape>) -> Option<(Span, String)> {
         let node = self.payload.as_deref()?;
         if matches!(node.kind, Kind::Map(_)) {
             return None;
         }
         let text = scalars(sink, node).into_iter().next()?;
         let first = text.split_whitespace().next()?;
-        let is_fraction = |value: f64| value > 0.0 && value < 1.0;
+        let is_quantity = shape.is_some_and(begins_with_quantity);
+        let is_fraction = |value: f64| value > 0.0 && value < 1.0 && !is_quantity;
         let is_share = first.ends_with('%') || first.parse().is_ok_and(is_fraction);
         Some((node.span, foreign::share(&text).filter(|_| is_share)?))
     }
@@ -204,6 +206,20 @@ impl Variant<'_> {
             )
             .hint(format!("write `{}` alone", self.name));
         }
+    }
+}
+
+/// Whether a shape, or its first key, is a quantity.
+fn begins_with_quantity(shape: &Shape) -> bool {
+    match shape {
+        Shape::Quantity(_) => true,
+        Shape::At(shape) => begins_with_quantity(shape),
+        Shape::Either(shapes) => shapes.iter().any(begins_with_quantity),
+        Shape::Object(object) => {
+            let first = object.keys.first();
+            first.is_some_and(|key| key.is_needed && begins_with_quantity(&key.shape))
+        }
+        _ => false,
     }
 }
 
