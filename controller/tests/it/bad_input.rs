@@ -96,7 +96,7 @@ fn a_probability_above_one() {
     refused(
         &changed("!every 5", "{probability: 1.2}"),
         "\
-error[out-of-range]: a probability lies between 0 and 1; found 1.2
+error[out-of-range]: a probability lies between 0 and 1, which is 100%; found 1.2
  --> s.yaml:9:68
   |
 9 |   - {id: first, flows: gets, effect: !drop , select: {probability: 1.2}}

@@ -117,6 +117,30 @@ fn wrong_arguments_end_with_2() {
     }
 }
 
+/// A quantity on the command line is refused with what to write, as one in a file is.
+#[test]
+fn a_refused_quantity_says_what_to_write() {
+    let admit = ["job", "admit", "a", "--ports", "1,2", "--rate"];
+    let asked = "which tc and Chaos Mesh mean by `mbps`";
+    for (args, told) in [
+        (&[&admit[..], &["100mbps"]].concat(), asked),
+        (&[&admit[..], &["2gbit"]].concat(), "write `2Gbit/s`"),
+        (
+            &vec!["job", "setup", "--tenant", "lab=512,rate=2mbps"],
+            asked,
+        ),
+        (&vec!["job", "renew", "a", "--lease", "5"], "`5s` or `5ms`"),
+    ] {
+        let finished = run(Path::new("/"), args);
+        finished.expect_code(ERROR);
+        assert!(
+            finished.stderr.contains(told),
+            "{args:?}\n{}",
+            finished.stderr
+        );
+    }
+}
+
 #[test]
 fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {

@@ -1,8 +1,8 @@
-//! What a hint has in backquotes is pasted back where it belongs, and then the file can be planned; or the hint says that it is
+//! What a hint has in backquotes is pasted back where it belongs, and then the file can be run and proved; or the hint says that it is
 //! an example.
 
 use scenario::diagnostic::{Diagnostic, Span};
-use scenario::{TargetModel, load, plan};
+use scenario::{TargetModel, load, plan_to_prove};
 
 /// What stands around a case.
 const BASE: &str = "weir: 1
@@ -431,7 +431,7 @@ fn file(place: Place, written: &str) -> String {
 fn refused(text: &str) -> Vec<Diagnostic> {
     match load("hints.yaml", text) {
         Err(errors) => errors.0,
-        Ok(scenario) => match plan(&scenario, &TargetModel::EMBEDDED) {
+        Ok(scenario) => match plan_to_prove(&scenario, &TargetModel::EMBEDDED) {
             Err(errors) => errors.0,
             Ok(_) => Vec::new(),
         },
@@ -595,4 +595,37 @@ fn is_to_write(written: &str, code: &str) -> bool {
     let is_word = !code.contains(|c: char| c.is_ascii_digit() || matches!(c, ':' | ' ' | '.'));
     let names = ["…", "NAME", "STEP", "FLOW", "REGEX"];
     !is_word && !written.contains(code) && !names.iter().any(|name| code.contains(name))
+}
+
+/// Where a switch sums, a fault acts on another switch of its flow; where there is none, no hint names one.
+#[test]
+fn a_fault_at_an_aggregating_switch_is_sent_to_one_that_there_is() {
+    let text = |topology: &str, place: &str| {
+        format!(
+            "weir: 1
+name: sums
+topology: {topology}
+workload: {{idle: {{for: 1s}}}}
+jobs: {{j: {{ranks: [a, b], on: sw}}}}
+flows: {{out: {{from: a, to: c, filter: tcp}}}}
+faults: [{{id: f, flows: out, effect: drop, select: {{nth: 3}}{place}}}]
+"
+        )
+    };
+    let two =
+        "{switches: [sw, far], hosts: [a, b, c], links: [[a, sw], [b, sw], [sw, far], [c, far]]}";
+    let hint = |text: &str| -> String {
+        let told = refused(text);
+        let hints = told.iter().filter_map(|told| told.hint.clone());
+        hints.collect::<Vec<_>>().join("\n")
+    };
+    let told = hint(&text(two, ", where: sw"));
+    assert!(told.ends_with("such as `where: far`"), "{told}");
+    assert_eq!(refused(&text(two, ", where: far")), []);
+    let one = "{star: {hosts: [a, b, c]}}";
+    let told = hint(&text(one, ""));
+    assert!(
+        told.starts_with("put a switch that does not aggregate"),
+        "{told}"
+    );
 }
