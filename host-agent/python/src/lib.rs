@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aggregation::rank::{
-    EXACT_VALUES, LAYOUT, Reduction, Rounding, Share, Sums as RankSums, Terms, Values, bf16, f16,
+    DROPS, EXACT_VALUES, LAYOUT, Reduction, Rounding, Share, Sums as RankSums, Terms, Values, bf16,
+    f16,
 };
 use host_agent::collective::CollectiveError;
 use host_agent::frames::Io;
@@ -389,6 +390,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("LAYOUT", LAYOUT)?;
     module.add("EXACT_VALUES", EXACT_VALUES)?;
+    module.add("DROPS", DROPS)?;
     module.add("Silent", module.py().get_type::<Silent>())?;
     module.add("NonFinite", module.py().get_type::<NonFinite>())
 }

@@ -7,7 +7,7 @@ import warnings
 
 import torch.distributed as dist
 
-from . import LAYOUT, VERSION, Rank, Silent, _settings
+from . import DROPS, LAYOUT, VERSION, Rank, Silent, _settings
 from ._roll import left_by_all
 
 _FAILED = "failed: "
@@ -50,7 +50,7 @@ def join(store, job, interface, seed, torch_rank, timeout):
         first = told[0].split()[2]
         silent = first == _SILENT
         if silent:
-            warnings.warn("weir: no switch answers: the ranks sum themselves", stacklevel=2)
+            warnings.warn(f"weir: no switch answers rank 0: the ranks sum themselves; {DROPS}", stacklevel=2)
         peers = [where.split()[0] for where in told]
         for at, peer in enumerate(peers):
             if peer in peers[:at]:

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-from . import EXACT_VALUES, Member, NonFinite, _roll, _settings
+from . import DROPS, EXACT_VALUES, Member, NonFinite, _roll, _settings
 from ._buckets import Buckets
 from ._composed import Composed
 from ._gloo import HostToHost
@@ -273,7 +273,8 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
     def _tell_fallbacks(self):
         if self._member.fallbacks > self._fallbacks:
             self._fallbacks = self._member.fallbacks
-            warnings.warn("weir: the switch fell silent: the ranks sum themselves until it answers", stacklevel=2)
+            told = f"weir: the switch does not answer this rank: the ranks sum themselves until it does; {DROPS}"
+            warnings.warn(told, stacklevel=2)
 
     def _by_gloo(self, name, tensors, opts, root=None):
         """The work, host to host. Averages are the sums', divided: Gloo has none. Ranks of a job say first what they give, since

@@ -13,7 +13,9 @@ use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
 
-use super::{Carrier, CollectiveError, Command, Config, Place, Seen, Shared, Standing, Takes};
+use super::{
+    Carrier, CollectiveError, Command, Config, Place, Reach, Seen, Shared, Standing, Takes,
+};
 use crate::frames::Endpoint;
 
 /// So many frames are taken before what they brought about is sent.
@@ -50,6 +52,8 @@ pub struct Driver<C> {
     faulty_ns: Option<u64>,
     /// Nobody else on this host is a rank of the job meanwhile.
     _place: Option<Place>,
+    /// For peers whose frames do not arrive.
+    reach: Option<Reach>,
 }
 
 impl<C: Carrier> Driver<C> {
@@ -59,7 +63,7 @@ impl<C: Carrier> Driver<C> {
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
-        place: Option<Place>,
+        (place, reach): (Option<Place>, Option<Reach>),
     ) -> Driver<C> {
         Driver {
             rank: Rank::new(config.setup),
@@ -77,6 +81,7 @@ impl<C: Carrier> Driver<C> {
             link_ns: 0,
             faulty_ns: None,
             _place: place,
+            reach,
         }
     }
 
@@ -132,6 +137,9 @@ impl<C: Carrier> Driver<C> {
             if received == 0 {
                 self.transmit()?;
                 self.tell();
+                if let Some(reach) = &mut self.reach {
+                    reach.answer();
+                }
                 self.check_link()?;
                 self.wait()?;
             }
@@ -160,14 +168,29 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// To one whose own interface carries nothing all others seem to be gone.
-    fn explained(&self, error: CollectiveError) -> CollectiveError {
+    /// To a rank whose own interface carries nothing all others seem to be gone; so do those whose frames the switch drops.
+    fn explained(&mut self, error: CollectiveError) -> CollectiveError {
         let seems = matches!(
             error,
             CollectiveError::Rank(RankError::Gone { .. } | RankError::Silent { .. })
         );
-        let fault = self.carrier.fault().filter(|_| seems);
-        fault.map_or(error, CollectiveError::Link)
+        if let Some(fault) = self.carrier.fault().filter(|_| seems) {
+            return CollectiveError::Link(fault);
+        }
+        let CollectiveError::Rank(RankError::Gone {
+            rank,
+            chunk,
+            is_silent: true,
+        }) = error
+        else {
+            return error;
+        };
+        let lately = Duration::from_nanos(self.config.setup.dead_after_ns.unwrap_or(0));
+        let lives = self.reach.as_mut().map(|reach| reach.lives(rank.0, lately));
+        match lives {
+            Some(true) => CollectiveError::Unheard { rank, chunk },
+            _ => error,
+        }
     }
 
     /// Whether others may still want, of a rank that sums in the switch's place, what they have missed.
@@ -300,7 +323,8 @@ impl<C: Carrier> Driver<C> {
         };
         let io = |error| CollectiveError::Io(Arc::new(error));
         let readable = self.carrier.readable();
-        let sources = readable.into_iter().chain([self.wake.as_fd()]);
+        let reach = self.reach.as_ref().map(Reach::readable);
+        let sources = readable.into_iter().chain([self.wake.as_fd()]).chain(reach);
         frames::wait_readable(sources, timeout).map_err(io)?;
         match self.wake.read() {
             Ok(_) | Err(Errno::EAGAIN) => Ok(()),

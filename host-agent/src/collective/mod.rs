@@ -9,6 +9,7 @@ mod driver;
 mod observer;
 mod opening;
 mod place;
+mod reach;
 
 use std::io;
 use std::os::fd::RawFd;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use aggregation::job::{ChunkId, WorkerId, WorkerSet};
 use aggregation::rank::{
-    NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums, Values,
+    DROPS, NonFinite, OpeningError, RankCounters, RankError, Reduction, Setup, SubmitError, Sums,
+    Values,
 };
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rdma::ProviderError;
@@ -28,6 +30,7 @@ use crate::frames::{Endpoint, Frames, LinkFault};
 use crate::metrics::{Board, Waits};
 use driver::Driver;
 use observer::Seen;
+use reach::Reach;
 
 pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
 pub use carrier::{Carrier, Datagrams, NotByRdma, Rdma, Takes};
@@ -52,6 +55,17 @@ pub enum CollectiveError {
     /// The rank gave up.
     #[error(transparent)]
     Rank(#[from] RankError),
+    /// A rank that the others wait for lives: it answers past the switch's guard, and its frames do not arrive.
+    #[error(
+        "rank {} lives, but frames of this job do not pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
+        .rank.0
+    )]
+    Unheard {
+        /// Which rank.
+        rank: WorkerId,
+        /// The chunk that waits for its values.
+        chunk: ChunkId,
+    },
     /// Some rank's values are not finite. All ranks are told so of this operation, and go on with the next.
     #[error(transparent)]
     NonFinite(#[from] NonFinite),
@@ -144,7 +158,7 @@ pub struct Standing {
 
 fn waiting(stands: Option<Standing>) -> String {
     match stands {
-        None => String::new(),
+        None => format!(": the switch answered none of its chunks; {DROPS}"),
         Some(Standing {
             chunk,
             misses,
@@ -166,7 +180,7 @@ fn waiting_there(waits: Option<&Waits>) -> String {
     });
     let chunk = ChunkId(waits.chunk);
     match misses.is_empty() {
-        true => format!(": chunk {chunk} is not answered"),
+        true => format!(": the switch did not answer chunk {chunk}; {DROPS}"),
         false => format!(": chunk {chunk} waits for {misses}"),
     }
 }
@@ -271,6 +285,12 @@ impl Member {
         let (setup, me) = (config.setup, config.me);
         let mut descriptors = carrier.descriptors();
         descriptors.extend(place.as_ref().map(Place::descriptor));
+        // A rank in memory has no place on this host, and no address. Where the port cannot be had peers are not asked.
+        let reach = place.as_ref().and_then(|_| {
+            let job = setup.job.id().0;
+            Reach::open(job, setup.rank.0, me, &config.peers).ok()
+        });
+        descriptors.extend(reach.as_ref().map(Reach::descriptor));
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
         let shared = Arc::new(Shared::default());
@@ -281,7 +301,7 @@ impl Member {
             taken,
             Arc::clone(&wake),
             Arc::clone(&shared),
-            place,
+            (place, reach),
         );
         let thread = std::thread::Builder::new().name(format!("weir rank {}", setup.rank.0));
         Ok(Member {

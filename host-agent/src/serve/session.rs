@@ -300,6 +300,7 @@ pub fn refusal(error: &CollectiveError) -> Refusal {
         CollectiveError::Opening(_) | CollectiveError::Unregistered { .. } => Kind::Silent,
         CollectiveError::Submit(_) | CollectiveError::NotByRdma(_) => Kind::Refused,
         CollectiveError::Rank(_)
+        | CollectiveError::Unheard { .. }
         | CollectiveError::RegisteredAmong { .. }
         | CollectiveError::Timeout { .. }
         | CollectiveError::Late { .. }

@@ -1,15 +1,18 @@
 //! Ranks whose links are full, down or gone, in a user and network namespace of the test's own.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{JOB, Switch, endpoint};
+use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
-use aggregation::rank::{RankError, Setup, Values};
+use aggregation::rank::{Fallback, RankError, Setup, Values};
 use aggregation::rto::Retransmission;
-use cluster::ranks::SlotSwitch;
-use host_agent::collective::{CollectiveError, Config, Member, Pending, open_job};
-use host_agent::frames::{InterfaceFrames, Io, LinkFault};
+use cluster::ranks::{RankSwitch, SlotSwitch};
+use host_agent::collective::{CollectiveError, Config, Member, Pending, Place, open_job};
+use host_agent::frames::{Endpoint, InterfaceFrames, Io, LinkFault};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
 
@@ -33,6 +36,10 @@ fn job(first_chunk: ChunkId) -> Job {
 
 /// Rank 0 is on `l0`, which leads to `r0`.
 fn switch() -> Switch {
+    switch_of(SlotSwitch::new(job(ChunkId(0))))
+}
+
+fn switch_of(slots: impl RankSwitch + Send + 'static) -> Switch {
     for rank in 0..RANKS {
         veth(&format!("l{rank}"), &format!("r{rank}"));
     }
@@ -42,7 +49,7 @@ fn switch() -> Switch {
             .0
     };
     let ports: Vec<InterfaceFrames> = (0..RANKS).map(open_port).collect();
-    Switch::start(ports, SlotSwitch::new(job(ChunkId(0))), None)
+    Switch::start(ports, slots, None)
 }
 
 /// A rank of a job that begins there.
@@ -182,6 +189,148 @@ fn a_link_that_is_gone_is_named_at_once() {
         ip("link del l0");
         if anew {
             ip("link del l1");
+        }
+    }
+}
+
+/// Which frames a switch drops, by the rank that sends them.
+type Drops = fn(rank: u16, is_update: bool) -> bool;
+
+/// A switch that guards its job from a given moment on.
+struct Guarded {
+    slots: SlotSwitch,
+    drops: Drops,
+    is_on: Arc<AtomicBool>,
+}
+
+impl RankSwitch for Guarded {
+    fn handle(
+        &mut self,
+        now_ns: u64,
+        from: WorkerId,
+        to: Destination,
+        frame: &[u8],
+        out: &mut Vec<(WorkerId, Vec<u8>)>,
+    ) {
+        let kind = wire::Packet::new_checked(frame).unwrap().kind();
+        let is_dropped = (self.drops)(from.0, kind == wire::Kind::Update);
+        if !(is_dropped && self.is_on.load(Ordering::Relaxed)) {
+            self.slots.handle(now_ns, from, to, frame, out);
+        }
+    }
+}
+
+/// A rank whose frames the switch drops is not called gone, and a rank that left is.
+#[test]
+fn a_rank_whose_frames_are_dropped_is_not_called_gone() {
+    const DEAD_AFTER: Duration = Duration::from_millis(400);
+    if !in_namespace("a_rank_whose_frames_are_dropped_is_not_called_gone") {
+        return;
+    }
+    // All ranks are in this namespace: what they ask each other past the switch takes the loopback interface.
+    ip("link set lo up");
+    let peers: Vec<Endpoint> = (0..RANKS).map(endpoint).collect();
+    for peer in &peers {
+        ip(&format!("addr add {}/32 dev lo", peer.ip));
+    }
+    let lives = "lives, but frames of this job do not pass between it and this rank";
+    let names = "when its job's lease has run out, and when the rank is at another port than the job was admitted with: `weir doctor";
+    let cases: [(&str, Drops, bool, [&[&str]; 2]); 4] = [
+        (
+            "lapsed",
+            |_, _| true,
+            false,
+            [&["rank 1 ", lives, names], &["rank 0 ", lives, names]],
+        ),
+        (
+            "a port of no rank",
+            |rank, _| rank == 1,
+            false,
+            [&["rank 1 ", lives, names], &["rank 0 ", lives, names]],
+        ),
+        // What ranks send each other passes, so they sum themselves.
+        ("exchanged", |_, is_update| is_update, false, [&[], &[]]),
+        (
+            "gone",
+            |_, _| false,
+            true,
+            [
+                &[
+                    "rank 1 is gone: it does not answer",
+                    "if its process lives, a switch drops",
+                    names,
+                ],
+                &[],
+            ],
+        ),
+    ];
+    for (case, drops, leaves, expected) in cases {
+        let is_on = Arc::new(AtomicBool::new(false));
+        let switch = switch_of(Guarded {
+            slots: SlotSwitch::new(job(ChunkId(0))),
+            drops,
+            is_on: Arc::clone(&is_on),
+        });
+        let ranks = (0..RANKS).map(|rank| {
+            let retransmission = Retransmission {
+                initial_ns: 20_000_000,
+                ceiling_ns: 40_000_000,
+                ..Retransmission::of_ranks()
+            };
+            let setup = Setup {
+                dead_after_ns: Some(DEAD_AFTER.as_nanos() as u64),
+                fallback: Some(Fallback::IF_SILENT),
+                ..Setup::under_one_switch(job(ChunkId(0)), WorkerId(rank), retransmission)
+            };
+            let config = Config {
+                setup,
+                me: endpoint(rank),
+                peers: peers.clone(),
+            };
+            let interface = format!("l{rank}");
+            let (frames, _) =
+                InterfaceFrames::open(&interface, host_agent::frames::UDP_PORT, Io::Rings).unwrap();
+            Member::start_at(config, frames, Some(Place::take(&interface, JOB).unwrap())).unwrap()
+        });
+        let mut members: Vec<Member> = ranks.collect();
+        are_right(give(&members, 1000), 1000);
+        is_on.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        let pending = match leaves {
+            true => {
+                let pending = give(&members[..1], 1000);
+                members.truncate(1);
+                pending
+            }
+            false => give(&members, 1000),
+        };
+        for (pending, expected) in pending.into_iter().zip(expected) {
+            let told = pending.wait(PATIENCE).map_err(|error| error.to_string());
+            match (&told, expected) {
+                (Ok(sums), []) => assert_eq!(
+                    sums.values,
+                    Values::Integers((0..1000).map(|at| at * 3).collect())
+                ),
+                (Err(told), [_, ..]) => assert!(
+                    expected.iter().all(|part| told.contains(part)),
+                    "{case}: {told}"
+                ),
+                _ => panic!("{case}: {told:?}"),
+            }
+        }
+        // Sums that come although the switch drops all values are those of the hosts.
+        for (member, expected) in members.iter().zip(expected) {
+            let fallbacks = member.observer().fallbacks();
+            assert!(fallbacks > 0 || !expected.is_empty(), "{case}");
+        }
+        assert!(
+            begun.elapsed() < 10 * DEAD_AFTER,
+            "{case}: {:?}",
+            begun.elapsed()
+        );
+        drop((members, switch));
+        for rank in 0..RANKS {
+            ip(&format!("link del l{rank}"));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use aggregation::{Destination, WorkerId};
-use cluster::ranks::{RankSwitch, SlotSwitch};
+use cluster::ranks::RankSwitch;
 use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, sum};
 
 /// The job that it sums for.
@@ -33,7 +33,7 @@ impl Switch {
     /// `ports` are the far ends of the ranks' links. Every `loses`th frame that it sends is lost.
     pub fn start<F: Frames + Send + 'static>(
         mut ports: Vec<F>,
-        mut slots: SlotSwitch,
+        mut slots: impl RankSwitch + Send + 'static,
         loses: Option<u64>,
     ) -> Switch {
         let ends = Arc::new(AtomicBool::new(false));

@@ -73,7 +73,7 @@ pub use hosts::Fallback;
 pub use late::{Carry, Lateness, LatenessError, Partial};
 pub use opening::{Opening, OpeningError};
 pub use operation::{EXACT_VALUES, Reduction, Share};
-pub use outcome::{Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
+pub use outcome::{DROPS, Event, NonFinite, RankCounters, RankError, Received, SubmitError, Sums};
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 

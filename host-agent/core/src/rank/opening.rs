@@ -6,6 +6,7 @@
 
 use wire::{Flags, Kind, Packet, Repr};
 
+use super::DROPS;
 use crate::job::{ChunkId, Job, Place};
 use crate::rto::Retransmission;
 
@@ -34,7 +35,8 @@ pub struct Opening {
 pub enum OpeningError {
     /// Nothing was heard of the switch.
     #[error(
-        "the switch did not answer within {0} timeouts: does it sum for this job, by this port?"
+        "the switch did not answer within {0} timeouts: does it sum for this job, by this port? {drops}",
+        drops = DROPS
     )]
     Silent(u32),
     /// The job has a deadline, and the switch knows of none.

@@ -44,12 +44,16 @@ pub struct NonFinite {
     pub chunk: ChunkId,
 }
 
+/// What makes a switch, or a peer behind it, seem silent though it lives, and which command names it.
+pub const DROPS: &str = "a switch drops a rank's frames when its job's lease has run out, and when the rank is at another port than \
+                         the job was admitted with: `weir doctor --switch NAME=IP:PORT` names both";
+
 /// Why a rank gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
     /// The switch did not answer.
     #[error(
-        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port?"
+        "the switch did not answer chunk {chunk} within {timeouts} timeouts: does it sum for this job, by this port? {DROPS}"
     )]
     Silent {
         /// The chunk.
@@ -101,15 +105,11 @@ pub enum RankError {
     },
 }
 
-/// A switch drops whatever a rank sends after the job's lease or by a port of no rank of the job, so that a rank that lives is
-/// silent.
-fn if_it_lives(is_silent: bool) -> &'static str {
+/// Nobody but the switch knows better where the peer was not asked past it, or did not answer there either.
+fn if_it_lives(is_silent: bool) -> String {
     match is_silent {
-        true => {
-            "; if its process lives, the switch may drop its frames: `weir doctor --switch NAME=IP:PORT` names a lease that ran \
-             out and a rank at a wrong port"
-        }
-        false => "",
+        true => format!("; if its process lives, {DROPS}"),
+        false => String::new(),
     }
 }
 

@@ -318,7 +318,7 @@ mod tests {
             chunk: ChunkId(4711),
             is_silent: true,
         };
-        let hint = "waits for it; if its process lives, the switch may drop its frames: `weir doctor --switch";
+        let hint = "waits for it; if its process lives, a switch drops a rank's frames when";
         assert!(silent.to_string().contains(hint), "{silent}");
     }
 }
