@@ -85,7 +85,7 @@ impl Meeting<'_> {
     ) -> Result<(), MeetingError> {
         let mut text = format!("ranks {} mtu {}\n", self.ranks, mtu.bytes());
         for (peer, keys) in own {
-            let keys = keys.encode();
+            let keys = keys.encode(0);
             let keys = String::from_utf8_lossy(&keys[..Keys::LEN - 1]).into_owned();
             let _ = writeln!(text, "{peer} {keys}");
         }
@@ -177,7 +177,7 @@ impl Meeting<'_> {
             let mut bytes = [0; Keys::LEN];
             let (text, _) = bytes.split_at_mut_checked(told.len())?;
             text.copy_from_slice(told.as_bytes());
-            Some((peer, Keys::decode(&bytes)?))
+            Some((peer, Keys::decode(&bytes)?.0))
         });
         Some(Told {
             mtu: Mtu::of_bytes(mtu.parse().ok()?)?,

@@ -8,6 +8,7 @@ use roce::{Counters, Local, QpConfig, ReceiveRequest, Remote, SendRequest, Work}
 
 use super::message::{Keys, Report, Verb};
 use super::session::{self, Opening, PerftestError, Session};
+use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
@@ -116,6 +117,15 @@ pub fn bandwidth(
             max_sends: options.posted,
             max_receives: options.receives,
             ..QpConfig::new(Service::Reliable)
+        },
+        terms: Terms {
+            verb,
+            is_latency: false,
+            all_sizes: options.all_sizes,
+            by_duration: options.duration.is_some(),
+            is_bidirectional: options.is_bidirectional,
+            size: options.size,
+            messages: options.iterations,
         },
     };
     let largest = match options.all_sizes {

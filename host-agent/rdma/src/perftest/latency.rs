@@ -10,6 +10,7 @@ use roce::{Counters, Local, QpConfig, ReceiveRequest, Remote, SendRequest, Work}
 use super::bandwidth::SIZES;
 use super::message::{Keys, Verb};
 use super::session::{self, Opening, PerftestError, Session};
+use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
@@ -105,6 +106,15 @@ pub fn latency(
             max_sends: SENDS,
             max_receives: RECEIVES as usize,
             ..QpConfig::new(Service::Reliable)
+        },
+        terms: Terms {
+            verb,
+            is_latency: true,
+            all_sizes: options.all_sizes,
+            by_duration: false,
+            is_bidirectional: false,
+            size: options.size,
+            messages: options.iterations,
         },
     };
     let largest = match options.all_sizes {

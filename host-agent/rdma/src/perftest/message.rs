@@ -68,8 +68,9 @@ impl Keys {
         }
     }
 
-    /// `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte.
-    pub fn encode(&self) -> [u8; Self::LEN] {
+    /// `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte. `word` takes the place of the number of a
+    /// shared receive queue, which neither end has.
+    pub fn encode(&self, word: u32) -> [u8; Self::LEN] {
         let gid: Vec<String> = self
             .gid
             .0
@@ -77,21 +78,22 @@ impl Keys {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let text = format!(
-            "0000:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:{}:00000000:\0",
+            "0000:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:{}:{:08x}:\0",
             self.reads,
             self.qpn.bits(),
             self.psn.bits(),
             self.rkey,
             self.address,
-            gid.join(":")
+            gid.join(":"),
+            word
         );
         let mut bytes = [0; Self::LEN];
         bytes.copy_from_slice(text.as_bytes());
         bytes
     }
 
-    /// `None` if it is something else.
-    pub fn decode(bytes: &[u8; Self::LEN]) -> Option<Self> {
+    /// The keys and the word; `None` if it is something else.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Option<(Self, u32)> {
         let text = std::str::from_utf8(bytes).ok()?.strip_suffix(":\0")?;
         let fields: Vec<&str> = text.split(':').collect();
         let number = |at: usize, digits: usize| {
@@ -108,15 +110,15 @@ impl Keys {
             *byte = number(6 + at, 2)? as u8;
         }
         number(0, 4)?;
-        number(22, 8)?;
-        Some(Self {
+        let keys = Self {
             reads: number(1, 4)? as u16,
             qpn: Qpn::new(number(2, 6)? as u32),
             psn: Psn::new(number(3, 6)? as u32),
             rkey: number(4, 8)? as u32,
             address: number(5, 16)?,
             gid: Gid(gid),
-        })
+        };
+        Some((keys, number(22, 8)? as u32))
     }
 }
 
@@ -222,9 +224,9 @@ mod tests {
             gid: std::net::Ipv4Addr::new(10, 77, 0, 1).into(),
         };
         let told = b"0000:0080:000011:abcdef:00001234:00007f0000001000:\
-            00:00:00:00:00:00:00:00:00:00:ff:ff:0a:4d:00:01:00000000:\0";
-        assert_eq!(keys.encode(), *told);
-        assert_eq!(Keys::decode(told), Some(keys));
+            00:00:00:00:00:00:00:00:00:00:ff:ff:0a:4d:00:01:40000b00:\0";
+        assert_eq!(keys.encode(0x4000_0B00), *told);
+        assert_eq!(Keys::decode(told), Some((keys, 0x4000_0B00)));
         for at in [0, 5, 10, 17, 24, 33, 50, 98, 106, 107] {
             let mut wrong = *told;
             wrong[at] = b'+';

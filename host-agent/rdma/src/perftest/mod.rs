@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `message.rs` | what is said over TCP |
 //! | `session.rs` | how two programs meet and connect |
+//! | `terms.rs` | what both must have been given alike |
 //! | `bandwidth.rs` | what the client sends, writes or reads, and how fast |
 //! | `latency.rs` | how long a message takes |
 
@@ -12,8 +13,10 @@ mod bandwidth;
 mod latency;
 mod message;
 mod session;
+mod terms;
 
 pub use bandwidth::{Options, Outcome, SIZES, bandwidth};
 pub use latency::{Latencies, LatencyOptions, LatencyOutcome, latency};
 pub use message::{Keys, Report, Verb};
 pub use session::PerftestError;
+pub use terms::{Term, Terms};

@@ -8,6 +8,7 @@ use roce::packet::Mtu;
 use roce::{Access, Completion, Fault, QpConfig, Qpn};
 
 use super::message::{self, CACHE_LINE, CYCLE, DONE, Keys, VERSION, Verb};
+use super::terms::{Term, Terms};
 use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
 use crate::talk::{Talk, TalkError};
 
@@ -40,6 +41,16 @@ pub enum PerftestError {
         theirs: Verb,
         /// What this side does.
         own: Verb,
+    },
+    /// It is an end of weir, and was given another test or other options.
+    #[error(
+        "the other end was given {theirs}, and this one {own}: start the same test with the same options at both ends"
+    )]
+    OtherTerms {
+        /// What the other end was given.
+        theirs: Term,
+        /// What this end was given.
+        own: Term,
     },
     /// A message was not sent, or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
@@ -84,6 +95,8 @@ pub struct Opening<'a> {
     pub patience: Duration,
     /// Of the queue pair.
     pub config: QpConfig,
+    /// What both ends must have been given alike.
+    pub terms: Terms,
 }
 
 /// Two programs that have met, and this one's memory and queue pair.
@@ -92,6 +105,9 @@ pub struct Session<'a> {
     pub talk: Talk,
     pub region: Region,
     pub qpn: Qpn,
+    terms: Terms,
+    /// Exchanges of keys so far.
+    exchanges: usize,
 }
 
 /// Meets the other program, does something with it, and takes leave. `len`: bytes of memory, given how many small messages go
@@ -118,6 +134,8 @@ pub fn with<T>(
                 talk,
                 region,
                 qpn,
+                terms: opening.terms,
+                exchanges: 0,
             };
             let outcome = test(&mut session);
             let gone = linger(session.provider, GOODBYE);
@@ -173,17 +191,15 @@ impl Session<'_> {
 
     /// The other side's. While packets come, the other program has something else to do than to speak.
     pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
-        let theirs = self.exchange(own.encode())?;
-        let theirs = Keys::decode(&theirs).ok_or(PerftestError::Message("a queue pair's keys"))?;
-        let (ours, other) = (own.verb(), theirs.verb());
-        // perftest's READs are one at a time if it is told so (`-o 1`), as WRITEs are.
-        let is_read = ours == Verb::Read && other == Verb::Write;
-        if ours != other && !is_read {
-            return Err(PerftestError::OtherTest {
-                theirs: other,
-                own: ours,
-            });
+        let theirs = self.exchange(own.encode(self.terms.word(self.exchanges)))?;
+        let decoded = Keys::decode(&theirs);
+        let (theirs, word) = decoded.ok_or(PerftestError::Message("a queue pair's keys"))?;
+        let differ = self.terms.difference(self.exchanges, word);
+        self.exchanges += 1;
+        if let Some((own, theirs)) = differ {
+            return Err(PerftestError::OtherTerms { theirs, own });
         }
+        is_same_test(own, &theirs)?;
         Ok(theirs)
     }
 
@@ -219,5 +235,43 @@ impl Session<'_> {
     pub fn say_goodbye(&mut self) {
         let _ = self.talk.say(DONE);
         let _ = self.talk.hear::<{ DONE.len() }>(self.provider);
+    }
+}
+
+/// Whether an end of perftest plays this end's test, as far as its keys tell.
+fn is_same_test(own: &Keys, theirs: &Keys) -> Result<(), PerftestError> {
+    let (own, theirs) = (own.verb(), theirs.verb());
+    // perftest's READs are one at a time if it is told so (`-o 1`), as WRITEs are.
+    let is_read = own == Verb::Read && theirs == Verb::Write;
+    match own == theirs || is_read {
+        true => Ok(()),
+        false => Err(PerftestError::OtherTest { theirs, own }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_of_a_perftest_is_known_by_its_keys() {
+        let keys = |verb| Keys {
+            reads: if verb == Verb::Read { 128 } else { 1 },
+            qpn: Qpn::new(0x11),
+            psn: roce::Psn::new(1),
+            rkey: if verb == Verb::Send { 0 } else { 7 },
+            address: 0,
+            gid: std::net::Ipv4Addr::new(10, 77, 0, 1).into(),
+        };
+        let all = [Verb::Write, Verb::Send, Verb::Read];
+        for (own, theirs) in all.iter().flat_map(|own| all.map(|theirs| (*own, theirs))) {
+            let same = is_same_test(&keys(own), &keys(theirs));
+            let is_fine = own == theirs || (own, theirs) == (Verb::Read, Verb::Write);
+            let told = format!("measures {theirs}, and this one {own}");
+            match same {
+                Ok(()) => assert!(is_fine, "{told}"),
+                Err(error) => assert!(!is_fine && error.to_string().contains(&told), "{error}"),
+            }
+        }
     }
 }

@@ -261,48 +261,136 @@ fn latencies_are_measured_by_each_way() {
     }
 }
 
-/// A bandwidth test of the given verb, or a latency test: what went wrong.
-fn error(interface: &str, verb: Verb, host: Option<&str>, is_latency: bool) -> Option<String> {
-    let mut provider = open(Some(interface), Way::Rings, 1).unwrap();
-    let patience = Duration::from_secs(20);
-    let error = if is_latency {
-        let options = LatencyOptions {
-            patience,
-            ..LatencyOptions::default()
-        };
-        latency(&mut *provider, verb, host, &options).err()
-    } else {
-        let options = perftest::Options {
-            patience,
-            ..perftest::Options::new(verb)
-        };
-        bandwidth(&mut *provider, verb, host, &options).err()
-    };
-    error.map(|error| error.to_string())
+/// What one end plays.
+#[derive(Clone, Copy)]
+enum Plays {
+    Bandwidth(Verb, perftest::Options),
+    Latency(Verb, LatencyOptions),
 }
 
-/// Both sides name the tests as soon as they have exchanged their keys: neither waits for messages that never come.
+/// What went wrong.
+fn error(interface: &str, plays: Plays, host: Option<&str>) -> String {
+    let mut provider = open(Some(interface), Way::Rings, 1).unwrap();
+    let error = match plays {
+        Plays::Bandwidth(verb, options) => bandwidth(&mut *provider, verb, host, &options).err(),
+        Plays::Latency(verb, options) => latency(&mut *provider, verb, host, &options).err(),
+    };
+    error.map_or_else(String::new, |error| error.to_string())
+}
+
+/// Both sides name what differs as soon as they have exchanged their keys: neither waits for messages that never come.
 #[test]
 fn a_peer_that_plays_another_test_ends_it() {
     if !in_namespace("a_peer_that_plays_another_test_ends_it") {
         return;
     }
-    for (servers, clients, is_latency) in [
-        (Verb::Write, Verb::Send, false),
-        (Verb::Send, Verb::Write, false),
-        (Verb::Send, Verb::Read, false),
-        (Verb::Write, Verb::Read, true),
-        (Verb::Write, Verb::Send, true),
+    let plain = perftest::Options {
+        patience: Duration::from_secs(20),
+        ..perftest::Options::new(Verb::Write)
+    };
+    let bandwidth = |verb| Plays::Bandwidth(verb, plain);
+    let lat = |verb| Plays::Latency(verb, LatencyOptions::default());
+    let write = |options| Plays::Bandwidth(Verb::Write, options);
+    let read_both = |options| {
+        Plays::Bandwidth(
+            Verb::Read,
+            perftest::Options {
+                is_bidirectional: true,
+                ..options
+            },
+        )
+    };
+    let of_time = perftest::Options {
+        duration: Some(Duration::from_secs(2)),
+        ..plain
+    };
+    for (servers, clients, [at_server, at_client]) in [
+        (
+            bandwidth(Verb::Write),
+            bandwidth(Verb::Send),
+            ["`write`", "`send`"],
+        ),
+        (
+            bandwidth(Verb::Send),
+            bandwidth(Verb::Read),
+            ["`send`", "`read`"],
+        ),
+        (
+            bandwidth(Verb::Read),
+            bandwidth(Verb::Write),
+            ["`read`", "`write`"],
+        ),
+        (
+            lat(Verb::Write),
+            lat(Verb::Read),
+            ["`write-lat`", "`read-lat`"],
+        ),
+        (
+            bandwidth(Verb::Write),
+            lat(Verb::Write),
+            ["`write`", "`write-lat`"],
+        ),
+        (
+            lat(Verb::Send),
+            bandwidth(Verb::Send),
+            ["`send-lat`", "`send`"],
+        ),
+        (
+            write(perftest::Options {
+                is_bidirectional: true,
+                ..plain
+            }),
+            write(plain),
+            ["`write -b`", "`write`"],
+        ),
+        (
+            write(plain),
+            write(perftest::Options {
+                all_sizes: true,
+                ..plain
+            }),
+            ["`write`", "`write -a`"],
+        ),
+        (write(of_time), write(plain), ["`write -D`", "`write`"]),
+        (
+            write(plain),
+            write(perftest::Options { size: 64, ..plain }),
+            ["`-s 65536`", "`-s 64`"],
+        ),
+        (
+            read_both(plain),
+            read_both(perftest::Options {
+                iterations: 9,
+                ..plain
+            }),
+            ["`-n 5000`", "`-n 9`"],
+        ),
     ] {
         let begun = Instant::now();
-        let server = beyond_a_cable(4200, move || error("far", servers, None, is_latency));
-        let client = error("near", clients, Some("10.9.0.2"), is_latency);
+        let server = beyond_a_cable(4200, move || error("far", servers, None));
+        let client = error("near", clients, Some("10.9.0.2"));
         let server = server.join().unwrap();
         remove("near");
-        let told = format!("measures {clients}, and this one {servers}");
-        let is_told = server.as_ref().is_some_and(|error| error.contains(&told));
-        assert!(is_told && client.is_some(), "{server:?} {client:?}");
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        for (told, own, theirs) in [
+            (&server, at_server, at_client),
+            (&client, at_client, at_server),
+        ] {
+            let rest = told
+                .split_once("the other end was given ")
+                .map(|(_, rest)| rest);
+            let (first, second) = rest
+                .and_then(|rest| rest.split_once(", and this one "))
+                .unwrap_or_default();
+            assert!(
+                first.contains(theirs) && second.contains(own),
+                "{at_server} {at_client}: {told}"
+            );
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 }
 

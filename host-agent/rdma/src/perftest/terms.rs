@@ -1,0 +1,215 @@
+//! What both ends of a test must have been given alike, and how two ends of weir say it to each other.
+//!
+//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only where it has one. An
+//! end of weir puts a word there: its test and options, the size of its messages, their number. An end of perftest has 0 there.
+
+use std::fmt;
+
+use super::message::Verb;
+
+/// In each word of an end of weir.
+const MARK: u32 = 1 << 30;
+
+/// A test and its options. Numbers of messages and seconds are left out where one end alone counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// What is measured.
+    pub verb: Verb,
+    /// `-lat`
+    pub is_latency: bool,
+    /// `-a`
+    pub all_sizes: bool,
+    /// `-D`
+    pub by_duration: bool,
+    /// `-b`
+    pub is_bidirectional: bool,
+    /// `-s`; not said with `-a`.
+    pub size: u32,
+    /// `-n`; not said by time.
+    pub messages: u64,
+}
+
+/// In what two ends differ, and what either was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// The test and its options.
+    Test(u32),
+    /// Bytes of a message.
+    Size(u32),
+    /// Messages.
+    Messages(u32),
+}
+
+impl Terms {
+    /// How many words there are.
+    pub const WORDS: usize = 3;
+
+    /// What is said in the exchange of keys with this number; 0 after the last word.
+    pub fn word(&self, exchange: usize) -> u32 {
+        // Both ends count messages that both send, or that one sends and the other receives.
+        let both_count = match self.is_latency {
+            true => self.verb != Verb::Read,
+            false => self.verb == Verb::Send || self.is_bidirectional,
+        };
+        let value = match exchange {
+            0 => self.test(),
+            1 if self.all_sizes => 0,
+            1 => self.size,
+            2 if self.by_duration || !both_count => 0,
+            2 => u32::try_from(self.messages).unwrap_or(u32::MAX),
+            _ => return 0,
+        };
+        MARK | value.min(MARK - 1)
+    }
+
+    fn test(&self) -> u32 {
+        let options = [
+            self.is_latency,
+            self.all_sizes,
+            self.by_duration,
+            self.is_bidirectional,
+        ];
+        let bits = options.iter().rev();
+        let bits = bits.fold(0, |bits, option| bits << 1 | u32::from(*option));
+        (self.verb as u32) << options.len() | bits
+    }
+
+    /// What both ends have said in an exchange, if it differs: this end's, and the other's. Of an end of perftest, or one that has
+    /// said all, nothing is known.
+    pub fn difference(&self, exchange: usize, theirs: u32) -> Option<(Term, Term)> {
+        let own = self.word(exchange);
+        if own == theirs || own & theirs & MARK == 0 {
+            return None;
+        }
+        let term = match exchange {
+            0 => Term::Test,
+            1 => Term::Size,
+            _ => Term::Messages,
+        };
+        Some((term(own & !MARK), term(theirs & !MARK)))
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Test(bits) => {
+                f.write_str(match bits >> 4 {
+                    0 => "`write",
+                    1 => "`send",
+                    2 => "`read",
+                    _ => "another test than `write",
+                })?;
+                for (at, option) in ["-lat", " -a", " -D", " -b"].iter().enumerate() {
+                    if bits >> at & 1 == 1 {
+                        f.write_str(option)?;
+                    }
+                }
+                f.write_str("`")
+            }
+            Self::Size(bytes) => write!(f, "messages of {bytes} bytes (`-s {bytes}`)"),
+            Self::Messages(number) => write!(f, "{number} messages (`-n {number}`)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Terms = Terms {
+        verb: Verb::Send,
+        is_latency: false,
+        all_sizes: false,
+        by_duration: false,
+        is_bidirectional: false,
+        size: 65_536,
+        messages: 1000,
+    };
+
+    fn difference(own: Terms, other: Terms) -> Option<(String, String)> {
+        let differ = (0..5).find_map(|at| own.difference(at, other.word(at)));
+        differ.map(|(own, theirs)| (own.to_string(), theirs.to_string()))
+    }
+
+    #[test]
+    fn what_differs_is_named_by_its_option() {
+        for (other, named) in [
+            (
+                Terms {
+                    verb: Verb::Write,
+                    ..PLAIN
+                },
+                "`write`",
+            ),
+            (
+                Terms {
+                    verb: Verb::Read,
+                    is_latency: true,
+                    ..PLAIN
+                },
+                "`read-lat`",
+            ),
+            (
+                Terms {
+                    all_sizes: true,
+                    is_bidirectional: true,
+                    ..PLAIN
+                },
+                "`send -a -b`",
+            ),
+            (
+                Terms {
+                    by_duration: true,
+                    ..PLAIN
+                },
+                "`send -D`",
+            ),
+            (
+                Terms {
+                    size: 1 << 30,
+                    ..PLAIN
+                },
+                "messages of 1073741823 bytes (`-s 1073741823`)",
+            ),
+            (
+                Terms {
+                    messages: u64::MAX,
+                    ..PLAIN
+                },
+                "1073741823 messages (`-n 1073741823`)",
+            ),
+            (
+                Terms {
+                    messages: 999,
+                    ..PLAIN
+                },
+                "999 messages (`-n 999`)",
+            ),
+        ] {
+            let (own, theirs) = difference(PLAIN, other).unwrap();
+            assert_eq!(theirs, named);
+            assert_eq!(difference(other, PLAIN), Some((theirs, own)));
+        }
+    }
+
+    #[test]
+    fn what_one_end_alone_counts_may_differ() {
+        let write = Terms {
+            verb: Verb::Write,
+            ..PLAIN
+        };
+        let other = Terms {
+            messages: 3,
+            ..write
+        };
+        assert_eq!(difference(write, other), None);
+        let both = |terms| Terms {
+            is_bidirectional: true,
+            ..terms
+        };
+        assert!(difference(both(write), both(other)).is_some());
+        // perftest has 0.
+        assert!((0..5).all(|at| PLAIN.difference(at, 0).is_none()));
+    }
+}
