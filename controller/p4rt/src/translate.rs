@@ -153,6 +153,14 @@ pub enum Part {
 }
 
 impl Item {
+    /// Packets that a counter's cell has counted; 0 of anything else, and of a cell without a value.
+    pub fn packets(&self) -> u64 {
+        match self {
+            Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
+            _ => 0,
+        }
+    }
+
     /// The entity that says the same to `index`'s program.
     pub fn to_entity(&self, index: &Index) -> Result<v1::Entity, TranslateError> {
         let entity = match self {

@@ -173,11 +173,7 @@ impl Session {
             name: name.to_owned(),
             index: None,
         }])?;
-        let packets = |item: &Item| match item {
-            Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
-            _ => 0,
-        };
-        Ok(items.iter().map(packets).collect())
+        Ok(items.iter().map(Item::packets).collect())
     }
 
     fn read(&self, queries: &[Query]) -> Result<Vec<Item>, ClientError> {

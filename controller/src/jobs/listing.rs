@@ -155,11 +155,7 @@ impl Switch {
             name: name.to_owned(),
             index: None,
         }])?;
-        let packets = |item: &Item| match item {
-            Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
-            _ => 0,
-        };
-        Ok(cells.iter().map(packets).collect())
+        Ok(cells.iter().map(Item::packets).collect())
     }
 }
 
