@@ -22,6 +22,16 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Whether the job was admitted here.
+    pub(super) fn knows(&self, job: u16) -> bool {
+        self.grants.iter().any(|grant| grant.number == job)
+    }
+
+    /// Frames of a job that were let through.
+    pub(super) fn passed(&self, job: u16) -> u64 {
+        self.count(job, Guarded::Passed)
+    }
+
     fn count(&self, job: u16, outcome: Guarded) -> u64 {
         let cell = usize::try_from(outcome_cell(job, outcome)).ok();
         cell.and_then(|cell| self.outcomes.get(cell))

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use host_agent::doctor::Finding;
 use host_agent::metrics::{Status, Waits};
+use scenario::topology::Mac;
 
 use super::cells::Cell;
 use super::ranks::{Asked, named};
 use super::told::Job;
 use super::{Seen, spoken, workers};
+
+const ASK_RANKS: &str =
+    "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT";
 
 /// What hangs.
 pub fn judge(switches: &[Seen], ranks: &[Asked], apart: Duration) -> Vec<Finding> {
@@ -121,6 +125,15 @@ fn cell_waits(
         );
         return Finding::note(&about, text);
     }
+    if longest.is_none() && is_quiet(switch, job, bitmap) {
+        let text = format!(
+            "{place} holds chunk #{chunk} without {}, and no rank has sent anything within {} that could wait for it: the job \
+             has finished, or has summed from host to host since",
+            workers(&missing),
+            spoken(apart)
+        );
+        return Finding::note(&about, text).hint(ASK_RANKS);
+    }
     let since = match longest {
         Some(since_ms) => format!("since {}", spoken(Duration::from_secs_f64(since_ms / 1e3))),
         None => format!("since more than {}", spoken(apart)),
@@ -151,10 +164,27 @@ fn cell_waits(
     let finding = Finding::wrong(&about, text);
     match is_known {
         true => finding,
-        false => finding.hint(
-            "who still waits, and what those who are missing do, their metrics say: --rank IP:PORT",
-        ),
+        false => finding.hint(ASK_RANKS),
     }
+}
+
+/// Whether nobody waits for a chunk, as far as a switch knows: a rank that waits asks again within the time between two looks. `false`
+/// where the switch does not count, and for workers of a parameter server, which ask ever less often.
+fn is_quiet(switch: &Seen, job: &Job, contributed: u64) -> bool {
+    if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
+        && after.knows(job.number)
+    {
+        return before.passed(job.number) == after.passed(job.number);
+    }
+    let question = Mac::of_question(job.number).value() as u64;
+    if !switch.after.told.ways.contains_key(&question) {
+        return false;
+    }
+    let waiting = job.expected().filter(|one| contributed >> one & 1 == 1);
+    let mut ports = waiting.flat_map(|one| job.ports(one)).peekable();
+    let (before, after) = (&switch.before.arrived, &switch.after.arrived);
+    ports.peek().is_some()
+        && ports.all(|port| before.contains_key(&port) && before.get(&port) == after.get(&port))
 }
 
 /// Where a member was seen last, and what has come by its port since.

@@ -477,7 +477,8 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         "{told:?}"
     );
     // Nobody was asked: the looks say how long at least.
-    let found = judge(from_ref(&seen), &[], APART);
+    let asks = switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], [10, 14]);
+    let found = judge(&[asks], &[], APART);
     let told = found
         .iter()
         .find(|finding| finding.level == Level::Wrong)
@@ -496,6 +497,53 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
         texts(&found, Level::Note)[0].contains("an earlier use of the job has left it"),
         "{found:?}"
     );
+}
+
+/// A job that has finished, or went on from host to host, leaves cells that are not full: no rank sends, so none waits.
+#[test]
+fn cells_that_nobody_asks_for_are_no_hang() {
+    let left = |arrived| switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], arrived);
+    let passed = |before: u64, after: u64, arrived| {
+        let (mut seen, guarded) = (left(arrived), guarded(None, [0, 0], 0));
+        let look = |guard: Option<Guard>, count| {
+            let mut guard = guard.unwrap();
+            let cell =
+                scenario::names::guard::outcome_cell(JOB, scenario::names::guard::Guarded::Passed);
+            guard.outcomes[cell as usize] = count;
+            Some(guard)
+        };
+        seen.before.guard = look(guarded.before.guard, before);
+        seen.after.guard = look(guarded.after.guard, after);
+        seen
+    };
+    let mut uncounted = left([0, 0]);
+    uncounted.before.arrived.clear();
+    uncounted.after.arrived.clear();
+    for (seen, hangs) in [
+        (left([10, 10]), false),
+        (left([10, 11]), true),
+        (uncounted, true),
+        // A guard knows whose frames came: others' do not count.
+        (passed(5, 5, [10, 90]), false),
+        (passed(5, 6, [10, 11]), true),
+    ] {
+        let found = judge(from_ref(&seen), &[], APART);
+        let (level, told) = match hangs {
+            true => (Level::Wrong, "slot 2 of job 3 waits for worker 2"),
+            false => (
+                Level::Note,
+                "slot 2 of job 3 holds chunk #6 without worker 2, and no rank has sent anything within 1.0 s",
+            ),
+        };
+        let found = texts(&found, level);
+        assert!(
+            found.iter().any(|text| text.starts_with(told)),
+            "{hangs}: {found:?}"
+        );
+        // A rank that says that it waits is believed.
+        let waiting = [rank(0, Some((6, 40.0)))];
+        assert_eq!(wrong(&[seen], &waiting).len(), 1);
+    }
 }
 
 #[test]
@@ -613,7 +661,7 @@ fn ranks_that_contradict_each_other() {
 /// Numbers of chunks wrap.
 #[test]
 fn the_oldest_chunk_is_told_across_the_end_of_numbers() {
-    let seen = switch(&[(u32::MAX - 1, 3), (u32::MAX, 3), (0, 3)], [0, 0]);
+    let seen = switch(&[(u32::MAX - 1, 3), (u32::MAX, 3), (0, 3)], [0, 3]);
     let told = wrong(&[seen], &[]);
     assert!(
         told[0].contains("(chunk #4294967294, and 2 more slots the same)"),
