@@ -47,7 +47,7 @@ pub struct Setup {
     #[command(flatten)]
     pub at: At,
     /// A host and the port that it is behind, such as 1=02:00:00:00:00:01; once for each
-    #[arg(long = "host", value_name = "PORT=MAC", value_parser = host)]
+    #[arg(long = "host", value_name = "PORT=MAC", value_parser = clap::value_parser!(Host))]
     pub hosts: Vec<Host>,
     /// Who has slots that are nobody else's, such as lab=256 or lab=256,rate=1Gbit/s,jobs=4; once for each, in the place of all
     /// there were
@@ -179,19 +179,6 @@ pub struct List {
 
 fn rate(text: &str) -> Result<u64, String> {
     super::quantity(text, Dimension::Rate)
-}
-
-fn host(text: &str) -> Result<Host, String> {
-    let (port, mac) = text
-        .split_once('=')
-        .ok_or("expected PORT=MAC, such as 1=02:00:00:00:00:01")?;
-    let port = port
-        .parse()
-        .map_err(|_| format!("`{port}` is not a port number"))?;
-    let mac = mac
-        .parse()
-        .map_err(|_| format!("`{mac}` is no Ethernet address, such as 02:00:00:00:00:01"))?;
-    Ok(Host { port, mac })
 }
 
 fn tenant(text: &str) -> Result<admission::Tenant, String> {

@@ -6,17 +6,20 @@
 //! - `entries.rs`: what a switch is told of a job; scenarios use it as well.
 //! - `contacts.rs`: the same of queue pairs, where RoCEv2 carries values.
 //! - `program.rs`: the program that sums and asks who may speak for a job.
+//! - `host.rs`: hosts and their ports, as a person gives them.
 //! - `switch.rs`: a switch, read and written.
 //! - `listing.rs`: what of it is told.
 
 pub mod contacts;
 pub mod entries;
+mod host;
 mod listing;
 mod program;
 mod switch;
 
+pub use host::Host;
 pub use listing::{Counts, Job, Listing, Part, Stranger};
-pub use switch::{Host, Setup, Switch};
+pub use switch::{Setup, Switch};
 
 use admission::{BadTenants, Refusal};
 use scenario::topology::Mac;

@@ -19,7 +19,7 @@ use scenario::topology::Mac;
 use tokio::runtime::Runtime;
 
 use super::entries::{self, Summed, key_of, param_of};
-use super::{JobsError, program};
+use super::{Host, JobsError, program};
 use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 
 /// How long another controller may be primary before it is told that it is.
@@ -38,15 +38,6 @@ pub(super) const OUTCOMES: [Guarded; 4] = [
 pub struct Switch {
     pub(super) target: P4Runtime,
     address: String,
-}
-
-/// A host behind a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Host {
-    /// The port.
-    pub port: u32,
-    /// The host's address.
-    pub mac: Mac,
 }
 
 /// What a switch is to be before jobs come.
