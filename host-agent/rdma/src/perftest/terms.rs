@@ -10,6 +10,9 @@ use super::message::Verb;
 /// In each word of an end of weir.
 const MARK: u32 = 1 << 30;
 
+/// What the lowest bits of the first word stand for; above them stands the verb's number.
+const OPTIONS: [&str; 4] = ["-lat", " -a", " -D", " -b"];
+
 /// A test and its options. Numbers of messages and seconds are left out where one end alone counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
@@ -63,7 +66,7 @@ impl Terms {
     }
 
     fn test(&self) -> u32 {
-        let options = [
+        let options: [bool; OPTIONS.len()] = [
             self.is_latency,
             self.all_sizes,
             self.by_duration,
@@ -94,13 +97,13 @@ impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Test(bits) => {
-                f.write_str(match bits >> 4 {
+                f.write_str(match bits >> OPTIONS.len() {
                     0 => "`write",
                     1 => "`send",
                     2 => "`read",
                     _ => "another test than `write",
                 })?;
-                for (at, option) in ["-lat", " -a", " -D", " -b"].iter().enumerate() {
+                for (at, option) in OPTIONS.iter().enumerate() {
                     if bits >> at & 1 == 1 {
                         f.write_str(option)?;
                     }
