@@ -10,19 +10,22 @@ import torch.distributed as dist
 # Who waits for silence instead of being told waits so long.
 SILENCE_S = 60
 SUM, AVG = dist.ReduceOp.SUM, dist.ReduceOp.AVG
-# What two give, and what the last does: a type, a length and an operation.
+# What two give, and what the last does: a type, a length and an operation. Of a reduce_scatter the lengths of its parts.
 CASES = (
     ((torch.float32, 1000, SUM), (torch.float32, 1001, SUM)),
     ((torch.float32, 1000, SUM), (torch.int32, 1000, SUM)),
     ((torch.float32, 1000, SUM), (torch.float32, 1000, AVG)),
     ((torch.float32, 1000, SUM), (torch.float32, 500_000, SUM)),
     ((torch.float16, 500_000, AVG), (torch.bfloat16, 500_000, AVG)),
+    ((torch.float32, (2, 2, 2), SUM), (torch.float32, (1, 3, 2), SUM)),
+    ((torch.int32, (1, 3, 2), SUM), (torch.int32, (1, 2, 3), SUM)),
 )
 
 
-def said(dtype, length, op):
+def said(dtype, length, op, part):
     name = str(dtype).removeprefix("torch.")
-    return f"{name} x {length}, {'sum' if op == SUM else 'average'}"
+    did = "sum" if op == SUM else "average"
+    return f"{name} x {length}, {did}" if part is None else f"{name} x {length[part]}, {did} to rank {part}"
 
 
 def use(case):
@@ -36,15 +39,20 @@ def use(case):
     usual, other = CASES[case]
     own, others = (other, usual) if rank == size - 1 else (usual, other)
     dtype, length, op = own
-    tensor = torch.ones(length, dtype=dtype)
+    # Which part of a reduce_scatter differs first.
+    part = None if isinstance(length, int) else next(at for at in range(size) if usual[1][at] != other[1][at])
+    tensor = torch.ones(length if part is None else length[rank], dtype=dtype)
     begun = time.monotonic()
     # What comes after fails as well, and says why.
     for _ in range(2):
         try:
-            dist.all_reduce(tensor, op=op)
+            if part is None:
+                dist.all_reduce(tensor, op=op)
+            else:
+                dist.reduce_scatter(tensor, [torch.ones(of, dtype=dtype) for of in length], op=op)
         except RuntimeError as error:
-            told = f"operation 13: the ranks gave different things: this one {said(*own)}; rank "
-            assert str(error).startswith(told) and str(error).endswith(said(*others)), error
+            told = f"operation {13 + (part or 0)}: the ranks gave different things: this one {said(*own, part)}; rank "
+            assert str(error).startswith(told) and str(error).endswith(said(*others, part)), error
         else:
             raise AssertionError("what differs was summed")
         # It is what it was.

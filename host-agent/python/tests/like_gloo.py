@@ -205,6 +205,19 @@ for name, act in WRONG:
     assert own[0] == expected[0] == "refused" and isinstance(own[1], tuple(kinds)), (name, own, expected)
     calls += 1
     lives()
+# Gloo before torch 2 takes these, for several devices of a rank.
+MANY = (
+    call("allreduce", [T(4), T(4)], kind=dist.AllreduceOptions),
+    call("reduce", [T(4), T(4)], kind=_C10D.ReduceOptions, rootRank=1),
+    *(call("broadcast", [T(4), T(4)], kind=dist.BroadcastOptions, rootRank=2, rootTensor=of_list) for of_list in (0, 1)),
+    call("reduce_scatter", [T(2), T(2)], [[T(2)] * size] * 2, kind=_C10D.ReduceScatterOptions),
+)
+for name, act in MANY:
+    kind, error = outcome(act, WEIR)
+    assert kind == "refused" and isinstance(error, ValueError), (name, error)
+    assert "takes one" in str(error), (name, error)
+    calls += 1
+lives()
 assert calls >= 60, calls
 print("right", flush=True)
 # Rank 0, which holds the store, leaves last.

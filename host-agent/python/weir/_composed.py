@@ -16,23 +16,24 @@ class Composed:
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         """All ranks' sums come to each, which keeps its part: by a switch that takes no longer than the part alone."""
-        if len(outputs) != len(inputs):
-            raise Refused(f"weir: reduce_scatter takes a list for each of its {len(outputs)} outputs, and not {len(inputs)}")
+        if len(outputs) != 1 or len(inputs) != 1:
+            raise Refused(f"weir: reduce_scatter takes one output and one list, and not {len(outputs)} and {len(inputs)}")
         for output, parts in zip(outputs, inputs):
             if len(parts) != self.size() or {of.dtype for of in parts} != {output.dtype}:
                 raise Refused(f"weir: reduce_scatter takes {self.size()} tensors of one type, and gives one of them")
             if parts[self.rank()].shape != output.shape:
                 told = f"{list(output.shape)}, and part {self.rank()} is {list(parts[self.rank()].shape)}"
                 raise Refused(f"weir: the output of reduce_scatter is {told}")
-        return self._scattered(outputs, inputs, opts)
+        return self._scattered(outputs, inputs, opts, compares=True)
 
     def _reduce_scatter_base(self, output, given, opts=None):
         _is_shared_by(self.size(), given, output, "input", "output")
         refuse_shared([given])
         return self._scattered([output], [list(given.detach().reshape(self.size(), *output.shape).unbind())], opts)
 
-    def _scattered(self, outputs, inputs, opts):
-        """Of each list of inputs this rank takes the sum of its own part. Parts may have different sizes."""
+    def _scattered(self, outputs, inputs, opts, compares=False):
+        """Of each list of inputs this rank takes the sum of its own part. Parts may have different sizes, the same at all ranks;
+        `compares`: ranks may have split what they give otherwise."""
         of_sum = dist.AllreduceOptions()
         if opts is not None:
             of_sum.reduceOp, of_sum.timeout = opts.reduceOp, opts.timeout
@@ -40,9 +41,12 @@ class Composed:
         for parts in inputs:
             refuse_shared(parts)
         wholes = [torch.cat([of.detach().reshape(-1) for of in parts]) for parts in inputs]
+        compared = [self._compare_parts(parts, of_sum) for parts in inputs if compares]
         begun = [self.allreduce([whole], of_sum) for whole in wholes]
 
         def finish():
+            for work in compared:
+                work.wait()
             for work, output, whole, parts in zip(begun, outputs, wholes, inputs):
                 work.wait()
                 own = whole.split([of.numel() for of in parts])[self.rank()]

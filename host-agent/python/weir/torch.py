@@ -121,6 +121,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         opts = opts or dist.AllreduceOptions()
+        self._check_one("all_reduce", tensors)
         return self._by_switch(tensors, opts) or self._by_gloo("allreduce", tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts=None):
@@ -131,6 +132,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         """Tensors of other ranks than the root stay what they are."""
         opts = opts or _C10D.ReduceOptions()
         self._check_root(tensors, opts)
+        self._check_one("reduce", tensors)
         is_root = self.rank() == opts.rootRank
         if self._waits_for_all:
             work = self._by_switch(tensors, opts, is_root, opts.rootRank)
@@ -154,6 +156,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         """Bytes of any type: the root's are summed with zeros, as integers."""
         opts = opts or dist.BroadcastOptions()
         self._check_root(tensors, opts)
+        self._check_one("broadcast", tensors)
         refuse_shared(tensors)
         if self._member is None or not self._waits_for_all or not all(map(is_strided, tensors)):
             return self._by_gloo("broadcast", tensors, opts, opts.rootRank)
@@ -237,6 +240,19 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         """What of a tensor all ranks have to say alike, where its values do not go by the switch."""
         return given.add(0, partial(self._member.compare, _name(tensor.dtype), deed, tensor.numel(), root))
 
+    def _compare_parts(self, parts, opts):
+        """A work that fails where ranks split their values otherwise. Ranks without a job do not compare."""
+        if self._member is None:
+            return self._work(lambda: (parts, None, None))
+        with self._order.operation() as given:
+            compared = [self._compare(given, part, _deed(opts), to) for to, part in enumerate(parts)]
+
+            def finish():
+                self._agree(compared)
+                return parts, None, None
+
+            return self._work(finish, given)
+
     def _agree(self, compared):
         for piece in compared:
             piece.wait(0, 0, self._timeout)
@@ -311,6 +327,11 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
     def _check_any(self, tensors):
         if not tensors:
             raise Refused("weir: an operation without tensors: it takes at least one")
+
+    def _check_one(self, name, tensors):
+        """torch before 2 has forms for several devices of a rank, which treat a list as tensors of as many ranks."""
+        if len(tensors) > 1:
+            raise Refused(f"weir: {name} of {len(tensors)} tensors at once: it takes one, so call it for each")
 
     def _check_root(self, tensors, opts):
         self._check_any(tensors)
