@@ -53,6 +53,12 @@ pub fn judge(switch: &Seen, apart: Duration) -> Vec<Finding> {
         let hint = "two ranks have each other's numbers, or a rank runs on another rank's machine: \
                     `weir job list` shows the port of each rank";
         found.push(Finding::wrong(&about, text).hint(hint));
+    } else if switch.after.foreign > 0 {
+        let text = format!(
+            "{} frames have named a rank that is behind another port, and were dropped, none within {apart}",
+            switch.after.foreign
+        );
+        found.push(Finding::note(&about, text));
     }
     let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard) else {
         return found;

@@ -377,6 +377,18 @@ fn lapsed_leases_and_wrong_ports_are_named() {
             "3 frames that came within 1.0 s name a rank that is behind another port, and are dropped"
         ]
     );
+    // Before the first look: it is over, or was another job's.
+    let mut before = switch(&[], [0, 0]);
+    before.before.foreign = 5;
+    before.after.foreign = 5;
+    let found = guard::judge(&before, APART);
+    assert_eq!(
+        texts(&found, Level::Note),
+        [
+            "5 frames have named a rank that is behind another port, and were dropped, none within 1.0 s"
+        ]
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
 }
 
 /// A switch whose cells hold this, by slot and version of job 3.
