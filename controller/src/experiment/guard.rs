@@ -8,7 +8,6 @@ use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 
 use super::Planned;
-use super::conclusion::{self, FaultResult};
 use super::fleet::{Fleet, FleetError};
 
 /// How often it looks: each time it reads the counters of all switches.
@@ -32,15 +31,10 @@ impl Aborted {
     /// Adds to the reason how many of the hits had no way out of the switch, which counts a hit before it looks where the
     /// packet goes.
     #[must_use]
-    pub fn with_unforwarded(mut self, results: &[FaultResult]) -> Aborted {
-        let counted = results
-            .iter()
-            .filter(|fault| self.faults.contains(&fault.id));
-        let unforwarded: u64 = counted.map(|fault| fault.unforwarded).sum();
+    pub fn with_unforwarded(mut self, unforwarded: u64) -> Aborted {
         if unforwarded > 0 {
-            let packets = conclusion::count(unforwarded, "packet");
             self.reason.push_str(&format!(
-                "; {packets} hit in this run had no way out of the switch"
+                "; {unforwarded} of the packets hit in this run had no way out of the switch"
             ));
         }
         self

@@ -237,7 +237,12 @@ pub fn run(
     metrics.extend(counted);
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
-    let aborted = aborted.map(|aborted| aborted.with_unforwarded(&conclusion.faults));
+    let aborted = aborted.map(|aborted| {
+        let faults = conclusion.faults.iter();
+        let counted = faults.filter(|fault| aborted.faults.contains(&fault.id));
+        let unforwarded = counted.map(|fault| fault.unforwarded).sum();
+        aborted.with_unforwarded(unforwarded)
+    });
     let run = Run {
         scenario: scenario.name.clone(),
         seed: scenario.seed,

@@ -13,7 +13,7 @@ use crate::units::{self, Dimension};
 use crate::yaml::{Entry, Kind, Node, Style};
 
 pub(crate) use hints::bare_selection;
-use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair};
+use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair, with_values};
 pub(crate) use variant::{Variant, variant};
 
 /// A mapping whose keys are known.

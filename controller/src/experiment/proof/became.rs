@@ -8,7 +8,31 @@ use std::collections::HashMap;
 
 use testbeds::capture::Seen;
 
-use super::flows::FlowCount;
+/// What became of a flow between its first and its last switch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowCount {
+    /// Frames that the sender put on its link.
+    pub sent: u64,
+    /// Of those, frames that came out towards the receiver.
+    pub received: u64,
+    /// Sent and not received.
+    pub lost: u64,
+    /// Received more often than sent.
+    pub extra: u64,
+    /// The longest time between the two.
+    pub longest_ns: u64,
+}
+
+impl FlowCount {
+    /// Counts another flow's frames too.
+    pub fn add(&mut self, other: &FlowCount) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.extra += other.extra;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
 
 /// A frame's bytes as far as they were recorded, and its length on the wire.
 pub type FrameKey = (Box<[u8]>, u32);

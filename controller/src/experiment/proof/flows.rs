@@ -9,36 +9,11 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Seen};
 
 use super::Evidence;
-use super::became::{Changed, FrameKey, Sent};
+use super::became::{Changed, FlowCount, FrameKey, Sent};
 use super::throughput::{Bins, Throughput};
 
 /// Of so many declared flows it is kept what they carried over time.
 pub const MOST_FLOWS: usize = 16;
-
-/// What became of a flow between its first and its last switch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FlowCount {
-    /// Frames that the sender put on its link.
-    pub sent: u64,
-    /// Of those, frames that came out towards the receiver.
-    pub received: u64,
-    /// Sent and not received.
-    pub lost: u64,
-    /// Received more often than sent.
-    pub extra: u64,
-    /// The longest time between the two.
-    pub longest_ns: u64,
-}
-
-impl FlowCount {
-    fn add(&mut self, other: &FlowCount) {
-        self.sent += other.sent;
-        self.received += other.received;
-        self.lost += other.lost;
-        self.extra += other.extra;
-        self.longest_ns = self.longest_ns.max(other.longest_ns);
-    }
-}
 
 /// Declared flows of which it is kept what they carry over time: those first that faults act on.
 fn followed(scenario: &Scenario) -> Vec<&str> {

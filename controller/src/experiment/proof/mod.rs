@@ -31,7 +31,8 @@ use scenario::telling::Telling;
 use testbeds::bed::PortRecording;
 
 use super::fleet::{EpochWrite, TriggerCount};
-pub use flows::{FlowCount, MOST_FLOWS};
+pub use became::FlowCount;
+pub use flows::MOST_FLOWS;
 pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
 pub use recovery::{Recovery, Teller};

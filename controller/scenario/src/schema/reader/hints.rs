@@ -1,9 +1,9 @@
 //! What to write for a value of another shape than its key takes: the user's own values at the keys that take them.
 
-use super::variant::{takes, with_values};
-use super::{foreign, scalars};
+use super::{foreign, is_name, scalars};
 use crate::diagnostic::Sink;
 use crate::schema::shape::{Key, Object, Shape};
+use crate::units;
 use crate::yaml::{Entry, Kind, Node};
 
 /// Keys that say more of what another key says, and nothing alone.
@@ -117,5 +117,71 @@ pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
             "write `{{probability: {}}}`",
             foreign::share(&text)?
         )),
+    }
+}
+
+/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with users' values at those of its keys that take them, in
+/// backquotes with what stands before and behind it; and what to ask of the values.
+pub(super) fn with_values(
+    object: &Object,
+    [before, example, behind]: [&str; 3],
+    values: &[String],
+) -> String {
+    let mut left: Vec<&String> = values.iter().collect();
+    let mut asked = None;
+    let mut is_example = false;
+    let pairs = example.trim_matches(['{', '}']).split(", ");
+    let pairs = pairs.map(|pair| {
+        let Some((name, example)) = pair.split_once(": ") else {
+            return pair.to_owned();
+        };
+        let key = object.keys.iter().find(|key| key.name == name);
+        let taken = key.and_then(|key| {
+            let mut all = left.iter().enumerate();
+            all.find_map(|(at, value)| Some((at, takes(&key.shape, value)?)))
+        });
+        match taken {
+            Some((at, (value, ask))) => {
+                left.remove(at);
+                asked = asked.take().or(ask);
+                format!("{name}: {value}")
+            }
+            None => {
+                is_example |= example.contains(|c: char| c.is_ascii_digit());
+                pair.to_owned()
+            }
+        }
+    });
+    let pairs: Vec<String> = pairs.collect();
+    let write = if is_example {
+        "write for example"
+    } else {
+        "write"
+    };
+    let hint = format!("{write} `{before}{{{}}}{behind}`", pairs.join(", "));
+    match asked {
+        Some(asked) => format!("{hint}; {asked}"),
+        None => hint,
+    }
+}
+
+/// A value as a key of this shape takes it, and what to ask of it; `None` if it does not.
+fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
+    let certain = || (value.to_owned(), None);
+    match shape {
+        Shape::Quantity(dimension) => units::mended(value, *dimension),
+        Shape::Integer(low, high) => {
+            let number = value.parse::<u64>().ok()?;
+            (*low..=*high).contains(&number).then(certain)
+        }
+        Shape::Probability => Some((foreign::share(value)?, None)),
+        // What has a number in front is a quantity.
+        Shape::Text => value
+            .starts_with(|c: char| c.is_ascii_alphabetic())
+            .then(certain),
+        Shape::Name => is_name(value).then(certain),
+        Shape::At(shape) => takes(shape, value),
+        Shape::Either(shapes) => shapes.iter().find_map(|shape| takes(shape, value)),
+        _ => None,
     }
 }
