@@ -1,12 +1,12 @@
 //! Calls: tables, actions, units, what the architecture brings along.
 
 use super::state::{Place, State};
-use super::{Frame, Outcome, Walk};
+use super::{Frame, Unit, Walk};
 use crate::ast::Direction;
 use crate::ir::{
-    Access, ActionId, Arch, Arg, Args, Const, Control, Expr, ExprKind, LValue, Param, Type, UnOp,
-    Var, VarId,
+    Access, ActionId, Arch, Arg, Args, Const, Expr, ExprKind, LValue, Param, Table, Type, VarId,
 };
+use num_bigint::BigUint;
 use std::collections::BTreeMap;
 
 /// Match kinds of which an entry may take any value.
@@ -35,7 +35,7 @@ impl<'p> Walk<'p> {
         (hit, action_run): (Option<VarId>, Option<VarId>),
         mut state: State,
     ) -> State {
-        let Some(table) = frame.control.and_then(|c| c.tables.get(table)) else {
+        let Some(table) = frame.unit.control.and_then(|c| c.tables.get(table)) else {
             return state;
         };
         for key in &table.key {
@@ -48,31 +48,43 @@ impl<'p> Walk<'p> {
                 self.read(frame, &key.expr, &mut state);
             }
         }
-        for var in [hit, action_run].into_iter().flatten() {
-            let place = self.var(frame, var);
-            let number = self.places.number(&place);
-            state.set.insert(number);
-        }
         let span = self.span;
-        let mut after = Vec::new();
+        let mut ran = Vec::new();
         for offered in &table.actions {
             let state = self.block(frame, &offered.calls, state.clone());
-            after.push(self.action(frame, offered.action, &offered.args, state));
+            ran.push(self.action(frame, offered.action, &offered.args, state));
             self.span = span;
         }
         // `NoAction` that the table does not list.
-        after.push(match table.default_action.action {
-            None => state,
-            Some(_) => State::default(),
-        });
-        let joined = after.iter().cloned().fold(State::default(), State::joined);
-        self.outcome = Some(Outcome {
-            table,
-            hit,
-            action_run,
-            after,
-        });
-        joined
+        if table.default_action.action.is_none() {
+            ran.push(state);
+        }
+        let mut after = State::default();
+        for (n, mut state) in ran.into_iter().enumerate() {
+            if let Some(var) = action_run {
+                self.let_var(frame, var, n, &mut state);
+            }
+            let Some(var) = hit else {
+                after = self.join(after, state);
+                continue;
+            };
+            for (may_be, is_hit) in [(may_hit(table, n), 1), (may_miss(table, n), 0)] {
+                if may_be {
+                    let mut state = state.clone();
+                    self.let_var(frame, var, is_hit, &mut state);
+                    after = self.join(after, state);
+                }
+            }
+        }
+        after
+    }
+
+    /// Sets a variable to a number.
+    fn let_var(&mut self, frame: Frame<'p>, var: VarId, number: usize, state: &mut State) {
+        let place = self.var(frame, var);
+        self.set_value(&place, &BigUint::from(number), state);
+        let number = self.places.number(&place);
+        state.set.insert(number);
     }
 
     pub(super) fn action(
@@ -82,7 +94,7 @@ impl<'p> Walk<'p> {
         args: &'p Args,
         mut state: State,
     ) -> State {
-        let Some(action) = frame.control.and_then(|c| c.actions.get(id.index())) else {
+        let Some(action) = frame.unit.control.and_then(|c| c.actions.get(id.index())) else {
             return state;
         };
         let mut given = args.iter();
@@ -91,12 +103,12 @@ impl<'p> Walk<'p> {
             if param.direction == Direction::None && args.len() < action.params.len() {
                 self.frames[frame.number].remove(&param.var.0);
                 let place = self.var(frame, param.var);
-                let number = self.places.number(&place);
-                state.set.insert(number);
+                let ty = &frame.unit.vars[param.var.index()].ty;
+                self.give(&place, ty, &mut state);
             } else if let Some(arg) = given.next() {
                 self.frames[frame.number].remove(&param.var.0);
                 let own = self.var(frame, param.var);
-                let ty = &frame.vars[param.var.index()].ty;
+                let ty = &frame.unit.vars[param.var.index()].ty;
                 if let Some(place) = self.pass(frame, arg, (own, ty), &mut state) {
                     self.frames[frame.number].insert(param.var.0, place);
                 }
@@ -108,28 +120,19 @@ impl<'p> Walk<'p> {
     pub(super) fn call(
         &mut self,
         frame: Frame<'p>,
-        (vars, control): (&'p [Var], Option<&'p Control>),
-        (chain, unit): (u32, u32),
+        unit: Unit<'p>,
         (params, args): (&'p [Param], &'p Args),
         state: &mut State,
     ) -> Frame<'p> {
         let mut bound = BTreeMap::new();
-        for (n, var) in vars.iter().enumerate() {
-            if matches!(var.ty, Type::Extern(_)) {
-                continue;
-            }
-            bound.insert(n as u32, self.places.root((chain, unit, n as u32)));
-        }
         for (param, arg) in params.iter().zip(args) {
-            let ty = &vars[param.var.index()].ty;
-            let Some(own) = bound.get(&param.var.0).cloned() else {
-                continue;
-            };
+            let ty = &unit.vars[param.var.index()].ty;
+            let own = self.places.root((unit.number, param.var.0));
             if let Some(place) = self.pass(frame, arg, (own, ty), state) {
                 bound.insert(param.var.0, place);
             }
         }
-        self.frame(vars, control, bound)
+        self.frame(unit, bound)
     }
 
     /// Evaluates an argument for a parameter; gives the caller's place if the parameter stands for that.
@@ -149,7 +152,9 @@ impl<'p> Walk<'p> {
                 {
                     return Some(place);
                 }
-                self.give(&own, ty, state);
+                self.assign_to(frame, &own, ty, Some(e), state);
+                let number = self.places.number(&own);
+                state.set.insert(number);
                 None
             }
             Arg::Out(to) => {
@@ -202,49 +207,31 @@ impl<'p> Walk<'p> {
     }
 }
 
-impl Outcome<'_> {
-    /// What holds on a hit and on a miss, if the condition asks that.
-    pub(super) fn by_hit(&self, condition: &Expr) -> Option<(State, State)> {
-        let (asked, swapped) = match &condition.kind {
-            ExprKind::Unary(UnOp::Not, inner) => (&inner.kind, true),
-            kind => (kind, false),
-        };
-        let ExprKind::Read(lvalue) = asked else {
-            return None;
-        };
-        if Some(lvalue.var) != self.hit || !lvalue.path.is_empty() {
-            return None;
-        }
-        let (mut hit, mut miss) = (State::default(), State::default());
-        for (n, state) in self.after.iter().enumerate() {
-            let annotated = |name: &str| {
-                let offered = self.table.actions.get(n);
-                offered.is_some_and(|a| a.annotations.iter().any(|a| a.name == name))
-            };
-            let default = match self.table.default_action.action {
-                Some(default) if self.table.const_default => n == default,
-                None if self.table.const_default => n == self.table.actions.len(),
-                _ => !annotated("tableonly"),
-            };
-            if n < self.table.actions.len() && !annotated("defaultonly") {
-                hit.join(state.clone());
-            }
-            if default {
-                miss.join(state.clone());
-            }
-        }
-        Some(if swapped { (miss, hit) } else { (hit, miss) })
-    }
+/// Whether a hit may run the table's n-th action.
+fn may_hit(table: &Table, n: usize) -> bool {
+    n < table.actions.len() && !is_annotated(table, n, "defaultonly")
+}
 
-    pub(super) fn is_action_run(&self, value: &Expr) -> bool {
-        matches!(&value.kind, ExprKind::Read(lvalue)
-            if Some(lvalue.var) == self.action_run && lvalue.path.is_empty())
+/// Whether a miss may run it; behind the last action stands that of a table without a default action.
+fn may_miss(table: &Table, n: usize) -> bool {
+    match table.default_action.action {
+        Some(default) if table.const_default => n == default,
+        None if table.const_default => n == table.actions.len(),
+        _ => !is_annotated(table, n, "tableonly"),
     }
 }
 
-pub(super) fn number(label: &Const) -> Option<usize> {
-    match label {
-        Const::Bits { value, .. } => usize::try_from(value).ok(),
+fn is_annotated(table: &Table, n: usize, name: &str) -> bool {
+    let offered = table.actions.get(n);
+    offered.is_some_and(|a| a.annotations.iter().any(|a| a.name == name))
+}
+
+/// The number that stands for a scalar constant in the facts.
+pub(super) fn value(constant: &Const) -> Option<BigUint> {
+    match constant {
+        Const::Bits { value, .. } => Some(value.clone()),
+        Const::Bool(is) => Some(BigUint::from(u8::from(*is))),
+        Const::Enum(_, member) | Const::Error(member) => Some(BigUint::from(*member)),
         _ => None,
     }
 }

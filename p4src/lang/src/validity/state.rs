@@ -1,13 +1,12 @@
-//! What may hold at a place of a program.
+//! Places of a program, the facts about them that are followed, and what may hold at a point.
 
-use hashbrown::HashMap;
-use std::collections::BTreeSet;
-
-/// Combinations of valid headers that are told apart.
-const MAX_PATHS: usize = 4096;
+use super::paths::{Diagrams, Paths};
+use hashbrown::{HashMap, HashSet};
+use num_bigint::BigUint;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A variable, or a part of one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     root: u32,
     /// Fields, from the outermost.
@@ -30,20 +29,24 @@ impl Place {
     pub fn holds(&self, other: &Place) -> bool {
         self.root == other.root && other.path.starts_with(&self.path)
     }
+
+    /// The place in `to` that corresponds to this one in `from`.
+    pub fn moved(&self, from: &Place, to: &Place) -> Place {
+        to.follow(&self.path[from.path.len()..])
+    }
 }
 
 /// Numbers of places.
 #[derive(Default)]
 pub(super) struct Places {
-    roots: HashMap<(u32, u32, u32), u32>,
+    roots: HashMap<(u32, u32), u32>,
     numbers: HashMap<Place, u32>,
     all: Vec<Place>,
-    headers: HashMap<Place, u32>,
 }
 
 impl Places {
-    /// The variable of that unit in that chain.
-    pub fn root(&mut self, key: (u32, u32, u32)) -> Place {
+    /// The variable of that unit.
+    pub fn root(&mut self, key: (u32, u32)) -> Place {
         let next = self.roots.len() as u32;
         Place {
             root: *self.roots.entry(key).or_insert(next),
@@ -64,80 +67,177 @@ impl Places {
     pub fn named(&self, number: u32) -> &Place {
         &self.all[number as usize]
     }
+}
 
-    /// A header's bit in [`State::paths`].
-    pub fn bit(&mut self, header: &Place) -> u32 {
-        let next = self.headers.len() as u32;
-        *self.headers.entry(header.clone()).or_insert(next)
+/// Kinds of places about which facts are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Its validity.
+    Header,
+    /// Its value. It is unknown until it is set.
+    Field,
+    /// Its value, in no header. It is 0 until it is set.
+    Variable,
+}
+
+/// A value and the facts "it equals the constant".
+pub(super) struct Value {
+    pub kind: Kind,
+    pub equals: Vec<(BigUint, u32)>,
+}
+
+/// The facts: a header is valid; a value equals a constant that the program compares it with.
+///
+/// They are numbered after a first walk has met them, in the order in which it did: those that are near each other in a program
+/// stand near each other in a diagram, which keeps it small.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Headers, and values with the constants that they are set to or compared with.
+    met: Vec<(Place, Option<BigUint>)>,
+    met_before: HashSet<(Place, Option<BigUint>)>,
+    kinds: HashMap<Place, Kind>,
+    compared: BTreeMap<Place, BTreeSet<BigUint>>,
+    copied: BTreeSet<(Place, Place)>,
+    headers: HashMap<Place, u32>,
+    values: BTreeMap<Place, Value>,
+    /// All facts, and whether they hold before anything is set; `None`: unknown.
+    initial: Vec<Option<bool>>,
+}
+
+impl Facts {
+    /// Notes what a place is in the first walk.
+    pub fn meet(&mut self, place: &Place, kind: Kind) {
+        self.kinds.entry(place.clone()).or_insert(kind);
+        if kind == Kind::Header {
+            self.meet_fact(place, None);
+        }
+    }
+
+    fn meet_fact(&mut self, place: &Place, constant: Option<&BigUint>) {
+        let fact = (place.clone(), constant.cloned());
+        if self.met_before.insert(fact.clone()) {
+            self.met.push(fact);
+        }
+    }
+
+    /// Notes a constant that a value is set to in the first walk.
+    pub fn set(&mut self, place: &Place, constant: &BigUint) {
+        self.meet_fact(place, Some(constant));
+    }
+
+    /// Notes a comparison in the first walk.
+    pub fn compare(&mut self, place: &Place, constant: BigUint) {
+        self.meet_fact(place, Some(&constant));
+        let constants = self.compared.entry(place.clone()).or_default();
+        constants.insert(constant);
+    }
+
+    /// Notes a copy in the first walk.
+    pub fn copy(&mut self, to: &Place, from: &Place) {
+        self.copied.insert((to.clone(), from.clone()));
+    }
+
+    /// Numbers the facts after the first walk.
+    pub fn number(&mut self) {
+        while self.compare_sources() {}
+        for (place, constant) in std::mem::take(&mut self.met) {
+            let Some(constant) = constant else {
+                self.header(&place);
+                continue;
+            };
+            let compared = self.compared.get(&place);
+            if !compared.is_some_and(|constants| constants.contains(&constant)) {
+                continue;
+            }
+            let kind = self.kinds.get(&place).copied().unwrap_or(Kind::Field);
+            let at_first = (kind == Kind::Variable).then(|| constant == BigUint::ZERO);
+            let fact = self.initial.len() as u32;
+            self.initial.push(at_first);
+            let equals = Vec::new();
+            let value = self.values.entry(place).or_insert(Value { kind, equals });
+            value.equals.push((constant, fact));
+        }
+    }
+
+    /// A value that is copied is compared with the constants that its copy is compared with; whether any of them is new.
+    fn compare_sources(&mut self) -> bool {
+        let mut found = Vec::new();
+        for (to, from) in &self.copied {
+            let parts = self.compared.range(to..).take_while(|(p, _)| to.holds(p));
+            for (part, constants) in parts {
+                let source = part.moved(to, from);
+                let known = self.compared.get(&source);
+                if !known.is_some_and(|known| known.is_superset(constants)) {
+                    found.push((source, constants.clone()));
+                }
+            }
+        }
+        let is_new = !found.is_empty();
+        for (place, constants) in found {
+            for constant in constants {
+                self.compare(&place, constant);
+            }
+        }
+        is_new
+    }
+
+    /// The fact that a header is valid.
+    pub fn header(&mut self, place: &Place) -> u32 {
+        let next = self.initial.len() as u32;
+        let fact = *self.headers.entry(place.clone()).or_insert(next);
+        if fact == next {
+            self.initial.push(Some(false));
+        }
+        fact
+    }
+
+    pub fn value(&self, place: &Place) -> Option<&Value> {
+        self.values.get(place)
+    }
+
+    /// The values at a place and in its parts.
+    pub fn values_in(&self, place: &Place) -> impl Iterator<Item = (&Place, &Value)> {
+        let from = self.values.range(place..);
+        from.take_while(|(part, _)| place.holds(part))
+    }
+
+    pub fn all_values(&self) -> impl Iterator<Item = &Value> {
+        self.values.values()
+    }
+
+    pub fn len(&self) -> usize {
+        self.initial.len()
+    }
+
+    /// The paths before anything is set.
+    pub fn start(&self, diagrams: &mut Diagrams) -> Paths {
+        let known = (0..).zip(&self.initial);
+        diagrams.cube(
+            &known
+                .filter_map(|(fact, is)| Some((fact, (*is)?)))
+                .collect(),
+        )
     }
 }
 
 /// What may hold; by default nothing: no path leads here.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
-    /// The headers that are valid together, a bit each, on some path.
-    pub paths: BTreeSet<u128>,
+    pub paths: Paths,
     /// Places that some path has set.
     pub set: BTreeSet<u32>,
 }
 
 impl State {
-    /// No header is valid, and nothing is set.
-    pub fn start() -> State {
-        State {
-            paths: BTreeSet::from([0]),
-            set: BTreeSet::new(),
-        }
-    }
-
     pub fn is_unreachable(&self) -> bool {
-        self.paths.is_empty()
+        self.paths == Paths::NONE
     }
 
-    pub fn is_too_large(&self) -> bool {
-        self.paths.len() > MAX_PATHS
-    }
-
-    /// Adds another's paths; whether any is new.
-    pub fn join(&mut self, other: State) -> bool {
-        let before = (self.paths.len(), self.set.len());
-        self.paths.extend(other.paths);
-        self.set.extend(other.set);
-        before != (self.paths.len(), self.set.len())
-    }
-
-    pub fn joined(mut self, other: State) -> State {
-        self.join(other);
-        self
-    }
-
-    pub fn set_valid(&mut self, bit: u32, valid: bool) {
-        let mask = 1 << bit;
-        let change = |path: &u128| if valid { path | mask } else { path & !mask };
-        self.paths = self.paths.iter().map(change).collect();
-    }
-
-    pub fn copy_valid(&mut self, to: u32, from: u32) {
-        let change = |path: &u128| (path & !(1 << to)) | ((path >> from & 1) << to);
-        self.paths = self.paths.iter().map(change).collect();
-    }
-
-    /// Whether the header is valid on some path, and on all.
-    pub fn validity(&self, bit: u32) -> (bool, bool) {
-        let valid = |path: &u128| path >> bit & 1 == 1;
-        (self.paths.iter().any(valid), self.paths.iter().all(valid))
-    }
-
-    /// The paths on which the header is valid, and the others.
-    pub fn split(self, bit: u32) -> (State, State) {
-        let (yes, no) = self
-            .paths
-            .into_iter()
-            .partition(|path| path >> bit & 1 == 1);
-        let side = |paths| State {
+    /// The same, on other paths.
+    pub fn on(&self, paths: Paths) -> State {
+        State {
             paths,
             set: self.set.clone(),
-        };
-        (side(yes), side(no))
+        }
     }
 }

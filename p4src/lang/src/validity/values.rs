@@ -1,17 +1,16 @@
-//! Places, what is written there, and what expressions read.
+//! Places, and what is written there.
 
-use super::state::{Place, State};
+use super::calls::value as number;
+use super::state::{Kind, Place, State};
 use super::{Frame, Walk};
 use crate::ast::StructKind;
-use crate::ir::{Access, BinOp, Const, Expr, ExprKind, LValue, Type, UnOp, VarId};
+use crate::ir::{Access, Expr, ExprKind, LValue, Type, VarId};
+use num_bigint::BigUint;
 
 impl<'p> Walk<'p> {
     pub(super) fn var(&mut self, frame: Frame<'p>, var: VarId) -> Place {
         let bound = self.frames[frame.number].get(&var.0).cloned();
-        bound.unwrap_or_else(|| {
-            let own = (self.chain, frame.number as u32, var.0);
-            self.places.root(own)
-        })
+        bound.unwrap_or_else(|| self.places.root((frame.unit.number, var.0)))
     }
 
     /// Where a path leads, and the innermost header on it; `None` into stacks and unions.
@@ -20,7 +19,7 @@ impl<'p> Walk<'p> {
         frame: Frame<'p>,
         lvalue: &LValue,
     ) -> Option<(Place, Option<Place>)> {
-        let mut ty = frame.vars[lvalue.var.index()].ty.clone();
+        let mut ty = frame.unit.vars[lvalue.var.index()].ty.clone();
         let mut place = self.var(frame, lvalue.var);
         let mut header = None;
         for access in &lvalue.path {
@@ -65,18 +64,28 @@ impl<'p> Walk<'p> {
         state: &mut State,
     ) {
         if let Some((place, _)) = self.locate(frame, header) {
-            let bit = self.bit(&place);
-            state.set_valid(bit, valid);
+            let fact = self.fact(&place);
+            self.hold(state, fact, valid);
+            self.forget_in(&place, state);
         }
     }
 
+    /// What a declaration without a value and an `out` parameter begin with: invalid headers, and values that nothing has set.
     pub(super) fn reset(&mut self, frame: Frame<'p>, to: &LValue, state: &mut State) {
         if let Some((place, _)) = self.locate(frame, to) {
             let mut headers = Vec::new();
             self.headers(&place, &to.ty, &mut headers);
             for header in headers {
-                let bit = self.bit(&header);
-                state.set_valid(bit, false);
+                let fact = self.fact(&header);
+                self.hold(state, fact, false);
+            }
+            let parts = self.facts.values_in(&place);
+            let parts = parts.map(|(part, value)| (part.clone(), value.kind));
+            for (part, kind) in parts.collect::<Vec<_>>() {
+                match kind {
+                    Kind::Variable => self.set_value(&part, &BigUint::ZERO, state),
+                    Kind::Header | Kind::Field => self.forget_in(&part, state),
+                }
             }
             let places = &self.places;
             state.set.retain(|n| !place.holds(places.named(*n)));
@@ -91,10 +100,17 @@ impl<'p> Walk<'p> {
         value: Option<&Expr>,
         state: &mut State,
     ) {
-        let Some((place, _)) = self.locate(frame, to) else {
+        let Some((place, header)) = self.locate(frame, to) else {
             return;
         };
-        self.assign_to(frame, &place, &to.ty, value, state);
+        if self.is_first && is_scalar(&to.ty) {
+            self.facts.meet(&place, kind(header.as_ref()));
+        }
+        if let Some(Access::Slice(..)) = to.path.last() {
+            self.forget_in(&place, state);
+        } else {
+            self.assign_to(frame, &place, &to.ty, value, state);
+        }
         let number = self.places.number(&place);
         state.set.insert(number);
     }
@@ -107,13 +123,17 @@ impl<'p> Walk<'p> {
         value: Option<&Expr>,
         state: &mut State,
     ) {
-        let Type::Struct(id) = ty else { return };
+        let Type::Struct(id) = ty else {
+            return self.assign_scalar(frame, place, value, state);
+        };
         let owner = &self.program.types[id.index()];
-        if let (StructKind::Struct, Some(ExprKind::Tuple(parts))) =
-            (owner.kind, value.map(|v| &v.kind))
-        {
-            for ((i, field), part) in owner.fields.iter().enumerate().zip(parts) {
-                self.assign_to(frame, &place.field(i as u32), &field.ty, Some(part), state);
+        if let Some(ExprKind::Tuple(parts)) = value.map(|v| &v.kind) {
+            if owner.kind == StructKind::Header {
+                let fact = self.fact(place);
+                self.hold(state, fact, true);
+            }
+            for ((i, field), part) in (0..).zip(&owner.fields).zip(parts) {
+                self.assign_to(frame, &place.field(i), &field.ty, Some(part), state);
             }
             return;
         }
@@ -124,146 +144,80 @@ impl<'p> Walk<'p> {
         let mut headers = Vec::new();
         self.headers(place, ty, &mut headers);
         for header in headers {
-            let bit = self.bit(&header);
+            let fact = self.fact(&header);
             match (&from, value.map(|v| &v.kind)) {
                 (Some(from), _) => {
-                    let from = self.bit(&from.follow(&header.path[place.path.len()..]));
-                    state.copy_valid(bit, from);
+                    let from = self.fact(&header.moved(place, from));
+                    self.hold_as(state, fact, from);
                 }
-                (None, Some(ExprKind::InvalidHeader)) => state.set_valid(bit, false),
-                (None, _) => state.set_valid(bit, true),
+                (None, Some(ExprKind::InvalidHeader)) => self.hold(state, fact, false),
+                (None, _) => self.hold(state, fact, true),
             }
+        }
+        match from {
+            Some(from) => self.copy_values(place, &from, state),
+            None => self.forget_in(place, state),
         }
     }
 
-    /// Reads what an expression reads.
-    pub(super) fn read(&mut self, frame: Frame<'p>, e: &Expr, state: &mut State) {
-        match &e.kind {
-            ExprKind::Read(lvalue) => self.read_place(frame, lvalue, state),
-            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => {
-                self.read(frame, a, state);
-            }
-            ExprKind::Binary(BinOp::LogAnd | BinOp::LogOr, ..) => {
-                self.condition(frame, e, state.clone());
-            }
-            ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
-                self.read(frame, a, state);
-                self.read(frame, b, state);
-            }
-            ExprKind::Mux(c, a, b) => {
-                let (mut yes, mut no) = self.condition(frame, c, state.clone());
-                self.read(frame, a, &mut yes);
-                self.read(frame, b, &mut no);
-            }
-            ExprKind::Tuple(parts) => {
-                for part in parts {
-                    self.read(frame, part, state);
-                }
-            }
-            ExprKind::Const(_)
-            | ExprKind::IsValid(_)
-            | ExprKind::LastIndex(_)
-            | ExprKind::InvalidHeader => {}
-        }
-    }
-
-    pub(super) fn read_place(&mut self, frame: Frame<'p>, lvalue: &LValue, state: &mut State) {
-        for access in &lvalue.path {
-            if let Access::Index(e) = access {
-                self.read(frame, e, state);
-            }
-        }
-        if state.is_unreachable() {
-            return;
-        }
-        let Some((place, header)) = self.locate(frame, lvalue) else {
-            return;
-        };
-        if let Some(header) = header {
-            let bit = self.bit(&header);
-            let (some, all) = state.validity(bit);
-            if !all {
-                let field = self.name(frame, lvalue);
-                let header = field.rsplit_once('.').map_or(&*field, |(header, _)| header);
-                let (message, hint) = match some {
-                    true => (
-                        format!("`{field}` is read where `{header}` may be invalid"),
-                        format!("read it under `if ({header}.isValid())`"),
-                    ),
-                    false => (
-                        format!("`{field}` is read where `{header}` is always invalid"),
-                        "make the header valid first".to_owned(),
-                    ),
-                };
-                self.found.insert((self.span, message), hint);
-            }
-        } else if matches!(lvalue.ty, Type::Bool | Type::Bit(_) | Type::Int(_)) {
-            let places = &self.places;
-            let known = state.set.iter().map(|n| places.named(*n));
-            if !known.into_iter().any(|set| set.holds(&place)) {
-                let value = self.name(frame, lvalue);
-                let message = format!("`{value}` is read, and no path to here sets it");
-                let hint = "set it first, or leave it out".to_owned();
-                self.found.insert((self.span, message), hint);
-            }
-        }
-    }
-
-    pub(super) fn name(&self, frame: Frame<'p>, lvalue: &LValue) -> String {
-        let var = &frame.vars[lvalue.var.index()];
-        let (mut name, mut ty) = (var.name.clone(), var.ty.clone());
-        for access in &lvalue.path {
-            if let (Access::Field(i), Type::Struct(id)) = (access, &ty)
-                && let Some(field) = self.program.types[id.index()].fields.get(*i as usize)
-            {
-                name = format!("{name}.{}", field.name);
-                ty = field.ty.clone();
-            }
-        }
-        name
-    }
-
-    /// What holds where a condition is true, and where it is false.
-    pub(super) fn condition(
+    fn assign_scalar(
         &mut self,
         frame: Frame<'p>,
-        e: &Expr,
-        mut state: State,
-    ) -> (State, State) {
+        place: &Place,
+        value: Option<&Expr>,
+        state: &mut State,
+    ) {
+        let Some(value) = value else {
+            return self.forget_in(place, state);
+        };
+        let constant = match &value.kind {
+            ExprKind::Const(constant) => number(constant),
+            _ => None,
+        };
+        if let Some(constant) = constant {
+            self.set_value(place, &constant, state);
+        } else if let Some(from) = self.comparable(frame, value) {
+            self.copy_values(place, &from, state);
+        } else if let ExprKind::Mux(condition, yes, no) = &value.kind {
+            let sides = self.condition(frame, condition, state.clone());
+            let (mut on_yes, mut on_no) = sides;
+            self.assign_scalar(frame, place, Some(yes), &mut on_yes);
+            self.assign_scalar(frame, place, Some(no), &mut on_no);
+            *state = self.join(on_yes, on_no);
+        } else if value.ty == Type::Bool || is_cast_of_bool(value) {
+            let (mut yes, mut no) = self.condition(frame, value, state.clone());
+            self.set_value(place, &BigUint::from(1u8), &mut yes);
+            self.set_value(place, &BigUint::ZERO, &mut no);
+            *state = self.join(yes, no);
+        } else {
+            self.forget_in(place, state);
+        }
+    }
+
+    /// The place that a scalar expression reads as a whole, if it can be followed.
+    pub(super) fn comparable(&mut self, frame: Frame<'p>, e: &Expr) -> Option<Place> {
         match &e.kind {
-            ExprKind::Const(Const::Bool(true)) => (state, State::default()),
-            ExprKind::Const(Const::Bool(false)) => (State::default(), state),
-            ExprKind::IsValid(header) => match self.locate(frame, header) {
-                Some((place, _)) if self.is_header(&header.ty) => {
-                    let bit = self.bit(&place);
-                    state.split(bit)
+            ExprKind::Read(from) if is_scalar(&e.ty) => {
+                let (place, header) = self.locate(frame, from)?;
+                if matches!(from.path.last(), Some(Access::Slice(..))) {
+                    return None;
                 }
-                _ => (state.clone(), state),
-            },
-            ExprKind::Unary(UnOp::Not, a) => {
-                let (yes, no) = self.condition(frame, a, state);
-                (no, yes)
+                if self.is_first {
+                    self.facts.meet(&place, kind(header.as_ref()));
+                }
+                Some(place)
             }
-            ExprKind::Binary(BinOp::LogAnd, a, b) => {
-                let (yes, no) = self.condition(frame, a, state);
-                let (both, not) = self.condition(frame, b, yes);
-                (both, no.joined(not))
+            // Between `bool` and `bit<1>`.
+            ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty) => {
+                self.comparable(frame, inner)
             }
-            ExprKind::Binary(BinOp::LogOr, a, b) => {
-                let (yes, no) = self.condition(frame, a, state);
-                let (other, neither) = self.condition(frame, b, no);
-                (yes.joined(other), neither)
-            }
-            _ => {
-                self.read(frame, e, &mut state);
-                (state.clone(), state)
-            }
+            _ => None,
         }
     }
 
     /// Whether a value written there sends the packet somewhere.
     pub(super) fn sends(&self, frame: Frame<'p>, to: &LValue) -> bool {
-        let Type::Struct(id) = &frame.vars[to.var.index()].ty else {
+        let Type::Struct(id) = &frame.unit.vars[to.var.index()].ty else {
             return false;
         };
         let owner = &self.program.types[id.index()];
@@ -276,5 +230,29 @@ impl<'p> Walk<'p> {
 
     pub(super) fn is_header(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.program.types[id.index()].kind == StructKind::Header)
+    }
+}
+
+/// Whether a value of the type is followed by what it equals.
+fn is_scalar(ty: &Type) -> bool {
+    matches!(
+        ty,
+        Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error
+    )
+}
+
+fn is_bit(ty: &Type) -> bool {
+    matches!(ty, Type::Bool | Type::Bit(1))
+}
+
+/// Whether an expression makes a bit of a condition.
+pub(super) fn is_cast_of_bool(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty))
+}
+
+fn kind(header: Option<&Place>) -> Kind {
+    match header {
+        Some(_) => Kind::Field,
+        None => Kind::Variable,
     }
 }

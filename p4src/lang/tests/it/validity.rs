@@ -6,6 +6,11 @@ use p4lang::{Files, Options, compile, validity};
 #[derive(Default)]
 struct V1<'a> {
     start: &'a str,
+    /// In the state that extracts TCP.
+    tcp: &'a str,
+    /// Of the select behind IPv4.
+    keys: &'a str,
+    cases: &'a str,
     decls: &'a str,
     locals: &'a str,
     ingress: &'a str,
@@ -18,23 +23,30 @@ impl V1<'_> {
     fn said(&self) -> Vec<String> {
         let V1 {
             start,
+            tcp,
+            keys,
+            cases,
             decls,
             locals,
             ingress,
             egress,
         } = self;
+        let (keys, cases) = match keys.is_empty() {
+            true => ("h.ip.proto", "6: tcp; default: accept;"),
+            false => (*keys, *cases),
+        };
         let text = format!(
             "#include <v1model.p4>
 header eth_h {{ bit<16> kind; }}
 header ip_h {{ bit<8> ttl; bit<8> proto; }}
 header tcp_h {{ bit<16> port; }}
 struct h_t {{ eth_h eth; ip_h ip; tcp_h tcp; ip_h[2] more; }}
-struct m_t {{ bit<8> a; bit<8> b; ip_h kept; }}
+struct m_t {{ bit<8> a; bit<8> b; ip_h kept; bit<8> has_tcp; }}
 {decls}
 parser P(packet_in p, out h_t h, inout m_t m, inout standard_metadata_t s) {{
     state start {{ p.extract(h.eth); {start} transition select(h.eth.kind) {{ 0x800: ip; default: accept; }} }}
-    state ip {{ p.extract(h.ip); transition select(h.ip.proto) {{ 6: tcp; default: accept; }} }}
-    state tcp {{ p.extract(h.tcp); transition accept; }}
+    state ip {{ p.extract(h.ip); transition select({keys}) {{ {cases} }} }}
+    state tcp {{ p.extract(h.tcp); {tcp} transition accept; }}
 }}
 control V(inout h_t h, inout m_t m) {{ apply {{ }} }}
 control I(inout h_t h, inout m_t m, inout standard_metadata_t s) {{
@@ -140,6 +152,11 @@ fn headers_that_a_path_leaves_invalid() {
             "update_checksum(true, { h.ip.ttl }, h.eth.kind, HashAlgorithm.csum16);",
             &[TTL],
         ),
+        // Two calls of one function: what it reads is valid in one of them only.
+        (
+            "if (h.ip.isValid()) { sub.apply(h.ip, 1); } else { sub.apply(h.ip, 2); }",
+            &["`i.ttl` is read where `i` may be invalid"],
+        ),
         // What is not followed is not warned of.
         ("m.a = h.more[0].ttl;", &[]),
     ];
@@ -192,7 +209,7 @@ fn values_that_nothing_sets() {
         ("", "bit<8> x; x[3:0] = 1; m.b = x;", &[]),
         ("", "bit<8> x; give(x); m.b = x;", &[]),
         ("", "bit<8> x; random(x, 8w0, 8w9); m.b = x;", &[]),
-        ("", "m_t n = { 1, 2, h.ip }; m.b = n.a;", &[]),
+        ("", "m_t n = { 1, 2, h.ip, 0 }; m.b = n.a;", &[]),
         ("", "s.egress_spec = s.ingress_port;", &[]),
         ("m.a = p.lookahead<bit<8>>();", "m.b = m.a;", &[]),
     ] {
@@ -206,18 +223,268 @@ fn values_that_nothing_sets() {
     }
 }
 
-/// A program with more combinations of valid headers than are told apart is let be.
+/// A condition that implies a header's validity without asking for it.
 #[test]
-fn too_many_combinations_give_no_warning() {
-    let headers: String = (0..16).map(|n| format!("ip_h x{n}; ")).collect();
-    let each: String = (0..16)
-        .map(|n| format!("if (s.ingress_port == {n}) {{ x{n}.setValid(); }} "))
+fn conditions_that_imply_a_header() {
+    let table = "action push() { h.ip.setValid(); }
+        table hits { key = { s.ingress_port: exact; } actions = { push; @defaultonly NoAction; } const default_action = NoAction(); }";
+    let cases: &[(&str, &[&str])] = &[
+        // A variable that holds `isValid()`, alone or combined.
+        ("bool x = h.ip.isValid(); if (x) { m.a = h.ip.ttl; }", &[]),
+        (
+            "bool x = h.ip.isValid(); if (!x) { return; } m.a = h.ip.ttl;",
+            &[],
+        ),
+        (
+            "bool x = !h.ip.isValid(); if (!x && h.ip.ttl == 0) { s.mcast_grp = 1; }",
+            &[],
+        ),
+        (
+            "bool x = h.ip.isValid() && s.ingress_port == 1; if (x) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bool x = h.ip.isValid() || s.ingress_port == 1; if (x) { m.a = h.ip.ttl; }",
+            &[TTL],
+        ),
+        (
+            "bool x = h.ip.isValid(); bool y = x; if (y == true) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bool x = h.ip.isValid(); h.ip.setInvalid(); if (x) { m.a = h.ip.ttl; }",
+            &["`h.ip.ttl` is read where `h.ip` is always invalid"],
+        ),
+        (
+            "bool x = h.ip.isValid(); x = s.ingress_port == 1; if (x) { m.a = h.ip.ttl; }",
+            &[TTL],
+        ),
+        (
+            "bit<1> x = (bit<1>) h.ip.isValid(); if (x == 1) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bit<1> x = (bit<1>) h.ip.isValid(); if (x == 0) { m.a = h.ip.ttl; }",
+            &["`h.ip.ttl` is read where `h.ip` is always invalid"],
+        ),
+        ("if (h.ip.isValid() == true) { m.a = h.ip.ttl; }", &[]),
+        (
+            "if (h.ip.isValid() ? h.ip.ttl == 1 : false) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bit<8> l = h.ip.isValid() ? 8w4 : 8w0; if (l == 4) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        // A flag that is set where a header is extracted, and is 0 elsewhere.
+        ("if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }", &[]),
+        ("if (m.has_tcp != 0) { m.a = h.ip.ttl; }", &[]),
+        (
+            "if (m.has_tcp == 0) { h.eth.kind = h.tcp.port; }",
+            &["`h.tcp.port` is read where `h.tcp` is always invalid"],
+        ),
+        (
+            "if (s.ingress_port == 1) { m.has_tcp = 1; } if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }",
+            &[PORT],
+        ),
+        (
+            "m.b = m.has_tcp; if (m.b == 1) { h.eth.kind = h.tcp.port; }",
+            &[],
+        ),
+        (
+            "m.has_tcp = m.has_tcp + 1; if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }",
+            &[PORT],
+        ),
+        (
+            "m.has_tcp[0:0] = 1; if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }",
+            &[PORT],
+        ),
+        (
+            "random(m.has_tcp, 8w0, 8w1); if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }",
+            &[PORT],
+        ),
+        (
+            "switch (m.has_tcp) { 1: { h.eth.kind = h.tcp.port; } default: { m.b = 1; } }",
+            &[],
+        ),
+        // The values on which the parser selects.
+        ("if (h.eth.kind == 0x800) { m.a = h.ip.ttl; }", &[]),
+        (
+            "if (h.eth.kind == 0x801) { m.a = h.ip.ttl; }",
+            &["`h.ip.ttl` is read where `h.ip` is always invalid"],
+        ),
+        (
+            "if (h.ip.isValid() && h.ip.proto == 6) { h.eth.kind = h.tcp.port; }",
+            &[],
+        ),
+        (
+            "if (h.ip.isValid() && h.ip.proto == 17) { h.eth.kind = h.tcp.port; }",
+            &["`h.tcp.port` is read where `h.tcp` is always invalid"],
+        ),
+        (
+            "h.ip.setValid(); if (h.ip.proto == 6) { h.eth.kind = h.tcp.port; }",
+            &[PORT],
+        ),
+        (
+            "if (h.eth.kind == 0x800) { h.eth.kind = 0; m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "h.eth.kind = 0x800; if (h.eth.kind == 0x800) { m.a = h.ip.ttl; }",
+            &[TTL],
+        ),
+        // Whether a table hit, and which action ran, after other statements.
+        (
+            "bool hit = hits.apply().hit; m.b = 1; if (hit) { m.a = h.ip.ttl; }",
+            &[],
+        ),
+        (
+            "bool hit = hits.apply().hit; m.b = 1; if (!hit) { m.a = h.ip.ttl; }",
+            &[TTL],
+        ),
+    ];
+    for (ingress, expected) in cases {
+        let program = V1 {
+            decls: "",
+            tcp: "m.has_tcp = 1;",
+            locals: table,
+            ingress,
+            ..V1::default()
+        };
+        assert_eq!(program.said(), *expected, "{ingress}");
+    }
+}
+
+/// Metadata that come in with a packet that enters ingress again, or with a clone, are not 0.
+#[test]
+fn metadata_that_an_earlier_pass_leaves() {
+    let read = "if (m.has_tcp == 1) { h.eth.kind = h.tcp.port; }";
+    for (ingress, egress, expected) in [
+        (read, "", &[][..]),
+        ("", read, &[]),
+        (read, "recirculate_preserving_field_list(0);", &[PORT][..]),
+        (
+            "clone_preserving_field_list(CloneType.I2E, 5, 0);",
+            read,
+            &[PORT],
+        ),
+    ] {
+        let program = V1 {
+            tcp: "m.has_tcp = 1;",
+            ingress,
+            egress,
+            ..V1::default()
+        };
+        assert_eq!(program.said(), expected, "{ingress} {egress}");
+    }
+}
+
+/// Two keys that select together, as a fragment's offset and the protocol do.
+#[test]
+fn a_select_on_two_keys() {
+    for (cases, expected) in [
+        ("(0, 6): tcp; default: accept;", &[][..]),
+        ("(_, 17): accept; (0, _): tcp; default: accept;", &[]),
+        ("(0, 17): tcp; (0, 6): tcp; default: accept;", &[]),
+        (
+            "(0, 17): tcp; default: accept;",
+            &["`h.tcp.port` is read where `h.tcp` is always invalid"],
+        ),
+        ("(0 &&& 1, 6): tcp; default: accept;", &[PORT]),
+    ] {
+        let program = V1 {
+            keys: "h.ip.ttl, h.ip.proto",
+            cases,
+            ingress: "if (h.ip.isValid() && h.ip.proto == 6 && h.ip.ttl == 0) { h.eth.kind = h.tcp.port; }",
+            ..V1::default()
+        };
+        assert_eq!(program.said(), expected, "{cases}");
+    }
+}
+
+/// A program's size does not decide what is said of it, and combinations cost nothing as long as they are independent.
+#[test]
+fn many_headers_are_followed() {
+    let cases: [(&str, fn(usize, usize) -> String); 3] = [
+        ("each by itself", |n, _| {
+            format!("if (s.ingress_port == {n}) {{ x{n}.setValid(); }} ")
+        }),
+        ("each with its neighbor", |n, count| {
+            format!(
+                "if (x{n}.isValid() || s.ingress_port == {n}) {{ x{}.setValid(); }} ",
+                (n + 1) % count
+            )
+        }),
+        ("each asked in two ways", |n, count| {
+            format!(
+                "if (x{n}.isValid() || x{}.isValid()) {{ x{n}.setValid(); }} else if (s.ingress_port == 1) {{ x{n}.setInvalid(); }} ",
+                (n + 3) % count
+            )
+        }),
+    ];
+    for (name, each) in cases {
+        for count in [1, 12, 13, 64] {
+            let declared: String = (0..count).map(|n| format!("ip_h x{n}; ")).collect();
+            let each: String = (0..count).map(|n| each(n, count)).collect();
+            let program = V1 {
+                ingress: &format!(
+                    "{declared} {each} m.a = h.ip.ttl; if (h.tcp.isValid()) {{ m.b = h.ip.ttl; }}"
+                ),
+                ..V1::default()
+            };
+            assert_eq!(program.said(), [TTL], "{count} {name}");
+        }
+    }
+}
+
+/// Headers that are valid in pairs, far from each other: too much to know. The check warns more, and reports that.
+#[test]
+fn too_many_relations_are_followed_coarsely() {
+    let declared = ["x", "y"].map(|name| {
+        let each = (0..32).map(|n| format!("ip_h {name}{n}; "));
+        each.collect::<String>()
+    });
+    let declared = declared.concat();
+    let x: String = (0..32)
+        .map(|n| format!("if (s.ingress_port > {n}) {{ x{n}.setValid(); }} "))
+        .collect();
+    let y: String = (0..32)
+        .map(|n| format!("if (x{n}.isValid()) {{ y{n}.setValid(); }} "))
         .collect();
     let program = V1 {
-        ingress: &format!("{headers} {each} m.a = h.ip.ttl;"),
+        ingress: &format!(
+            "{declared} {x} {y} if (x1.isValid()) {{ m.a = y1.ttl; }} m.a = h.ip.ttl; h.ip.setValid(); m.b = h.ip.ttl;"
+        ),
         ..V1::default()
     };
-    assert_eq!(program.said(), [""; 0]);
+    let mut said = program.said();
+    said.sort();
+    let coarse = "`I` was followed coarsely: its headers and values combine in too many ways";
+    let pair = "`y1.ttl` is read where `y1` may be invalid";
+    assert_eq!(said, [coarse, TTL, pair]);
+}
+
+/// A program whose calls, each followed where it stands, are more than any walk takes: what was met first is warned of.
+#[test]
+fn a_walk_ends_at_a_limit() {
+    let mut decls = "bit<8> f0(in bit<8> v) { return v + 1; }".to_owned();
+    for n in 1..18 {
+        decls += &format!(
+            "bit<8> f{n}(in bit<8> v) {{ return f{0}(f{0}(v)); }}\n",
+            n - 1
+        );
+    }
+    let program = V1 {
+        decls: &decls,
+        ingress: "m.a = h.ip.ttl; m.a = f17(m.a); h.eth.kind = h.tcp.port;",
+        ..V1::default()
+    };
+    let said = program.said();
+    assert!(said.contains(&TTL.to_owned()), "{said:?}");
+    assert!(
+        said.iter().any(|w| w.contains("was followed only to here")),
+        "{said:?}"
+    );
 }
 
 /// One empty struct for all metadata that PSA wants; ingress and egress have headers of their own.

@@ -1,0 +1,227 @@
+//! Sets of paths as ordered binary decision diagrams: which facts hold together on some path.
+//!
+//! A diagram keeps relations between facts ("TCP is valid only where IPv4 is") at the cost of the facts that are related, not
+//! of the paths: thirteen headers that come and go independently are the set of all paths, one node.
+
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
+
+/// A set of paths of one [`Diagrams`]. Equal sets are equal numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Paths(u32);
+
+impl Paths {
+    /// No path: unreachable.
+    pub const NONE: Paths = Paths(0);
+    /// Every path: nothing is known.
+    pub const ALL: Paths = Paths(1);
+}
+
+/// A decision: where the fact does not hold, and where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Node {
+    /// Facts grow from a diagram's root to its leaves.
+    fact: u32,
+    no: Paths,
+    yes: Paths,
+}
+
+/// All sets of one walk. Nodes are shared and never freed.
+pub(super) struct Diagrams {
+    nodes: Vec<Node>,
+    numbers: HashMap<Node, Paths>,
+    /// Results of [`Diagrams::choose`].
+    chosen: HashMap<(Paths, Paths, Paths), Paths>,
+}
+
+/// Results that are remembered before all are dropped.
+const MAX_REMEMBERED: usize = 1 << 18;
+
+impl Diagrams {
+    /// The two sets without a decision.
+    pub fn new() -> Diagrams {
+        let leaf = |paths| Node {
+            fact: u32::MAX,
+            no: paths,
+            yes: paths,
+        };
+        Diagrams {
+            nodes: vec![leaf(Paths::NONE), leaf(Paths::ALL)],
+            numbers: HashMap::new(),
+            chosen: HashMap::new(),
+        }
+    }
+
+    /// Number of nodes made.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn at(&self, paths: Paths) -> Node {
+        self.nodes[paths.0 as usize]
+    }
+
+    fn node(&mut self, fact: u32, no: Paths, yes: Paths) -> Paths {
+        if no == yes {
+            return no;
+        }
+        let node = Node { fact, no, yes };
+        let next = Paths(self.nodes.len() as u32);
+        let number = *self.numbers.entry(node).or_insert(next);
+        if number == next {
+            self.nodes.push(node);
+        }
+        number
+    }
+
+    /// The paths on which all of these facts hold or do not hold; ascending facts.
+    pub fn cube(&mut self, facts: &BTreeMap<u32, bool>) -> Paths {
+        facts
+            .iter()
+            .rev()
+            .fold(Paths::ALL, |rest, (fact, holds)| match holds {
+                true => self.node(*fact, Paths::NONE, rest),
+                false => self.node(*fact, rest, Paths::NONE),
+            })
+    }
+
+    /// `yes` on the paths of `of`, `no` on the others.
+    fn choose(&mut self, of: Paths, yes: Paths, no: Paths) -> Paths {
+        match (of, yes, no) {
+            (Paths::ALL, ..) => return yes,
+            (Paths::NONE, ..) => return no,
+            (_, Paths::ALL, Paths::NONE) => return of,
+            _ if yes == no => return yes,
+            _ => {}
+        }
+        if let Some(known) = self.chosen.get(&(of, yes, no)) {
+            return *known;
+        }
+        let nodes = [of, yes, no].map(|paths| (paths, self.at(paths)));
+        let fact = nodes.iter().map(|(_, node)| node.fact).min().unwrap_or(0);
+        let half = |holds: bool| {
+            nodes.map(|(paths, node)| match node.fact == fact {
+                true if holds => node.yes,
+                true => node.no,
+                false => paths,
+            })
+        };
+        let ([of_no, yes_no, no_no], [of_yes, yes_yes, no_yes]) = (half(false), half(true));
+        let without = self.choose(of_no, yes_no, no_no);
+        let with = self.choose(of_yes, yes_yes, no_yes);
+        let result = self.node(fact, without, with);
+        if self.chosen.len() >= MAX_REMEMBERED {
+            self.chosen.clear();
+        }
+        self.chosen.insert((of, yes, no), result);
+        result
+    }
+
+    /// The paths of either set.
+    pub fn join(&mut self, a: Paths, b: Paths) -> Paths {
+        self.choose(a, Paths::ALL, b)
+    }
+
+    /// The paths on which a fact holds, or does not.
+    pub fn where_is(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
+        let literal = self.cube(&BTreeMap::from([(fact, holds)]));
+        self.choose(literal, paths, Paths::NONE)
+    }
+
+    /// The set where the fact may hold or not on each path.
+    pub fn forget(&mut self, paths: Paths, fact: u32) -> Paths {
+        self.quantify(paths, fact, &mut HashMap::new())
+    }
+
+    fn quantify(&mut self, paths: Paths, fact: u32, known: &mut HashMap<Paths, Paths>) -> Paths {
+        let node = self.at(paths);
+        if node.fact > fact {
+            return paths;
+        }
+        if node.fact == fact {
+            return self.join(node.no, node.yes);
+        }
+        if let Some(known) = known.get(&paths) {
+            return *known;
+        }
+        let no = self.quantify(node.no, fact, known);
+        let yes = self.quantify(node.yes, fact, known);
+        let result = self.node(node.fact, no, yes);
+        known.insert(paths, result);
+        result
+    }
+
+    /// The set after the fact has become true or false on each path.
+    pub fn set(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
+        let forgotten = self.forget(paths, fact);
+        self.where_is(forgotten, fact, holds)
+    }
+
+    /// The set after one fact has become what another is.
+    pub fn copy(&mut self, paths: Paths, to: u32, from: u32) -> Paths {
+        if to == from {
+            return paths;
+        }
+        let forgotten = self.forget(paths, to);
+        let [no, yes] = [false, true].map(|holds| {
+            let side = self.where_is(forgotten, from, holds);
+            self.where_is(side, to, holds)
+        });
+        self.join(no, yes)
+    }
+
+    /// Whether a set has more nodes than that.
+    pub fn is_larger(&self, paths: Paths, limit: usize) -> bool {
+        let mut seen = HashSet::new();
+        let mut waiting = vec![paths];
+        while let Some(paths) = waiting.pop() {
+            if paths.0 > 1 && seen.insert(paths.0) {
+                let node = self.at(paths);
+                waiting.extend([node.no, node.yes]);
+            }
+            if seen.len() > limit {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The smallest set around this one that relates no fact to another: each holds on all paths, on none, or may hold.
+    pub fn unrelated(&mut self, paths: Paths) -> Paths {
+        let facts = self.common(paths, &mut HashMap::new());
+        match paths {
+            Paths::NONE => paths,
+            _ => self.cube(&facts),
+        }
+    }
+
+    /// The facts that hold on all paths, and those that hold on none.
+    fn common(
+        &self,
+        paths: Paths,
+        known: &mut HashMap<Paths, BTreeMap<u32, bool>>,
+    ) -> BTreeMap<u32, bool> {
+        if paths == Paths::ALL || paths == Paths::NONE {
+            return BTreeMap::new();
+        }
+        if let Some(facts) = known.get(&paths) {
+            return facts.clone();
+        }
+        let node = self.at(paths);
+        let facts = match (node.no, node.yes) {
+            (Paths::NONE, rest) | (rest, Paths::NONE) => {
+                let mut facts = self.common(rest, known);
+                facts.insert(node.fact, rest == node.yes);
+                facts
+            }
+            (no, yes) => {
+                let mut facts = self.common(no, known);
+                let others = self.common(yes, known);
+                facts.retain(|fact, holds| others.get(fact) == Some(holds));
+                facts
+            }
+        };
+        known.insert(paths, facts.clone());
+        facts
+    }
+}
