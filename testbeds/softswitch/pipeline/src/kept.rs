@@ -200,9 +200,9 @@ impl Stale {
         visit(block, &mut |stmt| match &stmt.kind {
             StmtKind::Assign(to, _) => {
                 self.written(program, vars, to);
-                self.invalidated(&to.ty);
+                self.invalidated(program, &to.ty);
             }
-            StmtKind::SetInvalid(header) => self.invalidated(&header.ty),
+            StmtKind::SetInvalid(header) => self.invalidated(program, &header.ty),
             StmtKind::Lookahead { dst, .. } | StmtKind::PacketLength { dst, .. } => {
                 self.written(program, vars, dst);
             }
@@ -235,10 +235,18 @@ impl Stale {
         }
     }
 
-    /// A value of the type takes another's place, perhaps an invalid one's.
-    fn invalidated(&mut self, ty: &Type) {
-        if let Type::Struct(id) = ty {
+    /// A value of the type takes another's place, perhaps one with invalid headers in it.
+    fn invalidated(&mut self, program: &Program, ty: &Type) {
+        let (Type::Struct(id) | Type::Stack(id, _)) = ty else {
+            return;
+        };
+        let owner = &program.types[id.index()];
+        if owner.kind == StructKind::Header {
             self.headers.insert(*id);
+            return;
+        }
+        for field in &owner.fields {
+            self.invalidated(program, &field.ty);
         }
     }
 }

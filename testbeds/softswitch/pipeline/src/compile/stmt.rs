@@ -225,8 +225,12 @@ impl<'p> Compiler<'p> {
 
     fn assign(&mut self, to: &LValue, value: &Expr) -> Result<()> {
         let place = self.locate(to)?;
-        if self.rules.invalid == InvalidFields::Kept && self.is_header(&to.ty) {
-            return self.assign_header(&place, value);
+        let mut headers = Vec::new();
+        if self.rules.invalid == InvalidFields::Kept {
+            self.headers_in(&to.ty, 0, &mut headers)?;
+        }
+        if !headers.is_empty() {
+            return self.assign_valid(&place, value, &headers);
         }
         if place.is_plain() {
             return self.expr_into(value, place.slot);
@@ -235,20 +239,26 @@ impl<'p> Compiler<'p> {
         self.store(&place, s)
     }
 
-    /// The fields are copied if the source is valid; the validity always.
-    fn assign_header(&mut self, place: &Place, value: &Expr) -> Result<()> {
+    /// Copies a value with headers in it, at these slots and of these sizes: of each the validity, and its fields if it is valid.
+    fn assign_valid(&mut self, place: &Place, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
-        let n = self.size(&place.ty)?;
+        let size = self.size(&place.ty)?;
         self.in_place(place, |c, d| {
-            if n > 1 {
-                c.op(Op::CopyIf {
-                    g: s,
-                    d: d + 1,
-                    s: s + 1,
-                    n: n - 1,
-                })?;
+            let mut copied = 0;
+            for &(header, n) in headers {
+                c.copy(d + copied, s + copied, header - copied)?;
+                if n > 1 {
+                    c.op(Op::CopyIf {
+                        g: s + header,
+                        d: d + header + 1,
+                        s: s + header + 1,
+                        n: n - 1,
+                    })?;
+                }
+                c.copy(d + header, s + header, 1)?;
+                copied = header + n;
             }
-            c.op(Op::Mov { d, s })
+            c.copy(d + copied, s + copied, size - copied)
         })
     }
 

@@ -87,13 +87,13 @@ impl Interpreter<'_, '_> {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
-    /// What a statement assigns: an invalid header leaves the fields where they are kept.
+    /// What a statement assigns.
     pub(crate) fn assign(&mut self, place: &Place, value: Value) {
-        self.change(place.var, &place.steps, |to, fill| match value {
-            Value::Header { valid: false, .. } if fill.invalid == InvalidFields::Kept => {
-                set_invalid(to, fill);
+        self.change(place.var, &place.steps, |to, fill| {
+            match fill.invalid == InvalidFields::Kept {
+                true => assign_valid(to, value),
+                false => to.assign(value),
             }
-            value => to.assign(value),
         });
     }
 
@@ -169,6 +169,33 @@ fn store(
             (*valid, *bits) = (true, bits.insert(*lo, &part.bits()));
         }
         _ => {}
+    }
+}
+
+/// Assigns a value, part by part: an invalid header makes the other invalid and leaves its fields.
+fn assign_valid(to: &mut Value, value: Value) {
+    match (to, value) {
+        (Value::Header { valid, .. }, Value::Header { valid: false, .. }) => *valid = false,
+        (Value::Struct(to), Value::Struct(parts)) | (Value::Union(to), Value::Union(parts)) => {
+            assign_each(to, parts);
+        }
+        (
+            Value::Stack { elements, next },
+            Value::Stack {
+                elements: parts,
+                next: new,
+            },
+        ) => {
+            assign_each(elements, parts);
+            *next = new;
+        }
+        (to, value) => to.assign(value),
+    }
+}
+
+fn assign_each(to: &mut [Value], parts: Vec<Value>) {
+    for (to, part) in to.iter_mut().zip(parts) {
+        assign_valid(to, part);
     }
 }
 

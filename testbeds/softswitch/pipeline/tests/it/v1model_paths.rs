@@ -136,6 +136,11 @@ fn fields_of_invalid_headers_keep_what_is_written() {
         .replace("0 :", "4w0 :")
         .replace("7 :", "4w7 :");
     let computed = keyed("meta.y.a + 0");
+    let parts = "struct part_t { bit<8> f; x_h h; bit<8> n; }
+        header_union u_t { x_h h; }
+        header own_h { bit<8> a; }
+        struct own_t { own_h h; bit<8> n; }";
+    let within = keyed("meta.r.h.a");
     let inner = "control Sub(inout x_h h) { apply { h.b = h.a + 1; } }";
     // Declarations, locals, ingress, and what x is afterwards.
     for (decls, locals, ingress, expected) in [
@@ -157,6 +162,44 @@ fn fields_of_invalid_headers_keep_what_is_written() {
             [3, 2],
         ),
         ("", "", "meta.y.a = 3; meta.y = {#}; hdr.x.a = meta.y.a;", [3, 2]),
+        // So does one within a struct, a list, a stack or a union; what is no header is copied, and so is a valid header.
+        (
+            "",
+            "",
+            "meta.p.h.a = 9; meta.p.n = 5; meta.q = meta.p; hdr.x = { meta.q.h.a, meta.q.n };",
+            [0, 5],
+        ),
+        (
+            "",
+            "",
+            "meta.q.h = hdr.x; meta.p.h.a = 9; meta.q = meta.p; hdr.x.a = meta.q.h.b;
+            if (meta.q.h.isValid()) { hdr.x.b = 99; }",
+            [2, 2],
+        ),
+        ("", "", "meta.p.h = hdr.x; meta.q = meta.p; hdr.x.a = meta.q.h.b;", [2, 2]),
+        ("", "", "meta.y.a = 9; meta.q = { 1, meta.y, 5 }; hdr.x = { meta.q.h.a, meta.q.n };", [0, 5]),
+        ("", "", "meta.s[1].a = 9; meta.t = meta.s; hdr.x.a = meta.t[1].a;", [0, 2]),
+        (
+            "",
+            "",
+            "meta.s[0] = hdr.x; meta.s[1].a = 9; meta.t[1].a = 4; meta.t = meta.s; hdr.x = { meta.t[1].a, meta.t[0].b };",
+            [4, 2],
+        ),
+        ("", "", "meta.u.h.a = 9; meta.v = meta.u; hdr.x.a = meta.v.h.a;", [0, 2]),
+        ("", "", "meta.u.h = hdr.x; meta.v = meta.u; hdr.x.a = meta.v.h.b;", [2, 2]),
+        (
+            "struct deep_t { part_t p; bit<8> m; }",
+            "deep_t d; deep_t e;",
+            "d = { { 1, meta.y, 2 }, 3 }; d.p.h.a = 9; e.p.h.a = 4; e = d; hdr.x = { e.p.h.a, e.m };",
+            [4, 3],
+        ),
+        // A header that becomes invalid so may hold something.
+        (
+            "",
+            &within,
+            "meta.r = { { 7 }, 1 }; meta.r = meta.o; t.apply();",
+            [40, 2],
+        ),
         ("", "", "meta.y = hdr.x; meta.y.setInvalid(); hdr.x.a = meta.y.b;", [2, 2]),
         ("", "", "meta.s[1].a = 6; bit<1> i = 1; meta.s[i].b = 5; hdr.x = { meta.s[1].b, meta.s[1].a };", [5, 6]),
         (inner, "Sub() sub;", "meta.y.a = 6; sub.apply(meta.y); hdr.x.a = meta.y.b;", [7, 2]),
@@ -167,6 +210,7 @@ fn fields_of_invalid_headers_keep_what_is_written() {
         ("", &exact, "meta.y.a = 7; meta.y.setValid(); t.apply();", [47, 2]),
         ("", &masked, "meta.y.a = 7; t.apply();", [40, 2]),
         ("", &part, "meta.y.a = 7; t.apply();", [40, 2]),
+        ("", &within, "meta.r = { { 7 }, 1 }; t.apply();", [47, 2]),
         ("", &computed, "meta.y.a = 7; t.apply();", [47, 2]),
         // So is what is hashed.
         (
@@ -179,8 +223,8 @@ fn fields_of_invalid_headers_keep_what_is_written() {
     ] {
         let ingress = format!("s.egress_spec = 1; {ingress}");
         let program = V1 {
-            decls,
-            meta: "x_h y; x_h z; x_h[2] s;",
+            decls: &format!("{parts} {decls}"),
+            meta: "x_h y; x_h z; x_h[2] s; x_h[2] t; part_t p; part_t q; u_t u; u_t v; own_t o; own_t r;",
             locals,
             ingress: &ingress,
             ..V1::default()
