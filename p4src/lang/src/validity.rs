@@ -18,6 +18,7 @@ mod parsers;
 mod paths;
 mod state;
 mod statements;
+mod tables;
 mod values;
 
 use crate::ast::Direction;

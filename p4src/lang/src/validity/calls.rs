@@ -1,103 +1,27 @@
-//! Calls: tables, actions, units, what the architecture brings along.
+//! Calls: actions, units, what the architecture brings along.
 
 use super::state::{Place, State};
 use super::{Frame, Unit, Walk};
 use crate::ast::Direction;
-use crate::ir::{
-    Access, ActionId, Arch, Arg, Args, Const, Expr, ExprKind, LValue, Param, Table, Type, VarId,
-};
+use crate::ir::{Access, ActionId, Arg, Args, Const, ExprKind, LValue, Param, Type};
 use num_bigint::BigUint;
 use std::collections::BTreeMap;
 
-/// Match kinds of which an entry may take any value.
-const LEFT_OUT: [&str; 4] = ["ternary", "range", "lpm", "optional"];
-
 impl<'p> Walk<'p> {
-    /// Whether an expression is `isValid()` of the header whose field another one reads.
-    fn is_validity_of(&self, frame: Frame<'p>, e: &Expr, field: &Expr) -> bool {
-        match (&e.kind, &field.kind) {
-            (ExprKind::IsValid(header), ExprKind::Read(field)) => {
-                let header = self.name(frame, header);
-                let field = self.name(frame, field);
-                field.rsplit_once('.').is_some_and(|(of, _)| of == header)
-            }
-            (_, ExprKind::Cast(inner) | ExprKind::Slice(inner, ..)) => {
-                self.is_validity_of(frame, e, inner)
-            }
-            _ => false,
-        }
-    }
-
-    pub(super) fn table(
-        &mut self,
-        frame: Frame<'p>,
-        table: usize,
-        (hit, action_run): (Option<VarId>, Option<VarId>),
-        mut state: State,
-    ) -> State {
-        let Some(table) = frame.unit.control.and_then(|c| c.tables.get(table)) else {
-            return state;
-        };
-        for key in &table.key {
-            // v1model looks up 0 for the field of an invalid header. Elsewhere an entry may ask beside the field whether the
-            // header is there, or leave the field out.
-            let asks = |other: &Expr| self.is_validity_of(frame, other, &key.expr);
-            let is_guarded = table.key.iter().any(|other| asks(&other.expr));
-            let may_be_left_out = LEFT_OUT.contains(&key.match_kind.as_str());
-            if self.program.arch != Arch::V1model && !is_guarded && !may_be_left_out {
-                self.read(frame, &key.expr, &mut state);
-            }
-        }
-        let span = self.span;
-        let mut ran = Vec::new();
-        for offered in &table.actions {
-            let state = self.block(frame, &offered.calls, state.clone());
-            ran.push(self.action(frame, offered.action, &offered.args, state));
-            self.span = span;
-        }
-        // `NoAction` that the table does not list.
-        if table.default_action.action.is_none() {
-            ran.push(state);
-        }
-        let mut after = State::default();
-        for (n, mut state) in ran.into_iter().enumerate() {
-            if let Some(var) = action_run {
-                self.let_var(frame, var, n, &mut state);
-            }
-            let Some(var) = hit else {
-                after = self.join(after, state);
-                continue;
-            };
-            for (may_be, is_hit) in [(may_hit(table, n), 1), (may_miss(table, n), 0)] {
-                if may_be {
-                    let mut state = state.clone();
-                    self.let_var(frame, var, is_hit, &mut state);
-                    after = self.join(after, state);
-                }
-            }
-        }
-        after
-    }
-
-    /// Sets a variable to a number.
-    fn let_var(&mut self, frame: Frame<'p>, var: VarId, number: usize, state: &mut State) {
-        let place = self.var(frame, var);
-        self.set_value(&place, &BigUint::from(number), state);
-        let number = self.places.number(&place);
-        state.set.insert(number);
-    }
-
+    /// Runs an action. `data`: what an entry gives it, where that is known.
     pub(super) fn action(
         &mut self,
         frame: Frame<'p>,
         id: ActionId,
         args: &'p Args,
+        data: Option<&[Const]>,
         mut state: State,
     ) -> State {
         let Some(action) = frame.unit.control.and_then(|c| c.actions.get(id.index())) else {
             return state;
         };
         let mut given = args.iter();
+        let mut data = data.into_iter().flatten();
         for param in &action.params {
             // Those without a direction come from an entry, unless a body calls.
             if param.direction == Direction::None && args.len() < action.params.len() {
@@ -105,6 +29,9 @@ impl<'p> Walk<'p> {
                 let place = self.var(frame, param.var);
                 let ty = &frame.unit.vars[param.var.index()].ty;
                 self.give(&place, ty, &mut state);
+                if let Some(constant) = data.next().and_then(value) {
+                    self.set_value(&place, &constant, &mut state);
+                }
             } else if let Some(arg) = given.next() {
                 self.frames[frame.number].remove(&param.var.0);
                 let own = self.var(frame, param.var);
@@ -205,25 +132,6 @@ impl<'p> Walk<'p> {
             self.assign(frame, to, None, state);
         }
     }
-}
-
-/// Whether a hit may run the table's n-th action.
-fn may_hit(table: &Table, n: usize) -> bool {
-    n < table.actions.len() && !is_annotated(table, n, "defaultonly")
-}
-
-/// Whether a miss may run it; behind the last action stands that of a table without a default action.
-fn may_miss(table: &Table, n: usize) -> bool {
-    match table.default_action.action {
-        Some(default) if table.const_default => n == default,
-        None if table.const_default => n == table.actions.len(),
-        _ => !is_annotated(table, n, "tableonly"),
-    }
-}
-
-fn is_annotated(table: &Table, n: usize, name: &str) -> bool {
-    let offered = table.actions.get(n);
-    offered.is_some_and(|a| a.annotations.iter().any(|a| a.name == name))
 }
 
 /// The number that stands for a scalar constant in the facts.

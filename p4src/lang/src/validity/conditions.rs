@@ -165,6 +165,13 @@ impl<'p> Walk<'p> {
         constant: Option<&BigUint>,
         state: State,
     ) -> (State, State) {
+        if let (Some(constant), ExprKind::IsValid(_)) = (constant, &e.kind) {
+            let (yes, no) = self.condition(frame, e, state);
+            return match *constant == BigUint::ZERO {
+                true => (no, yes),
+                false => (yes, no),
+            };
+        }
         let (Some(constant), Some(place)) = (constant, self.comparable(frame, e)) else {
             return (state.clone(), state);
         };

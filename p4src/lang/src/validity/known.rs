@@ -13,6 +13,12 @@ const MAX_SIZE: usize = 8_000;
 impl Walk<'_> {
     /// The paths of either.
     pub(super) fn join(&mut self, mut a: State, b: State) -> State {
+        if b.is_unreachable() {
+            return a;
+        }
+        if a.is_unreachable() {
+            return b;
+        }
         let before = a.paths;
         a.paths = self.diagrams.join(a.paths, b.paths);
         a.set.extend(b.set);

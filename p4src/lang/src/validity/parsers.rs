@@ -59,15 +59,15 @@ impl<'p> Walk<'p> {
     }
 
     /// What holds where a case matches, and where it does not.
-    fn case(
+    pub(super) fn case(
         &mut self,
         frame: Frame<'p>,
-        keys: &'p [Expr],
+        keys: impl IntoIterator<Item = &'p Expr>,
         sets: &'p [Keyset],
         state: State,
     ) -> (State, State) {
         let (mut matches, mut other) = (state, State::default());
-        for (key, set) in keys.iter().zip(sets) {
+        for (key, set) in keys.into_iter().zip(sets) {
             let constant = match set {
                 Keyset::Any => continue,
                 Keyset::Value(Expr {

@@ -135,7 +135,7 @@ impl<'p> Walk<'p> {
                 hit,
                 action_run,
             } => return self.table(frame, table.index(), (*hit, *action_run), state),
-            StmtKind::CallAction(id, args) => return self.action(frame, *id, args, state),
+            StmtKind::CallAction(id, args) => return self.action(frame, *id, args, None, state),
             StmtKind::ApplyControl(id, args) => {
                 let control = &self.program.controls[id.index()];
                 let unit = Unit::control(self.program, *id);

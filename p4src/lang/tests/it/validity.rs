@@ -227,7 +227,27 @@ fn values_that_nothing_sets() {
 #[test]
 fn conditions_that_imply_a_header() {
     let table = "action push() { h.ip.setValid(); }
-        table hits { key = { s.ingress_port: exact; } actions = { push; @defaultonly NoAction; } const default_action = NoAction(); }";
+        table hits { key = { s.ingress_port: exact; } actions = { push; @defaultonly NoAction; } const default_action = NoAction(); }
+        bit<8> form = 0;
+        action form_is(bit<8> f) { form = f; }
+        table forms {
+            key = { h.ip.isValid(): exact; h.ip.proto: ternary; s.ingress_port: ternary; }
+            actions = { form_is; }
+            const default_action = form_is(0);
+            const entries = { (true, 6, _): form_is(2); (false, _, 7): form_is(3); (true, _, _): form_is(1); }
+        }
+        table open {
+            key = { h.ip.isValid(): exact; }
+            actions = { form_is; }
+            default_action = form_is(0);
+            const entries = { true: form_is(1); }
+        }
+        table free {
+            key = { h.ip.isValid(): exact; }
+            actions = { form_is; }
+            const default_action = form_is(0);
+            entries = { true: form_is(1); }
+        }";
     let cases: &[(&str, &[&str])] = &[
         // A variable that holds `isValid()`, alone or combined.
         ("bool x = h.ip.isValid(); if (x) { m.a = h.ip.ttl; }", &[]),
@@ -333,6 +353,26 @@ fn conditions_that_imply_a_header() {
             "h.eth.kind = 0x800; if (h.eth.kind == 0x800) { m.a = h.ip.ttl; }",
             &[TTL],
         ),
+        // A table whose entries are constant.
+        ("forms.apply(); if (form == 1) { m.a = h.ip.ttl; }", &[]),
+        (
+            "forms.apply(); if (form == 2) { h.eth.kind = h.tcp.port; }",
+            &[],
+        ),
+        (
+            "forms.apply(); if (form == 3) { m.a = h.ip.ttl; }",
+            &["`h.ip.ttl` is read where `h.ip` is always invalid"],
+        ),
+        (
+            "forms.apply(); if (form == 0) { m.a = h.ip.ttl; }",
+            &["`h.ip.ttl` is read where `h.ip` is always invalid"],
+        ),
+        (
+            "if (forms.apply().hit) { if (form != 3) { m.a = h.ip.ttl; } }",
+            &[],
+        ),
+        ("open.apply(); if (form == 1) { m.a = h.ip.ttl; }", &[TTL]),
+        ("free.apply(); if (form == 1) { m.a = h.ip.ttl; }", &[TTL]),
         // Whether a table hit, and which action ran, after other statements.
         (
             "bool hit = hits.apply().hit; m.b = 1; if (hit) { m.a = h.ip.ttl; }",
