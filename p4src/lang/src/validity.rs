@@ -356,6 +356,12 @@ impl<'p> Walk<'p> {
                 self.give(&place, ty, state);
             } else if is_parser && param.direction == Direction::InOut && self.keeps_metadata {
                 self.forget_in(&place, state);
+                for (i, field) in (0..).zip(&self.program.types[id.index()].fields) {
+                    if field.annotations.iter().any(|a| a.name == "field_list") {
+                        let number = self.places.number(&place.field(i));
+                        state.set.insert(number);
+                    }
+                }
             }
             bound.insert(param.var.0, place);
         }

@@ -41,7 +41,7 @@ header eth_h {{ bit<16> kind; }}
 header ip_h {{ bit<8> ttl; bit<8> proto; }}
 header tcp_h {{ bit<16> port; }}
 struct h_t {{ eth_h eth; ip_h ip; tcp_h tcp; ip_h[2] more; }}
-struct m_t {{ bit<8> a; bit<8> b; ip_h kept; bit<8> has_tcp; }}
+struct m_t {{ bit<8> a; bit<8> b; ip_h kept; bit<8> has_tcp; @field_list(0) bit<8> kept_too; }}
 {decls}
 parser P(packet_in p, out h_t h, inout m_t m, inout standard_metadata_t s) {{
     state start {{ p.extract(h.eth); {start} transition select(h.eth.kind) {{ 0x800: ip; default: accept; }} }}
@@ -209,7 +209,7 @@ fn values_that_nothing_sets() {
         ("", "bit<8> x; x[3:0] = 1; m.b = x;", &[]),
         ("", "bit<8> x; give(x); m.b = x;", &[]),
         ("", "bit<8> x; random(x, 8w0, 8w9); m.b = x;", &[]),
-        ("", "m_t n = { 1, 2, h.ip, 0 }; m.b = n.a;", &[]),
+        ("", "m_t n = { 1, 2, h.ip, 0, 0 }; m.b = n.a;", &[]),
         ("", "s.egress_spec = s.ingress_port;", &[]),
         ("m.a = p.lookahead<bit<8>>();", "m.b = m.a;", &[]),
     ] {
@@ -417,6 +417,18 @@ fn metadata_that_an_earlier_pass_leaves() {
         };
         assert_eq!(program.said(), expected, "{ingress} {egress}");
     }
+    let unset = "`m.kept_too` is read, and no path to here sets it";
+    for (egress, expected) in [
+        ("m.kept_too = 1;", &[unset][..]),
+        ("m.kept_too = 1; recirculate_preserving_field_list(0);", &[]),
+    ] {
+        let program = V1 {
+            ingress: "m.b = m.kept_too;",
+            egress,
+            ..V1::default()
+        };
+        assert_eq!(program.said(), expected, "{egress}");
+    }
 }
 
 /// Two keys that select together, as a fragment's offset and the protocol do.
@@ -445,7 +457,8 @@ fn a_select_on_two_keys() {
 /// A program's size does not decide what is said of it, and combinations cost nothing as long as they are independent.
 #[test]
 fn many_headers_are_followed() {
-    let cases: [(&str, fn(usize, usize) -> String); 3] = [
+    type Each = fn(usize, usize) -> String;
+    let cases: [(&str, Each); 3] = [
         ("each by itself", |n, _| {
             format!("if (s.ingress_port == {n}) {{ x{n}.setValid(); }} ")
         }),
