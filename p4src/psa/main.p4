@@ -151,7 +151,7 @@ control SwitchIngress(
             faults.apply(hdr, meta);
             detain.apply(hdr, meta);
         }
-        if (is_back && hdr.hold.isValid()) {
+        if (is_back) {
             meta.port = hdr.hold.port;
 #ifdef REORDERS
             wait_limit.apply(hdr, meta.now);

@@ -131,9 +131,13 @@ fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
         files.insert(&path, text);
     }
     let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default());
-    if let Err(errors) = compiled {
-        panic!("{arch:?} {spec:?}\n{errors}\n{engine}");
-    }
+    let compiled = match compiled {
+        Ok(compiled) => compiled,
+        Err(errors) => panic!("{arch:?} {spec:?}\n{errors}\n{engine}"),
+    };
+    // Summing looks jobs up for every packet, and uses what it finds for updates only.
+    let found = p4lang::validity::check(&compiled.program);
+    assert!(aggregate || found.is_empty(), "{arch:?} {spec:?}\n{found}");
     engine
 }
 
