@@ -254,10 +254,10 @@ fn short_flows(draw: Draw, seed: u64, (flows, packets, p): (usize, u32, f64)) ->
     let mut found = vec![0.0; packets as usize + 1];
     for flow in 0..flows {
         let key = key_of(seed, "loss", &format!("flow-{flow}"));
-        let pattern: Vec<bool> = (0..packets)
-            .map(|index| draw(&draws, key, index) <= limit)
-            .collect();
-        found[pattern.iter().filter(|hit| **hit).count()] += 1.0;
+        let pattern = (0..packets).fold(0_u128, |pattern, index| {
+            pattern << 1 | u128::from(draw(&draws, key, index) <= limit)
+        });
+        found[pattern.count_ones() as usize] += 1.0;
         patterns.insert(pattern);
     }
     let mut due = flows as f64 * (1.0 - p).powi(packets as i32);

@@ -172,6 +172,9 @@ impl Diagrams {
 
     /// Whether a set has more nodes than that.
     pub fn is_larger(&self, paths: Paths, limit: usize) -> bool {
+        if self.nodes.len() <= limit {
+            return false;
+        }
         let mut seen = HashSet::new();
         let mut waiting = vec![paths];
         while let Some(paths) = waiting.pop() {
