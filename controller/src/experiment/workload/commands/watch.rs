@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use regex::Regex;
+use regex_lite::Regex;
 use scenario::workload::commands::{Command, Series, Source, When};
 use testbeds::command::Stream;
 

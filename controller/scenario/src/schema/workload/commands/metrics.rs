@@ -1,6 +1,6 @@
 //! `metrics` of a command: numbers in its output.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::diagnostic::{Code, Sink, enumerate_names};
 use crate::expect::Measure;
@@ -74,13 +74,9 @@ pub(super) fn pattern(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<St
     match Regex::new(&text.value) {
         Ok(_) => Some(text.value),
         Err(error) => {
-            // The lines before say where in it; the place in the file says that better.
-            let error = error.to_string();
-            let why = error.lines().next_back().unwrap_or_default();
-            let why = why.strip_prefix("error: ").unwrap_or(why);
-            let message = format!("{what} is no regular expression: {why}");
+            let message = format!("{what} is no regular expression: {error}");
             sink.error(Code::OutOfRange, text.span, message)
-                .hint("the syntax is Rust's: https://docs.rs/regex/latest/regex/#syntax");
+                .hint("the syntax is Rust's, without Unicode classes: https://docs.rs/regex-lite/latest/regex_lite/#syntax");
             None
         }
     }
