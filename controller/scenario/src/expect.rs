@@ -35,7 +35,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// What its values have a unit of; a number has none.
+    /// The dimension of its values' unit; a number has none.
     fn dimension(self) -> Option<Dimension> {
         Some(match self {
             Self::Number => return None,

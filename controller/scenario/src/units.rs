@@ -102,7 +102,7 @@ pub enum UnitError {
     NotANumber {
         /// What was written.
         text: String,
-        /// What was wanted.
+        /// The dimension that the key takes.
         dimension: Dimension,
     },
     /// A number alone.
@@ -110,7 +110,7 @@ pub enum UnitError {
     NoUnit {
         /// What was written.
         text: String,
-        /// What was wanted.
+        /// The dimension that the key takes.
         dimension: Dimension,
     },
     /// A unit that the dimension does not have.
@@ -120,7 +120,7 @@ pub enum UnitError {
         number: String,
         /// What was written behind the number.
         unit: String,
-        /// What was wanted.
+        /// The dimension that the key takes.
         dimension: Dimension,
     },
     /// Finer than 1 ns, 1 bit/s or 1 byte.
@@ -128,7 +128,7 @@ pub enum UnitError {
     TooFine {
         /// What was written.
         text: String,
-        /// What was wanted.
+        /// The dimension that the key takes.
         dimension: Dimension,
     },
     /// Beyond 2⁶⁴.
@@ -136,7 +136,7 @@ pub enum UnitError {
     TooLarge {
         /// What was written.
         text: String,
-        /// What was wanted.
+        /// The dimension that the key takes.
         dimension: Dimension,
     },
 }
@@ -148,7 +148,7 @@ impl UnitError {
         self.hint_within(&(0..=u64::MAX))
     }
 
-    /// What to write instead where a quantity lies within a range, in the dimension's smallest unit.
+    /// Says what to write instead where the quantity must lie within a range, in the dimension's smallest unit.
     pub(crate) fn hint_within(&self, range: &RangeInclusive<u64>) -> Option<String> {
         match self {
             Self::NotANumber { text, dimension } => {

@@ -259,7 +259,7 @@ fn what_was_told_wrongly_is_named() {
     assert_eq!(wrong(server), "");
 }
 
-/// What works has no sentence that is wrong, however it was set up.
+/// A job that works is never called wrong, however it was set up.
 #[test]
 fn what_works_is_fine() {
     let right = Entries::right;

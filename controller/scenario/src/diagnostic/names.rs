@@ -47,7 +47,7 @@ pub fn few_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     few(ticked(names))
 }
 
-/// The same of things that are listed as they are.
+/// Lists things as they are, at most five of them, and says how many more there are.
 #[must_use]
 pub fn few(mut listed: Vec<String>) -> String {
     // One more is as short as its count.

@@ -96,7 +96,7 @@ pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String
     Some(format!("write `{stem}.{own}`"))
 }
 
-/// What a count is a part of: of lost packets those that were sent.
+/// Finds the metric that a count is a part of: lost packets are a part of those sent.
 pub(super) fn whole(count: &Term) -> Option<Metric> {
     let Term::Metric { metric, .. } = count else {
         return None;

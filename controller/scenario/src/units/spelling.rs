@@ -181,7 +181,7 @@ impl Meaning {
     }
 }
 
-/// What to write.
+/// Says what to write.
 impl fmt::Display for Meaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

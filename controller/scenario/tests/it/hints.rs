@@ -1,10 +1,10 @@
-//! What a hint has in backquotes is pasted back where it belongs, and then the file can be run and proved; or the hint says that it is
-//! an example.
+//! Pastes what a hint has in backquotes back where it belongs: the file can be run and proved then, or the hint says that it is an
+//! example.
 
 use scenario::diagnostic::{Diagnostic, Span};
 use scenario::{TargetModel, load, plan_to_prove};
 
-/// What stands around a case.
+/// The file around a case.
 const BASE: &str = "weir: 1
 name: hints
 seed: 1
@@ -27,7 +27,7 @@ enum Place {
 
 use Place::{Expect, Fault, Filter, Sections};
 
-/// What people write, and a part of the hint that has their own number.
+/// Pairs of what a user writes and a part of the hint that has the user's own number.
 const CASES: [(Place, &str, &str); 120] = [
     (Fault, "effect: {set: {tcp.flags: 4}}", "`tcp.flags.rst: 1`"),
     (

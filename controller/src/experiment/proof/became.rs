@@ -1,4 +1,4 @@
-//! What became of each frame of a flow on its way.
+//! Follows each frame of a flow on its way, switch by switch.
 //!
 //! The captures say which frames came and which left. Where faults changed frames, or several frames have the same bytes, the
 //! model says which of them left as what, how often, and when. If fewer frames left than that, further copies are missing
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use testbeds::capture::Seen;
 
-/// What became of a flow between its first and its last switch.
+/// Frames of a flow, counted between its first and its last switch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowCount {
     /// Frames that the sender put on its link.

@@ -1,4 +1,4 @@
-//! What to write for a value of another shape than its key takes: the user's own values at the keys that take them.
+//! Hints for values of another shape than their key takes: each of the user's values at a key that takes it.
 
 use super::{foreign, is_name, scalars};
 use crate::diagnostic::Sink;

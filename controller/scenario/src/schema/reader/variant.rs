@@ -141,7 +141,7 @@ fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
 }
 
 impl Variant<'_> {
-    /// What belongs to the alternative, which it needs.
+    /// Reads the value behind the alternative, and reports it where it is missing.
     pub fn needed(&self, sink: &mut Sink<'_>, example: &str) -> Option<&Node> {
         if self.payload.is_none() {
             sink.error(
