@@ -72,13 +72,16 @@ impl Told {
     pub fn at(switch: &str, tellings: &[Telling]) -> Told {
         let mut told = Told::default();
         for telling in tellings.iter().filter(|telling| telling.switch == switch) {
-            let of_stream = told.0.entry(telling.stream).or_default();
-            of_stream.push(telling.clone());
-        }
-        for of_stream in told.0.values_mut() {
-            of_stream.sort_by_key(|telling| telling.confirmed_ns);
+            told.add(telling);
         }
         told
+    }
+
+    /// One more.
+    pub fn add(&mut self, telling: &Telling) {
+        let of_stream = self.0.entry(telling.stream).or_default();
+        let behind = of_stream.partition_point(|other| other.confirmed_ns <= telling.confirmed_ns);
+        of_stream.insert(behind, telling.clone());
     }
 
     /// Whether it was told of nothing.

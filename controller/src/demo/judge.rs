@@ -154,7 +154,7 @@ mod tests {
             metrics: [].into(),
             training: Some(training),
             strain,
-            evidence: crate::experiment::proof::Evidence::default(),
+            evidence: crate::experiment::evidence::Evidence::default(),
         }
     }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use testbeds::capture::{Direction, Recording, write_pcap};
 
-use super::proof::{Hit, Outcome};
 use super::{ExperimentError, Planned, Run};
+use proof::{Hit, Outcome};
 
 /// Writes `SWITCH-PORT_in.pcap` and `SWITCH-PORT_out.pcap` for each port, seen from the switch, and `hits.csv`, into a folder
 /// that is made if missing.

@@ -11,10 +11,9 @@ use serde::Serialize;
 
 use super::Planned;
 use super::disruption::DisruptionResult;
-use super::proof::{
-    self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput,
-};
+use super::evidence::Evidence;
 use super::turns::TriggerResult;
+use proof::{FlowCount, Hit, Loss, Observation, Proof, Recovery, Strays, Throughput};
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl Conclusion {
     /// From what the run left behind.
     pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
         let Planned { scenario, plan } = planned;
-        let proof = proof::prove(scenario, plan, evidence);
+        let proof = evidence.prove(scenario, plan);
         let faults = scenario.faults.iter();
         Conclusion {
             faults: faults

@@ -28,6 +28,8 @@ pub mod disruption;
 #[cfg(feature = "testbed")]
 mod error;
 #[cfg(feature = "testbed")]
+pub mod evidence;
+#[cfg(feature = "testbed")]
 mod grounds;
 #[cfg(feature = "testbed")]
 mod launch;
@@ -42,8 +44,6 @@ pub(crate) mod percentile;
 #[cfg(feature = "testbed")]
 mod probing;
 #[cfg(feature = "testbed")]
-pub mod proof;
-#[cfg(feature = "testbed")]
 mod repair;
 #[cfg(feature = "testbed")]
 mod run;
@@ -56,6 +56,8 @@ mod turns;
 #[cfg(feature = "testbed")]
 pub mod workload;
 
+#[cfg(feature = "testbed")]
+pub use ::proof::{Recovery, Teller};
 #[cfg(feature = "testbed")]
 pub use between::{Between, Passing};
 #[cfg(feature = "testbed")]
@@ -72,8 +74,6 @@ pub use link::LinkCount;
 pub use observer::{Observer, Turn};
 #[cfg(feature = "testbed")]
 pub use probing::ProbeResult;
-#[cfg(feature = "testbed")]
-pub use proof::{Recovery, Teller};
 #[cfg(feature = "testbed")]
 pub use repair::Repair;
 #[cfg(feature = "testbed")]

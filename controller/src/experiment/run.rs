@@ -10,14 +10,13 @@ use scenario::expect::metric::{
 };
 
 use super::disruption::{Disruptor, Switchboard};
-use super::proof::Evidence;
+use super::evidence::Evidence;
 
 use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::probing::Probing;
-use super::proof::{FlowCount, Hit, Loss, Recovery, Throughput};
 use super::repair::{self, Repair, Repairer};
 use super::steps::{self, StepResult};
 use super::timeline::{Timeline, Turned};
@@ -26,6 +25,7 @@ use super::{
     Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer,
     Planned, ProbeResult, Stage, TriggerResult, Turn,
 };
+use proof::{FlowCount, Hit, Loss, Recovery, Throughput};
 
 /// What a run showed.
 pub struct Run {

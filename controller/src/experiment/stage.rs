@@ -9,12 +9,13 @@ use scenario::names;
 use testbeds::bed::{self, Bed, PortRecording, Wiring};
 use testbeds::capture::{Filter, Limits};
 
+use super::evidence::Evidence;
 use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
-use super::proof::{Evidence, Loser, Loss};
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 use crate::target::Kind;
+use proof::{Loser, Loss};
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::Planned;
 use super::conclusion::count;
-use super::proof::{Evidence, Loss, Proof};
+use super::evidence::Evidence;
+use proof::{Loss, Proof};
 
 /// What a trigger did: what the switch counted, and what captures saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

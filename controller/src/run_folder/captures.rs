@@ -18,8 +18,8 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
 use super::{WriteError, written};
-use crate::experiment::proof::Outcome;
 use crate::experiment::{Planned, Run};
+use proof::Outcome;
 
 /// Of `if_tsresol`: ten to the power of minus this.
 const NANOSECONDS: u8 = 9;

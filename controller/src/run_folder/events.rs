@@ -9,8 +9,9 @@ use scenario::replay::Rewritten;
 use serde::Serialize;
 use testbeds::capture::{Direction, Frame};
 
-use crate::experiment::proof::{Evidence, Hit, Outcome};
+use crate::experiment::evidence::Evidence;
 use crate::experiment::{Carried, Planned};
+use proof::{Hit, Outcome};
 
 /// A fault hit a frame, or had to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -16,9 +16,10 @@ use testbeds::bed::PortRecording;
 
 use super::captures::{self, ReadError};
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
-use crate::experiment::proof::{Evidence, Loss};
+use crate::experiment::evidence::Evidence;
 use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
 use crate::target::Kind;
+use proof::Loss;
 
 /// Counted up when a name or its meaning changes.
 const SCHEMA: u32 = 1;

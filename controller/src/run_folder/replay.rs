@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::events;
 use super::evidence::Kept;
 use crate::experiment::Conclusion;
-use crate::experiment::proof::Outcome;
+use proof::Outcome;
 
 /// What the stored evidence says now.
 pub struct Replayed {

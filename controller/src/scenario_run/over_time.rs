@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use scenario::expect::Measure;
 use serde::Serialize;
 
-use crate::experiment::proof::{Carried, MOST_FLOWS, Outcome, Throughput};
 use crate::experiment::steps::begun;
 use crate::experiment::{Planned, Run};
 use crate::report::chart::{COLUMNS, Chart, Content, Panel, Span, Unit, thinned};
 use crate::report::grouped;
 use crate::report::html::Page;
+use proof::{Carried, MOST_FLOWS, Outcome, Throughput};
 
 /// So many series of numbers are shown; the tables have all.
 const MOST_SERIES: usize = 24;

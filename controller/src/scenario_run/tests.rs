@@ -8,9 +8,9 @@ use testbeds::capture::{Direction, Frame, Recording};
 use testbeds::probes::Sample;
 
 use super::*;
+use crate::experiment::evidence::Evidence;
 use crate::experiment::fleet::EpochWrite;
 use crate::experiment::machine::Strain;
-use crate::experiment::proof::Evidence;
 use crate::experiment::steps::StepResult;
 use crate::experiment::workload::{CommandResult, SeriesResult, StreamKept, Timed, statistics};
 use crate::experiment::{Conclusion, ProbeResult, TriggerCount, add_metrics};

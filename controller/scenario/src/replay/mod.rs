@@ -176,37 +176,39 @@ impl Engine {
         }
     }
 
+    /// Units of ingress that let a frame wait until others of its cell have passed: by its number, the cell, and how many.
+    pub fn waits<'e>(
+        &'e self,
+        frame: &'e Classified,
+    ) -> impl Iterator<Item = (usize, usize, u32)> + 'e {
+        let is_guarded = self.guards(&frame.ingress);
+        let units = self.ingress.iter().enumerate();
+        units.filter_map(move |(number, unit)| {
+            let distance = unit.effect.distance()?;
+            let flows = frame.ingress.iter();
+            let entry = flows.filter_map(|flow| unit.of_flow.get(flow)).min()?;
+            let cell = unit.entries[*entry].cell;
+            (!is_guarded).then_some((number, cell, distance))
+        })
+    }
+
+    /// How many units of ingress there are.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.ingress.len()
+    }
+
     /// Says of frames, which stand in the order in which they came by each port, when others of their flow had passed. The
     /// timeline is not asked: where a step ends while a packet waits, it may be due later than is said here, never earlier.
     pub fn tell_passed(&self, frames: &mut [Classified]) {
-        if !self
-            .ingress
-            .iter()
-            .any(|unit| unit.effect.distance().is_some())
-        {
-            return;
-        }
         let mut passed_ns = vec![vec![u64::MAX; self.ingress.len()]; frames.len()];
-        for (number, unit) in self.ingress.iter().enumerate() {
-            let Some(distance) = unit.effect.distance() else {
-                continue;
-            };
-            let mut cells: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-            for (index, frame) in frames.iter().enumerate() {
-                let entries = frame
-                    .ingress
-                    .iter()
-                    .filter_map(|flow| unit.of_flow.get(flow));
-                if let Some(entry) = entries.min().filter(|_| !self.guards(&frame.ingress)) {
-                    cells
-                        .entry(unit.entries[*entry].cell)
-                        .or_default()
-                        .push(index);
-                }
-            }
-            for met in cells.values() {
-                for (one, other) in met.iter().zip(met.iter().skip(distance as usize)) {
-                    passed_ns[*one][number] = frames[*other].at_ns;
+        let mut waiting: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for (index, frame) in frames.iter().enumerate() {
+            for (unit, cell, distance) in self.waits(frame) {
+                let met = waiting.entry((unit, cell)).or_default();
+                met.push(index);
+                if let Some(first) = met.len().checked_sub(distance as usize + 1) {
+                    passed_ns[met[first]][unit] = frame.at_ns;
                 }
             }
         }
@@ -361,6 +363,13 @@ impl Engine {
     fn paces(&self) -> bool {
         let mut units = self.ingress.iter();
         units.any(|unit| unit.effect.pace().is_some())
+    }
+
+    /// Whether any unit lets packets wait.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        let mut units = self.ingress.iter();
+        units.any(|unit| unit.effect.is_timed())
     }
 
     /// Whether any unit changes bytes.

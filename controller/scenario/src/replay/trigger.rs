@@ -233,27 +233,33 @@ impl Engine {
         self.triggers.iter().map(hash).collect()
     }
 
-    /// Says of frames, which stand in the order of their stamps, where others may be taken first that turn a trigger.
-    pub fn tell_races(&self, frames: &mut [Classified]) {
-        let mut may_turn = vec![vec![false; self.triggers.len()]; frames.len()];
-        for (number, trigger) in self.triggers.iter().enumerate() {
-            for (index, frame) in frames.iter().enumerate() {
-                if !trigger.meets(frame) {
-                    continue;
-                }
-                let next = frames[index + 1..].iter();
-                let mut near = next.take_while(|next| next.at_ns <= frame.at_ns + RACE_NS);
-                may_turn[index][number] = near.any(|next| {
+    /// By trigger, whether one of the frames that come behind a frame, in the order of their stamps, may be taken first and turn
+    /// it.
+    #[must_use]
+    pub fn may_turn<'f>(
+        &self,
+        frame: &Classified,
+        behind: impl Iterator<Item = &'f Classified> + Clone,
+    ) -> Arc<[bool]> {
+        let near = behind.take_while(|next| next.at_ns <= frame.at_ns + RACE_NS);
+        let triggers = self.triggers.iter().enumerate();
+        let may = triggers.map(|(number, trigger)| {
+            let mut near = near.clone();
+            trigger.meets(frame)
+                && near.any(|next| {
                     next.port != frame.port
                         && !frame.was_done_before(next)
                         && trigger.may_be_turned(next)
                         && next.trigger_keys.get(number) == frame.trigger_keys.get(number)
-                });
-            }
-        }
-        for (frame, may_turn) in frames.iter_mut().zip(may_turn) {
-            frame.may_turn = may_turn.into();
-        }
+                })
+        });
+        may.collect()
+    }
+
+    /// Whether anything waits for what other frames bring about.
+    #[must_use]
+    pub fn has_triggers(&self) -> bool {
+        !self.triggers.is_empty()
     }
 
     /// Which triggers are on when a frame comes; none while no step is in force.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use testbeds::capture::Direction;
 
 use super::super::Planned;
-use super::super::proof::Evidence;
+use super::super::evidence::Evidence;
 use super::Carried;
 
 /// What became of a fault of a program or a switch.

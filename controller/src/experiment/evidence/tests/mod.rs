@@ -7,9 +7,9 @@ mod recovery;
 mod triggered;
 
 use bench::{Bench, Error, MS, Sent, US, evenly};
+use proof::{Loser, Loss};
 use proptest::prelude::*;
 
-use super::{Loser, Loss};
 use crate::experiment::FaultResult;
 
 const DENSE: &str = "faults: [{id: late, flows: every, effect: !delay 20ms}]";

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use testbeds::bed::PortRecording;
 
 /// Frames that somebody lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,25 +36,6 @@ pub enum Loser {
     Queue,
     /// The faults' lease had run out: nobody had refreshed it in time.
     Lease,
-}
-
-/// What recordings lack.
-pub fn of_recordings(recordings: &[PortRecording]) -> Vec<Loss> {
-    let at = |port: &PortRecording| {
-        let loss = |frames, by| Loss {
-            switch: port.switch.clone(),
-            port: Some(port.port),
-            frames,
-            by,
-        };
-        [
-            loss(port.recording.lost, Loser::Recorder),
-            loss(port.recording.over_limit, Loser::Limit),
-            loss(port.undelivered, Loser::Link),
-        ]
-    };
-    let losses = recordings.iter().flat_map(at);
-    losses.filter(|loss| loss.frames > 0).collect()
 }
 
 impl fmt::Display for Loss {

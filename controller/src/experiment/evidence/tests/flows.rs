@@ -1,9 +1,7 @@
 //! What became of the frames of a flow: sent, received, lost, and how long it took.
 
-use testbeds::capture::Seen;
+use proof::FlowCount;
 
-use super::super::FlowCount;
-use super::super::became::{self, Changed, FrameKey, Outcome};
 use super::assert_proved;
 use super::bench::{Bench, Error, MS, US, evenly};
 
@@ -11,11 +9,6 @@ use super::bench::{Bench, Error, MS, US, evenly};
 type Faults = &'static [(&'static str, u32)];
 /// Frames that are received, lost, and received once more.
 type Counts = (u64, u64, u64);
-/// A switch, a frame that comes to it, the frame that leaves, and how many copies of it.
-type Made = (&'static str, u8, u8, usize);
-/// Frames that come out, and how many of each.
-type Left = &'static [(u8, usize)];
-
 /// What each flow's frames became is counted, also where nothing tells them apart.
 #[test]
 fn flows_of_frames_that_nothing_tells_apart_are_counted() {
@@ -107,61 +100,5 @@ fn flows_of_frames_that_nothing_tells_apart_are_counted() {
                 assert_eq!(lost, counts.1 + 1, "{text}");
             }
         }
-    }
-}
-
-/// On its way through several switches a frame becomes what each makes of it, one after the other.
-#[test]
-fn frames_that_several_switches_change_are_followed() {
-    let key = |byte: u8| -> FrameKey { ([byte].into(), 1) };
-    let seen = |count: u64| (0..count).map(|at_ns| Seen { key: key(0), at_ns });
-    let sent: Vec<Seen<FrameKey>> = seen(4).collect();
-    let cases: &[(&[Made], Left, (u64, u64))] = &[
-        // Two of four are changed at the first switch, and one of each kind at the second.
-        (
-            &[
-                ("s1", 0, 0, 1),
-                ("s1", 0, 1, 1),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 1, 1),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 2, 1),
-                ("s2", 1, 1, 1),
-                ("s2", 1, 0, 1),
-            ],
-            &[(0, 2), (1, 1), (2, 1)],
-            (4, 0),
-        ),
-        // One is doubled at the first, and one copy of it changed at the second; another is dropped there.
-        (
-            &[
-                ("s1", 0, 0, 2),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 0, 1),
-                ("s1", 0, 0, 1),
-                ("s2", 0, 1, 1),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 0, 0),
-                ("s2", 0, 0, 1),
-                ("s2", 0, 0, 1),
-            ],
-            &[(0, 3), (1, 1)],
-            (3, 1),
-        ),
-    ];
-    for (outcomes, left, counts) in cases {
-        let mut changed = Changed::default();
-        for (number, (switch, came, leaves, copies)) in outcomes.iter().enumerate() {
-            let outcome = Outcome {
-                key: key(*leaves),
-                held_ns: vec![0; *copies],
-            };
-            changed.push(switch, key(*came), number as u64, outcome);
-        }
-        let left = left
-            .iter()
-            .map(|(byte, times)| (key(*byte), vec![9; *times]));
-        let flow = became::Sent::new(&sent, &changed).count(left.collect());
-        assert_eq!((flow.received, flow.lost), *counts, "{flow:?}");
     }
 }

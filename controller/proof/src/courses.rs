@@ -1,27 +1,19 @@
-//! Which epoch each frame met.
+//! What a switch may have done so far, where several readings of what was seen are open.
 //!
-//! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures say where only up to
-//! a few frames: those that came before the write was confirmed, and after the last that is known to have been processed
-//! before it was sent. Each place in between is tried: a [`Reading`] says with which frame each write took effect. What the
-//! switch was seen to do from there on tells the right one, because a split one frame off shifts the ordinals of all that
-//! follow. Frames that cannot be told apart give no evidence at each step, only at the end.
+//! Readings that have led the switch to one state are one [`Course`]: what comes next is the same for all of them. What the
+//! switch was seen to do tells the right one: an epoch that begins one frame off shifts the ordinals of all frames that follow.
+//! Frames that cannot be told apart give no evidence at each step, only when all have come to one state.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use scenario::replay::{Classified, Doubt, Engine, Passage, State};
+use foldhash::fast::FixedState;
+use scenario::replay::{Doubt, State};
 
-use super::super::fleet::EpochWrite;
-use super::STAMP_NS;
 use super::ahead::{self, Ahead};
-use super::judge;
-use super::order;
-use super::trace::SwitchTrace;
+use super::epochs::PortFrames;
 
-/// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
-const BACKLOG_NS: u64 = 1_000_000_000;
 /// States of a switch that are followed at once, and readings that lead to them. Beyond, what fits worst is given up; if that
 /// may have been the truth, it is said.
 const MAX_COURSES: usize = 2048;
@@ -48,28 +40,13 @@ const MAX_KEYED_BEHIND: u32 = 2;
 /// is when a time is over, where little else is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
-/// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
-const MAX_COMPARED: usize = 64;
-
-/// What is known of the frames of one port.
-#[derive(Clone, Copy)]
-pub struct PortFrames<'a> {
-    /// What its faults do.
-    pub engine: &'a Engine,
-    /// What was seen.
-    pub trace: &'a SwitchTrace<'a>,
-    /// All frames of the trace.
-    pub classified: &'a [Classified],
-    /// Those that came by the port: indexes into the trace.
-    pub range: (usize, usize),
-    /// The epochs, in order.
-    pub writes: &'a [EpochWrite],
-}
+/// So many frames are kept while several courses are open; then one course is followed alone.
+const MAX_OPEN: usize = 1 << 17;
 
 /// A way to split the frames of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// For each write that took effect before the last frame, the frame with which it did: an index into the trace.
+    /// For each write that took effect since the readings parted, the number of the frame with which it did.
     pub begins: Vec<usize>,
     /// What was settled of triggers.
     pub settled: Trail,
@@ -93,112 +70,6 @@ struct Settled {
     before: Trail,
 }
 
-/// The readings of a port that fit what was seen best.
-#[derive(Debug, Default)]
-pub struct Readings {
-    /// Never empty.
-    pub best: Vec<Reading>,
-    /// So many frames came while an epoch was being written that not all readings could be followed.
-    pub is_crowded: bool,
-}
-
-/// A port's frames between the sending and the confirmation of each write: either epoch may have met them.
-pub fn boundaries(port: PortFrames<'_>) -> Vec<Range<usize>> {
-    let PortFrames { trace, range, .. } = port;
-    let arrivals = &trace.arrivals;
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for write in port.writes {
-        let after = (range.0..range.1)
-            .rfind(|i| arrivals[*i].at_ns <= write.confirmed_ns.saturating_add(STAMP_NS));
-        let end = after.map_or(range.0, |last| last + 1);
-        let oldest = write.sent_ns.saturating_sub(BACKLOG_NS);
-        let was_done = |i: &usize| {
-            let arrival = &arrivals[*i];
-            let has_left = || {
-                let exits = port.classified[*i].exits.iter();
-                let left = exits
-                    .filter_map(|(exit, _)| trace.left(*exit, arrival.identity).first())
-                    .min();
-                left.is_some_and(|at_ns| *at_ns < write.sent_ns)
-            };
-            arrival.at_ns < oldest || (trace.is_unique(arrival.identity) && has_left())
-        };
-        let done = (range.0..end).rfind(was_done);
-        let start = done.map_or(range.0, |last| last + 1);
-        // Writes are confirmed one after the other.
-        let before = ranges.last().cloned().unwrap_or(range.0..range.0);
-        ranges.push(start.max(before.start)..end.max(before.end));
-    }
-    ranges
-}
-
-/// All ways to split the frames of a port that fit what was seen best.
-pub fn readings(port: PortFrames<'_>, boundaries: &[Range<usize>], injections: usize) -> Readings {
-    let mut courses = Courses::new(port.engine.start(), injections, boundaries);
-    for index in port.watched() {
-        // Which writes must have been done when this frame was processed, and which may have been.
-        let done_by = |edge: &dyn Fn(&Range<usize>) -> usize| {
-            boundaries.iter().take_while(|r| edge(r) <= index).count()
-        };
-        let must = done_by(&|range| range.end);
-        let may = done_by(&|range| range.start).max(must);
-        courses.take(port, index, must, may);
-    }
-    let (mut best, is_crowded) = courses.best();
-    if (2..=MAX_COMPARED).contains(&best.len()) {
-        let misfits: Vec<usize> = best
-            .iter()
-            .map(|reading| {
-                let passages = follow(port, reading);
-                order::misfits_of_alike(port, &passages) + order::misfits(port, &passages)
-            })
-            .collect();
-        let least = misfits.iter().min().copied();
-        let mut misfits = misfits.into_iter();
-        best.retain(|_| misfits.next() == least);
-    }
-    Readings { best, is_crowded }
-}
-
-/// What had to be done to each frame that a unit may look at, by its index in the trace, if a reading is right.
-pub fn follow(port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
-    let mut state = port.engine.start();
-    let settled = reading.settled.in_order();
-    let mut settled = settled.iter().peekable();
-    let passages = port.watched().map(|index| {
-        let frame = &port.classified[index];
-        while let Some((_, doubt)) = settled.next_if(|(at, _)| *at == index) {
-            port.engine.settle(&mut state, *doubt, frame);
-        }
-        let epoch = port.epoch_at(index, &reading.begins);
-        (index, port.engine.pass(&mut state, frame, epoch))
-    });
-    passages.collect()
-}
-
-impl PortFrames<'_> {
-    /// Indexes of the frames that a unit may look at.
-    fn watched(self) -> impl Iterator<Item = usize> {
-        (self.range.0..self.range.1).filter(move |index| self.is_watched(*index))
-    }
-
-    /// Whether a unit may look at a frame, or a trigger.
-    pub fn is_watched(self, index: usize) -> bool {
-        !self.engine.ignores(&self.classified[index])
-    }
-
-    /// The epoch that a frame met, if a reading is right.
-    pub fn epoch_at(&self, index: usize, begins: &[usize]) -> u16 {
-        self.epoch(begins.iter().take_while(|begin| **begin <= index).count())
-    }
-
-    fn epoch(&self, writes_done: usize) -> u16 {
-        writes_done
-            .checked_sub(1)
-            .map_or(0, |write| self.writes[write].epoch)
-    }
-}
-
 /// Readings that have led the switch to one state: what comes next is the same for all of them.
 #[derive(Debug, Clone)]
 struct Course {
@@ -217,15 +88,19 @@ struct Course {
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 
-/// All courses that a switch may have taken so far.
-struct Courses {
+/// All courses that a switch may have taken since there was one last.
+#[derive(Debug)]
+pub struct Courses {
+    /// With which frame the readings parted, what the state was in front of it, and how many writes had taken effect; nothing
+    /// while there is one reading.
+    parted: Option<(usize, State, usize)>,
     courses: Vec<Course>,
     /// The least misfits of a reading that was given up for want of room.
     given_up: Option<u32>,
     /// How many frames were followed, all courses together.
     followed: u64,
-    /// With which frames each write may take effect.
-    boundaries: Vec<Range<usize>>,
+    /// How many frames were taken.
+    taken: usize,
 }
 
 impl Reading {
@@ -250,7 +125,7 @@ impl Trail {
         }));
     }
 
-    fn in_order(&self) -> Vec<(usize, Doubt)> {
+    pub fn in_order(&self) -> Vec<(usize, Doubt)> {
         let latest = self.0.as_deref();
         let all = std::iter::successors(latest, |settled| settled.before.0.as_deref());
         let mut all: Vec<_> = all.map(|settled| (settled.index, settled.doubt)).collect();
@@ -275,20 +150,20 @@ impl Course {
     }
 
     /// Takes a frame through the switch while an epoch is in force.
-    fn take(&mut self, port: PortFrames<'_>, index: usize) {
-        let PortFrames { engine, trace, .. } = port;
+    fn take(&mut self, port: PortFrames<'_>, number: usize) {
+        let scene = port.scene;
+        let arrival = &port.queue[number];
         let epoch = port.epoch(self.writes_done);
-        let passage = engine.pass(&mut self.state, &port.classified[index], epoch);
-        let arrival = &trace.arrivals[index];
-        let leaves_as = judge::leaves_as(engine, trace, arrival, &passage.ingress);
-        if judge::is_telling(trace, arrival, leaves_as) {
-            if !judge::is_as_expected(trace, arrival, &passage, leaves_as) {
+        let passage = scene.engine.pass(&mut self.state, &arrival.frame, epoch);
+        let leaves_as = scene.leaves_as(arrival, &passage.ingress);
+        if scene.is_telling(arrival, leaves_as) {
+            if !scene.is_as_expected(arrival, &passage, leaves_as) {
                 self.since.misfits += 1;
-            } else if judge::took_as_long_as_held(engine, trace, arrival, &passage, leaves_as) {
+            } else if scene.took_as_long_as_held(arrival, &passage, leaves_as) {
                 self.since.waits += 1;
             }
         }
-        for counter in engine.counted(&passage) {
+        for counter in scene.engine.counted(&passage) {
             self.since.hits[counter] += 1;
         }
     }
@@ -339,8 +214,8 @@ impl Course {
     /// The same, with a doubt settled in front of a frame.
     fn settled(&self, port: PortFrames<'_>, index: usize, doubt: Doubt) -> Course {
         let mut course = self.clone();
-        let frame = &port.classified[index];
-        port.engine.settle(&mut course.state, doubt, frame);
+        let frame = &port.queue[index].frame;
+        port.scene.engine.settle(&mut course.state, doubt, frame);
         for reading in course.readings.values_mut() {
             reading.settled.push(index, doubt);
         }
@@ -350,48 +225,97 @@ impl Course {
     /// The same, after writes up to `done` took effect with the frame at `index`.
     fn after(&self, done: usize, index: usize) -> Course {
         let mut course = self.clone();
+        let more = done - course.writes_done;
         course.writes_done = done;
         for reading in course.readings.values_mut() {
-            reading.begins.resize(done, index);
+            let begun = reading.begins.len();
+            reading.begins.resize(begun + more, index);
         }
         course
     }
 }
 
 impl Courses {
-    fn new(state: State, injections: usize, boundaries: &[Range<usize>]) -> Courses {
-        let first = Reading::new(injections);
+    /// One course: no frame has come.
+    pub fn new(state: State, counters: usize) -> Courses {
+        let first = Reading::new(counters);
         Courses {
             courses: vec![Course {
                 writes_done: 0,
                 state,
                 readings: BTreeMap::from([(first.hits.clone(), first)]),
-                since: Reading::new(injections),
+                since: Reading::new(counters),
                 least: 0,
             }],
+            parted: None,
             given_up: None,
             followed: 0,
-            boundaries: boundaries.to_vec(),
+            taken: 0,
         }
     }
 
-    /// Behind a frame, the first with which a write may take effect.
-    fn next_write(&self, index: usize) -> usize {
-        let later = self.boundaries.iter().filter(|range| range.end > index + 1);
-        later
-            .map(|range| range.start.max(index + 1))
-            .min()
-            .unwrap_or(usize::MAX)
+    /// The state of the switch, where there is one reading, and a frame that came after so many writes leaves nothing open.
+    pub fn clear(
+        &mut self,
+        port: PortFrames<'_>,
+        number: usize,
+        (must, may): (usize, usize),
+    ) -> Option<&mut State> {
+        let ([course], None) = (&mut self.courses[..], &self.parted) else {
+            return None;
+        };
+        let (engine, frame) = (port.scene.engine, &port.queue[number].frame);
+        let is_clear = must == may
+            && !engine.is_refuted(&course.state, frame)
+            && engine.doubts(&course.state, frame).is_empty();
+        course.writes_done = must;
+        is_clear.then_some(&mut course.state)
+    }
+
+    /// Whether all have come to one state, and met so many writes.
+    pub fn have_met(&self, writes: usize) -> bool {
+        matches!(&self.courses[..], [course] if course.writes_done == writes)
+    }
+
+    /// The frame with which the readings parted, and the state in front of it.
+    pub fn start(&self) -> (usize, State) {
+        match &self.parted {
+            Some((first, state, _)) => (*first, state.clone()),
+            None => (usize::MAX, self.courses[0].state.clone()),
+        }
+    }
+
+    /// How many writes had taken effect when a frame came, if a reading is right.
+    pub fn writes_done(&self, begins: &[usize], number: usize) -> usize {
+        let before = self.parted.as_ref().map_or(0, |parted| parted.2);
+        before + begins.iter().take_while(|begin| **begin <= number).count()
+    }
+
+    /// What was open is decided.
+    pub fn begin_anew(&mut self) {
+        self.courses.truncate(1);
+        for course in &mut self.courses {
+            let first = Reading::new(course.since.hits.len());
+            course.readings = BTreeMap::from([(first.hits.clone(), first)]);
+            course.least = 0;
+        }
+        self.parted = None;
+        self.given_up = None;
+        (self.followed, self.taken) = (0, 0);
     }
 
     /// Takes a frame on every course, after at least `must` and at most `may` writes.
-    fn take(&mut self, port: PortFrames<'_>, index: usize, must: usize, may: usize) {
+    pub fn take(&mut self, port: PortFrames<'_>, index: usize, must: usize, may: usize) {
+        if let ([course], None) = (&self.courses[..], &self.parted) {
+            self.parted = Some((index, course.state.clone(), course.writes_done));
+        }
         let is_settled = self.courses.iter().all(|course| course.writes_done == may);
         if !is_settled {
             self.split(index, must, may);
         }
         let doubtful = self.doubt(port, index);
-        if self.followed > MAX_FOLLOWED {
+        self.taken += 1;
+        if self.followed > MAX_FOLLOWED || self.taken > MAX_OPEN {
             self.follow_one();
         }
         self.followed += self.courses.len() as u64;
@@ -413,17 +337,17 @@ impl Courses {
 
     /// Takes both ways where a trigger may have ended before a frame or behind it, if any may.
     fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
-        let frame = &port.classified[index];
+        let frame = &port.queue[index].frame;
         // What was assumed and did not come is no course that the switch can have taken.
         if self
             .courses
             .iter()
-            .any(|course| !port.engine.is_refuted(&course.state, frame))
+            .any(|course| !port.scene.engine.is_refuted(&course.state, frame))
         {
             self.courses
-                .retain(|course| !port.engine.is_refuted(&course.state, frame));
+                .retain(|course| !port.scene.engine.is_refuted(&course.state, frame));
         }
-        let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
+        let doubts_of = |course: &Course| port.scene.engine.doubts(&course.state, frame);
         if self
             .courses
             .iter()
@@ -451,7 +375,7 @@ impl Courses {
                 let ahead = Ahead {
                     port,
                     epoch: port.epoch(done),
-                    until: self.next_write(index),
+                    until: port.next_write(index),
                 };
                 let is_of_time = doubts.iter().flatten().all(Doubt::is_of_time);
                 let is_crowded = courses
@@ -502,7 +426,7 @@ impl Courses {
     fn merge(&mut self) {
         let mut merged: Vec<Course> = Vec::new();
         // Which of those may be alike, by a hash. No order hangs on it.
-        let hashes = RandomState::new();
+        let hashes = FixedState::default();
         let mut alike: HashMap<u64, Vec<usize>> = HashMap::new();
         for mut course in std::mem::take(&mut self.courses) {
             course.gather();
@@ -536,11 +460,11 @@ impl Courses {
     }
 
     /// The readings that fit best, and whether one that was given up may have fitted as well.
-    fn best(mut self) -> (Vec<Reading>, bool) {
+    pub fn best(&mut self) -> (Vec<Reading>, bool) {
         self.courses.iter_mut().for_each(Course::gather);
-        let readings = self.courses.into_iter();
+        let readings = self.courses.iter();
         let mut best: Vec<Reading> = readings
-            .flat_map(|course| course.readings.into_values())
+            .flat_map(|course| course.readings.values().cloned())
             .collect();
         let least = best.iter().map(|reading| reading.misfits).min();
         best.retain(|reading| Some(reading.misfits) == least);

@@ -7,7 +7,6 @@
 use scenario::replay::{Classified, Passage, State};
 
 use super::epochs::PortFrames;
-use super::judge;
 
 /// So many frames are looked at where much is open; what is open then is followed like other doubts.
 pub const FAR: usize = 4096;
@@ -40,11 +39,11 @@ impl Ahead<'_> {
             .into_iter()
             .map(|state| Way { state, misfits: 0 })
             .collect();
-        let end = self.until.min(self.port.range.1);
+        let end = self.until.min(self.port.known);
         let next = (index..end).filter(|i| self.port.is_watched(*i));
         let mut open = ways.len();
         for (count, index) in next.take(frames).enumerate() {
-            let frame = &self.port.classified[index];
+            let frame = &self.port.queue[index].frame;
             let least = ways.iter().map(|way| way.misfits).min().unwrap_or(0);
             for way in ways.iter_mut().filter(|way| way.misfits < least + DECIDED) {
                 // What was in doubt of the first frame is what the ways differ in.
@@ -52,7 +51,11 @@ impl Ahead<'_> {
                     self.settle(way, frame, index);
                 }
                 followed += 1;
-                let passage = self.port.engine.pass(&mut way.state, frame, self.epoch);
+                let passage = self
+                    .port
+                    .scene
+                    .engine
+                    .pass(&mut way.state, frame, self.epoch);
                 way.misfits += u32::from(!self.fits(index, &passage));
             }
             let least = ways.iter().map(|way| way.misfits).min().unwrap_or(0);
@@ -78,7 +81,7 @@ impl Ahead<'_> {
 
     /// Settles what is in doubt of a frame by what became of that frame alone.
     fn settle(&self, way: &mut Way, frame: &Classified, index: usize) {
-        let engine = self.port.engine;
+        let engine = self.port.scene.engine;
         if engine.is_refuted(&way.state, frame) {
             way.misfits += DECIDED;
             return;
@@ -101,10 +104,8 @@ impl Ahead<'_> {
 
     /// Whether a frame was seen to be treated so, or tells nothing.
     fn fits(&self, index: usize, passage: &Passage) -> bool {
-        let PortFrames { engine, trace, .. } = self.port;
-        let arrival = &trace.arrivals[index];
-        let leaves_as = judge::leaves_as(engine, trace, arrival, &passage.ingress);
-        !judge::is_telling(trace, arrival, leaves_as)
-            || judge::is_as_expected(trace, arrival, passage, leaves_as)
+        let (scene, arrival) = (self.port.scene, &self.port.queue[index]);
+        let leaves_as = scene.leaves_as(arrival, &passage.ingress);
+        !scene.is_telling(arrival, leaves_as) || scene.is_as_expected(arrival, passage, leaves_as)
     }
 }

@@ -7,8 +7,9 @@ use scenario::replay::Passage;
 
 use super::STAMP_NS;
 use super::epochs::PortFrames;
-use super::judge::{self, Share, are_due, deal};
-use super::trace::{Identity, SwitchTrace};
+use super::frame::Identity;
+use super::judge::{Share, are_due, deal};
+use super::trace::{Arrival, Passed};
 
 /// A frame that was overtaken by this much was held, by a fault that holds for `hold_ns`. A machine that stood still lets all
 /// go at once, so that little lies between them.
@@ -18,26 +19,20 @@ pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
 
 /// How many of the frames that have their like did not leave as passages say, if all of them are to be explained.
 pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
-    let trace = port.trace;
+    let PortFrames { scene, queue, .. } = port;
     let mut alike: BTreeMap<(u32, Identity), Vec<Share>> = BTreeMap::new();
-    // They had to leave as something that was never seen.
-    let mut unseen = 0;
-    for index in port.range.0..port.range.1 {
-        let arrival = &trace.arrivals[index];
-        if trace.is_unique(arrival.identity) {
+    for number in queue.first()..port.known {
+        let arrival = &queue[number];
+        if scene.passed.is_unique(arrival.identity) {
             continue;
         }
-        let passage = passages.get(&index);
+        let passage = passages.get(&number);
         let fate = passage.map_or(Fate::UNTOUCHED, |passage| passage.ingress.fate);
-        let leaves_as = passage.map_or(Some(arrival.identity), |passage| {
-            judge::leaves_as(port.engine, trace, arrival, &passage.ingress)
+        let leaves_as = passage.map_or(arrival.identity, |passage| {
+            scene.leaves_as(arrival, &passage.ingress)
         });
-        let Some(identity) = leaves_as else {
-            unseen += 1;
-            continue;
-        };
-        for (position, (exit, _)) in port.classified[index].exits.iter().enumerate() {
-            let shares = alike.entry((*exit, identity)).or_default();
+        for (position, (exit, _)) in arrival.frame.exits.iter().enumerate() {
+            let shares = alike.entry((*exit, leaves_as)).or_default();
             shares.push(Share {
                 came_ns: arrival.at_ns,
                 copies: passage.map_or(1, |passage| passage.leaving(position)),
@@ -46,35 +41,26 @@ pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage
         }
     }
     let misfits = alike.iter().map(|((exit, identity), shares)| {
-        let dealt = deal(shares, trace.left(*exit, *identity));
+        let dealt = deal(shares, scene.passed.left(*exit, *identity));
         let wrong = shares.iter().zip(&dealt).filter(|(share, left)| {
             left.len() != share.copies || !are_due(share.came_ns, share.fate, left)
         });
         wrong.count()
     });
-    misfits.sum::<usize>() + unseen
+    misfits.sum()
 }
 
 /// How many frames that no fault hit, if passages are right, were overtaken as if one had held them.
 pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
-    let Some(shortest_ns) = port.engine.shortest_hold_ns() else {
+    let PortFrames { scene, queue, .. } = port;
+    let Some(shortest_ns) = scene.engine.shortest_hold_ns() else {
         return 0;
     };
-    let moves = (port.range.0..port.range.1).map(|index| {
-        let fate = passages.get(&index).map(|passage| passage.ingress.fate);
-        let exits = port.classified[index].exits.iter();
-        let left = exits.filter_map(|(exit, _)| {
-            let left = port.trace.left(*exit, port.trace.arrivals[index].identity);
-            Some((*exit, *left.first()?))
-        });
-        Move {
-            index,
-            came_ns: port.trace.arrivals[index].at_ns,
-            delay_ns: fate.unwrap_or(Fate::UNTOUCHED).held_ns(0),
-            left: left.collect(),
-        }
+    let moves = (queue.first()..port.known).map(|number| {
+        let fate = passages.get(&number).map(|passage| passage.ingress.fate);
+        Move::of(scene.passed, &queue[number], number, fate)
     });
-    let overtaken = Order::of(port.trace, moves).overtaken();
+    let overtaken = Order::of(moves.flatten()).overtaken();
     let held = held_if_overtaken_by(shortest_ns);
     overtaken.into_values().filter(|by| *by >= held).count()
 }
@@ -82,7 +68,7 @@ pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usi
 /// A frame, and when it first left by each port that it had to.
 #[derive(Debug, Clone)]
 pub struct Move {
-    /// Its index in the trace.
+    /// What it is known by.
     pub index: usize,
     /// When it came.
     pub came_ns: u64,
@@ -93,6 +79,24 @@ pub struct Move {
 }
 
 impl Move {
+    /// Of a frame with this fate that leaves as it came; `None` if it has its like: which of them left when is not known.
+    pub fn of(
+        passed: &Passed,
+        arrival: &Arrival,
+        index: usize,
+        fate: Option<Fate>,
+    ) -> Option<Move> {
+        let exits = arrival.frame.exits.iter();
+        let left = exits
+            .filter_map(|(exit, _)| Some((*exit, *passed.left(*exit, arrival.identity).first()?)));
+        passed.is_unique(arrival.identity).then(|| Move {
+            index,
+            came_ns: arrival.at_ns,
+            delay_ns: fate.unwrap_or(Fate::UNTOUCHED).held_ns(0),
+            left: left.collect(),
+        })
+    }
+
     fn free_ns(&self) -> u64 {
         self.came_ns.saturating_add(self.delay_ns)
     }
@@ -104,20 +108,19 @@ impl Move {
     }
 }
 
-/// Frames in the order in which they came. Those that have their like are left out: which of them left when is not known.
-#[derive(Debug)]
+/// Frames in the order in which they came.
+#[derive(Debug, Default)]
 pub struct Order(Vec<Move>);
 
 impl Order {
-    /// Of frames of a trace.
-    pub fn of(trace: &SwitchTrace<'_>, moves: impl Iterator<Item = Move>) -> Order {
-        let unique = |a: &Move| trace.is_unique(trace.arrivals[a.index].identity);
-        let mut moves: Vec<Move> = moves.filter(unique).collect();
+    /// Of frames that have no like.
+    pub fn of(moves: impl Iterator<Item = Move>) -> Order {
+        let mut moves: Vec<Move> = moves.collect();
         moves.sort_by_key(|a| (a.came_ns, a.index));
         Order(moves)
     }
 
-    /// By how much each frame was overtaken, by its index in the trace.
+    /// By how much each frame was overtaken, by what it is known by.
     ///
     /// One thread takes the frames of all ports, and what leaves by a port leaves in the order in which it was sent. So when a
     /// frame that came later left by the same port, this one had been taken as well, and what faults had to hold it for is

@@ -1,13 +1,20 @@
 //! Of readings that fit what was seen equally well: the ones with which the switch's own counts agree.
 
-use super::epochs::Reading;
+/// What a reading leaves in the counters, and how many frames it leaves waiting for no reason.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// How often each injection hit, and behind them, how often each trigger came on.
+    pub hits: Vec<u64>,
+    /// Frames that no fault held, if it is right, and that took as long as if one had.
+    pub waits: u32,
+}
 
-/// How often the choice goes round the ports: each may have to follow what another took.
+/// How often the choice goes round: each may have to follow what another took.
 const ROUNDS: usize = 8;
 
-/// Of each port's best readings the one with which the switch's own counts agree most, and after that, which has fewest frames
+/// Of the readings that fit best each time that several did, the one with which the switch's own counts agree most, and after that, which has fewest frames
 /// wait for no reason; and the injections for which another one does as well.
-pub fn choose(candidates: &[Vec<Reading>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
+pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
     let mut chosen: Vec<usize> = vec![0; candidates.len()];
     for _ in 0..ROUNDS {
         let before = chosen.clone();
@@ -41,11 +48,11 @@ pub fn choose(candidates: &[Vec<Reading>], fired: &[u64]) -> (Vec<usize>, Vec<us
 /// How ill a reading of a port fits the counts of the switch, beside what was chosen for the other ports; and how many frames
 /// it leaves waiting.
 fn unfit<'a>(
-    candidates: &'a [Vec<Reading>],
+    candidates: &'a [Vec<Candidate>],
     fired: &'a [u64],
     chosen: &[usize],
     port: usize,
-) -> impl Fn(&Reading) -> (u64, u32) + use<'a> {
+) -> impl Fn(&Candidate) -> (u64, u32) + use<'a> {
     let others = |injection: usize| -> u64 {
         let rest = (0..candidates.len()).filter(|other| *other != port);
         let hits = rest.filter_map(|other| candidates[other].get(chosen[other]));

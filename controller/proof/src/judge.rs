@@ -8,7 +8,8 @@ use scenario::effect::{Effect, Fate};
 use scenario::replay::{Engine, Passage, Verdict};
 
 use super::STAMP_NS;
-use super::trace::{Arrival, Identity, SwitchTrace};
+use super::frame::{Digest, Identity};
+use super::trace::{Arrival, Passed};
 
 /// So many faults may have erred on one frame, before it counts as lost for another reason.
 const MAX_ERRORS: usize = 2;
@@ -33,70 +34,70 @@ pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
     left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
-/// Which frame leaves where units with these effects fired on one that came; `None` if no such frame was ever seen.
-fn departing<'e>(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
-    fired: impl Iterator<Item = (&'e Effect, u32)>,
-) -> Option<Identity> {
-    match engine.rewritten(arrival.recorded(), fired) {
-        Some(changed) => trace.identity_of(&changed.bytes, changed.wire_len),
-        None => Some(arrival.identity),
+/// What frames are held against: the model, and what was seen.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// What the switch's faults do.
+    pub engine: &'a Engine,
+    /// What came and left.
+    pub passed: &'a Passed,
+    /// Tells frames apart.
+    pub digest: Digest,
+}
+
+impl Scene<'_> {
+    /// Which frame leaves where units with these effects fired on one that came.
+    fn departing<'e>(
+        self,
+        arrival: &Arrival,
+        fired: impl Iterator<Item = (&'e Effect, u32)>,
+    ) -> Identity {
+        let changed = self.engine.rewritten(arrival.recorded(), fired);
+        changed.map_or(arrival.identity, |changed| {
+            self.digest.of(&changed.bytes, changed.wire_len)
+        })
     }
-}
 
-/// Which frame leaves with this verdict of ingress.
-pub fn leaves_as(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
-    verdict: &Verdict,
-) -> Option<Identity> {
-    let fired = engine.ingress_acts(verdict).filter(|act| act.hit);
-    departing(engine, trace, arrival, fired.map(|act| (act.effect, act.w)))
-}
+    /// Which frame leaves with this verdict of ingress.
+    pub fn leaves_as(self, arrival: &Arrival, verdict: &Verdict) -> Identity {
+        if verdict.hits.is_empty() || !self.engine.rewrites() {
+            return arrival.identity;
+        }
+        let fired = self.engine.ingress_acts(verdict).filter(|act| act.hit);
+        self.departing(arrival, fired.map(|act| (act.effect, act.w)))
+    }
 
-/// Whether what left tells what became of this frame alone.
-pub fn is_telling(
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
-    leaves_as: Option<Identity>,
-) -> bool {
-    let is_own = |identity| identity == arrival.identity || !trace.has_come(identity);
-    trace.is_unique(arrival.identity) && leaves_as.is_none_or(is_own)
-}
+    /// Whether what left tells what became of this frame alone.
+    pub fn is_telling(self, arrival: &Arrival, leaves_as: Identity) -> bool {
+        self.passed.is_unique(arrival.identity)
+            && (leaves_as == arrival.identity || !self.passed.has_come(leaves_as))
+    }
 
-/// Whether a frame that is like no other left as it had to.
-pub fn is_as_expected(
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
-    passage: &Passage,
-    leaves_as: Option<Identity>,
-) -> bool {
-    let fate = passage.ingress.fate;
-    (0..passage.exits.len()).all(|exit| {
-        let left = trace.left_by(passage.exits[exit].0, leaves_as);
-        left.len() == passage.leaving(exit) && are_due(arrival.at_ns, fate, left)
-    })
-}
+    /// Whether a frame that is like no other left as it had to.
+    pub fn is_as_expected(self, arrival: &Arrival, passage: &Passage, leaves_as: Identity) -> bool {
+        let fate = passage.ingress.fate;
+        (0..passage.exits.len()).all(|exit| {
+            let left = self.passed.left(passage.exits[exit].0, leaves_as);
+            left.len() == passage.leaving(exit) && are_due(arrival.at_ns, fate, left)
+        })
+    }
 
-/// Whether a frame that is like no other and that some fault did not hold took as long as if it had.
-pub fn took_as_long_as_held(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
-    passage: &Passage,
-    leaves_as: Option<Identity>,
-) -> bool {
-    let exits = passage.exits.iter();
-    let left = exits.filter_map(|(exit, _)| trace.left_by(*exit, leaves_as).first());
-    let Some(first) = left.min() else {
-        return false;
-    };
-    let (verdict, came_ns) = (&passage.ingress, arrival.at_ns);
-    let mut acts = engine.ingress_acts(verdict);
-    acts.any(|act| !act.hit && is_held_for(verdict, came_ns, *first, act.hold_ns()))
+    /// Whether a frame that is like no other and that some fault did not hold took as long as if it had.
+    pub fn took_as_long_as_held(
+        self,
+        arrival: &Arrival,
+        passage: &Passage,
+        leaves_as: Identity,
+    ) -> bool {
+        let exits = passage.exits.iter();
+        let left = exits.filter_map(|(exit, _)| self.passed.left(*exit, leaves_as).first());
+        let Some(first) = left.min() else {
+            return false;
+        };
+        let (verdict, came_ns) = (&passage.ingress, arrival.at_ns);
+        let mut acts = self.engine.ingress_acts(verdict);
+        acts.any(|act| !act.hit && is_held_for(verdict, came_ns, *first, act.hold_ns()))
+    }
 }
 
 /// Whether a frame waited, beyond what its faults held it for, as long as another one would have held it.
@@ -201,13 +202,13 @@ pub struct Errors {
 
 /// Explains what became of a frame that had to leave as `leaves_as`. `left` is when its copies did so, by each of its exits.
 pub fn explain(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    arrival: &Arrival<'_>,
+    scene: Scene<'_>,
+    arrival: &Arrival,
     passage: &Passage,
-    leaves_as: Option<Identity>,
+    leaves_as: Identity,
     left: &[Vec<u64>],
 ) -> Errors {
+    let Scene { engine, passed, .. } = scene;
     let came_ns = arrival.at_ns;
     if let Some(errors) = in_egress(engine, came_ns, passage, left) {
         return errors;
@@ -224,17 +225,17 @@ pub fn explain(
             .map(|unit| (met[unit].effect, met[unit].w))
             .collect();
         let fate = Fate::after(effects.iter().copied());
-        let as_other = departing(engine, trace, arrival, effects.iter().copied());
+        let as_other = scene.departing(arrival, effects.iter().copied());
         let is_other = as_other != leaves_as;
         let fits = left.iter().enumerate().all(|(exit, left)| {
             let left = match is_other {
-                true if !left.is_empty() || !is_telling(trace, arrival, as_other) => return false,
-                true => trace.left_by(passage.exits[exit].0, as_other),
+                true if !left.is_empty() || !scene.is_telling(arrival, as_other) => return false,
+                true => passed.left(passage.exits[exit].0, as_other),
                 false => left,
             };
             left.len() == leaving(passage, exit, fate) && are_due(came_ns, fate, left)
         });
-        fits.then_some(as_other.filter(|_| is_other))
+        fits.then_some(is_other.then_some(as_other))
     };
     let errors = |toggled: &[usize], seen_as: Option<Identity>| {
         let (missed, collateral) = toggled.iter().partition(|unit| met[**unit].hit);

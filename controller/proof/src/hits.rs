@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parser_gen::psn::Place;
+use parser_gen::psn::{Packet, Place};
 use scenario::replay::{Classified, Engine, Passage, Rewritten};
 use serde::Serialize;
 
+use super::epochs::Judged;
 use super::judge::Errors;
-use super::trace::SwitchTrace;
+use super::trace::Arrival;
 
 /// A fault hit a frame, or had to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Hit {
     pub left_as: Option<Rewritten>,
     /// Whether the fault was right about it.
     pub outcome: Outcome,
+    /// What it is of an RDMA connection, where a fault takes packets of one.
+    pub packet: Option<Packet>,
 }
 
 /// Whether a fault was right about a frame.
@@ -54,8 +57,11 @@ pub enum Outcome {
 }
 
 /// How many frames each injection has looked at, by key where keys are numbered.
-#[derive(Debug, Default)]
-pub struct Ordinals(HashMap<(usize, Arc<[u8]>), u64>);
+#[derive(Debug, Clone, Default)]
+pub struct Ordinals {
+    by_flow: Vec<u64>,
+    by_key: HashMap<(usize, Arc<[u8]>), u64>,
+}
 
 impl Ordinals {
     /// The number of a frame at each injection that looks at it.
@@ -64,11 +70,18 @@ impl Ordinals {
         engine: &Engine,
         passage: &Passage,
         frame: &Classified,
-    ) -> HashMap<usize, u64> {
+    ) -> Vec<(usize, u64)> {
         let met = passage.verdicts().flat_map(|verdict| &verdict.met);
         let numbered = met.map(|injection| {
-            let key = engine.key_of(frame, *injection).unwrap_or_default();
-            let number = self.0.entry((*injection, key)).or_default();
+            let number = match engine.key_of(frame, *injection) {
+                Some(key) => self.by_key.entry((*injection, key)).or_default(),
+                None => {
+                    if self.by_flow.len() <= *injection {
+                        self.by_flow.resize(*injection + 1, 0);
+                    }
+                    &mut self.by_flow[*injection]
+                }
+            };
             *number += 1;
             (*injection, *number)
         });
@@ -77,32 +90,26 @@ impl Ordinals {
 }
 
 /// A frame that came to a switch, and what became of it.
-pub struct Judged<'a> {
+pub struct Found<'a> {
     /// Where it came to.
     pub switch: &'a str,
-    /// Its index in the trace.
-    pub index: usize,
-    /// The step that was in force.
-    pub epoch: u16,
-    pub passage: &'a Passage,
+    pub arrival: &'a Arrival,
+    /// What had to become of it.
+    pub judged: &'a Judged,
     /// Its number at each injection.
-    pub ordinals: &'a HashMap<usize, u64>,
+    pub ordinals: &'a [(usize, u64)],
     /// By exit, when its copies left.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
-    /// Whether the switch had been told where its RDMA connection begins.
-    pub is_told: bool,
 }
 
 /// What hit a frame, or had to.
-pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -> Vec<Hit> {
-    let (index, errors, passage) = (judged.index, judged.errors, judged.passage);
+pub fn of_frame(engine: &Engine, found: &Found<'_>) -> Vec<Hit> {
+    let (arrival, errors, passage) = (found.arrival, found.errors, &found.judged.passage);
     // Nothing is known of a frame whose end no fault explains.
     if errors.stray {
         return Vec::new();
     }
-    let arrival = &trace.arrivals[index];
-    let left_as = engine.leaves_as(&passage.ingress, arrival.recorded());
     let due = passage.verdicts().flat_map(|verdict| &verdict.hits);
     let due = due.map(|injection| match errors.missed.contains(injection) {
         true => (*injection, Outcome::Missed),
@@ -110,24 +117,38 @@ pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -
         false => (*injection, Outcome::Unforwarded),
     });
     let wrong = errors.collateral.iter();
-    due.chain(wrong.map(|injection| (*injection, Outcome::Collateral)))
+    let all: Vec<_> = due
+        .chain(wrong.map(|injection| (*injection, Outcome::Collateral)))
+        .collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let left_as = engine.leaves_as(&passage.ingress, arrival.recorded());
+    let ordinal = |injection: usize| {
+        let mut ordinals = found.ordinals.iter();
+        ordinals
+            .find(|(of, _)| *of == injection)
+            .map_or(0, |(_, number)| *number)
+    };
+    all.into_iter()
         .map(|(injection, outcome)| Hit {
             injection,
-            switch: judged.switch.to_owned(),
+            switch: found.switch.to_owned(),
             port: arrival.port,
-            frame: arrival.number + 1,
-            ordinal: judged.ordinals.get(&injection).copied().unwrap_or(0),
+            frame: arrival.number as usize,
+            ordinal: ordinal(injection),
             place: passage
                 .verdicts()
                 .find_map(|verdict| verdict.place_for(injection)),
-            is_told: judged.is_told,
-            epoch: judged.epoch,
+            is_told: arrival.frame.told.is_some(),
+            epoch: found.judged.epoch,
             at_ns: arrival.at_ns,
-            left: (passage.exits.iter().zip(judged.left))
+            left: (passage.exits.iter().zip(found.left))
                 .map(|((port, _), times)| (*port, times.clone()))
                 .collect(),
             left_as: left_as.clone(),
             outcome,
+            packet: arrival.packet,
         })
         .collect()
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proof::{EpochWrite, Loss, TriggerCount};
 use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
 use scenario::replay::{Classified, Engine, Recorded, Verdict};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
-use super::super::{Evidence, Loss};
-use crate::experiment::fleet::{EpochWrite, TriggerCount};
+use super::super::Evidence;
 use crate::experiment::{Conclusion, FaultResult, Planned};
 use crate::target::Kind;
 

@@ -1,11 +1,11 @@
 //! How long it takes until a data packet comes again that a fault took, by captures alone.
 
+use proof::{EpochWrite, Recovery, Teller, TriggerCount};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
-use super::super::{Evidence, Recovery, Teller};
+use super::super::Evidence;
 use super::bench::{MS, planned};
-use crate::experiment::fleet::{EpochWrite, TriggerCount};
 use crate::experiment::{Conclusion, Planned};
 
 const WRITE: u8 = 0x07;

@@ -1,0 +1,352 @@
+//! Which epoch each frame met.
+//!
+//! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures say where only up to
+//! a few frames: those that came before the write was confirmed, and after the last that is known to have been processed
+//! before it was sent. Each place in between is tried ([`super::courses`]). Between two writes there is one reading, and a
+//! frame is decided when all that may say something of it is there.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+
+use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
+
+use super::STAMP_NS;
+use super::courses::{Courses, Reading};
+use super::facts::EpochWrite;
+use super::frame::Identity;
+use super::judge::Scene;
+use super::order;
+use super::trace::{Arrival, Queue};
+
+/// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
+pub const BACKLOG_NS: u64 = 1_000_000_000;
+/// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
+const MAX_COMPARED: usize = 64;
+
+/// Frames that either of two epochs may have met: by their numbers.
+#[derive(Debug, Clone)]
+pub struct Boundary {
+    range: Range<usize>,
+    sent_ns: u64,
+}
+
+/// What is known of the frames of one port, or of all that are replayed together.
+#[derive(Clone, Copy)]
+pub struct PortFrames<'a> {
+    /// What its faults do, and what was seen.
+    pub scene: Scene<'a>,
+    /// Those that are not decided.
+    pub queue: &'a Queue,
+    /// Behind the last of which all is known that may be asked.
+    pub known: usize,
+    /// The epochs, in order.
+    pub writes: &'a [EpochWrite],
+    /// Of those writes that are not over.
+    boundaries: &'a VecDeque<Boundary>,
+}
+
+impl PortFrames<'_> {
+    /// Whether a unit may look at a frame, or a trigger.
+    pub fn is_watched(self, number: usize) -> bool {
+        !self.scene.engine.ignores(&self.queue[number].frame)
+    }
+
+    /// What is in force after so many writes.
+    pub fn epoch(&self, writes_done: usize) -> u16 {
+        writes_done
+            .checked_sub(1)
+            .map_or(0, |write| self.writes[write].epoch)
+    }
+
+    /// Behind a frame, the first with which a write may take effect.
+    pub fn next_write(&self, number: usize) -> usize {
+        let later = self.boundaries.iter();
+        let later = later.filter(|boundary| boundary.range.end > number + 1);
+        later
+            .map(|boundary| boundary.range.start.max(number + 1))
+            .min()
+            .unwrap_or(usize::MAX)
+    }
+}
+
+/// What had to become of a frame, if a reading is right.
+#[derive(Debug)]
+pub struct Judged {
+    /// What it met.
+    pub passage: Passage,
+    /// The step that was in force.
+    pub epoch: u16,
+    /// Which frame leaves of it.
+    pub leaves_as: Identity,
+}
+
+/// A frame of which it is known what it met.
+#[derive(Debug)]
+pub struct Decided {
+    /// The frame.
+    pub arrival: Arrival,
+    /// It came while an epoch was being written.
+    pub is_at_boundary: bool,
+    /// One, or as many as there are readings.
+    pub judged: Vec<Judged>,
+}
+
+/// Frames that one reading explains, or several equally well.
+#[derive(Debug)]
+pub struct Stretch {
+    /// In the order in which they came.
+    pub frames: Vec<Decided>,
+    /// Where there are several: what each leaves in the counters.
+    pub readings: Vec<Reading>,
+    /// So much was open that not all readings could be followed.
+    pub is_crowded: bool,
+}
+
+/// Frames that are replayed together: each port's, or all of a switch in the order of their stamps.
+#[derive(Debug)]
+pub struct Group {
+    /// What came and is not decided.
+    pub queue: Queue,
+    /// The first of which not all is known.
+    pub known: usize,
+    /// The next to be replayed.
+    next: usize,
+    courses: Courses,
+    boundaries: VecDeque<Boundary>,
+    /// How many writes are over: all that comes has met them.
+    over: usize,
+    /// Whom a frame may wait for: by unit and cell the last frames that it met.
+    waiting: HashMap<(usize, usize), VecDeque<usize>>,
+}
+
+impl Group {
+    /// Before the first frame.
+    pub fn new(engine: &Engine, counters: usize) -> Group {
+        Group {
+            queue: Queue::default(),
+            known: 0,
+            next: 0,
+            courses: Courses::new(engine.start(), counters),
+            boundaries: VecDeque::new(),
+            over: 0,
+            waiting: HashMap::new(),
+        }
+    }
+
+    /// The oldest frame that is not decided.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.queue.iter().next().map(|arrival| arrival.from_ns)
+    }
+
+    /// Notes by which frames others are passed, where faults let them wait for those.
+    pub fn tell_passed(&mut self, engine: &Engine, number: usize) {
+        let arrival = &self.queue[number];
+        let at_ns = arrival.at_ns;
+        let met: Vec<_> = engine.waits(&arrival.frame).collect();
+        for (unit, cell, distance) in met {
+            let waiting = self.waiting.entry((unit, cell)).or_default();
+            waiting.push_back(number);
+            if waiting.len() > distance as usize
+                && let Some(first) = waiting.pop_front()
+                && let Some(arrival) = self.queue.get_mut(first)
+            {
+                arrival.passed_ns(engine)[unit] = at_ns;
+            }
+        }
+    }
+
+    /// Finds the frames that may have met either epoch of writes that have become known since. All that came until they were
+    /// confirmed is there.
+    pub fn bound(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) {
+        for write in &writes[self.over + self.boundaries.len()..] {
+            let until_ns = write.confirmed_ns.saturating_add(STAMP_NS);
+            let first = self.queue.first();
+            let after = (self.queue.iter()).rposition(|arrival| arrival.at_ns <= until_ns);
+            let end = after.map_or(first, |last| first + last + 1);
+            let oldest = write.sent_ns.saturating_sub(BACKLOG_NS);
+            let was_done = |number: &usize| {
+                let arrival = &self.queue[*number];
+                let passed = scene.passed;
+                let has_left = || {
+                    let exits = arrival.frame.exits.iter();
+                    let left = exits
+                        .filter_map(|(exit, _)| passed.left(*exit, arrival.identity).first())
+                        .min();
+                    left.is_some_and(|at_ns| *at_ns < write.sent_ns)
+                };
+                arrival.at_ns < oldest || (passed.is_unique(arrival.identity) && has_left())
+            };
+            let done = (first..end).rfind(was_done);
+            let start = done.map_or(first, |last| last + 1).max(self.next);
+            // Writes are confirmed one after the other.
+            let before = self.boundaries.back().map(|before| before.range.clone());
+            let before = before.unwrap_or(self.next..self.next);
+            self.boundaries.push_back(Boundary {
+                range: start.max(before.start)..end.max(before.end).max(start),
+                sent_ns: write.sent_ns,
+            });
+        }
+    }
+
+    /// Replays the frames that came by a time; what is decided by that.
+    pub fn replay(
+        &mut self,
+        scene: Scene<'_>,
+        writes: &[EpochWrite],
+        until_ns: u64,
+    ) -> Vec<Stretch> {
+        let mut stretches = Vec::new();
+        let mut plain = Vec::new();
+        while self.next < self.known && self.queue[self.next].from_ns <= until_ns {
+            let number = self.next;
+            self.next += 1;
+            let is_over = |boundary: &Boundary| boundary.range.end <= number;
+            while self.boundaries.front().is_some_and(is_over) {
+                self.boundaries.pop_front();
+                self.over += 1;
+            }
+            let begun = self.boundaries.iter();
+            let begun = begun.take_while(|boundary| boundary.range.start <= number);
+            let (must, may) = (self.over, self.over + begun.count());
+            let port = PortFrames {
+                scene,
+                queue: &self.queue,
+                known: self.known,
+                writes,
+                boundaries: &self.boundaries,
+            };
+            let is_watched = port.is_watched(number);
+            if let Some(state) = self.courses.clear(port, number, (must, may)) {
+                let frame = &self.queue[number].frame;
+                let passage = match is_watched {
+                    true => scene.engine.pass(state, frame, port.epoch(must)),
+                    false => untouched(frame),
+                };
+                let epoch = port.epoch(must);
+                if let Some(arrival) = self.queue.pop() {
+                    plain.push(Decided {
+                        is_at_boundary: false,
+                        judged: vec![Judged {
+                            leaves_as: scene.leaves_as(&arrival, &passage.ingress),
+                            passage,
+                            epoch,
+                        }],
+                        arrival,
+                    });
+                }
+                continue;
+            }
+            if is_watched {
+                self.courses.take(port, number, must, may);
+            }
+            if must == may && self.courses.have_met(may) {
+                stretches.push(Stretch::plain(std::mem::take(&mut plain)));
+                stretches.push(self.close(scene, writes));
+            }
+        }
+        stretches.push(Stretch::plain(plain));
+        stretches
+    }
+
+    /// Decides the frames that were open: all readings have come to one state, or no frame comes any more.
+    pub fn close(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) -> Stretch {
+        let (mut best, is_crowded) = self.courses.best();
+        let port = PortFrames {
+            scene,
+            queue: &self.queue,
+            known: self.known,
+            writes,
+            boundaries: &self.boundaries,
+        };
+        let mut passages: Vec<BTreeMap<usize, Passage>> = best
+            .iter()
+            .map(|reading| self.follow(port, reading))
+            .collect();
+        if (2..=MAX_COMPARED).contains(&best.len()) {
+            let misfits = passages.iter().map(|passages| {
+                order::misfits_of_alike(port, passages) + order::misfits(port, passages)
+            });
+            let misfits: Vec<usize> = misfits.collect();
+            let least = misfits.iter().min().copied();
+            let fits = |of: &mut dyn Iterator<Item = &usize>| of.next().copied() == least;
+            let (mut a, mut b) = (misfits.iter(), misfits.iter());
+            best.retain(|_| fits(&mut a));
+            passages.retain(|_| fits(&mut b));
+        }
+        let numbers = self.queue.first()..self.next;
+        let judged = numbers.map(|number| {
+            let arrival = &self.queue[number];
+            let boundaries = self.boundaries.iter();
+            let mut at = boundaries.filter(|boundary| boundary.range.contains(&number));
+            let is_at_boundary = at.any(|at| arrival.at_ns.saturating_add(STAMP_NS) >= at.sent_ns);
+            let readings = best.iter().zip(&mut passages);
+            let judged = readings.map(|(reading, passages)| {
+                let passage = passages.remove(&number);
+                let passage = passage.unwrap_or_else(|| untouched(&arrival.frame));
+                Judged {
+                    leaves_as: scene.leaves_as(arrival, &passage.ingress),
+                    epoch: port.epoch(self.courses.writes_done(&reading.begins, number)),
+                    passage,
+                }
+            });
+            (is_at_boundary, judged.collect())
+        });
+        let judged: Vec<(bool, Vec<Judged>)> = judged.collect();
+        let mut frames = Vec::new();
+        for (is_at_boundary, judged) in judged {
+            frames.extend(self.queue.pop().map(|arrival| Decided {
+                arrival,
+                is_at_boundary,
+                judged,
+            }));
+        }
+        self.courses.begin_anew();
+        Stretch {
+            frames,
+            readings: best,
+            is_crowded,
+        }
+    }
+
+    /// What had to be done to each frame that a unit may look at, by its number, if a reading is right.
+    fn follow(&self, port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
+        let (first, mut state) = self.courses.start();
+        let engine = port.scene.engine;
+        let settled = reading.settled.in_order();
+        let mut settled = settled.iter().peekable();
+        let numbers = first..self.next;
+        let passages = numbers
+            .filter(|number| port.is_watched(*number))
+            .map(|number| {
+                let frame = &port.queue[number].frame;
+                while let Some((_, doubt)) = settled.next_if(|(at, _)| *at == number) {
+                    engine.settle(&mut state, *doubt, frame);
+                }
+                let done = self.courses.writes_done(&reading.begins, number);
+                (number, engine.pass(&mut state, frame, port.epoch(done)))
+            });
+        passages.collect()
+    }
+}
+
+impl Stretch {
+    fn plain(frames: Vec<Decided>) -> Stretch {
+        Stretch {
+            frames,
+            readings: Vec::new(),
+            is_crowded: false,
+        }
+    }
+}
+
+/// What becomes of a frame that no unit looks at.
+fn untouched(frame: &Classified) -> Passage {
+    let exits = frame.exits.iter();
+    Passage {
+        ingress: Verdict::untouched(),
+        exits: exits
+            .map(|(port, _)| (*port, vec![Verdict::untouched()]))
+            .collect(),
+        triggered: Triggered::default(),
+    }
+}

@@ -1,0 +1,444 @@
+//! What became of each flow between its first switch and its last.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use parser_gen::{Asked, FieldId};
+use scenario::model::{Flow, Path, Scenario};
+use scenario::routing::hash;
+
+use super::STAMP_NS;
+use super::became::{self, Changed, Expected, FlowCount};
+use super::facts::EpochWrite;
+use super::frame::{Identity, Plainly, Sight, Way};
+use super::throughput::{Bins, Throughput};
+
+/// Of so many declared flows it is kept what they carried over time.
+pub const MOST_FLOWS: usize = 16;
+/// How many different packets are remembered.
+const MAX_SEEN: usize = 1 << 16;
+
+/// Declared flows of which it is kept what they carry over time: those first that faults act on.
+fn followed(scenario: &Scenario) -> Vec<&str> {
+    let hit = scenario.faults.iter().flat_map(|fault| &fault.flows);
+    let hit = hit.filter_map(|index| scenario.flows.get(*index));
+    let mut followed: Vec<&str> = Vec::new();
+    for flow in hit.chain(&scenario.flows) {
+        if followed.len() == MOST_FLOWS {
+            break;
+        }
+        if !followed.contains(&flow.declared.as_str()) {
+            followed.push(&flow.declared);
+        }
+    }
+    followed
+}
+
+/// A host, or a side of a wire, and where its link is recorded.
+struct End {
+    name: String,
+    mac: [u8; 6],
+}
+
+/// Which flows a frame belongs to: those that it is addressed in, and those whose receivers it is not for.
+#[derive(Debug, Clone, Default)]
+struct Belongs {
+    addressed: Arc<[usize]>,
+    unaddressed: Arc<[usize]>,
+}
+
+/// A frame of a flow that is on its way.
+#[derive(Debug)]
+struct Sent {
+    at_ns: u64,
+    from: usize,
+    /// For which end it is, if for one.
+    to: Option<usize>,
+    belongs: Belongs,
+    wire_len: u32,
+}
+
+/// Frames with the same bytes.
+#[derive(Debug, Default)]
+struct Flight {
+    sent: Vec<Sent>,
+    /// By end that they came out to, when.
+    left: Vec<(usize, u64)>,
+}
+
+/// What is known of flows so far.
+pub struct Flows<'a> {
+    scenario: &'a Scenario,
+    ends: Vec<End>,
+    by_mac: HashMap<[u8; 6], usize, FixedState>,
+    /// The flows that are counted, by where they come from: each with whom they are for.
+    from: Vec<Vec<(usize, BTreeSet<usize>)>>,
+    fields: Vec<FieldId>,
+    seen: HashMap<(Asked, usize, Option<usize>), Belongs, FixedState>,
+    flights: HashMap<Identity, Flight, Plainly>,
+    /// In the order in which they were sent, nearly.
+    waiting: VecDeque<(u64, Identity)>,
+    changed: Changed,
+    horizon_ns: u64,
+    swept_ns: u64,
+    last_ns: u64,
+    start_ns: Option<u64>,
+    counts: Vec<FlowCount>,
+    is_counted: Vec<bool>,
+    /// Of followed flows by their declared name.
+    over_time: Vec<(&'a str, Bins)>,
+    /// For each flow, its place there.
+    followed: Vec<Option<usize>>,
+}
+
+impl<'a> Flows<'a> {
+    /// Those whose first and last switch are recorded and that no aggregating switch takes in. `end_of` says which host, or side
+    /// of a wire, a recorded port leads to. What became of a frame at all switches is known so long after it was sent.
+    pub fn new(
+        scenario: &'a Scenario,
+        is_recorded: &dyn Fn(&str, u32) -> bool,
+        horizon_ns: u64,
+    ) -> Flows<'a> {
+        let topology = &scenario.topology;
+        let hosts = topology.hosts.iter();
+        let ends: Vec<End> = hosts
+            .map(|host| End {
+                name: host.name.clone(),
+                mac: host.mac.0,
+            })
+            .collect();
+        let number = |name: &str| ends.iter().position(|end| end.name == name);
+        let mut from: Vec<Vec<(usize, BTreeSet<usize>)>> =
+            ends.iter().map(|_| Vec::new()).collect();
+        let mut is_counted = vec![false; scenario.flows.len()];
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            let summed = |path: &Path| path.switches.iter().any(|switch| scenario.sums(switch));
+            let pairs = flow.paths.iter().map(|path| {
+                let (first, last) = path.switches.first().zip(path.switches.last())?;
+                let port = |switch: &str, neighbour: &str| {
+                    let number = topology.next_hop(switch, neighbour)?.number;
+                    is_recorded(switch, number).then_some(())
+                };
+                port(first, &path.from)?;
+                port(last, &path.to)?;
+                (!summed(path)).then_some(())?;
+                number(&path.from).zip(number(&path.to))
+            });
+            let pairs: Option<Vec<(usize, usize)>> = pairs.collect();
+            let Some(pairs) = pairs.filter(|pairs| !pairs.is_empty()) else {
+                continue;
+            };
+            is_counted[index] = true;
+            for (sender, receiver) in pairs {
+                match from[sender].last_mut().filter(|(of, _)| *of == index) {
+                    Some((_, receivers)) => _ = receivers.insert(receiver),
+                    None => from[sender].push((index, [receiver].into())),
+                }
+            }
+        }
+        let declared = followed(scenario);
+        // Half of it says nothing.
+        let whole = |declared: &&&str| {
+            let mut flows = scenario.flows.iter().zip(&is_counted);
+            flows.all(|(flow, is_counted)| flow.declared != **declared || *is_counted)
+        };
+        let over_time: Vec<(&str, Bins)> = declared
+            .iter()
+            .filter(whole)
+            .map(|name| (*name, Bins::default()))
+            .collect();
+        let followed = scenario.flows.iter().map(|flow| {
+            over_time
+                .iter()
+                .position(|(declared, _)| *declared == flow.declared)
+        });
+        let fields: BTreeSet<&str> = scenario
+            .flows
+            .iter()
+            .flat_map(|flow| flow.filter.fields())
+            .collect();
+        Flows {
+            by_mac: ends
+                .iter()
+                .enumerate()
+                .map(|(number, end)| (end.mac, number))
+                .collect(),
+            from,
+            fields: fields
+                .into_iter()
+                .filter_map(|name| scenario.protocols.field_id(name))
+                .collect(),
+            seen: HashMap::default(),
+            flights: HashMap::default(),
+            waiting: VecDeque::new(),
+            changed: Changed::default(),
+            horizon_ns,
+            swept_ns: 0,
+            last_ns: 0,
+            start_ns: None,
+            counts: vec![FlowCount::default(); scenario.flows.len()],
+            is_counted,
+            followed: followed.collect(),
+            over_time,
+            ends,
+            scenario,
+        }
+    }
+
+    /// The end that a port of a switch leads to.
+    pub fn end_at(&self, switch: &str, port: u32) -> Option<usize> {
+        let mut ports = self.scenario.topology.ports(switch);
+        let peer = ports.find(|other| other.number == port)?.peer;
+        self.ends.iter().position(|end| end.name == peer)
+    }
+
+    /// Notes when a step was put in force: the workload begins with the first.
+    pub fn write(&mut self, write: &EpochWrite) {
+        if write.epoch == 1 {
+            self.start_ns = self.start_ns.max(Some(write.confirmed_ns));
+        }
+    }
+
+    /// What a fault made of a frame at a switch.
+    pub fn change(&mut self, switch: usize, change: super::witness::Change) {
+        self.changed
+            .push(switch, change.came, change.at_ns, change.outcome);
+    }
+
+    /// A frame passed the link of an end.
+    pub fn see(&mut self, end: usize, port: u32, sight: &Sight<'_>) {
+        self.last_ns = self.last_ns.max(sight.at_ns);
+        if sight.way == Way::Out {
+            let flight = self.flights.entry(sight.identity).or_default();
+            flight.left.push((end, sight.at_ns));
+            return;
+        }
+        let wire = self.scenario.topology.wire;
+        let to = match wire {
+            // All that comes in by one end of a wire is for the other.
+            true => Some(1 - end),
+            false => sight
+                .bytes
+                .first_chunk()
+                .and_then(|mac| self.by_mac.get(mac))
+                .copied(),
+        };
+        let belongs = self.belongs(end, to, port, sight);
+        if belongs.addressed.is_empty() && belongs.unaddressed.is_empty() {
+            return;
+        }
+        let flight = self.flights.entry(sight.identity).or_default();
+        flight.sent.push(Sent {
+            at_ns: sight.at_ns,
+            from: end,
+            to,
+            belongs,
+            wire_len: sight.wire_len,
+        });
+        self.waiting.push_back((sight.at_ns, sight.identity));
+    }
+
+    /// The flows of a frame that an end sent.
+    fn belongs(&mut self, from: usize, to: Option<usize>, port: u32, sight: &Sight<'_>) -> Belongs {
+        if self.from[from].is_empty() {
+            return Belongs::default();
+        }
+        let library = &self.scenario.protocols;
+        let headers = library.parsed(sight.bytes);
+        let asked = library.asked(&self.fields, sight.bytes, &headers, port);
+        let key = (asked, from, to);
+        if let Some(belongs) = self.seen.get(&key) {
+            return belongs.clone();
+        }
+        let values = library.dissect(sight.bytes, port);
+        let scenario = self.scenario;
+        let own = self.from[from].iter();
+        let own = own.filter(|(flow, _)| scenario.flows[*flow].filter.matches(&values));
+        // What takes another way is no part of a flow that one switch knows.
+        let crosses = |flow: &Flow, to: usize| match (&scenario.ways, &flow.on) {
+            (Some(ways), Some(on)) => {
+                let (from, to) = (&self.ends[from].name, &self.ends[to].name);
+                let way = ways.taken(from, to, hash::of_frame(sight.bytes));
+                way.is_some_and(|way| way.switches.contains(on))
+            }
+            _ => true,
+        };
+        let mut by_way = false;
+        let (mut addressed, mut unaddressed) = (Vec::new(), Vec::new());
+        for (index, receivers) in own {
+            let flow = &scenario.flows[*index];
+            by_way |= flow.on.is_some();
+            match to.filter(|to| receivers.contains(to)) {
+                Some(to) if crosses(flow, to) => addressed.push(*index),
+                Some(_) => {}
+                // Both ends of a wire take everything. Which way such a frame takes through several is not known.
+                None if scenario.topology.wire || flow.on.is_some() => {}
+                None => unaddressed.push(*index),
+            }
+        }
+        let belongs = Belongs {
+            addressed: addressed.into(),
+            unaddressed: unaddressed.into(),
+        };
+        if !by_way {
+            if self.seen.len() == MAX_SEEN {
+                self.seen.clear();
+            }
+            self.seen.insert(key, belongs.clone());
+        }
+        belongs
+    }
+
+    /// All until a time is there: counts what was sent long enough ago.
+    pub fn advance(&mut self, now_ns: u64) {
+        let until_ns = now_ns.saturating_sub(self.horizon_ns);
+        while let Some((_, identity)) = self
+            .waiting
+            .pop_front_if(|(sent_ns, _)| *sent_ns <= until_ns)
+        {
+            self.settle(identity, until_ns);
+        }
+        if now_ns.saturating_sub(self.swept_ns) >= self.horizon_ns {
+            self.swept_ns = now_ns;
+            let before_ns = until_ns.saturating_sub(STAMP_NS);
+            self.changed.forget(before_ns);
+            self.flights.retain(|_, flight| {
+                flight.left.retain(|(_, at_ns)| *at_ns >= before_ns);
+                !flight.sent.is_empty() || !flight.left.is_empty()
+            });
+        }
+    }
+
+    /// Counts the frames of an identity that were sent by a time.
+    fn settle(&mut self, identity: Identity, until_ns: u64) {
+        let Some(flight) = self.flights.get_mut(&identity) else {
+            return;
+        };
+        if let ([sent], false) = (&flight.sent[..], self.changed.knows(identity)) {
+            if sent.at_ns <= until_ns {
+                let flight = self.flights.remove(&identity).unwrap_or_default();
+                let expected = vec![Expected::itself(identity, flight.sent[0].at_ns)];
+                self.count(&flight.sent, &[(expected, flight.left)]);
+            }
+            return;
+        }
+        let ready = flight
+            .sent
+            .iter()
+            .take_while(|sent| sent.at_ns <= until_ns)
+            .count();
+        if ready == 0 {
+            return;
+        }
+        let sent: Vec<Sent> = flight.sent.drain(..ready).collect();
+        let next_ns = flight.sent.first().map_or(u64::MAX, |next| next.at_ns);
+        let times: Vec<u64> = sent.iter().map(|sent| sent.at_ns).collect();
+        let mut by_key: BTreeMap<Identity, Vec<Expected>> = BTreeMap::new();
+        for copy in self.changed.expected(identity, &times) {
+            by_key.entry(copy.identity).or_default().push(copy);
+        }
+        let by_key = by_key.into_iter().map(|(key, copies)| {
+            let mut left = Vec::new();
+            if let Some(flight) = self.flights.get_mut(&key) {
+                // What left behind the next of its like is taken for that one's, but for what is held.
+                flight.left.sort_by_key(|(_, at_ns)| *at_ns);
+                flight.left.retain(|(end, at_ns)| {
+                    let is_own = *at_ns < next_ns || left.len() < copies.len();
+                    if is_own {
+                        left.push((*end, *at_ns));
+                    }
+                    !is_own
+                });
+            }
+            (copies, left)
+        });
+        let by_key: Vec<(Vec<Expected>, Vec<(usize, u64)>)> = by_key.collect();
+        self.count(&sent, &by_key);
+        let is_over = |flight: &Flight| flight.sent.is_empty() && flight.left.is_empty();
+        if self.flights.get(&identity).is_some_and(is_over) {
+            self.flights.remove(&identity);
+        }
+    }
+
+    /// Counts frames with the same bytes: as what they may have come out, and where and when that did.
+    fn count(&mut self, sent: &[Sent], by_key: &[(Vec<Expected>, Vec<(usize, u64)>)]) {
+        let Some(first) = sent.first() else {
+            return;
+        };
+        let ways = [
+            (first.belongs.addressed.clone(), first.to),
+            (first.belongs.unaddressed.clone(), None),
+        ];
+        for (flows, to) in ways.into_iter().filter(|(flows, _)| !flows.is_empty()) {
+            let mut took_ns: Vec<Option<u64>> = vec![None; sent.len()];
+            let mut out = Vec::new();
+            for (expected, left) in by_key {
+                let times = match to {
+                    Some(to) => times_at(left, to),
+                    // One that came out towards any end is received, however many of them got it.
+                    None => {
+                        let ends: BTreeSet<usize> = left.iter().map(|(end, _)| *end).collect();
+                        let others = ends.into_iter().filter(|end| *end != first.from);
+                        let times = others.map(|end| times_at(left, end));
+                        times.max_by_key(Vec::len).unwrap_or_default()
+                    }
+                };
+                for (number, left_ns) in became::assigned(expected.clone(), &times) {
+                    let took = took_ns[number].get_or_insert(u64::MAX);
+                    *took = left_ns.saturating_sub(sent[number].at_ns).min(*took);
+                }
+                out.extend(times);
+            }
+            let received = took_ns.iter().flatten().count() as u64;
+            let count = FlowCount {
+                sent: sent.len() as u64,
+                received,
+                lost: sent.len() as u64 - received,
+                extra: out.len() as u64 - received,
+                longest_ns: took_ns.iter().flatten().copied().max().unwrap_or(0),
+            };
+            for flow in flows.iter() {
+                self.counts[*flow].add(&count);
+                let Some(bins) = self.followed[*flow].map(|at| &mut self.over_time[at].1) else {
+                    continue;
+                };
+                let since = |at_ns: u64| at_ns.checked_sub(self.start_ns?);
+                for sent in sent {
+                    bins.send(since(sent.at_ns), sent.wire_len);
+                }
+                for at_ns in &out {
+                    bins.receive(since(*at_ns), first.wire_len);
+                }
+            }
+        }
+    }
+
+    /// Nothing comes any more: what became of all flows, by name; and by declared name where a declaration stands for several.
+    /// With what some of them carried over time.
+    pub fn conclude(mut self) -> (BTreeMap<String, FlowCount>, Vec<(String, Throughput)>) {
+        self.advance(u64::MAX);
+        let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
+        let flows = self.scenario.flows.iter().zip(&self.counts);
+        let counted = flows
+            .zip(&self.is_counted)
+            .filter(|(_, is_counted)| **is_counted);
+        for ((flow, count), _) in counted {
+            counts.insert(flow.name.clone(), *count);
+            if flow.declared != flow.name {
+                counts.entry(flow.declared.clone()).or_default().add(count);
+            }
+        }
+        let length_ns = self.last_ns.saturating_sub(self.start_ns.unwrap_or(0)) + 1;
+        let over_time = self.over_time.into_iter();
+        let over_time = over_time.map(|(name, bins)| (name.to_owned(), bins.over(length_ns)));
+        (counts, over_time.collect())
+    }
+}
+
+fn times_at(left: &[(usize, u64)], end: usize) -> Vec<u64> {
+    let here = left.iter().filter(|(at, _)| *at == end);
+    let mut times: Vec<u64> = here.map(|(_, at_ns)| *at_ns).collect();
+    times.sort_unstable();
+    times
+}

@@ -1,0 +1,326 @@
+//! How RDMA connections came back from the data packets that faults took, as Lumina measures it (SIGCOMM 2023): all times are
+//! those of the switch's captures.
+//!
+//! ```text
+//!  sender        switch        receiver
+//!    │── k ────────▶ ✗              │    lost
+//!    │── k + 1 ────▶│──────────────▶│    noticed  ┐ NAK generation
+//!    │◀─────────────│◀───── NAK k ──│    told     ┘ ┐ NAK response
+//!    │── k ────────▶│──────────────▶│    again      ┘
+//! ```
+//!
+//! Of a READ, whose data are the responses, the requester tells by another request that begins at the one that is missing.
+//! Nothing tells of what was lost behind all others: then only the sender's time-out brings it back.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use parser_gen::Library;
+use parser_gen::psn::{DataPacket, MODULUS, Packet};
+use scenario::model::Scenario;
+use scenario::plan::{Plan, PortLatency, port_latencies};
+use scenario::telling::Told;
+use serde::Serialize;
+
+use super::frame::{Sight, Way};
+use super::{Hit, Outcome};
+
+/// So long it is awaited that a packet comes again: longer than any time-out of a queue pair that is in use.
+const PATIENCE_NS: u64 = 60_000_000_000;
+
+/// What became of a data packet that a fault took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// Which fault took it.
+    pub fault: String,
+    /// Where.
+    pub switch: String,
+    /// From whom.
+    pub source: Ipv4Addr,
+    /// For whom.
+    pub destination: Ipv4Addr,
+    /// For which queue pair of theirs.
+    pub qp: u32,
+    /// Its sequence number.
+    pub psn: u32,
+    /// That, less the connection's first.
+    pub relative_psn: u32,
+    /// Whether a packet of its number had gone on before, as it was or spoilt by a fault: then the receiver may have had it, and
+    /// nobody misses this one.
+    pub passed_before: bool,
+    /// What told the sender.
+    pub told_by: Teller,
+    /// When it came, in nanoseconds since 1970.
+    pub lost_ns: u64,
+    /// From the first packet behind it that went on, to what tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nak_generation_ns: Option<u64>,
+    /// From what tells of it, to the packet when it comes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nak_response_ns: Option<u64>,
+    /// From the packet, to the packet when it comes again. `None`: it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmission_ns: Option<u64>,
+}
+
+/// What tells a sender that a packet is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Teller {
+    /// A NAK "PSN sequence error" with its number.
+    Nak,
+    /// A READ that asks for it and all behind it.
+    Read,
+    /// Nobody did: it came again after a time-out, or with another that was missing before it.
+    Nobody,
+}
+
+/// A connection in one direction: source, destination, destination queue pair; and whether READs are answered in it.
+type Connection = ([u8; 4], [u8; 4], u32, bool);
+
+fn connection(packet: &Packet, data: DataPacket) -> Connection {
+    (packet.source, packet.destination, packet.qp, data.responds)
+}
+
+/// When packets of connections passed, with their numbers, in order of time.
+type Numbers = HashMap<Connection, Vec<(u64, u32)>>;
+
+/// What is told of a gap: whose data it is (source, destination), the number that is missing, and whether a READ tells.
+type Gap = ([u8; 4], [u8; 4], u32, bool);
+
+/// A packet that a fault took.
+struct Lost {
+    fault: String,
+    packet: Packet,
+    place: Option<u32>,
+    at_ns: u64,
+}
+
+/// What passed a switch of its RDMA connections, and what was lost of them.
+pub struct Connections<'a> {
+    switch: &'a str,
+    library: &'a Library,
+    latencies: Vec<PortLatency>,
+    /// Data that came.
+    came: Numbers,
+    /// Data that went on.
+    left: Numbers,
+    /// When each number of theirs went on for the first time.
+    first_left: HashMap<(Connection, u32), u64>,
+    /// The number of a connection's first packet.
+    firsts: HashMap<Connection, u32>,
+    /// What told of gaps, when it came, and when it went on to who is told.
+    told: HashMap<Gap, [Vec<u64>; 2]>,
+    /// The first numbers that the switch was told.
+    pub begins: Told,
+    lost: Vec<Lost>,
+    recoveries: Vec<Recovery>,
+    forgot_ns: u64,
+}
+
+impl<'a> Connections<'a> {
+    /// Of nothing.
+    pub fn new(scenario: &'a Scenario, switch: &'a str) -> Connections<'a> {
+        Connections {
+            switch,
+            library: &scenario.protocols,
+            latencies: port_latencies(&scenario.topology, switch),
+            came: Numbers::new(),
+            left: Numbers::new(),
+            first_left: HashMap::new(),
+            firsts: HashMap::new(),
+            told: HashMap::new(),
+            begins: Told::default(),
+            lost: Vec::new(),
+            recoveries: Vec::new(),
+            forgot_ns: 0,
+        }
+    }
+
+    /// A frame passed a port. Those of all ports come nearly in the order of time.
+    pub fn see(&mut self, sight: &Sight<'_>) {
+        let packet = may_be_roce(sight.bytes).then(|| Packet::of(self.library, sight.bytes));
+        let Some(packet) = packet.flatten() else {
+            return;
+        };
+        let (at_ns, out) = (sight.at_ns, sight.way == Way::Out);
+        if let Some(data) = packet.data() {
+            let connection = connection(&packet, data);
+            if out {
+                let number = (connection, packet.psn);
+                self.first_left.entry(number).or_insert(at_ns);
+            } else {
+                self.firsts.entry(connection).or_insert(packet.psn);
+            }
+            let of = if out { &mut self.left } else { &mut self.came };
+            insert(of.entry(connection).or_default(), (at_ns, packet.psn));
+        } else if packet.is_sequence_nak() || packet.is_read_request() {
+            // The data went the other way.
+            let to = (packet.destination, packet.source);
+            let gap = (to.0, to.1, packet.psn, packet.is_read_request());
+            insert(
+                &mut self.told.entry(gap).or_default()[usize::from(out)],
+                at_ns,
+            );
+        }
+    }
+
+    /// A fault hit a frame, or had to.
+    pub fn hit(&mut self, scenario: &Scenario, plan: &Plan, hit: &Hit) {
+        let Some(packet) = hit.packet.filter(|_| hit.outcome != Outcome::Missed) else {
+            return;
+        };
+        let injection = &plan.injections[hit.injection];
+        let mut faults = scenario.faults.iter();
+        let takes = faults.any(|fault| fault.id == injection.fault && fault.effect.takes());
+        if takes && packet.data().is_some() {
+            let latency = self
+                .latencies
+                .iter()
+                .find(|latency| latency.port == hit.port);
+            self.lost.push(Lost {
+                fault: injection.fault.clone(),
+                packet,
+                place: hit.place.map(|place| place.relative),
+                at_ns: hit.at_ns - latency.map_or(0, |latency| latency.in_ns),
+            });
+        }
+    }
+
+    /// All until a time is there: tells of what was lost long enough ago, and forgets what passed before.
+    pub fn advance(&mut self, now_ns: u64) {
+        let until_ns = now_ns.saturating_sub(PATIENCE_NS);
+        if now_ns != u64::MAX && until_ns < self.forgot_ns.saturating_add(PATIENCE_NS / 4) {
+            return;
+        }
+        self.forgot_ns = until_ns;
+        let (old, young) = std::mem::take(&mut self.lost)
+            .into_iter()
+            .partition(|lost| lost.at_ns <= until_ns);
+        self.lost = young;
+        let old: Vec<Lost> = old;
+        let recoveries = old.iter().filter_map(|lost| self.recovery(lost));
+        let recoveries: Vec<Recovery> = recoveries.collect();
+        self.recoveries.extend(recoveries);
+        for numbers in [&mut self.came, &mut self.left] {
+            numbers.retain(|_, numbers| {
+                numbers.drain(..numbers.partition_point(|(at_ns, _)| *at_ns < until_ns));
+                !numbers.is_empty()
+            });
+        }
+        self.first_left.retain(|_, at_ns| *at_ns >= until_ns);
+        self.told.retain(|_, [came, left]| {
+            came.retain(|at_ns| *at_ns >= until_ns);
+            left.retain(|at_ns| *at_ns >= until_ns);
+            !came.is_empty() || !left.is_empty()
+        });
+    }
+
+    /// Nothing comes any more.
+    pub fn conclude(mut self) -> Vec<Recovery> {
+        let lost = std::mem::take(&mut self.lost);
+        let rest = lost.iter().filter_map(|lost| self.recovery(lost));
+        let rest: Vec<Recovery> = rest.collect();
+        self.recoveries.extend(rest);
+        self.recoveries.sort_by_key(|of| of.lost_ns);
+        self.recoveries
+    }
+
+    fn recovery(&self, lost: &Lost) -> Option<Recovery> {
+        let Lost { packet, at_ns, .. } = lost;
+        let data = packet.data()?;
+        let times = self.times(packet, data, *at_ns);
+        let relative_psn = match lost.place {
+            Some(place) => place,
+            None => {
+                let told = self.begins.begun(packet, *at_ns);
+                let told = told.map(|begun| begun.first);
+                let seen = || self.firsts.get(&connection(packet, data)).copied();
+                packet.psn.wrapping_sub(told.or_else(seen)?) % MODULUS
+            }
+        };
+        let between = |from: Option<u64>, to: Option<u64>| to?.checked_sub(from?);
+        Some(Recovery {
+            fault: lost.fault.clone(),
+            switch: self.switch.to_owned(),
+            source: packet.source.into(),
+            destination: packet.destination.into(),
+            qp: packet.qp,
+            psn: packet.psn,
+            relative_psn,
+            passed_before: self.has_left(packet, data, *at_ns),
+            told_by: match (times.told_ns, data.responds) {
+                (None, _) => Teller::Nobody,
+                (Some(_), false) => Teller::Nak,
+                (Some(_), true) => Teller::Read,
+            },
+            lost_ns: *at_ns,
+            nak_generation_ns: between(times.noticed_ns, times.told_ns),
+            nak_response_ns: between(times.told_ns, times.again_ns),
+            retransmission_ns: between(Some(*at_ns), times.again_ns),
+        })
+    }
+
+    /// What became of a packet that came at a time.
+    fn times(&self, lost: &Packet, data: DataPacket, lost_ns: u64) -> Times {
+        let behind = |numbers: &Numbers, is_it: &dyn Fn(u32) -> bool| {
+            let all = numbers.get(&connection(lost, data))?;
+            let later = &all[all.partition_point(|(at_ns, _)| *at_ns <= lost_ns)..];
+            later
+                .iter()
+                .find(|(_, psn)| is_it(*psn))
+                .map(|(at_ns, _)| *at_ns)
+        };
+        let follows = |psn: u32| (1..MODULUS / 2).contains(&(psn.wrapping_sub(lost.psn) % MODULUS));
+        let noticed_ns = behind(&self.left, &follows);
+        let again_ns = behind(&self.came, &|psn| psn == lost.psn);
+        let told = self
+            .told
+            .get(&(lost.source, lost.destination, lost.psn, data.responds));
+        let told_ns = told
+            .and_then(|[came, left]| {
+                // One that a fault takes tells nobody.
+                let left_ns = left.iter().find(|at_ns| **at_ns > lost_ns)?;
+                let mut before = came
+                    .iter()
+                    .filter(|at_ns| *at_ns <= left_ns && **at_ns > lost_ns);
+                before.next_back().copied()
+            })
+            .filter(|told_ns| again_ns.is_none_or(|again_ns| *told_ns < again_ns))
+            // Who has seen nothing behind it does not miss it: that is a READ's time-out.
+            .filter(|told_ns| noticed_ns.is_some_and(|noticed_ns| noticed_ns <= *told_ns));
+        Times {
+            noticed_ns,
+            told_ns,
+            again_ns,
+        }
+    }
+
+    /// Whether a packet of its number had gone on before a time.
+    fn has_left(&self, packet: &Packet, data: DataPacket, before_ns: u64) -> bool {
+        let first_ns = self.first_left.get(&(connection(packet, data), packet.psn));
+        first_ns.is_some_and(|first_ns| *first_ns < before_ns)
+    }
+}
+
+/// Whether a frame may be RoCEv2's: it is no plain IPv4 packet, or one of UDP to its port.
+pub fn may_be_roce(frame: &[u8]) -> bool {
+    const PORT: [u8; 2] = 4791_u16.to_be_bytes();
+    if frame.get(12..14) != Some(&[8, 0]) {
+        return true;
+    }
+    let ip = usize::from(frame.get(14).map_or(0, |first| first & 15)) * 4;
+    frame.get(23) == Some(&17) && frame.get(14 + ip + 2..14 + ip + 4) == Some(&PORT)
+}
+
+/// Inserts what is nearly in order.
+fn insert<T: Ord>(into: &mut Vec<T>, new: T) {
+    let behind = into.iter().rposition(|other| *other <= new);
+    into.insert(behind.map_or(0, |last| last + 1), new);
+}
+
+struct Times {
+    noticed_ns: Option<u64>,
+    told_ns: Option<u64>,
+    again_ns: Option<u64>,
+}

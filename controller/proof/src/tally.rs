@@ -1,0 +1,212 @@
+//! What a switch did, counted: for each injection, for each trigger, and of what nothing explains.
+
+use scenario::plan::Plan;
+use scenario::replay::{Engine, Passage};
+
+use super::epochs::Judged;
+use super::judge::{self, Errors};
+use super::order;
+use super::witness::Lazy;
+use super::{Hit, Observation, Strays, Turns};
+
+/// What was seen of a switch.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// By injection of the plan.
+    pub observations: Vec<Observation>,
+    /// By trigger of the scenario.
+    pub triggers: Vec<Turns>,
+    /// What no fault explains.
+    pub strays: Strays,
+    /// Which frames were hit.
+    pub hits: Vec<Hit>,
+}
+
+/// What was seen of a frame.
+#[derive(Clone, Copy)]
+pub struct Left<'a> {
+    /// What the order knows it by.
+    pub index: usize,
+    pub came_ns: u64,
+    /// By exit, when its copies left.
+    pub left: &'a [Vec<u64>],
+    pub errors: &'a Errors,
+    /// It came while an epoch was being written.
+    pub is_at_boundary: bool,
+}
+
+impl Tally {
+    /// Of nothing.
+    pub fn new(injections: usize, triggers: usize) -> Tally {
+        Tally {
+            observations: vec![Observation::default(); injections],
+            triggers: vec![Turns::default(); triggers],
+            ..Tally::default()
+        }
+    }
+
+    /// Adds what was seen elsewhere.
+    pub fn add(&mut self, other: Tally) {
+        for (own, other) in self.observations.iter_mut().zip(other.observations) {
+            *own = own.and(other);
+        }
+        for (own, other) in self.triggers.iter_mut().zip(other.triggers) {
+            *own = own.and(other);
+        }
+        self.strays.unexplained += other.strays.unexplained;
+        self.strays.foreign += other.strays.foreign;
+        self.hits.extend(other.hits);
+    }
+
+    /// What a frame brought about.
+    pub fn turn(&mut self, passage: &Passage) {
+        let triggered = &passage.triggered;
+        for index in &triggered.came_on {
+            self.triggers[*index].came_on += 1;
+        }
+        for index in &triggered.keyless {
+            self.triggers[*index].keyless += 1;
+        }
+        for index in &triggered.conflated {
+            self.triggers[*index].conflated += 1;
+        }
+    }
+
+    /// Who met the frame, and what was done to it.
+    pub fn count(&mut self, frame: &Judged, seen: Left<'_>) {
+        let observations = &mut self.observations;
+        for verdict in frame.passage.verdicts() {
+            for injection in &verdict.met {
+                observations[*injection].met += 1;
+                observations[*injection].boundary += u64::from(seen.is_at_boundary);
+            }
+            for injection in &verdict.hits {
+                let observed = &mut observations[*injection];
+                match frame.passage.has_exit() {
+                    true => observed.observed += 1,
+                    false => observed.unforwarded += 1,
+                }
+            }
+            for injection in &verdict.overridden {
+                observations[*injection].overridden += 1;
+            }
+            for injection in &verdict.keyless {
+                observations[*injection].keyless += 1;
+            }
+            for injection in &verdict.conflated {
+                observations[*injection].conflated += 1;
+            }
+        }
+        let mut miss = |injection: usize| {
+            let observed = &mut observations[injection];
+            observed.missed += 1;
+            observed.observed = observed.observed.saturating_sub(1);
+        };
+        seen.errors.missed.iter().for_each(|i| miss(*i));
+        // Nothing is known of what a frame's faults did that did not leave as it had to for another reason.
+        if seen.errors.stray {
+            frame.passage.ingress.hits.iter().for_each(|i| miss(*i));
+        }
+        for injection in &seen.errors.collateral {
+            observations[*injection].collateral += 1;
+        }
+    }
+
+    /// How late frames left that faults held, or let pass at a rate.
+    pub fn count_held(
+        &mut self,
+        (engine, plan): (&Engine, &Plan),
+        passage: &Passage,
+        seen: Left<'_>,
+        order: &Lazy<'_>,
+    ) {
+        let verdict = &passage.ingress;
+        let Some(last) = seen.left.iter().flatten().max() else {
+            return;
+        };
+        if seen.errors.stray {
+            return;
+        }
+        let due_ns = seen.came_ns.saturating_add(verdict.fate.longest_ns());
+        let late_ns = last.saturating_sub(due_ns);
+        let acts = engine.ingress_acts(verdict);
+        let erred = |injection| seen.errors.missed.contains(&injection);
+        let held = acts.filter(|act| act.hit && act.effect.is_timed() && !erred(act.injection));
+        for act in held {
+            let observed = &mut self.observations[act.injection];
+            observed.latest_ns = observed.latest_ns.max(late_ns);
+            let bound = plan.injections[act.injection].lateness_bound_ns;
+            let is_beyond = bound.is_some_and(|bound| late_ns > bound);
+            observed.beyond += u64::from(is_beyond);
+            let is_sooner = observed.soonest_ns.is_none_or(|soonest| late_ns < soonest);
+            let is_explained = || {
+                order.order().stood_still(seen.index, seen.came_ns, late_ns)
+                    || order.order().another_waited(seen.came_ns, *last, late_ns)
+            };
+            if is_sooner && !(is_beyond && is_explained()) {
+                observed.soonest_ns = Some(late_ns);
+            }
+        }
+    }
+
+    /// Frames that a fault had to spare and that took as long as if it had not. They were slow; but a frame that others
+    /// overtook meanwhile was held.
+    pub fn count_spared(
+        &mut self,
+        engine: &Engine,
+        passage: &Passage,
+        seen: Left<'_>,
+        order: &Lazy<'_>,
+    ) {
+        let verdict = &passage.ingress;
+        let Some(first) = seen.left.iter().flatten().min() else {
+            return;
+        };
+        if seen.errors.stray {
+            return;
+        }
+        let as_long: Vec<_> = engine
+            .ingress_acts(verdict)
+            .filter(|act| {
+                !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.hold_ns())
+            })
+            .collect();
+        let is_held =
+            |hold_ns| order.overtaken_ns(seen.index) >= order::held_if_overtaken_by(hold_ns);
+        // A fault that looked at the frame is suspected before one that did not; then the one that explains most.
+        let suspect = as_long.iter().max_by_key(|act| (act.met, act.hold_ns()));
+        match suspect {
+            Some(act) if is_held(act.hold_ns()) => {
+                self.observations[act.injection].collateral += 1;
+            }
+            _ => {
+                for act in as_long.iter().filter(|act| act.met) {
+                    let observed = &mut self.observations[act.injection];
+                    observed.slow += 1;
+                    let hold_ns = act.hold_ns();
+                    let is_explained = order.order().stood_still(seen.index, seen.came_ns, hold_ns);
+                    observed.slow_alone += u64::from(!is_explained);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a frame left later than the bounds of the faults allow that held it: what others did then is asked.
+pub fn is_beyond(
+    (engine, plan): (&Engine, &Plan),
+    passage: &Passage,
+    came_ns: u64,
+    left: &[Vec<u64>],
+) -> bool {
+    let due_ns = came_ns.saturating_add(passage.ingress.fate.longest_ns());
+    let Some(last_ns) = left.iter().flatten().max() else {
+        return false;
+    };
+    let late_ns = last_ns.saturating_sub(due_ns);
+    let mut acts = engine.ingress_acts(&passage.ingress);
+    acts.any(|act| {
+        let bound = plan.injections[act.injection].lateness_bound_ns;
+        act.hit && act.effect.is_timed() && bound.is_some_and(|bound| late_ns > bound)
+    })
+}

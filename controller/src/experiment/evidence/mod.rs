@@ -1,0 +1,130 @@
+//! What a run left behind, and what that proves.
+
+#[cfg(test)]
+mod tests;
+
+use proof::{Conditions, Digest, EpochWrite, Judge, Loser, Loss, Proof, Sight, TriggerCount, Way};
+use scenario::Plan;
+use scenario::model::Scenario;
+use scenario::telling::Telling;
+use testbeds::bed::PortRecording;
+use testbeds::capture::{Direction, Frame};
+
+use super::Carried;
+
+/// The judge is told of so much time at once.
+const STEP_NS: u64 = 50_000_000;
+
+/// What a run left behind: all that its faults are proved by. It comes from the run, or from the folder where that kept it.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// What passed the switches' ports.
+    pub recordings: Vec<PortRecording>,
+    /// The writes of epochs, in the order in which they were sent.
+    pub writes: Vec<EpochWrite>,
+    /// What switches were told of RDMA connections.
+    pub tellings: Vec<Telling>,
+    /// What the switch counted for each injection of the plan.
+    pub fired: Vec<u64>,
+    /// What it counted for each of packets whose key had no cell.
+    pub keyless: Vec<u64>,
+    /// What it counted of each trigger of the scenario.
+    pub triggers: Vec<TriggerCount>,
+    /// What the switches say that they have lost.
+    pub losses: Vec<Loss>,
+    /// What the controller did to programs and switches.
+    pub carried: Vec<Carried>,
+    /// Whether the switches' programs have the very stamps of the frames that came that the recordings have.
+    pub shares_stamps: bool,
+}
+
+impl Evidence {
+    /// How many frames the captures hold.
+    pub fn frames(&self) -> u64 {
+        let recordings = self.recordings.iter();
+        let frames = recordings.map(|port| port.recording.frames.len() as u64);
+        frames.sum()
+    }
+
+    /// When the workload began: its first step was in force then.
+    pub fn start_ns(&self) -> Option<u64> {
+        let first = self.writes.iter().filter(|write| write.epoch == 1);
+        first.map(|write| write.confirmed_ns).max()
+    }
+
+    /// Holds what was seen against what had to be.
+    pub fn prove(&self, scenario: &Scenario, plan: &Plan) -> Proof {
+        let mut recordings: Vec<&PortRecording> = self.recordings.iter().collect();
+        recordings.sort_by_key(|port| (&port.switch, port.port));
+        let ports = recordings
+            .iter()
+            .map(|port| (port.switch.clone(), port.port));
+        let ports: Vec<(String, u32)> = ports.collect();
+        let digest = Digest::of_seed(plan.seed);
+        let conditions = Conditions {
+            digest,
+            shares_stamps: self.shares_stamps,
+        };
+        let mut judge = Judge::new(scenario, plan, &ports, conditions);
+        let mut writes = self.writes.iter().peekable();
+        let mut tellings = self.tellings.iter().peekable();
+        let mut frames: Vec<_> = recordings
+            .iter()
+            .map(|port| port.recording.frames.iter().peekable())
+            .collect();
+        let next_ns = |frame: Option<&&Frame>| frame.map(|frame| frame.at_ns);
+        while let Some(first_ns) = frames.iter_mut().filter_map(|of| next_ns(of.peek())).min() {
+            let now_ns = (first_ns / STEP_NS + 1) * STEP_NS;
+            while let Some(write) = writes.next_if(|write| write.sent_ns < now_ns) {
+                judge.write(write);
+            }
+            while let Some(telling) = tellings.next_if(|telling| telling.sent_ns < now_ns) {
+                judge.tell(telling);
+            }
+            for (port, frames) in frames.iter_mut().enumerate() {
+                while let Some(frame) = frames.next_if(|frame| frame.at_ns < now_ns) {
+                    judge.see(port, &sight(digest, frame));
+                }
+            }
+            judge.advance(now_ns);
+        }
+        writes.for_each(|write| judge.write(write));
+        tellings.for_each(|telling| judge.tell(telling));
+        for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
+            judge.lose(loss);
+        }
+        judge.conclude(&self.fired, &self.triggers)
+    }
+}
+
+fn sight(digest: Digest, frame: &Frame) -> Sight<'_> {
+    Sight {
+        at_ns: frame.at_ns,
+        way: match frame.direction {
+            Direction::In => Way::In,
+            Direction::Out => Way::Out,
+        },
+        wire_len: frame.wire_len,
+        identity: digest.of(&frame.bytes, frame.wire_len),
+        bytes: &frame.bytes,
+    }
+}
+
+/// What recordings lack.
+fn lacking(recordings: &[PortRecording]) -> impl Iterator<Item = Loss> {
+    let at = |port: &PortRecording| {
+        let loss = |frames, by| Loss {
+            switch: port.switch.clone(),
+            port: Some(port.port),
+            frames,
+            by,
+        };
+        [
+            loss(port.recording.lost, Loser::Recorder),
+            loss(port.recording.over_limit, Loser::Limit),
+            loss(port.undelivered, Loser::Link),
+        ]
+    };
+    let losses = recordings.iter().flat_map(at);
+    losses.filter(|loss| loss.frames > 0)
+}
