@@ -85,8 +85,6 @@ pub struct Judged {
 pub struct Decided {
     /// The frame.
     pub arrival: Arrival,
-    /// It came while an epoch was being written.
-    pub is_at_boundary: bool,
     /// One, or as many as there are readings.
     pub judged: Vec<Judged>,
 }
@@ -225,7 +223,6 @@ impl Group {
                 let epoch = port.epoch(must);
                 if let Some(arrival) = self.queue.pop() {
                     plain.push(Decided {
-                        is_at_boundary: false,
                         judged: vec![Judged {
                             leaves_as: scene.leaves_as(&arrival, &passage.ingress),
                             passage,
@@ -236,8 +233,15 @@ impl Group {
                 }
                 continue;
             }
+            let arrival_ns = self.queue[number].at_ns.saturating_add(STAMP_NS);
+            let mut begun = self.boundaries.iter();
+            let is_at_boundary =
+                begun.any(|at| at.range.contains(&number) && arrival_ns >= at.sent_ns);
             if is_watched {
                 self.courses.take(port, number, must, may);
+            }
+            if let Some(arrival) = self.queue.get_mut(number) {
+                arrival.is_at_boundary = is_at_boundary;
             }
             if must == may && self.courses.have_met(may) {
                 stretches.push(Stretch::plain(std::mem::take(&mut plain)));
@@ -276,9 +280,6 @@ impl Group {
         let numbers = self.queue.first()..self.next;
         let judged = numbers.map(|number| {
             let arrival = &self.queue[number];
-            let boundaries = self.boundaries.iter();
-            let mut at = boundaries.filter(|boundary| boundary.range.contains(&number));
-            let is_at_boundary = at.any(|at| arrival.at_ns.saturating_add(STAMP_NS) >= at.sent_ns);
             let readings = best.iter().zip(&mut passages);
             let judged = readings.map(|(reading, passages)| {
                 let passage = passages.remove(&number);
@@ -289,16 +290,12 @@ impl Group {
                     passage,
                 }
             });
-            (is_at_boundary, judged.collect())
+            judged.collect()
         });
-        let judged: Vec<(bool, Vec<Judged>)> = judged.collect();
+        let judged: Vec<Vec<Judged>> = judged.collect();
         let mut frames = Vec::new();
-        for (is_at_boundary, judged) in judged {
-            frames.extend(self.queue.pop().map(|arrival| Decided {
-                arrival,
-                is_at_boundary,
-                judged,
-            }));
+        for judged in judged {
+            frames.extend(self.queue.pop().map(|arrival| Decided { arrival, judged }));
         }
         self.courses.begin_anew();
         Stretch {

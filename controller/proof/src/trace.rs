@@ -22,6 +22,8 @@ pub struct Arrival {
     pub at_ns: u64,
     /// Neither it nor any that came behind it is of an earlier time: stamps may be a little out of order.
     pub from_ns: u64,
+    /// Either of two epochs may have met it.
+    pub is_at_boundary: bool,
     /// How long it was.
     pub wire_len: u32,
     /// Which frame it is.

@@ -218,6 +218,7 @@ impl<'a> Witness<'a> {
             number: *count,
             at_ns,
             from_ns: at_ns,
+            is_at_boundary: false,
             wire_len: sight.wire_len,
             identity: sight.identity,
             bytes: match self.engine.rewrites() && !self.engine.ignores(&frame) {
@@ -532,7 +533,7 @@ impl<'a> Witness<'a> {
             came_ns: arrival.at_ns,
             left,
             errors: &errors,
-            is_at_boundary: odd.frame.is_at_boundary,
+            is_at_boundary: arrival.is_at_boundary,
         };
         tally.count(judged, seen);
         if self.is_timed {
