@@ -221,7 +221,7 @@ impl<'a> Witness<'a> {
             is_at_boundary: false,
             wire_len: sight.wire_len,
             identity: sight.identity,
-            bytes: match self.engine.rewrites() && !self.engine.ignores(&frame) {
+            bytes: match self.engine.may_rewrite(&frame) {
                 true => sight.bytes.into(),
                 false => Box::default(),
             },

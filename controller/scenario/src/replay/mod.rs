@@ -379,6 +379,14 @@ impl Engine {
         units.any(|unit| unit.effect.changes())
     }
 
+    /// Whether a unit that changes bytes looks at a frame.
+    #[must_use]
+    pub fn may_rewrite(&self, frame: &Classified) -> bool {
+        let mut units = self.ingress.iter().filter(|unit| unit.effect.changes());
+        let met = |unit: &Unit| frame.ingress.iter().any(|flow| unit.of_flow.contains_key(flow));
+        units.any(met)
+    }
+
     /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.
     #[must_use]
     pub fn leaves_as(&self, verdict: &Verdict, frame: Recorded<'_>) -> Option<Rewritten> {

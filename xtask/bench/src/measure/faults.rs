@@ -13,7 +13,7 @@ use super::driver::{self, Group};
 use super::files::{read, write};
 use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::{Args, collateral, jitter};
+use super::{Args, collateral, jitter, judge};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -108,6 +108,10 @@ fn groups() -> Vec<Group<Bench>> {
         Group::one("faults/replay", Bench::replay),
         Group::one(collateral::NAME, |_| collateral::run()),
         Group::one(jitter::MEASURED, Bench::jitter),
+        Group::one(judge::COST, |_| judge::cost()),
+        Group::new(&judge::LONG, |bench: &Bench| {
+            judge::long(bench.args.minutes)
+        }),
     ];
     let groups = effects.into_iter().chain(others);
     groups.chain(jitter::decided()).collect()

@@ -19,6 +19,7 @@ mod files;
 mod filters;
 mod idle;
 mod jitter;
+mod judge;
 mod lateness;
 mod load;
 mod lpm;
@@ -53,6 +54,9 @@ pub struct Args {
     /// Of faults: how many packets a row has
     #[arg(long, default_value_t = 1_000_000)]
     packets: u32,
+    /// Of faults: how many minutes of virtual time are judged in the long run
+    #[arg(long, default_value_t = 30)]
+    minutes: u64,
     /// Of faults: write the Q–Q plot of measured delays into this folder, as jitter-qq.svg; of allreduce: the losses of both
     /// trainings, as ddp-loss.svg; of planning: time and memory over networks' sizes, and GRID's margins, as planning-*.svg;
     /// of simulator: simulated over measured, as simulator.svg; of collectives: what losses cost, as lost_*.svg and rdma-goodput.svg

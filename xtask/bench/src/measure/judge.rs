@@ -1,0 +1,309 @@
+//! What it costs to judge frames, and how much memory that takes in a long run: with frames that are made here, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anyhow::{Context, Result};
+use proof::{Conditions, Digest, EpochWrite, Judge, Sight, Way};
+use scenario::plan::TargetModel;
+use scenario::replay::{Classified, Engine, Recorded, State};
+use scenario::{Plan, Scenario, load, plan};
+
+use super::clock::{median_ns, thread_cpu_ns};
+use super::row::{Goal, Row};
+
+/// The row of what a frame costs.
+pub const COST: &str = "faults/judge";
+/// Those of a long run.
+pub const LONG: [&str; 2] = ["faults/virtual_memory", "faults/virtual_wrong"];
+
+/// Frames that come in a second.
+const RATE_PPS: u64 = 100_000;
+/// How many bytes each has, and how many of them the recorder keeps.
+const BYTES: usize = 1_500;
+const KEPT: usize = 128;
+/// A frame waits in the switch for so long, beside what faults hold it for.
+const STAY_NS: u64 = 20_000;
+const STEP_NS: u64 = 50_000_000;
+const START_NS: u64 = 1_000_000_000;
+
+const SCENARIO: &str = "weir: 1
+name: judged
+seed: 7
+topology: {star: {hosts: [a, b, c, s], switch: sw}}
+flows:
+  first: {from: a, to: s, filter: udp.dport == 1001}
+  second: {from: b, to: s, filter: udp.dport == 1002}
+  third: {from: c, to: s, filter: udp.dport == 1003}
+faults:
+  - {id: lost, flows: first, effect: !drop , select: {probability: 0.001}}
+  - {id: late, flows: second, effect: !delay 5ms, select: {every: 100}}
+  - {id: marked, flows: third, effect: {set: {ip.ttl: 9}}, select: {every: 100}}
+";
+
+/// Makes frames, and lets a model of the switch do to them what it has to.
+struct Frames {
+    engine: Engine,
+    state: State,
+    /// What leaves: when, in which order, and which frame.
+    leaving: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
+    templates: Vec<(u32, Vec<u8>)>,
+    exit: u32,
+    number: u64,
+}
+
+/// A frame, and by which port it passed.
+struct Made {
+    port: u32,
+    at_ns: u64,
+    way: Way,
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    fn new(scenario: &Scenario, plan: &Plan) -> Result<Frames> {
+        let engine = Engine::new(scenario, plan, "sw").context("sw is in no plan")?;
+        let topology = &scenario.topology;
+        let host = |name: &str| topology.host(name).context("no such host");
+        let port = |name: &str| {
+            Ok::<_, anyhow::Error>(topology.next_hop("sw", name).context("no port")?.number)
+        };
+        let to = host("s")?;
+        let mut templates = Vec::new();
+        for (name, dport) in [("a", 1001_u16), ("b", 1002), ("c", 1003)] {
+            let from = host(name)?;
+            let mut frame = [to.mac.0, from.mac.0].concat();
+            let length = (BYTES - 14) as u16;
+            frame.extend([0x08, 0x00, 0x45, 0]);
+            frame.extend(length.to_be_bytes());
+            frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+            frame.extend(from.ip.octets());
+            frame.extend(to.ip.octets());
+            frame.extend([0x30, 0x39]);
+            frame.extend(dport.to_be_bytes());
+            frame.extend((length - 20).to_be_bytes());
+            frame.resize(BYTES, 0x5a);
+            templates.push((port(name)?, frame));
+        }
+        Ok(Frames {
+            state: engine.start(),
+            engine,
+            leaving: BinaryHeap::new(),
+            templates,
+            exit: port("s")?,
+            number: 0,
+        })
+    }
+
+    /// What passes until a time, in order; nothing new, if it is over.
+    fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<Made> {
+        let mut made = Vec::new();
+        loop {
+            let at_ns = match is_over {
+                true => end_ns,
+                false => START_NS + self.number * 1_000_000_000 / RATE_PPS,
+            };
+            let next_ns = at_ns.min(end_ns);
+            while let Some(Reverse((left_ns, ..))) = self.leaving.peek()
+                && *left_ns < next_ns
+                && let Some(Reverse((at_ns, _, bytes))) = self.leaving.pop()
+            {
+                made.push(Made {
+                    port: self.exit,
+                    at_ns,
+                    way: Way::Out,
+                    bytes,
+                });
+            }
+            if at_ns >= end_ns {
+                return made;
+            }
+            let (port, template) = &self.templates[(self.number % 3) as usize];
+            let mut bytes = template.clone();
+            bytes[42..50].copy_from_slice(&self.number.to_be_bytes());
+            let frame = Classified {
+                at_ns,
+                ..self.engine.classify(&bytes, *port)
+            };
+            let passage = self.engine.pass(&mut self.state, &frame, 1);
+            let changed = self
+                .engine
+                .leaves_as(&passage.ingress, Recorded::whole(&bytes));
+            let leaves = changed.map_or_else(|| bytes.clone(), |changed| changed.bytes);
+            for copy in 0..passage.ingress.fate.copies {
+                let left_ns = at_ns + STAY_NS + passage.ingress.fate.held_ns(copy as usize);
+                let key = (left_ns, self.number, leaves.clone());
+                self.leaving.push(Reverse(key));
+            }
+            self.number += 1;
+            made.push(Made {
+                port: *port,
+                at_ns,
+                way: Way::In,
+                bytes,
+            });
+        }
+    }
+}
+
+/// A planned scenario, judged from its first step on.
+struct Run<'a> {
+    judge: Judge<'a>,
+    ports: Vec<(String, u32)>,
+    digest: Digest,
+    cost_ns: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, plan: &'a Plan) -> Run<'a> {
+        let ports = scenario.topology.ports("sw");
+        let ports: Vec<(String, u32)> = ports.map(|port| ("sw".to_owned(), port.number)).collect();
+        let digest = Digest::of_seed(plan.seed);
+        let conditions = Conditions {
+            digest,
+            shares_stamps: true,
+        };
+        let mut judge = Judge::new(scenario, plan, &ports, conditions);
+        judge.write(&EpochWrite {
+            switch: "sw".to_owned(),
+            epoch: 1,
+            sent_ns: START_NS / 2,
+            confirmed_ns: START_NS / 2 + 1_000,
+        });
+        Run {
+            judge,
+            ports,
+            digest,
+            cost_ns: 0,
+        }
+    }
+
+    /// Judges frames as a recorder hands them over; what is made here is not counted.
+    fn see(&mut self, made: &[Made], now_ns: u64) {
+        let begun_ns = thread_cpu_ns();
+        for frame in made {
+            let port = self.ports.iter().position(|(_, port)| *port == frame.port);
+            let wire_len = frame.bytes.len() as u32;
+            let sight = Sight {
+                at_ns: frame.at_ns,
+                way: frame.way,
+                wire_len,
+                identity: self.digest.of(&frame.bytes, wire_len),
+                bytes: &frame.bytes,
+            };
+            self.judge.see(port.unwrap_or(0), &sight);
+        }
+        self.judge.advance(now_ns);
+        self.cost_ns += thread_cpu_ns() - begun_ns;
+    }
+}
+
+fn planned() -> Result<(Scenario, Plan)> {
+    let scenario = load("judged.yaml", SCENARIO)?;
+    let plan = plan(&scenario, &TargetModel::EMBEDDED)?;
+    Ok((scenario, plan))
+}
+
+/// What recorder and judge need for a frame that enters and leaves.
+pub fn cost() -> Result<Row> {
+    const FRAMES: u64 = 500_000;
+    let (scenario, plan) = planned()?;
+    let mut frames = Frames::new(&scenario, &plan)?;
+    let mut run = Run::new(&scenario, &plan);
+    let mut now_ns = START_NS;
+    while frames.number < FRAMES {
+        now_ns += STEP_NS;
+        let made = frames.until(now_ns, false);
+        run.see(&made, now_ns);
+    }
+    let counted = frames.number;
+    let cost_ns = run.cost_ns as f64 / counted as f64;
+    Ok(Row {
+        name: COST,
+        value: Some(cost_ns / 1e3),
+        unit: "us",
+        goal: Goal::AtMost(1.5),
+        floor: Some(floor_ns(run.digest) / 1e3),
+        note: format!(
+            "processor time for each of {counted} frames of {BYTES} bytes, which enter and leave; drop, delay and set on three flows; the \
+             floor: twice a copy of {KEPT} bytes, twice the digest of all, twice a look into a table"
+        ),
+    })
+}
+
+/// The least that one could do: two copies of what is kept, two digests, two looks into a table.
+fn floor_ns(digest: Digest) -> f64 {
+    const COUNT: u64 = 20_000;
+    let frame = vec![0x5a_u8; BYTES];
+    let mut table = std::collections::HashMap::new();
+    let mut kept = Vec::with_capacity(KEPT * 2 * COUNT as usize);
+    median_ns(5, COUNT, || {
+        kept.clear();
+        for number in 0..COUNT {
+            for way in 0..2 {
+                kept.extend_from_slice(&frame[..KEPT]);
+                let identity = digest.of(&frame, BYTES as u32);
+                std::hint::black_box(identity);
+                *table.entry(number).or_insert(0_u64) += way;
+            }
+        }
+    })
+}
+
+/// A run of so many minutes at [`RATE_PPS`]: the memory that this process has then more than after ten seconds of it, and what
+/// was judged wrongly.
+pub fn long(minutes: u64) -> Result<Vec<Row>> {
+    let (scenario, plan) = planned()?;
+    let mut frames = Frames::new(&scenario, &plan)?;
+    let mut run = Run::new(&scenario, &plan);
+    let end_ns = START_NS + minutes * 60_000_000_000;
+    let mut now_ns = START_NS;
+    let (mut early_kb, mut most_kb) = (0, 0);
+    while now_ns < end_ns {
+        now_ns += STEP_NS;
+        let made = frames.until(now_ns, false);
+        run.see(&made, now_ns);
+        let resident_kb = resident_kb()?;
+        most_kb = most_kb.max(resident_kb);
+        if now_ns <= START_NS + 10_000_000_000 {
+            early_kb = most_kb;
+        }
+    }
+    now_ns += STEP_NS;
+    run.see(&frames.until(now_ns, true), now_ns);
+    let proof = run.judge.conclude(&[0; 3], &[]);
+    let wrong: u64 = proof
+        .observations
+        .iter()
+        .map(|seen| seen.missed + seen.collateral + seen.slow)
+        .sum();
+    let strays: u64 = proof
+        .strays
+        .values()
+        .map(|of| of.unexplained + of.foreign)
+        .sum();
+    let note = format!(
+        "{} frames in {minutes} minutes of virtual time; {early_kb} KiB after the first ten seconds, {most_kb} KiB at most",
+        frames.number
+    );
+    let row = |name, value, unit, most| Row {
+        name,
+        value: Some(value),
+        unit,
+        goal: Goal::AtMost(most),
+        floor: None,
+        note: note.clone(),
+    };
+    Ok(vec![
+        row(LONG[0], most_kb as f64 / 1024.0, "MiB", 200.0),
+        row(LONG[1], (wrong + strays) as f64, "frames", 0.0),
+    ])
+}
+
+/// What this process has in memory.
+fn resident_kb() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.context("no VmRSS")?.parse()?)
+}
