@@ -188,7 +188,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> f
         )?;
     }
     for group in &switch.groups {
-        let ports: Vec<String> = group.replicas.iter().map(|r| r.port.to_string()).collect();
+        let ports: Vec<String> = group.replicas.iter().map(|r| show_port(r.port)).collect();
         writeln!(
             f,
             "  multicast group {}: to ports {}",
@@ -201,6 +201,14 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> f
         writeln!(f, "  clone session {}: cut to {bytes} bytes", session.id)?;
     }
     Ok(())
+}
+
+/// `3`, or `recirculation` for PSA's port of this name, whose number says nothing.
+fn show_port(port: u32) -> String {
+    match port {
+        names::port::PSA_RECIRCULATE => "recirculation".to_owned(),
+        port => port.to_string(),
+    }
 }
 
 /// `hdr.ethernet.dst 0x25745000001: unicast(port 1)`
