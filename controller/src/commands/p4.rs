@@ -7,9 +7,10 @@ use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use cli_io::disk::{self, Disk};
-use p4lang::diagnostics::{Diagnostics, Severity};
+use p4lang::diagnostics::{Code, Diagnostics, Severity};
 use p4lang::tofino;
 use serde_json::json;
 
@@ -88,7 +89,7 @@ fn name(args: &P4File) -> Result<&str, ExitCode> {
 /// Compiles; shows what is wrong with the program, or may be.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
     let compiled = p4lang::compile(&Disk, name(args)?, &options(args)?)
-        .map_err(|diagnostics| show(&diagnostics, args.color))?;
+        .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
     show(&compiled.warnings, args.color);
     Ok(compiled)
 }
@@ -104,8 +105,26 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
 /// The program as one text. It need not be right P4 beyond its directives.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
     let text = p4lang::preprocessed(&Disk, name(args)?, &options(args)?)
-        .map_err(|diagnostics| show(&diagnostics, args.color))?;
+        .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
     print(text)
+}
+
+/// Adds the command that generates an included file, where p4src's `main.p4` is compiled without it.
+fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
+    let source = Arc::clone(&diagnostics.source);
+    let includes = diagnostics.list.iter_mut();
+    for missing in includes.filter(|fault| fault.code == Code::Include) {
+        let line = source.line_text(source.line_index(missing.span.start));
+        if ["\"generated.p4\"", "\"engine.p4\""]
+            .iter()
+            .any(|file| line.contains(file))
+        {
+            let generator = "`weir plan SCENARIO --emit-p4 FOLDER` generates it, with a copy of main.p4 beside it";
+            let looked_for = missing.hint.take().unwrap_or_default();
+            missing.hint = Some(format!("{generator}; {looked_for}"));
+        }
+    }
+    diagnostics
 }
 
 fn coloured(color: Color, output: &impl IsTerminal) -> bool {
