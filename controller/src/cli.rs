@@ -494,7 +494,8 @@ pub struct P4Run {
     /// The port at which packets come in
     #[arg(long, default_value_t = 0)]
     pub port: u32,
-    /// Table entries, a list in JSON: [{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.a", "params": {}}]
+    /// Table entries in JSON: [{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.a", "params": {}}], or the
+    /// `entries.json` that `weir plan FILE --emit-p4 FOLDER` writes
     #[arg(long, value_name = "FILE")]
     pub entries: Option<PathBuf>,
     /// Explain each packet: states, headers, tables, entries, actions, externs, verdict

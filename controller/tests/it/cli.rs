@@ -311,6 +311,20 @@ fn an_emitted_program_is_the_same_each_time_and_stands_alone() {
         (checked.stdout.as_str(), checked.stderr.as_str()),
         ("one/sw/psa/main.p4: no errors\n", "")
     );
+    // `weir p4 run` reads the entries and the groups: a broadcast leaves by all ports.
+    let broadcast = format!("ffffffffffff{}", &PACKET[12..]);
+    let main = "one/sw/psa/main.p4";
+    let flooded = run(
+        folder.path(),
+        &[
+            &["p4", "run", main, "--packet", &broadcast, "--port", "1"][..],
+            &["--entries", "one/sw/entries.json"],
+        ]
+        .concat(),
+    );
+    flooded.expect_code(PASSED);
+    let ports: Vec<&str> = flooded.stdout.lines().map(|line| &line[..2]).collect();
+    assert_eq!(ports, ["1:", "2:", "3:"], "{flooded:?}");
     let info = run(folder.path(), &["p4", "info", "one/sw/psa/main.p4"]);
     info.expect_code(PASSED);
     assert_eq!(
@@ -535,6 +549,21 @@ fn messages_that_nobody_can_read_do_not_change_the_exit_code() {
 fn router() -> String {
     let path = repository("xtask/bench/src/measure/p4/router.p4");
     path.display().to_string()
+}
+
+#[test]
+fn the_command_that_generates_an_included_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let main = repository("p4src/psa/main.p4");
+    let main = main.to_str().unwrap();
+    for command in ["check", "info", "resources", "graph", "preprocess"] {
+        let finished = run(folder.path(), &["p4", command, main]);
+        finished.expect_code(ERROR);
+        let named = finished
+            .stderr
+            .matches("weir plan SCENARIO --emit-p4 FOLDER");
+        assert_eq!(named.count(), 2, "{command}: {}", finished.stderr);
+    }
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, given_up, render};
-use p4lang::runtime::{self, ActionCall, FieldMatch, Match, TableEntry};
+pub use control_state::ControlState;
 pub use pipeline::Executor;
 use pipeline::{Config, Switch, TableError};
-use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
+
+mod control_state;
 
 /// Rounds through the recirculation link before packets are given up.
 const ROUNDS: u32 = 10_000;
@@ -23,8 +24,8 @@ pub struct Options {
     pub packets: Vec<Vec<u8>>,
     /// Where they come in.
     pub port: u32,
-    /// Entries, as [`entries`] reads them.
-    pub entries: Vec<TableEntry>,
+    /// Entries, multicast groups and clone sessions; they are written before the first packet.
+    pub written: ControlState,
     /// Whether, and how, steps are told.
     pub trace: Option<Form>,
     /// Seed of the pattern in undefined bits; what reads them is told.
@@ -42,7 +43,7 @@ pub enum Error {
     Program(String),
     /// The architecture has no such port.
     Port(String),
-    /// An entry cannot be written.
+    /// An entry, a multicast group or a clone session cannot be written.
     Entry(String),
 }
 
@@ -78,7 +79,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
         .map_err(|error| Error::Program(crate::p4::refusal(&program, &error)))?;
     pipeline::check_port(&program.arch, options.port)
         .map_err(|error| Error::Port(error.to_string()))?;
-    for (i, entry) in options.entries.iter().enumerate() {
+    for (i, entry) in options.written.entries.iter().enumerate() {
         switch.insert_entry(entry).map_err(|error| {
             let tables: Vec<&str> = switch.tables().map(|spec| spec.name.as_str()).collect();
             let hint = match error {
@@ -88,6 +89,16 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
             };
             Error::Entry(format!("entry {} of {}: {error}{hint}", i + 1, entry.table))
         })?;
+    }
+    for group in &options.written.groups {
+        switch
+            .set_multicast_group(group)
+            .map_err(|error| Error::Entry(format!("group {}: {error}", group.id)))?;
+    }
+    for session in &options.written.sessions {
+        switch
+            .set_clone_session(session)
+            .map_err(|error| Error::Entry(format!("session {}: {error}", session.id)))?;
     }
     if options.trace.is_some() {
         switch.set_tracing(true);
@@ -167,174 +178,13 @@ pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
         .collect())
 }
 
-/// Entries from JSON: a list of `{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.set", "params": {"v": "0x10"},
-/// "priority": 1}`. Numbers may be strings in decimal or `0x` hexadecimal. A field is a number (exact), `{"value", "prefix"}`,
-/// `{"value", "mask"}`, `{"low", "high"}`, or `{"optional"}`.
-///
-/// # Errors
-/// What is wrong, and with which entry.
-pub fn entries(text: &str) -> Result<Vec<TableEntry>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let list = value.as_array().ok_or("expected a list of entries")?;
-    let each = list.iter().enumerate();
-    each.map(|(i, v)| entry(v).map_err(|error| format!("entry {}: {error}", i + 1)))
-        .collect()
-}
-
-fn entry(value: &Value) -> Result<TableEntry, String> {
-    let known = ["table", "key", "action", "params", "priority"];
-    let object = value.as_object().ok_or("expected an object")?;
-    if let Some(other) = object.keys().find(|k| !known.contains(&k.as_str())) {
-        return Err(format!(
-            "unknown key `{other}`, expected one of {}",
-            known.join(", ")
-        ));
-    }
-    let text = |name: &str| {
-        let found = object.get(name).and_then(Value::as_str);
-        found
-            .map(str::to_owned)
-            .ok_or(format!("`{name}` is missing, or no string"))
-    };
-    let pairs = |name: &str| match object.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Object(found)) => Ok(found.iter().collect()),
-        Some(_) => Err(format!("`{name}` is not an object of names and numbers")),
-    };
-    let mut key = Vec::new();
-    for (field, value) in pairs("key")? {
-        let value = matched(value).map_err(|error| format!("key `{field}`: {error}"))?;
-        key.push(FieldMatch {
-            field: field.clone(),
-            value,
-        });
-    }
-    let mut params = Vec::new();
-    for (name, value) in pairs("params")? {
-        let value = number(value).map_err(|error| format!("parameter `{name}`: {error}"))?;
-        params.push((name.clone(), value));
-    }
-    let priority = match object.get("priority") {
-        None => 0,
-        Some(n) => number(n)
-            .and_then(|n| n.to().ok_or("out of range, at most 2147483647".to_owned()))
-            .map_err(|error| format!("`priority`: {error}"))?,
-    };
-    Ok(TableEntry {
-        table: text("table")?,
-        key,
-        priority,
-        action: ActionCall {
-            name: text("action")?,
-            params,
-        },
-    })
-}
-
-fn matched(value: &Value) -> Result<Match, String> {
-    let Some(object) = value.as_object() else {
-        return Ok(Match::Exact(number(value)?));
-    };
-    let part = |name: &str| object.get(name).map(number).transpose();
-    let parts = (
-        part("value")?,
-        part("prefix")?,
-        part("mask")?,
-        part("low")?,
-        part("high")?,
-        part("optional")?,
-    );
-    match parts {
-        (Some(value), Some(prefix), None, None, None, None) => Ok(Match::Lpm {
-            value,
-            prefix_len: prefix.to().ok_or("the prefix is out of range")?,
-        }),
-        (Some(value), None, Some(mask), None, None, None) => Ok(Match::Ternary { value, mask }),
-        (None, None, None, Some(low), Some(high), None) => Ok(Match::Range { low, high }),
-        (None, None, None, None, None, Some(value)) => Ok(Match::Optional(value)),
-        _ => Err(
-            "expected a number, {value, prefix}, {value, mask}, {low, high} or {optional}".into(),
-        ),
-    }
-}
-
-fn number(value: &Value) -> Result<runtime::Value, String> {
-    let parsed = match value {
-        Value::Number(n) => n.as_u64().map(|n| u128::from(n).into()),
-        Value::String(text) => match text.strip_prefix("0x") {
-            Some(digits) => runtime::Value::from_str_radix(digits, 16),
-            None => runtime::Value::from_str_radix(text, 10),
-        },
-        _ => None,
-    };
-    parsed.ok_or_else(|| {
-        let hint = match value {
-            Value::Number(_) => {
-                "numbers are whole and not negative; beyond 64 bits they are strings"
-            }
-            _ => "numbers are whole and not negative, in strings decimal or 0x hexadecimal",
-        };
-        format!("{value} is none of the program's values: {hint}")
-    })
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
-    fn entries_of_every_kind() {
-        let text = r#"[{"table": "t", "key": {"a": 1, "b": {"value": "0x10", "prefix": 8}, "c": {"value": 3, "mask": 7},
-            "d": {"low": 1, "high": "2"}, "e": {"optional": 9}}, "action": "x", "params": {"p": "0xff"}, "priority": 2}]"#;
-        let entries = entries(text).unwrap();
-        assert_eq!(entries[0].priority, 2);
-        assert_eq!(entries[0].action.params, [("p".to_owned(), 255.into())]);
-        let kinds: Vec<_> = entries[0].key.iter().map(|f| f.value.clone()).collect();
-        assert_eq!(
-            kinds,
-            [
-                Match::exact(1),
-                Match::lpm(16, 8),
-                Match::ternary(3, 7),
-                Match::range(1, 2),
-                Match::optional(9),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (text, names) in [
-            ("{}", "a list"),
-            (
-                r#"[{"table": "t"}]"#,
-                "entry 1: `action` is missing, or no string",
-            ),
-            (r#"[{"tabel": "t"}]"#, "unknown key `tabel`"),
-            (
-                r#"[{"table": "t", "action": "a", "key": {"f": {"value": 1}}}]"#,
-                "key `f`",
-            ),
-            (
-                r#"[{"table": "t", "action": "a", "params": {"p": "0xg"}}]"#,
-                "parameter `p`",
-            ),
-            (
-                r#"[{"table": "t", "action": "a", "params": {"p": -1}}]"#,
-                "parameter `p`: -1 is none of the program's values: numbers are whole and not negative",
-            ),
-            (
-                r#"[{"table": "t", "action": "a", "key": 1}]"#,
-                "`key` is not an object",
-            ),
-            (
-                r#"[{"table": "t", "action": "a", "priority": 2147483648}]"#,
-                "`priority`: out of range",
-            ),
-        ] {
-            let message = entries(text).unwrap_err();
-            assert!(message.contains(names), "{text}: {message}");
-        }
+    fn packets_are_hexadecimal() {
         assert_eq!(bytes("0a:0B 0c").unwrap(), [10, 11, 12]);
         assert!(bytes("0").is_err() && bytes("zz").is_err());
     }
@@ -368,7 +218,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         let options = Options {
             packets: vec![vec![0x12, 3, 4], vec![0x22, 3]],
             port: 1,
-            entries: entries(entry).unwrap(),
+            written: ControlState::parse(entry).unwrap(),
             trace,
             poison: None,
             executor: Executor::Both,
@@ -396,7 +246,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
             let options = Options {
                 packets: vec![vec![0x12, 3], vec![0x22, 3]],
                 port: 1,
-                entries: Vec::new(),
+                written: ControlState::default(),
                 trace: None,
                 poison: None,
                 executor,
@@ -424,7 +274,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         let options = Options {
             packets: vec![vec![0x12, 3]],
             port: 1,
-            entries: Vec::new(),
+            written: ControlState::default(),
             trace: None,
             poison: None,
             executor: Executor::Both,
@@ -472,7 +322,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
             let options = Options {
                 packets: vec![vec![0x12, 3]],
                 port: 1,
-                entries: entries(entry).unwrap(),
+                written: ControlState::parse(entry).unwrap(),
                 trace: Some(trace),
                 poison: None,
                 executor: Executor::Reference,

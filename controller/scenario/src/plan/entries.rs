@@ -610,11 +610,21 @@ pub(super) fn serialize_groups<S: Serializer>(
     struct Group {
         id: u32,
         ports: Vec<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instances: Option<Vec<u16>>,
     }
     serializer.collect_seq(groups.iter().map(|group| Group {
         id: group.id,
         ports: group.replicas.iter().map(|replica| replica.port).collect(),
+        instances: instances(&group.replicas),
     }))
+}
+
+/// The instances of copies, unless they are 1, 2, … in this order.
+fn instances(replicas: &[Replica]) -> Option<Vec<u16>> {
+    let instances: Vec<u16> = replicas.iter().map(|replica| replica.instance).collect();
+    let counted = instances.iter().zip(1..).all(|(one, other)| *one == other);
+    (!counted).then_some(instances)
 }
 
 pub(super) fn show_match(value: &Match) -> String {

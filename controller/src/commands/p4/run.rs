@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use softswitch::p4_run::{self, Error};
+use softswitch::p4_run::{self, ControlState, Error};
 
 use super::super::{FAILED, cannot_read, fail, print};
 use super::{coloured, compile};
 use crate::cli::{Executor, P4Run};
 
-/// A file of them may be larger than one of text.
-fn entries(path: &Path) -> Result<Vec<p4lang::runtime::TableEntry>, ExitCode> {
+/// Reads the file of `--entries`, which may be larger than a program's text.
+fn written(path: &Path) -> Result<ControlState, ExitCode> {
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    p4_run::entries(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
+    ControlState::parse(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
 }
 
 /// Sends packets through the program.
 pub fn run(args: &P4Run) -> Result<(), ExitCode> {
     let compiled = compile(&args.source)?;
-    let entries = match &args.entries {
-        None => Vec::new(),
-        Some(path) => entries(path)?,
+    let written = match &args.entries {
+        None => ControlState::default(),
+        Some(path) => written(path)?,
     };
     let looks = args.trace.is_some() || args.poison.is_some();
     if args.executor == Executor::Both && looks {
@@ -37,7 +37,7 @@ pub fn run(args: &P4Run) -> Result<(), ExitCode> {
         },
         packets: args.packets.iter().map(|p| p.0.clone()).collect(),
         port: args.port,
-        entries,
+        written,
         trace: args.trace,
         poison: args.poison,
         colour: coloured(args.source.color, &std::io::stdout()),

@@ -141,8 +141,9 @@ impl Case {
         entries.extend(generated.entries_for(classify::EGRESS));
         entries.extend(planned.entries.iter().cloned());
         if self.entries.is_array() {
-            let own = softswitch::p4_run::entries(&self.entries.to_string());
-            entries.extend(own.unwrap_or_else(|error| panic!("{}: {error}", self.path)));
+            let own = softswitch::p4_run::ControlState::parse(&self.entries.to_string());
+            let own = own.unwrap_or_else(|error| panic!("{}: {error}", self.path));
+            entries.extend(own.entries);
         }
         let topology = &scenario.topology;
         let port = |host: &str| topology.next_hop("sw", host).unwrap().number;
