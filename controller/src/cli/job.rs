@@ -136,7 +136,8 @@ pub struct Keep {
     /// Which switch
     #[command(flatten)]
     pub at: At,
-    /// How long the job may go on when this command is gone; it is renewed three times as often
+    /// How long the job may go on after this command has died. It replaces the lease that the job has, a longer one too, and
+    /// is renewed three times within this time
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration)]
     pub lease: Duration,
 }
