@@ -16,6 +16,8 @@ pub struct Totals {
     program: String,
     /// Program and test.
     failures: BTreeSet<(String, String)>,
+    /// Ignored tests, as `test: reason`.
+    ignored: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +67,11 @@ impl Totals {
     }
 
     /// Takes the notes that tests left of what they skipped, one line each: program, test, and what was skipped for which
-    /// reason. The harness counted such a test as passed, which it is not; one that failed stays failed. Returns the reasons.
+    /// reason. The harness counted such a test as passed, which it is not; one that failed stays failed. Returns the reasons,
+    /// those of ignored tests among them.
     pub fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
         let mut tests = BTreeSet::new();
-        let mut reasons = BTreeSet::new();
+        let mut reasons = self.ignored.clone();
         for note in notes.lines() {
             let mut fields = note.splitn(3, '\t').map(str::to_owned);
             if let (Some(program), Some(test), Some(reason)) =
@@ -100,6 +103,11 @@ impl Totals {
         {
             let failure = (self.program.clone(), test.to_owned());
             self.failures.insert(failure);
+        } else if let Some(test) = line.strip_prefix("test ")
+            && let Some((test, reason)) = test.split_once(" ... ignored")
+        {
+            let reason = reason.strip_prefix(", ").unwrap_or("ignored");
+            self.ignored.insert(format!("{test}: {reason}"));
         } else if line.starts_with("running ") && line.trim_end_matches('s').ends_with(" test") {
             self.has_begun = true;
         } else if let Some(counts) = line.strip_prefix("test result: ") {
@@ -184,7 +192,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         // `a` of one program skips twice, and so does a test that fails afterwards.
         let notes = "cli-22\ta\tfirst: no redis\ncli-22\ta\tsecond: no mn\ncli-22\tb\tb: no mn\n\n";
         let reasons = totals.take_skips(notes);
-        let expected = ["b: no mn", "first: no redis", "second: no mn"];
+        let expected = ["b: no mn", "c: slow", "first: no redis", "second: no mn"];
         assert!(reasons.iter().eq(&expected), "{reasons:?}");
         assert_eq!(totals.to_string(), "4 passed, 1 failed, 2 skipped");
     }

@@ -299,9 +299,9 @@ fn a_refusal_names_what_is_full() {
     );
 }
 
-/// Measured, not asserted: `cargo test --release -p planner --test it arrival -- --ignored --nocapture`.
+/// Measured, not asserted.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --release -p planner --test it arrival -- --ignored --nocapture"]
 fn arrival_of_a_thousand_workers() {
     let mut network = Network::new();
     let sums = || Switch {

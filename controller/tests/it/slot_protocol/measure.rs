@@ -36,9 +36,9 @@ fn update(job: Job, sequence: u64, rank: u16) -> Vec<u8> {
     payload
 }
 
-/// Nanoseconds that the P4 program takes for an aggregated packet: `cargo test --release … -- --ignored --nocapture`.
+/// Nanoseconds that the P4 program takes for an aggregated packet.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --release -p controller --test it measure -- --ignored --nocapture"]
 fn nanoseconds_a_packet() {
     for workers in [2, 8] {
         let mut config = Config::new(1, workers, Mode::Switch);
@@ -81,7 +81,7 @@ fn nanoseconds_a_packet() {
 
 /// The same of an all-reduce of four, by UDP and by RoCEv2: what the switch takes for an update and its share of the four sums.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --release -p controller --test it measure -- --ignored --nocapture"]
 fn nanoseconds_an_update_by_either_form() {
     const RANKS: u16 = 4;
     const CHUNKS: u64 = 8192;

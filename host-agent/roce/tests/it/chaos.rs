@@ -39,9 +39,8 @@ fn every_byte_and_every_completion_is_right() {
     );
 }
 
-/// `cargo test --release -p roce -- --ignored --nocapture`
 #[test]
-#[ignore = "for release builds: some minutes"]
+#[ignore = "minutes: cargo test --release -p roce --test it -- --ignored --nocapture"]
 fn a_hundred_thousand_seeds() {
     let totals = run(0..100_000);
     println!("{totals:?}");

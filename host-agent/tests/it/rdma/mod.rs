@@ -163,9 +163,8 @@ fn loss_repeats_and_reordering_change_no_bit() {
     assert!(again > 10, "{again} registrations came again");
 }
 
-/// `cargo test -p host-agent --test it rdma -- --ignored`
 #[test]
-#[ignore = "minutes"]
+#[ignore = "minutes: cargo test -p host-agent --test it rdma -- --ignored"]
 fn loss_repeats_and_reordering_change_no_bit_in_many_runs() {
     let mut lost = 0;
     for seed in 150..10_000 {
