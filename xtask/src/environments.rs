@@ -55,7 +55,10 @@ pub enum Make {
 
 /// Environment variables for the tests, one for each environment that is there.
 pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
-    let target = target_folder(root);
+    variables_in(&target_folder(root), make)
+}
+
+fn variables_in(target: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     let shell = (P4RUNTIME_SHELL, "p4runtime_sh.shell");
     let shell = python_with(shell, &target.join("test-venv"), make);
     let highs = python_with((HIGHSPY, "highspy"), &target.join("test-highs"), make);
@@ -271,9 +274,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_made_where_nothing_may_be() {
-        let root = tempfile::tempdir().unwrap();
-        assert_eq!(variables(root.path(), Make::Nothing), []);
-        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+        let target = tempfile::tempdir().unwrap();
+        assert_eq!(variables_in(target.path(), Make::Nothing), []);
+        assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
     }
 
     #[test]
