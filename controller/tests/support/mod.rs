@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 pub mod leftovers;
 pub mod turn;
+mod verdict;
 
 pub use test_support::{has_program, skip};
 pub use turn::{alone, beside};
@@ -70,10 +71,11 @@ impl Finished {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts the exit code, showing everything else if it is another.
+    /// Asserts the exit code. If it is another, shows the rest; of a run's JSON report only what failed.
     #[track_caller]
     pub fn expect_code(&self, code: i32) -> &Self {
-        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
+        let stdout = || verdict::shortened(&self.stdout);
+        assert_eq!(self.code, Some(code), "{}\n{}", stdout(), self.stderr);
         self
     }
 }
