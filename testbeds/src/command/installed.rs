@@ -65,10 +65,7 @@ fn is_there(program: &str, path: &OsStr) -> bool {
 /// The words of a line that are surely names of programs.
 fn programs(line: &str) -> Vec<String> {
     let mut found = Vec::new();
-    // A function, a here-document or a substitution may define or hide what follows.
-    let is_plain = !["(", "<<", "`", "alias "]
-        .iter()
-        .any(|sign| line.contains(sign));
+    let is_plain = is_plain(line);
     for (index, words) in simple_commands(line).into_iter().enumerate() {
         if index > 0 && !is_plain {
             break;
@@ -87,11 +84,24 @@ fn programs(line: &str) -> Vec<String> {
         if let Some(word) = first
             && is_name(&word)
             && !WORDS.contains(&word.as_str())
+            // `f () {`
+            && !words.next().is_some_and(|next| next.starts_with('('))
         {
             found.push(word);
         }
     }
     found
+}
+
+/// Whether the line has no function, here-document, alias or substitution, which may define or hide the commands behind it. A
+/// subshell does not: its `(` begins a word.
+fn is_plain(line: &str) -> bool {
+    let mut parentheses = line.match_indices('(').map(|(at, _)| line.split_at(at));
+    let hides = parentheses.any(|(before, from)| {
+        let begins_word = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '&', '|']);
+        !begins_word || from[1..].trim_start().starts_with(')')
+    });
+    !hides && !["<<", "`", "alias "].iter().any(|sign| line.contains(sign))
 }
 
 /// Cuts a line where one command ends and another begins; what is quoted or escaped stays together, and is no plain word.
@@ -190,6 +200,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nc", "netcat-openbsd"),
     ("nginx", "nginx"),
     ("node", "nodejs"),
+    ("openssl", "openssl"),
     ("ping", "iputils-ping"),
     ("psql", "postgresql-client"),
     ("pg_ctlcluster", "postgresql-common"),
@@ -213,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_programs_of_a_line_are_found() {
-        let cases: [(&str, &[&str]); 16] = [
+        let cases: [(&str, &[&str]); 18] = [
             ("nginx -c x", &["nginx"]),
             ("  A=1 B=\"2 3\" exec nginx", &["nginx"]),
             ("initdb -D d && exec postgres -D d", &["initdb", "postgres"]),
@@ -226,6 +237,11 @@ mod tests {
             ("for i in 1 2; do curl x; done", &[]),
             ("if true; then curl x; fi", &[]),
             ("f() { true; }; f", &[]),
+            ("f () { true; }; f", &[]),
+            (
+                "mkdir d && (echo a; head -c 1 /dev/zero) > d/a &&\nexec nginx -p d",
+                &["mkdir", "head", "nginx"],
+            ),
             ("$PROGRAM x; \"$HOME/a\" y", &[]),
             ("PATH=$(echo /x):$PATH; initdb", &[]),
             ("a=$(redis-cli -h x get k | head -1)\nredis-cli set $a", &[]),
