@@ -7,6 +7,7 @@ pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;
 pub mod doctor;
+mod file_kind;
 mod fmt;
 #[cfg(feature = "testbed")]
 pub mod job;
@@ -29,6 +30,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use file_kind::FileKind;
 use planner::Network;
 use scenario::diagnostic::Source;
 use scenario::{Diagnostics, Scenario};
@@ -86,8 +88,13 @@ fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode
         false => path.display().to_string(),
     };
     let given = protocols::given(path, &text, protocols)?;
-    scenario::load_with(&file, &text, &given)
-        .map_err(|diagnostics| show(&diagnostics, &file, &text))
+    scenario::load_with(&file, &text, &given).map_err(|diagnostics| {
+        let code = refuse(&diagnostics, &file, &text, FileKind::Scenario);
+        if let Some(hint) = file_kind::hint(path, &diagnostics) {
+            cli_io::stderr::tell(format_args!("weir: {hint}\n"));
+        }
+        code
+    })
 }
 
 /// Reads a network; shows what is wrong with it, and what is suspicious.
@@ -96,9 +103,17 @@ fn network(path: &Path) -> Result<Network, ExitCode> {
     let file = path.display().to_string();
     let given = protocols::given(path, &text, &[])?;
     let (topology, warnings) = scenario::load_topology(&file, &text, &given)
-        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+        .map_err(|diagnostics| refuse(&diagnostics, &file, &text, FileKind::Topology))?;
     show(&warnings, &file, &text);
     scenario::topology_network(&topology).map_err(fail)
+}
+
+/// Shows why a file is refused: that it is of another kind, or else the diagnostics.
+fn refuse(diagnostics: &Diagnostics, file: &str, text: &str, wanted: FileKind) -> ExitCode {
+    match file_kind::instead(file, text, wanted) {
+        Some(message) => fail(message),
+        None => show(diagnostics, file, text),
+    }
 }
 
 /// Shows diagnostics of one file; the exit code for when they are errors.

@@ -6,7 +6,8 @@ use controller::route::{self, By, Outcome};
 use planner::gradient::Method;
 use scenario::diagnostic::Source;
 
-use super::{ERROR, fail, network, print, print_json, read, show};
+use super::file_kind::FileKind;
+use super::{ERROR, fail, network, print, print_json, read, refuse};
 use crate::cli::route::Route;
 
 /// Says where trainings are summed.
@@ -47,7 +48,7 @@ fn run(args: &Route) -> Result<bool, ExitCode> {
         text: &text,
     };
     let trainings = scenario::load_trainings(&file, &text, &network, by.reads())
-        .map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+        .map_err(|diagnostics| refuse(&diagnostics, &file, &text, FileKind::Trainings))?;
     let routes = route::plan(&mut network, &trainings, source, by, robust);
     if let Some(path) = &args.svg {
         let svg = route::svg(

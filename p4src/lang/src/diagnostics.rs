@@ -322,6 +322,10 @@ impl Diagnostics {
             .filter(|l| !excerpt.holds(l.span))
             .map(|l| (l, Excerpt::of(&self.source, l.span)))
             .collect();
+        // The file could not be read: there is no line to show.
+        if d.code == Code::Include && self.source.text.is_empty() && excerpt.text.is_empty() {
+            return renderer.render(&[Group::with_title(title)]);
+        }
         let mut group: Group<'_> = title.element(
             excerpt
                 .snippet()
