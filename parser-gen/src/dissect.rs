@@ -3,25 +3,20 @@
 //! It reads what the generated parser can read, with the same limits, so that a flow's packets can be told apart in a
 //! capture. A header that the frame ends inside is absent.
 
+use smallvec::SmallVec;
+
 use crate::filter::{FieldValues, Value};
 use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
 
 /// Where a frame's headers are, for what asks of them and what changes them: a frame is parsed once, as a switch does it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Headers(pub(crate) Vec<(ProtocolId, usize)>);
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Headers(pub(crate) SmallVec<[(ProtocolId, usize); 6]>);
 
 /// A field that is asked of many frames, found once by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldId {
     protocol: ProtocolId,
     index: usize,
-}
-
-/// All that filters on some fields can see in a frame: what is equal here passes the same ones.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Asked {
-    headers: Vec<ProtocolId>,
-    values: Vec<Option<Value>>,
 }
 
 impl Library {
@@ -62,37 +57,76 @@ impl Library {
         })
     }
 
-    /// What a frame that came in by `port` has in these fields. `headers` are the frame's.
-    pub fn asked(&self, fields: &[FieldId], frame: &[u8], headers: &Headers, port: u32) -> Asked {
+    /// Writes all that filters on these fields can see in a frame that came in by `port` behind what stands in `key`: frames
+    /// whose keys are equal pass the same filters. `headers` are the frame's.
+    pub fn ask(
+        &self,
+        fields: &[FieldId],
+        frame: &[u8],
+        headers: &Headers,
+        port: u32,
+        key: &mut Vec<u8>,
+    ) {
+        const NUMBER: u8 = 1;
+        const TEXT: u8 = 2;
         let mut message: Option<FieldValues> = None;
-        let values = fields.iter().map(|field| {
+        // Fewer than 256 headers follow each other, and a library has fewer than 65,536 protocols.
+        key.push(headers.0.len() as u8);
+        for (id, _) in &headers.0 {
+            key.extend((*id as u16).to_le_bytes());
+        }
+        for field in fields {
             let protocol = &self.protocols[field.protocol];
-            if let Body::Metadata { .. } = protocol.body {
-                return Some(Value::Number(u128::from(port)));
+            if let Body::Message(elements) = &protocol.body {
+                let values = headers.begin(field.protocol).and_then(|begin| {
+                    let values = message.get_or_insert_with(|| {
+                        let mut values = FieldValues::new();
+                        read_message(protocol, elements, &frame[begin..], &mut values);
+                        values
+                    });
+                    values.value(&protocol.fields[field.index].filter.as_ref()?.name)
+                });
+                match values {
+                    None => key.push(0),
+                    Some(Value::Number(number)) => {
+                        key.push(NUMBER);
+                        key.extend(number.to_le_bytes());
+                    }
+                    Some(Value::Text { bytes, length }) => {
+                        key.push(TEXT);
+                        key.extend(length.to_le_bytes());
+                        key.extend(bytes.len().to_le_bytes());
+                        key.extend(bytes);
+                    }
+                }
+                continue;
             }
-            let mut headers = headers.0.iter();
-            let (_, begin) = headers.find(|(id, _)| *id == field.protocol)?;
-            let rest = &frame[*begin..];
-            let Body::Message(elements) = &protocol.body else {
-                return Some(Value::Number(protocol.number(rest, field.index)));
+            let number = match protocol.body {
+                Body::Metadata { .. } => Some(u128::from(port)),
+                _ => self.number(*field, frame, headers),
             };
-            let values = message.get_or_insert_with(|| {
-                let mut values = FieldValues::new();
-                read_message(protocol, elements, rest, &mut values);
-                values
-            });
-            let filter = protocol.fields[field.index].filter.as_ref()?;
-            values.value(&filter.name).cloned()
-        });
-        Asked {
-            values: values.collect(),
-            headers: headers.0.iter().map(|(id, _)| *id).collect(),
+            match number {
+                None => key.push(0),
+                Some(number) => {
+                    key.push(NUMBER);
+                    let bytes = protocol.fields[field.index].bits.div_ceil(8).min(16);
+                    key.extend(&number.to_le_bytes()[..bytes as usize]);
+                }
+            }
         }
     }
 
+    /// The number in a field of a header; `None` if the frame lacks it. `headers` are the frame's.
+    pub fn number(&self, field: FieldId, frame: &[u8], headers: &Headers) -> Option<u128> {
+        let begin = headers.begin(field.protocol)?;
+        let protocol = &self.protocols[field.protocol];
+        let is_header = !matches!(protocol.body, Body::Message(_));
+        is_header.then(|| protocol.number(&frame[begin..], field.index))
+    }
+
     /// The headers that are whole in a frame, and at which byte each begins.
-    pub(crate) fn headers(&self, frame: &[u8]) -> Vec<(ProtocolId, usize)> {
-        let mut found = Vec::new();
+    pub(crate) fn headers(&self, frame: &[u8]) -> SmallVec<[(ProtocolId, usize); 6]> {
+        let mut found = SmallVec::new();
         let (mut rest, mut at) = (frame, Some(self.root));
         while let Some(id) = at {
             let begin = frame.len() - rest.len();
@@ -136,13 +170,12 @@ impl Library {
     }
 }
 
-impl Asked {
-    /// The numbers of the fields, in their order; `None` for a text, and where the frame lacks the field.
-    pub fn numbers(&self) -> impl Iterator<Item = Option<u128>> {
-        self.values.iter().map(|value| match value {
-            Some(Value::Number(number)) => Some(*number),
-            _ => None,
-        })
+impl Headers {
+    /// At which byte one begins.
+    fn begin(&self, protocol: ProtocolId) -> Option<usize> {
+        let mut headers = self.0.iter();
+        let (_, begin) = headers.find(|(id, _)| *id == protocol)?;
+        Some(*begin)
     }
 }
 
@@ -181,6 +214,13 @@ fn header_length(options: Options, protocol: &Protocol, header: &[u8]) -> Option
 /// The bits `at..end` of a header, numbered from the most significant one of its first byte.
 fn bits(header: &[u8], at: usize, end: usize) -> u128 {
     let bytes = &header[at / 8..end.div_ceil(8)];
+    if at.is_multiple_of(8) && end.is_multiple_of(8) && bytes.len() <= 8 {
+        return u128::from(
+            bytes
+                .iter()
+                .fold(0_u64, |value, byte| value << 8 | u64::from(*byte)),
+        );
+    }
     // The first byte without the bits before the field, the last one without those behind it: a field of up to 128 bits may
     // touch 17 bytes.
     let mut value = 0;

@@ -34,7 +34,7 @@ mod slice;
 mod terms;
 
 pub use classes::Classes;
-pub use dissect::{Asked, FieldId, Headers};
+pub use dissect::{FieldId, Headers};
 pub use engine::EngineSpec;
 pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
 pub use generate::{

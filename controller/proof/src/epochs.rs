@@ -89,7 +89,20 @@ pub struct Decided {
     pub judged: Vec<Judged>,
 }
 
-/// Frames that one reading explains, or several equally well.
+/// What was decided.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "almost all are the large one, and a box would be allocated for each"
+)]
+pub enum Replayed {
+    /// A frame of which nothing was open.
+    One(Arrival, Judged),
+    /// Several, of which something was.
+    Stretch(Stretch),
+}
+
+/// Frames that one reading explains best, or several equally well.
 #[derive(Debug)]
 pub struct Stretch {
     /// In the order in which they came.
@@ -186,15 +199,13 @@ impl Group {
         }
     }
 
-    /// Replays the frames that came by a time; what is decided by that.
+    /// Replays frames that came by a time, until some are decided by that.
     pub fn replay(
         &mut self,
         scene: Scene<'_>,
         writes: &[EpochWrite],
         until_ns: u64,
-    ) -> Vec<Stretch> {
-        let mut stretches = Vec::new();
-        let mut plain = Vec::new();
+    ) -> Option<Replayed> {
         while self.next < self.known && self.queue[self.next].from_ns <= until_ns {
             let number = self.next;
             self.next += 1;
@@ -221,17 +232,13 @@ impl Group {
                     false => untouched(frame),
                 };
                 let epoch = port.epoch(must);
-                if let Some(arrival) = self.queue.pop() {
-                    plain.push(Decided {
-                        judged: vec![Judged {
-                            leaves_as: scene.leaves_as(&arrival, &passage.ingress),
-                            passage,
-                            epoch,
-                        }],
-                        arrival,
-                    });
-                }
-                continue;
+                let arrival = self.queue.pop()?;
+                let judged = Judged {
+                    leaves_as: scene.leaves_as(&arrival, &passage.ingress),
+                    passage,
+                    epoch,
+                };
+                return Some(Replayed::One(arrival, judged));
             }
             let arrival_ns = self.queue[number].at_ns.saturating_add(STAMP_NS);
             let mut begun = self.boundaries.iter();
@@ -244,12 +251,10 @@ impl Group {
                 arrival.is_at_boundary = is_at_boundary;
             }
             if must == may && self.courses.have_met(may) {
-                stretches.push(Stretch::plain(std::mem::take(&mut plain)));
-                stretches.push(self.close(scene, writes));
+                return Some(Replayed::Stretch(self.close(scene, writes)));
             }
         }
-        stretches.push(Stretch::plain(plain));
-        stretches
+        None
     }
 
     /// Decides the frames that were open: all readings have come to one state, or no frame comes any more.
@@ -326,24 +331,11 @@ impl Group {
     }
 }
 
-impl Stretch {
-    fn plain(frames: Vec<Decided>) -> Stretch {
-        Stretch {
-            frames,
-            readings: Vec::new(),
-            is_crowded: false,
-        }
-    }
-}
-
 /// What becomes of a frame that no unit looks at.
 fn untouched(frame: &Classified) -> Passage {
-    let exits = frame.exits.iter();
     Passage {
         ingress: Verdict::untouched(),
-        exits: exits
-            .map(|(port, _)| (*port, vec![Verdict::untouched()]))
-            .collect(),
+        exits: frame.untouched.clone(),
         triggered: Triggered::default(),
     }
 }

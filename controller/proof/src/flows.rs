@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use parser_gen::{Asked, FieldId};
+use parser_gen::{FieldId, Headers};
 use scenario::model::{Flow, Path, Scenario};
 use scenario::routing::hash;
+use smallvec::SmallVec;
 
 use super::STAMP_NS;
 use super::became::{self, Changed, Expected, FlowCount};
+use super::epochs::BACKLOG_NS;
 use super::facts::EpochWrite;
 use super::frame::{Identity, Plainly, Sight, Way};
 use super::throughput::{Bins, Throughput};
@@ -42,30 +44,33 @@ struct End {
 }
 
 /// Which flows a frame belongs to: those that it is addressed in, and those whose receivers it is not for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Belongs {
-    addressed: Arc<[usize]>,
-    unaddressed: Arc<[usize]>,
+    addressed: Vec<usize>,
+    unaddressed: Vec<usize>,
 }
 
 /// A frame of a flow that is on its way.
 #[derive(Debug)]
 struct Sent {
     at_ns: u64,
-    from: usize,
+    from: u32,
     /// For which end it is, if for one.
-    to: Option<usize>,
-    belongs: Belongs,
+    to: Option<u32>,
+    belongs: Arc<Belongs>,
     wire_len: u32,
 }
 
 /// Frames with the same bytes.
 #[derive(Debug, Default)]
 struct Flight {
-    sent: Vec<Sent>,
+    sent: SmallVec<[Sent; 1]>,
     /// By end that they came out to, when.
-    left: Vec<(usize, u64)>,
+    left: SmallVec<[(u32, u64); 1]>,
 }
+
+/// Frames as what others may have come out, and by end, when such frames did.
+type CameOut = (Vec<Expected>, Vec<(u32, u64)>);
 
 /// What is known of flows so far.
 pub struct Flows<'a> {
@@ -75,12 +80,13 @@ pub struct Flows<'a> {
     /// The flows that are counted, by where they come from: each with whom they are for.
     from: Vec<Vec<(usize, BTreeSet<usize>)>>,
     fields: Vec<FieldId>,
-    seen: HashMap<(Asked, usize, Option<usize>), Belongs, FixedState>,
+    /// By all that filters see of a frame, and from where to where it goes.
+    seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
+    key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
     /// In the order in which they were sent, nearly.
     waiting: VecDeque<(u64, Identity)>,
     changed: Changed,
-    horizon_ns: u64,
     swept_ns: u64,
     last_ns: u64,
     start_ns: Option<u64>,
@@ -93,13 +99,9 @@ pub struct Flows<'a> {
 }
 
 impl<'a> Flows<'a> {
-    /// Those whose first and last switch are recorded and that no aggregating switch takes in. `end_of` says which host, or side
-    /// of a wire, a recorded port leads to. What became of a frame at all switches is known so long after it was sent.
-    pub fn new(
-        scenario: &'a Scenario,
-        is_recorded: &dyn Fn(&str, u32) -> bool,
-        horizon_ns: u64,
-    ) -> Flows<'a> {
+    /// Those whose first and last switch are recorded and that no aggregating switch takes in. `is_recorded` says of a switch's
+    /// port whether it is.
+    pub fn new(scenario: &'a Scenario, is_recorded: &dyn Fn(&str, u32) -> bool) -> Flows<'a> {
         let topology = &scenario.topology;
         let hosts = topology.hosts.iter();
         let ends: Vec<End> = hosts
@@ -170,10 +172,10 @@ impl<'a> Flows<'a> {
                 .filter_map(|name| scenario.protocols.field_id(name))
                 .collect(),
             seen: HashMap::default(),
+            key: Vec::new(),
             flights: HashMap::default(),
             waiting: VecDeque::new(),
             changed: Changed::default(),
-            horizon_ns,
             swept_ns: 0,
             last_ns: 0,
             start_ns: None,
@@ -207,11 +209,11 @@ impl<'a> Flows<'a> {
     }
 
     /// A frame passed the link of an end.
-    pub fn see(&mut self, end: usize, port: u32, sight: &Sight<'_>) {
+    pub fn see(&mut self, end: usize, port: u32, sight: &Sight<'_>, headers: &Headers) {
         self.last_ns = self.last_ns.max(sight.at_ns);
         if sight.way == Way::Out {
             let flight = self.flights.entry(sight.identity).or_default();
-            flight.left.push((end, sight.at_ns));
+            flight.left.push((end as u32, sight.at_ns));
             return;
         }
         let wire = self.scenario.topology.wire;
@@ -224,15 +226,15 @@ impl<'a> Flows<'a> {
                 .and_then(|mac| self.by_mac.get(mac))
                 .copied(),
         };
-        let belongs = self.belongs(end, to, port, sight);
+        let belongs = self.belongs((end, to), port, sight, headers);
         if belongs.addressed.is_empty() && belongs.unaddressed.is_empty() {
             return;
         }
         let flight = self.flights.entry(sight.identity).or_default();
         flight.sent.push(Sent {
             at_ns: sight.at_ns,
-            from: end,
-            to,
+            from: end as u32,
+            to: to.map(|to| to as u32),
             belongs,
             wire_len: sight.wire_len,
         });
@@ -240,15 +242,22 @@ impl<'a> Flows<'a> {
     }
 
     /// The flows of a frame that an end sent.
-    fn belongs(&mut self, from: usize, to: Option<usize>, port: u32, sight: &Sight<'_>) -> Belongs {
+    fn belongs(
+        &mut self,
+        (from, to): (usize, Option<usize>),
+        port: u32,
+        sight: &Sight<'_>,
+        headers: &Headers,
+    ) -> Arc<Belongs> {
         if self.from[from].is_empty() {
-            return Belongs::default();
+            return Arc::default();
         }
         let library = &self.scenario.protocols;
-        let headers = library.parsed(sight.bytes);
-        let asked = library.asked(&self.fields, sight.bytes, &headers, port);
-        let key = (asked, from, to);
-        if let Some(belongs) = self.seen.get(&key) {
+        self.key.clear();
+        self.key.extend(from.to_le_bytes());
+        self.key.extend(to.unwrap_or(usize::MAX).to_le_bytes());
+        library.ask(&self.fields, sight.bytes, headers, port, &mut self.key);
+        if let Some(belongs) = self.seen.get(self.key.as_slice()) {
             return belongs.clone();
         }
         let values = library.dissect(sight.bytes, port);
@@ -277,30 +286,30 @@ impl<'a> Flows<'a> {
                 None => unaddressed.push(*index),
             }
         }
-        let belongs = Belongs {
-            addressed: addressed.into(),
-            unaddressed: unaddressed.into(),
-        };
+        let belongs = Arc::new(Belongs {
+            addressed,
+            unaddressed,
+        });
         if !by_way {
             if self.seen.len() == MAX_SEEN {
                 self.seen.clear();
             }
-            self.seen.insert(key, belongs.clone());
+            self.seen
+                .insert(self.key.as_slice().into(), belongs.clone());
         }
         belongs
     }
 
-    /// All until a time is there: counts what was sent long enough ago.
-    pub fn advance(&mut self, now_ns: u64) {
-        let until_ns = now_ns.saturating_sub(self.horizon_ns);
+    /// All is known of what was sent until a time: counts it.
+    pub fn advance(&mut self, until_ns: u64) {
         while let Some((_, identity)) = self
             .waiting
             .pop_front_if(|(sent_ns, _)| *sent_ns <= until_ns)
         {
             self.settle(identity, until_ns);
         }
-        if now_ns.saturating_sub(self.swept_ns) >= self.horizon_ns {
-            self.swept_ns = now_ns;
+        if until_ns.saturating_sub(self.swept_ns) >= BACKLOG_NS {
+            self.swept_ns = until_ns;
             let before_ns = until_ns.saturating_sub(STAMP_NS);
             self.changed.forget(before_ns);
             self.flights.retain(|_, flight| {
@@ -318,8 +327,7 @@ impl<'a> Flows<'a> {
         if let ([sent], false) = (&flight.sent[..], self.changed.knows(identity)) {
             if sent.at_ns <= until_ns {
                 let flight = self.flights.remove(&identity).unwrap_or_default();
-                let expected = vec![Expected::itself(identity, flight.sent[0].at_ns)];
-                self.count(&flight.sent, &[(expected, flight.left)]);
+                self.count_one(identity, flight);
             }
             return;
         }
@@ -343,17 +351,17 @@ impl<'a> Flows<'a> {
             if let Some(flight) = self.flights.get_mut(&key) {
                 // What left behind the next of its like is taken for that one's, but for what is held.
                 flight.left.sort_by_key(|(_, at_ns)| *at_ns);
-                flight.left.retain(|(end, at_ns)| {
-                    let is_own = *at_ns < next_ns || left.len() < copies.len();
+                flight.left.retain(|&mut (end, at_ns)| {
+                    let is_own = at_ns < next_ns || left.len() < copies.len();
                     if is_own {
-                        left.push((*end, *at_ns));
+                        left.push((end, at_ns));
                     }
                     !is_own
                 });
             }
             (copies, left)
         });
-        let by_key: Vec<(Vec<Expected>, Vec<(usize, u64)>)> = by_key.collect();
+        let by_key: Vec<CameOut> = by_key.collect();
         self.count(&sent, &by_key);
         let is_over = |flight: &Flight| flight.sent.is_empty() && flight.left.is_empty();
         if self.flights.get(&identity).is_some_and(is_over) {
@@ -361,14 +369,51 @@ impl<'a> Flows<'a> {
         }
     }
 
+    /// Counts a frame that has no like and that no fault changed. Mostly it came out once, or not at all.
+    fn count_one(&mut self, identity: Identity, flight: Flight) {
+        let Flight { sent, left } = flight;
+        let [one] = &sent[..] else {
+            return;
+        };
+        let came_out = match &left[..] {
+            [] => Some(None),
+            [(end, left_ns)] if Some(*end) == one.to => Some(Some(*left_ns)),
+            _ => None,
+        };
+        let Some(left_ns) = came_out.filter(|_| one.belongs.unaddressed.is_empty()) else {
+            let expected = vec![Expected::itself(identity, one.at_ns)];
+            self.count(&sent, &[(expected, left.to_vec())]);
+            return;
+        };
+        let received = u64::from(left_ns.is_some());
+        let count = FlowCount {
+            sent: 1,
+            received,
+            lost: 1 - received,
+            extra: 0,
+            longest_ns: left_ns.map_or(0, |left_ns| left_ns.saturating_sub(one.at_ns)),
+        };
+        for flow in one.belongs.addressed.iter() {
+            self.counts[*flow].add(&count);
+            let Some(bins) = self.followed[*flow].map(|at| &mut self.over_time[at].1) else {
+                continue;
+            };
+            let since = |at_ns: u64| at_ns.checked_sub(self.start_ns?);
+            bins.send(since(one.at_ns), one.wire_len);
+            if let Some(left_ns) = left_ns {
+                bins.receive(since(left_ns), one.wire_len);
+            }
+        }
+    }
+
     /// Counts frames with the same bytes: as what they may have come out, and where and when that did.
-    fn count(&mut self, sent: &[Sent], by_key: &[(Vec<Expected>, Vec<(usize, u64)>)]) {
+    fn count(&mut self, sent: &[Sent], by_key: &[CameOut]) {
         let Some(first) = sent.first() else {
             return;
         };
         let ways = [
-            (first.belongs.addressed.clone(), first.to),
-            (first.belongs.unaddressed.clone(), None),
+            (&first.belongs.addressed, first.to),
+            (&first.belongs.unaddressed, None),
         ];
         for (flows, to) in ways.into_iter().filter(|(flows, _)| !flows.is_empty()) {
             let mut took_ns: Vec<Option<u64>> = vec![None; sent.len()];
@@ -378,7 +423,7 @@ impl<'a> Flows<'a> {
                     Some(to) => times_at(left, to),
                     // One that came out towards any end is received, however many of them got it.
                     None => {
-                        let ends: BTreeSet<usize> = left.iter().map(|(end, _)| *end).collect();
+                        let ends: BTreeSet<u32> = left.iter().map(|(end, _)| *end).collect();
                         let others = ends.into_iter().filter(|end| *end != first.from);
                         let times = others.map(|end| times_at(left, end));
                         times.max_by_key(Vec::len).unwrap_or_default()
@@ -436,7 +481,7 @@ impl<'a> Flows<'a> {
     }
 }
 
-fn times_at(left: &[(usize, u64)], end: usize) -> Vec<u64> {
+fn times_at(left: &[(u32, u64)], end: u32) -> Vec<u64> {
     let here = left.iter().filter(|(at, _)| *at == end);
     let mut times: Vec<u64> = here.map(|(_, at_ns)| *at_ns).collect();
     times.sort_unstable();

@@ -72,20 +72,23 @@ impl Ordinals {
         frame: &Classified,
     ) -> Vec<(usize, u64)> {
         let met = passage.verdicts().flat_map(|verdict| &verdict.met);
-        let numbered = met.map(|injection| {
-            let number = match engine.key_of(frame, *injection) {
-                Some(key) => self.by_key.entry((*injection, key)).or_default(),
-                None => {
-                    if self.by_flow.len() <= *injection {
-                        self.by_flow.resize(*injection + 1, 0);
-                    }
-                    &mut self.by_flow[*injection]
-                }
-            };
-            *number += 1;
-            (*injection, *number)
-        });
+        let numbered = met.map(|injection| (*injection, self.count(engine, frame, *injection)));
         numbered.collect()
+    }
+
+    /// An injection looks at a frame: its number.
+    pub fn count(&mut self, engine: &Engine, frame: &Classified, injection: usize) -> u64 {
+        let number = match engine.key_of(frame, injection) {
+            Some(key) => self.by_key.entry((injection, key)).or_default(),
+            None => {
+                if self.by_flow.len() <= injection {
+                    self.by_flow.resize(injection + 1, 0);
+                }
+                &mut self.by_flow[injection]
+            }
+        };
+        *number += 1;
+        *number
     }
 }
 

@@ -31,6 +31,7 @@ mod witness;
 
 use std::collections::BTreeMap;
 
+use parser_gen::Headers;
 use scenario::model::Scenario;
 use scenario::plan::Plan;
 use scenario::telling::Telling;
@@ -200,7 +201,9 @@ pub struct Judge<'a> {
     ports: Vec<Port>,
     witnesses: Vec<(&'a str, Witness<'a>, Connections<'a>)>,
     flows: Flows<'a>,
-    now_ns: u64,
+    /// A frame is at the last switch of its way so long after it was sent, and stays there for so long.
+    way_ns: u64,
+    stay_ns: u64,
     losses: Vec<Loss>,
 }
 
@@ -227,17 +230,24 @@ impl<'a> Judge<'a> {
             Some((name, witness, Connections::new(scenario, name)))
         });
         let witnesses: Vec<_> = witnesses.collect();
-        // What each switch on the way makes of a frame is known one after the other.
-        let patience_ns = witnesses
-            .iter()
-            .map(|(_, witness, _)| witness.patience_ns());
-        let patience_ns = patience_ns.max().unwrap_or(epochs::BACKLOG_NS);
+        // A frame is at the next switch of its way when all that may leave of it at the one before has left.
+        let stay_ns = witnesses.iter().map(|(_, witness, _)| witness.horizon_ns());
+        let stay_ns = stay_ns.max().unwrap_or(epochs::BACKLOG_NS);
         let switches = scenario.topology.switches.len().max(1) as u64;
+        let links_ns = scenario
+            .topology
+            .links
+            .iter()
+            .map(|link| link.latency_ns)
+            .sum();
+        let way_ns = stay_ns
+            .saturating_mul(switches - 1)
+            .saturating_add(links_ns);
         let is_recorded = |switch: &str, port: u32| {
             let mut ports = ports.iter();
             ports.any(|(of, number)| of == switch && *number == port)
         };
-        let flows = Flows::new(scenario, &is_recorded, patience_ns.saturating_mul(switches));
+        let flows = Flows::new(scenario, &is_recorded);
         let ports = ports.iter().map(|(switch, number)| Port {
             number: *number,
             witness: witnesses.iter().position(|(name, ..)| name == switch),
@@ -249,7 +259,8 @@ impl<'a> Judge<'a> {
             ports: ports.collect(),
             witnesses,
             flows,
-            now_ns: 0,
+            way_ns,
+            stay_ns,
             losses: Vec::new(),
         }
     }
@@ -288,23 +299,29 @@ impl<'a> Judge<'a> {
             witness,
             end,
         } = self.ports[port];
+        // What leaves is known by its identity alone.
+        let headers = match sight.way {
+            Way::In => self.scenario.protocols.parsed(sight.bytes),
+            Way::Out => Headers::default(),
+        };
         if let Some(witness) = witness {
             let (_, witness, connections) = &mut self.witnesses[witness];
-            witness.see(number, sight);
+            witness.see(number, sight, &headers);
             if witness.takes() {
                 connections.see(sight);
             }
         }
         if let Some(end) = end {
-            self.flows.see(end, number, sight);
+            self.flows.see(end, number, sight, &headers);
         }
     }
 
     /// All that passed until a time is there: decides what can be.
     pub fn advance(&mut self, now_ns: u64) {
-        self.now_ns = now_ns;
+        let mut until_ns = now_ns.saturating_sub(self.stay_ns);
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.advance(now_ns);
+            until_ns = until_ns.min(witness.until_ns());
             for change in witness.changes.drain(..) {
                 self.flows.change(number, change);
             }
@@ -313,7 +330,7 @@ impl<'a> Judge<'a> {
             }
             connections.advance(now_ns);
         }
-        self.flows.advance(now_ns);
+        self.flows.advance(until_ns.saturating_sub(self.way_ns));
     }
 
     /// Nothing passes any more. `fired` is what the switches counted for each injection of the plan, `triggers` of each trigger

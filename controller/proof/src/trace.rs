@@ -134,7 +134,7 @@ impl Index<usize> for Queue {
 struct Equal {
     /// How many came that are not decided.
     came: u32,
-    /// How many of those whose faults are known had to leave as such a frame, and are not decided.
+    /// How many others that came, and are not decided, had to leave as such a frame.
     expected: u32,
     left: Left,
 }
@@ -228,9 +228,28 @@ impl Passed {
         self.0.entry(identity).or_default().left.push(port, at_ns);
     }
 
-    /// A frame that came has to leave so.
-    pub fn expect(&mut self, identity: Identity) {
-        self.0.entry(identity).or_default().expected += 1;
+    /// A frame that came has to leave as another.
+    pub fn expect(&mut self, came: Identity, leaves_as: Identity) {
+        if leaves_as != came {
+            self.0.entry(leaves_as).or_default().expected += 1;
+        }
+    }
+
+    /// When a frame left that came once and left once, by this port and no other.
+    pub fn left_once(&self, identity: Identity, port: u32) -> Option<u64> {
+        match self.0.get(&identity)? {
+            Equal {
+                came: 1,
+                expected: 0,
+                left: Left::Once(by, at_ns),
+            } if *by == port => Some(*at_ns),
+            _ => None,
+        }
+    }
+
+    /// All that is known of an identity is decided.
+    pub fn forget(&mut self, identity: Identity) {
+        self.0.remove(&identity);
     }
 
     /// Whether a frame like this one came, and is not decided.
@@ -259,7 +278,9 @@ impl Passed {
     /// A frame that came is decided, and so is what left of it: as `left_as`, by these ports at these times.
     pub fn decide(&mut self, came: Identity, left_as: Identity, left: &[(u32, &[u64])]) {
         if let Some(equal) = self.0.get_mut(&left_as) {
-            equal.expected = equal.expected.saturating_sub(1);
+            if left_as != came {
+                equal.expected = equal.expected.saturating_sub(1);
+            }
             equal.left.retain(|port, at_ns| {
                 let mut exits = left.iter();
                 !exits.any(|(by, times)| *by == port && times.contains(&at_ns))
@@ -278,8 +299,10 @@ impl Passed {
     }
 
     /// A frame is decided that would have left so by another reading.
-    pub fn decide_other(&mut self, left_as: Identity) {
-        if let Some(equal) = self.0.get_mut(&left_as) {
+    pub fn decide_other(&mut self, came: Identity, left_as: Identity) {
+        if left_as != came
+            && let Some(equal) = self.0.get_mut(&left_as)
+        {
             equal.expected = equal.expected.saturating_sub(1);
         }
     }

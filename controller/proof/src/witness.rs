@@ -7,17 +7,17 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use parser_gen::Library;
 use parser_gen::psn::Packet;
-use scenario::model::Scenario;
+use parser_gen::{Headers, Library};
+use scenario::model::{Direction, Scenario};
 use scenario::plan::{Plan, PortLatency, port_latencies, triggers_join_ports};
-use scenario::replay::Engine;
+use scenario::replay::{Engine, Passage};
 use scenario::selection::Selection;
 use scenario::telling::{Telling, Told};
 
 use super::became::Outcome;
 use super::choose::{self, Candidate};
-use super::epochs::{BACKLOG_NS, Decided, Group, Judged, Stretch};
+use super::epochs::{BACKLOG_NS, Decided, Group, Judged, Replayed, Stretch};
 use super::facts::EpochWrite;
 use super::frame::{Digest, Identity, Sight, Way};
 use super::hits::{self, Found, Ordinals};
@@ -79,6 +79,8 @@ pub struct Witness<'a> {
     latencies: Vec<PortLatency>,
     /// After so long all that may leave of a frame has left.
     horizon_ns: u64,
+    /// No fault looks at frames in egress.
+    has_ingress_alone: bool,
     /// Some fault lets frames wait: then the order in which they left says something.
     is_timed: bool,
     passed: Passed,
@@ -159,6 +161,7 @@ impl<'a> Witness<'a> {
             digest,
             horizon_ns: held.saturating_add(latest.unwrap_or(0)),
             is_timed: engine.is_timed(),
+            has_ingress_alone: plan.switch(name)?.faulting() == [Direction::Ingress],
             passed: Passed::default(),
             groups: (0..groups).map(|_| Group::new(&engine, counters)).collect(),
             ports,
@@ -191,13 +194,19 @@ impl<'a> Witness<'a> {
         self.told.add(telling);
     }
 
-    /// Until a frame is decided it may take so long.
-    pub fn patience_ns(&self) -> u64 {
-        self.horizon_ns.saturating_mul(2)
+    /// After so long all that may leave of a frame has left.
+    pub fn horizon_ns(&self) -> u64 {
+        self.horizon_ns
+    }
+
+    /// All that came before this is replayed.
+    pub fn until_ns(&self) -> u64 {
+        let waiting = self.groups.iter().filter_map(Group::oldest_ns);
+        waiting.min().unwrap_or(u64::MAX)
     }
 
     /// A frame passed a port. Frames of a port come in their order.
-    pub fn see(&mut self, port: u32, sight: &Sight<'_>) {
+    pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
         let latency = self.latencies.iter().find(|latency| latency.port == port);
         let (in_ns, out_ns) = latency.map_or((0, 0), |held| (held.in_ns, held.out_ns));
         if sight.way == Way::Out {
@@ -210,7 +219,7 @@ impl<'a> Witness<'a> {
         };
         *count += 1;
         let at_ns = sight.at_ns.saturating_add(in_ns);
-        let mut frame = self.engine.classify(sight.bytes, port);
+        let mut frame = self.engine.classify_parsed(sight.bytes, headers, port);
         frame.at_ns = at_ns;
         let is_data = (self.takes || frame.data.is_some()) && may_be_roce(sight.bytes);
         let arrival = Arrival {
@@ -257,9 +266,11 @@ impl<'a> Witness<'a> {
         for group in &mut groups {
             group.bound(self.scene(), &self.writes[..over]);
             self.note(group, known_ns);
-            let stretches = group.replay(self.scene(), &self.writes[..over], until_ns);
-            for stretch in stretches {
-                self.take(stretch);
+            while let Some(replayed) = group.replay(self.scene(), &self.writes[..over], until_ns) {
+                match replayed {
+                    Replayed::One(arrival, judged) => self.take_one(arrival, judged),
+                    Replayed::Stretch(stretch) => self.take(stretch),
+                }
             }
         }
         self.groups = groups;
@@ -385,6 +396,69 @@ impl<'a> Witness<'a> {
         }
     }
 
+    /// Takes a frame that is replayed: decides it if nothing is odd of it.
+    fn take_one(&mut self, arrival: Arrival, judged: Judged) {
+        if self.is_plain(&arrival, &judged) {
+            let verdict = &judged.passage.ingress;
+            for injection in &verdict.met {
+                self.tally.observations[*injection].met += 1;
+                self.ordinals
+                    .count(&self.engine, &arrival.frame, *injection);
+            }
+            return;
+        }
+        let stretch = Stretch {
+            frames: vec![Decided {
+                arrival,
+                judged: vec![judged],
+            }],
+            readings: Vec::new(),
+            is_crowded: false,
+        };
+        self.take(stretch);
+    }
+
+    /// Whether no fault hit a frame, it left once as it came, at once, and has no like: then that is all there is to say of it,
+    /// and it is forgotten here. So most frames are.
+    fn is_plain(&mut self, arrival: &Arrival, judged: &Judged) -> bool {
+        let Passage {
+            ingress,
+            exits,
+            triggered,
+        } = &judged.passage;
+        let ([(exit, _)], true) = (&exits[..], self.has_ingress_alone) else {
+            return false;
+        };
+        let is_untouched = ingress.hits.is_empty()
+            && ingress.keyless.is_empty()
+            && ingress.conflated.is_empty()
+            && triggered.is_empty()
+            && !arrival.is_at_boundary;
+        if !is_untouched || !self.is_under_watch(arrival.at_ns) {
+            return false;
+        }
+        let Some(left_ns) = self.passed.left_once(arrival.identity, *exit) else {
+            return false;
+        };
+        let is_slow = || {
+            let mut acts = self.engine.ingress_acts(ingress);
+            acts.any(|act| judge::is_held_for(ingress, arrival.at_ns, left_ns, act.hold_ns()))
+        };
+        if self.is_timed && is_slow() {
+            return false;
+        }
+        self.passed.forget(arrival.identity);
+        if self.is_timed {
+            self.moves.push_back(Move {
+                index: number_of(arrival),
+                came_ns: arrival.at_ns,
+                delay_ns: 0,
+                left: vec![(*exit, left_ns)],
+            });
+        }
+        true
+    }
+
     /// Takes frames that are replayed: decides those of which nothing is odd.
     fn take(&mut self, stretch: Stretch) {
         let Stretch {
@@ -426,7 +500,7 @@ impl<'a> Witness<'a> {
         let mut others = vec![self.ordinals.clone(); readings.len().saturating_sub(1)];
         for frame in &frames {
             for judged in &frame.judged {
-                self.passed.expect(judged.leaves_as);
+                self.passed.expect(frame.arrival.identity, judged.leaves_as);
             }
         }
         for frame in frames {
@@ -467,7 +541,8 @@ impl<'a> Witness<'a> {
         };
         let (scene, passage) = (self.scene(), &judged.passage);
         let is_plain = scene.is_telling(arrival, judged.leaves_as)
-            && self.passed.is_expected_once(judged.leaves_as)
+            && (judged.leaves_as == arrival.identity
+                || self.passed.is_expected_once(judged.leaves_as))
             && scene.is_as_expected(arrival, passage, judged.leaves_as)
             && !(self.is_timed && scene.took_as_long_as_held(arrival, passage, judged.leaves_as));
         let exits = passage.exits.iter();
@@ -565,7 +640,7 @@ impl<'a> Witness<'a> {
         self.passed
             .decide(arrival.identity, judged.leaves_as, &left);
         for other in &odd.frame.judged[1..] {
-            self.passed.decide_other(other.leaves_as);
+            self.passed.decide_other(arrival.identity, other.leaves_as);
         }
     }
 

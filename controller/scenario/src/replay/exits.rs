@@ -42,6 +42,12 @@ impl Forwarding {
 }
 
 impl Engine {
+    /// Whether frames to the same destination that came in by the same port may leave by several ports, one each.
+    pub(super) fn spreads(&self) -> bool {
+        let mut actions = self.forwarding.hosts.values();
+        actions.any(|action| [forward::SPREAD, forward::BETWEEN].contains(&action.name.as_str()))
+    }
+
     /// The ports that the forwarding entries name for a frame that came in by a port.
     pub(super) fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
         if let Some(leads_to) = self.forwarding.wires.get(&u128::from(port)) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parser_gen::key::KeyHash;
 use parser_gen::psn::{Begun, DataPacket};
 
-use super::FlowSet;
+use super::{FlowSet, Verdict};
 
 /// A frame as `Classify` sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +15,9 @@ pub struct Classified {
     /// Its flows when it comes in.
     pub ingress: FlowSet,
     /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
-    pub exits: Vec<(u32, FlowSet)>,
+    pub exits: Arc<[(u32, FlowSet)]>,
+    /// What becomes of it in egress, where no unit looks at it there and one copy is made.
+    pub untouched: Arc<[(u32, Vec<Verdict>)]>,
     /// By unit of ingress, the hash of the packet's key, where keys are told apart.
     pub keys: Arc<[KeyHash]>,
     /// By trigger of the switch, the hash of the packet's key, where keys follow triggers of their own.

@@ -18,9 +18,10 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use foldhash::fast::FixedState;
 use parser_gen::key::KeyHash;
 use parser_gen::psn::DataPacket;
-use parser_gen::{Asked, FieldId, Headers};
+use parser_gen::{FieldId, Headers};
 
 use crate::decision::Draws;
 use crate::effect::Effect;
@@ -47,7 +48,7 @@ pub struct Engine {
     plan: SwitchPlan,
     forwarding: Forwarding,
     /// What has been classified, by all that the filters look at: filters are many, and packets alike.
-    seen: Mutex<HashMap<Asked, FlowSet>>,
+    seen: Mutex<Seen>,
     /// Fields that the filters name.
     fields: Vec<FieldId>,
     /// Fields by which a TCP connection is known to begin.
@@ -55,9 +56,27 @@ pub struct Engine {
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
     triggers: Vec<Trigger>,
+    /// No unit of egress looks at frames, and all of a destination take one way.
+    is_plain: bool,
     /// How many the plan has, on all switches.
     injections: usize,
     start: State,
+}
+
+/// The flows of packets by what filters see of them, and room to write that.
+#[derive(Debug, Default)]
+struct Seen {
+    key: Vec<u8>,
+    flows: HashMap<Box<[u8]>, FlowSet, FixedState>,
+    /// By destination and port.
+    exits: HashMap<([u8; 6], u32), Exits, FixedState>,
+}
+
+/// Where a frame leaves.
+#[derive(Debug, Clone)]
+struct Exits {
+    exits: Arc<[(u32, FlowSet)]>,
+    untouched: Arc<[(u32, Vec<Verdict>)]>,
 }
 
 /// A word that stands for the middle of a distribution.
@@ -89,7 +108,8 @@ impl Engine {
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
         let triggers = Trigger::of_switch(scenario, plan, planned);
         start.await_triggers(triggers.len());
-        Some(Engine {
+        let mut engine = Engine {
+            is_plain: false,
             library: Arc::clone(&scenario.protocols),
             draws: Draws::of_seed(plan.seed),
             forwarding: Forwarding::new(&planned.entries),
@@ -112,7 +132,9 @@ impl Engine {
             triggers,
             injections: plan.injections.len(),
             start,
-        })
+        };
+        engine.is_plain = engine.egress.is_empty() && !engine.spreads();
+        Some(engine)
     }
 
     /// The same, of a switch that has the very stamps of the frames that came: then its clock and theirs are one.
@@ -133,25 +155,18 @@ impl Engine {
     /// What `Classify` and `Forward` say of a frame that comes in by a port. An empty list of exits: it goes nowhere.
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
-        let has_egress = !self.egress.is_empty();
-        let headers = self.library.parsed(frame);
-        let flows = |at| self.flows(frame, &headers, at);
+        self.classify_parsed(frame, &self.library.parsed(frame), port)
+    }
+
+    /// The same of a frame whose headers are known.
+    #[must_use]
+    pub fn classify_parsed(&self, frame: &[u8], headers: &Headers, port: u32) -> Classified {
+        let flows = |at| self.flows(frame, headers, at);
         let ingress = match self.ingress.is_empty() && self.triggers.is_empty() {
             true => FlowSet::default(),
             false => flows(port),
         };
-        let exits = self.exits(frame, port).into_iter();
-        let exits = exits.map(|exit| {
-            (
-                exit,
-                if has_egress {
-                    flows(exit)
-                } else {
-                    FlowSet::default()
-                },
-            )
-        });
-        let exits = exits.collect();
+        let Exits { exits, untouched } = self.known_exits(frame, port, &flows);
         let restarts =
             self.ingress.iter().any(Unit::restarts) || self.triggers.iter().any(Trigger::restarts);
         Classified {
@@ -166,14 +181,50 @@ impl Engine {
             seen_to_leave: None,
             left_ns: None,
             passed_ns: Arc::default(),
-            keys: self.keys(frame, &headers),
-            trigger_keys: self.trigger_keys(frame, &headers),
+            keys: self.keys(frame, headers),
+            trigger_keys: self.trigger_keys(frame, headers),
             data: self.data(frame),
             told: None,
-            begins: restarts.then(|| self.begins(frame, &headers)).flatten(),
+            begins: restarts.then(|| self.begins(frame, headers)).flatten(),
             ingress,
             exits,
+            untouched,
         }
+    }
+
+    /// Where a frame leaves, and its flows there. Mostly that is the same for all that come by one port for one destination.
+    fn known_exits(&self, frame: &[u8], port: u32, flows: &dyn Fn(u32) -> FlowSet) -> Exits {
+        let find = || {
+            let exits = self.exits(frame, port).into_iter();
+            let exits = exits.map(|exit| match self.egress.is_empty() {
+                true => (exit, FlowSet::default()),
+                false => (exit, flows(exit)),
+            });
+            let exits: Arc<[(u32, FlowSet)]> = exits.collect();
+            let untouched = exits
+                .iter()
+                .map(|(exit, _)| (*exit, vec![Verdict::untouched()]));
+            Exits {
+                untouched: untouched.collect(),
+                exits,
+            }
+        };
+        if !self.is_plain {
+            return find();
+        }
+        let Some(destination) = frame.first_chunk::<6>() else {
+            return find();
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(exits) = seen.exits.get(&(*destination, port)) {
+            return exits.clone();
+        }
+        let exits = find();
+        if seen.exits.len() == MAX_SEEN {
+            seen.exits.clear();
+        }
+        seen.exits.insert((*destination, port), exits.clone());
+        exits
     }
 
     /// Units of ingress that let a frame wait until others of its cell have passed: by its number, the cell, and how many.
@@ -258,28 +309,33 @@ impl Engine {
 
     /// The sequence number with which a frame begins a TCP connection.
     fn begins(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
-        let asked = self.library.asked(&self.beginning, frame, headers, 0);
-        match asked.numbers().collect::<Vec<_>>()[..] {
-            [Some(1), Some(0), Some(seq)] => u32::try_from(seq).ok(),
-            _ => None,
-        }
+        let number = |field: &FieldId| self.library.number(*field, frame, headers);
+        let [syn, ack, seq] = &self.beginning[..] else {
+            return None;
+        };
+        let begins = number(syn) == Some(1) && number(ack) == Some(0);
+        begins.then(|| u32::try_from(number(seq)?).ok()).flatten()
     }
 
     /// The flows whose filters a frame passes at a port: their plain meaning.
     fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
-        let asked = self.library.asked(&self.fields, frame, headers, port);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flows) = seen.get(&asked) {
+        let Seen {
+            key, flows: known, ..
+        } = &mut *seen;
+        key.clear();
+        self.library.ask(&self.fields, frame, headers, port, key);
+        if let Some(flows) = known.get(key.as_slice()) {
             return flows.clone();
         }
         let values = self.library.dissect(frame, port);
         let flows = self.plan.flows.iter();
         let flows = flows.filter(|flow| flow.filter.matches(&values));
         let flows: FlowSet = flows.map(|flow| flow.index).collect();
-        if seen.len() == MAX_SEEN {
-            seen.clear();
+        if known.len() == MAX_SEEN {
+            known.clear();
         }
-        seen.insert(asked, flows.clone());
+        known.insert(key.as_slice().into(), flows.clone());
         flows
     }
 
@@ -305,19 +361,26 @@ impl Engine {
         let looked = (&frame.ingress, on.as_slice());
         let ingress = self.judge(&self.ingress, state, looked, epoch, frame);
         let triggered = self.advance(state, frame, epoch, &ingress);
+        if ingress.fate.copies == 1 && self.egress.is_empty() && !frame.untouched.is_empty() {
+            return Passage {
+                ingress,
+                exits: frame.untouched.clone(),
+                triggered,
+            };
+        }
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
             .map(|(port, _)| (*port, Vec::new()))
             .collect();
         for _ in 0..ingress.fate.copies {
-            for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
+            for ((_, copies), (_, flows)) in exits.iter_mut().zip(frame.exits.iter()) {
                 copies.push(self.judge(&self.egress, state, (flows, &[]), epoch, frame));
             }
         }
         Passage {
             ingress,
-            exits,
+            exits: exits.into(),
             triggered,
         }
     }
@@ -383,7 +446,12 @@ impl Engine {
     #[must_use]
     pub fn may_rewrite(&self, frame: &Classified) -> bool {
         let mut units = self.ingress.iter().filter(|unit| unit.effect.changes());
-        let met = |unit: &Unit| frame.ingress.iter().any(|flow| unit.of_flow.contains_key(flow));
+        let met = |unit: &Unit| {
+            frame
+                .ingress
+                .iter()
+                .any(|flow| unit.of_flow.contains_key(flow))
+        };
         units.any(met)
     }
 

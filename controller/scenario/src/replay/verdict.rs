@@ -1,5 +1,7 @@
 //! What becomes of a frame.
 
+use std::sync::Arc;
+
 use parser_gen::psn::Place;
 
 use crate::effect::{Effect, Fate};
@@ -99,7 +101,7 @@ pub struct Passage {
     /// In ingress.
     pub ingress: Verdict,
     /// For each port that it is forwarded to, in egress: one verdict per copy.
-    pub exits: Vec<(u32, Vec<Verdict>)>,
+    pub exits: Arc<[(u32, Vec<Verdict>)]>,
     /// What it brings about for those behind it.
     pub triggered: Triggered,
 }
@@ -113,6 +115,14 @@ pub struct Triggered {
     pub keyless: Vec<usize>,
     /// Those that take it for one of another key.
     pub conflated: Vec<usize>,
+}
+
+impl Triggered {
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.came_on.is_empty() && self.keyless.is_empty() && self.conflated.is_empty()
+    }
 }
 
 impl Passage {
