@@ -6,7 +6,7 @@
 
 use scenario::replay::{Classified, Passage, State};
 
-use super::epochs::PortFrames;
+use super::port::PortFrames;
 
 /// So many frames are looked at where much is open; what is open then is followed like other doubts.
 pub const FAR: usize = 4096;

@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 use scenario::replay::{Doubt, State};
 
 use super::ahead::{self, Ahead};
-use super::epochs::PortFrames;
+use super::port::PortFrames;
 
 /// States of a switch that are followed at once, and readings that lead to them. Beyond, what fits worst is given up; if that
 /// may have been the truth, it is said.

@@ -6,7 +6,6 @@
 //! frame is decided when all that may say something of it is there.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ops::Range;
 
 use scenario::replay::{Classified, Engine, Passage, Triggered, Verdict};
 
@@ -16,58 +15,13 @@ use super::facts::EpochWrite;
 use super::frame::Identity;
 use super::judge::Scene;
 use super::order;
+use super::port::{Boundary, PortFrames};
 use super::trace::{Arrival, Queue};
 
 /// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
-
-/// Frames that either of two epochs may have met: by their numbers.
-#[derive(Debug, Clone)]
-pub struct Boundary {
-    range: Range<usize>,
-    sent_ns: u64,
-}
-
-/// What is known of the frames of one port, or of all that are replayed together.
-#[derive(Clone, Copy)]
-pub struct PortFrames<'a> {
-    /// What its faults do, and what was seen.
-    pub scene: Scene<'a>,
-    /// Those that are not decided.
-    pub queue: &'a Queue,
-    /// Behind the last of which all is known that may be asked.
-    pub known: usize,
-    /// The epochs, in order.
-    pub writes: &'a [EpochWrite],
-    /// Of those writes that are not over.
-    boundaries: &'a VecDeque<Boundary>,
-}
-
-impl PortFrames<'_> {
-    /// Whether a unit may look at a frame, or a trigger.
-    pub fn is_watched(self, number: usize) -> bool {
-        !self.scene.engine.ignores(&self.queue[number].frame)
-    }
-
-    /// What is in force after so many writes.
-    pub fn epoch(&self, writes_done: usize) -> u16 {
-        writes_done
-            .checked_sub(1)
-            .map_or(0, |write| self.writes[write].epoch)
-    }
-
-    /// Behind a frame, the first with which a write may take effect.
-    pub fn next_write(&self, number: usize) -> usize {
-        let later = self.boundaries.iter();
-        let later = later.filter(|boundary| boundary.range.end > number + 1);
-        later
-            .map(|boundary| boundary.range.start.max(number + 1))
-            .min()
-            .unwrap_or(usize::MAX)
-    }
-}
 
 /// What had to become of a frame, if a reading is right.
 #[derive(Debug)]

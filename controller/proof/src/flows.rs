@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::STAMP_NS;
 use super::became::{self, Changed, Expected, FlowCount};
+use super::docket::Change;
 use super::epochs::BACKLOG_NS;
 use super::facts::EpochWrite;
 use super::frame::{Identity, Plainly, Sight, Way};
@@ -203,7 +204,7 @@ impl<'a> Flows<'a> {
     }
 
     /// What a fault made of a frame at a switch.
-    pub fn change(&mut self, switch: usize, change: super::witness::Change) {
+    pub fn change(&mut self, switch: usize, change: Change) {
         self.changed
             .push(switch, change.came, change.at_ns, change.outcome);
     }

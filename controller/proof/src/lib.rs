@@ -8,13 +8,15 @@
 //! way, not with the run. It does no I/O and reads no clock.
 //!
 //! frame (what a recorder hands over) → trace (who came, who left) → epochs, courses, ahead, choose (which step of the timeline
-//! met whom, replayed) → judge and order (what differs) → tally; witness leads from one to the next for each switch. flows and
+//! met whom, replayed) → judge and order (what differs) → docket (what is decided, what waits) → tally; witness leads from one to
+//! the next for each switch. flows and
 //! became follow frames from end to end, recovery those of RDMA connections.
 
 mod ahead;
 mod became;
 mod choose;
 mod courses;
+mod docket;
 mod epochs;
 mod facts;
 mod flows;
@@ -22,7 +24,9 @@ mod frame;
 mod hits;
 mod judge;
 mod loss;
+mod odd;
 mod order;
+mod port;
 mod recovery;
 mod tally;
 mod throughput;
@@ -322,10 +326,10 @@ impl<'a> Judge<'a> {
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.advance(now_ns);
             until_ns = until_ns.min(witness.until_ns());
-            for change in witness.changes.drain(..) {
+            for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
-            for hit in witness.new_hits() {
+            for hit in witness.docket.new_hits() {
                 connections.hit(self.scenario, self.plan, hit);
             }
             connections.advance(now_ns);
@@ -347,13 +351,13 @@ impl<'a> Judge<'a> {
         for (number, (name, mut witness, mut connections)) in self.witnesses.into_iter().enumerate()
         {
             witness.end();
-            for change in witness.changes.drain(..) {
+            for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
-            for hit in witness.new_hits() {
+            for hit in witness.docket.new_hits() {
                 connections.hit(self.scenario, self.plan, hit);
             }
-            let tally = witness.conclude(&counted, |hit| {
+            let tally = witness.docket.conclude(&counted, |hit| {
                 connections.hit(self.scenario, self.plan, hit);
             });
             strays.insert(name.to_owned(), tally.strays);

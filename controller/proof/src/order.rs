@@ -1,14 +1,15 @@
 //! What frames say together: those that are alike, and those that overtook others.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::effect::Fate;
 use scenario::replay::Passage;
 
 use super::STAMP_NS;
-use super::epochs::PortFrames;
 use super::frame::Identity;
 use super::judge::{Share, are_due, deal};
+use super::port::PortFrames;
 use super::trace::{Arrival, Passed};
 
 /// A frame that was overtaken by this much was held, by a fault that holds for `hold_ns`. A machine that stood still lets all
@@ -178,5 +179,40 @@ impl Order {
                     .waited()
                     .is_some_and(|(_, wait_ns)| wait_ns >= notable_ns)
         })
+    }
+}
+
+/// The order of frames, found when it is asked for: mostly it is not.
+#[derive(Default)]
+pub struct Lazy<'a> {
+    find: Option<&'a dyn Fn() -> Order>,
+    found: OnceCell<(Order, BTreeMap<usize, u64>)>,
+}
+
+impl<'a> Lazy<'a> {
+    /// What is found so.
+    pub fn of(find: &'a dyn Fn() -> Order) -> Lazy<'a> {
+        Lazy {
+            find: Some(find),
+            found: OnceCell::new(),
+        }
+    }
+
+    fn found(&self) -> &(Order, BTreeMap<usize, u64>) {
+        self.found.get_or_init(|| {
+            let order = self.find.map(|find| find()).unwrap_or_default();
+            let overtaken = order.overtaken();
+            (order, overtaken)
+        })
+    }
+
+    /// The order.
+    pub fn order(&self) -> &Order {
+        &self.found().0
+    }
+
+    /// By how much a frame was overtaken.
+    pub fn overtaken_ns(&self, index: usize) -> u64 {
+        self.found().1.get(&index).copied().unwrap_or(0)
     }
 }

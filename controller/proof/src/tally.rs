@@ -5,8 +5,7 @@ use scenario::replay::{Engine, Passage};
 
 use super::epochs::Judged;
 use super::judge::{self, Errors};
-use super::order;
-use super::witness::Lazy;
+use super::order::{self, Lazy};
 use super::{Hit, Observation, Strays, Turns};
 
 /// What was seen of a switch.

@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// All.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arrival> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arrival> + ExactSizeIterator + Clone {
         self.arrivals.iter()
     }
 }

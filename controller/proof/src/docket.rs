@@ -1,0 +1,470 @@
+//! Frames of a switch that are replayed: what is decided of them, and which wait for that.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use scenario::replay::Passage;
+
+use super::Hit;
+use super::became::Outcome;
+use super::choose::{self, Candidate};
+use super::epochs::{Decided, Judged, Stretch};
+use super::frame::Identity;
+use super::hits::Ordinals;
+use super::judge::{self, Share};
+use super::odd::{Ground, Odd, count, number_of, plainly};
+use super::order::{Lazy, Move, Order};
+use super::tally::Tally;
+use super::trace::{Arrival, Passed};
+
+/// Several readings that explain a stretch equally well.
+#[derive(Debug)]
+struct Tie {
+    candidates: Vec<Candidate>,
+    /// What each of them says of the stretch.
+    tallies: Vec<Tally>,
+}
+
+/// When copies of frames left, for each frame and exit.
+type Dealt = Vec<Vec<Vec<u64>>>;
+
+/// What a fault made of a frame.
+pub struct Change {
+    /// Which frame.
+    pub came: Identity,
+    /// When it came.
+    pub at_ns: u64,
+    /// As what it had to leave.
+    pub outcome: Outcome,
+}
+
+/// What is decided of a switch's frames, and those that are to be.
+pub struct Docket {
+    ordinals: Ordinals,
+    odd: Vec<Odd>,
+    /// Frames that are decided, where faults let some wait.
+    moves: VecDeque<Move>,
+    ties: Vec<Tie>,
+    pub tally: Tally,
+    /// How many of its hits were asked for.
+    told_hits: usize,
+    /// What the model counted, of frames that one reading explains.
+    counts: Vec<u64>,
+    /// What faults made of frames since it was asked.
+    pub changes: Vec<Change>,
+}
+
+impl Docket {
+    /// Of a plan with so many injections and triggers.
+    pub fn new(injections: usize, triggers: usize) -> Docket {
+        Docket {
+            ordinals: Ordinals::default(),
+            odd: Vec::new(),
+            moves: VecDeque::new(),
+            ties: Vec::new(),
+            tally: Tally::new(injections, triggers),
+            told_hits: 0,
+            counts: vec![0; injections + triggers],
+            changes: Vec::new(),
+        }
+    }
+
+    /// When the oldest came of the frames that are to be decided.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.odd.iter().map(|odd| odd.frame.arrival.at_ns).min()
+    }
+
+    /// Forgets frames that came long ago.
+    pub fn forget_before(&mut self, at_ns: u64) {
+        while self
+            .moves
+            .front()
+            .is_some_and(|frame| frame.came_ns < at_ns)
+        {
+            self.moves.pop_front();
+        }
+    }
+
+    /// Takes a frame that is replayed: decides it if nothing is odd of it.
+    pub fn take_one(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        arrival: Arrival,
+        judged: Judged,
+    ) {
+        if self.is_plain(ground, passed, &arrival, &judged) {
+            let verdict = &judged.passage.ingress;
+            for injection in &verdict.met {
+                self.tally.observations[*injection].met += 1;
+                self.ordinals
+                    .count(&ground.engine, &arrival.frame, *injection);
+            }
+            return;
+        }
+        let stretch = Stretch {
+            frames: vec![Decided {
+                arrival,
+                judged: vec![judged],
+            }],
+            readings: Vec::new(),
+            is_crowded: false,
+        };
+        self.take(ground, passed, stretch);
+    }
+
+    /// Whether no fault hit a frame, it left once as it came, at once, and has no like: then that is all there is to say of it,
+    /// and it is forgotten here. So most frames are.
+    fn is_plain(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        arrival: &Arrival,
+        judged: &Judged,
+    ) -> bool {
+        let Passage {
+            ingress,
+            exits,
+            triggered,
+        } = &judged.passage;
+        let ([(exit, _)], true) = (&exits[..], ground.has_ingress_alone) else {
+            return false;
+        };
+        let is_untouched = ingress.hits.is_empty()
+            && ingress.keyless.is_empty()
+            && ingress.conflated.is_empty()
+            && triggered.is_empty()
+            && !arrival.is_at_boundary;
+        if !is_untouched || !ground.is_under_watch(arrival.at_ns) {
+            return false;
+        }
+        let Some(left_ns) = passed.left_once(arrival.identity, *exit) else {
+            return false;
+        };
+        let is_slow = || {
+            let mut acts = ground.engine.ingress_acts(ingress);
+            acts.any(|act| judge::is_held_for(ingress, arrival.at_ns, left_ns, act.hold_ns()))
+        };
+        if ground.is_timed && is_slow() {
+            return false;
+        }
+        passed.forget(arrival.identity);
+        if ground.is_timed {
+            self.moves.push_back(Move {
+                index: number_of(arrival),
+                came_ns: arrival.at_ns,
+                delay_ns: 0,
+                left: vec![(*exit, left_ns)],
+            });
+        }
+        true
+    }
+
+    /// Takes frames that are replayed: decides those of which nothing is odd.
+    pub fn take(&mut self, ground: &Ground<'_>, passed: &mut Passed, stretch: Stretch) {
+        let Stretch {
+            frames,
+            readings,
+            is_crowded,
+        } = stretch;
+        if is_crowded {
+            let injections = ground
+                .plan
+                .injections
+                .iter()
+                .zip(&mut self.tally.observations);
+            let here = injections.filter(|(injection, _)| injection.switch == ground.name);
+            here.for_each(|(_, seen)| seen.is_crowded = true);
+            let planned = ground.plan.switch(ground.name).into_iter();
+            for named in planned.flat_map(|switch| &switch.triggers) {
+                self.tally.triggers[named.index].is_crowded = true;
+            }
+        }
+        let tie = (readings.len() > 1).then(|| {
+            let candidates = readings.iter().map(|reading| Candidate {
+                hits: reading.hits.clone(),
+                waits: reading.waits,
+            });
+            let (injections, triggers) = (self.tally.observations.len(), self.tally.triggers.len());
+            let mut tallies = vec![Tally::new(injections, triggers); readings.len()];
+            for (reading, tally) in tallies.iter_mut().enumerate() {
+                for frame in &frames {
+                    tally.turn(&frame.judged[reading].passage);
+                }
+            }
+            self.ties.push(Tie {
+                candidates: candidates.collect(),
+                tallies,
+            });
+            self.ties.len() - 1
+        });
+        let mut others = vec![self.ordinals.clone(); readings.len().saturating_sub(1)];
+        for frame in &frames {
+            for judged in &frame.judged {
+                passed.expect(frame.arrival.identity, judged.leaves_as);
+            }
+        }
+        for frame in frames {
+            let numbered = std::iter::once(&mut self.ordinals).chain(&mut others);
+            let ordinals = numbered.zip(&frame.judged).map(|(ordinals, judged)| {
+                ordinals.of(&ground.engine, &judged.passage, &frame.arrival.frame)
+            });
+            let ordinals = ordinals.collect();
+            let odd = Odd {
+                frame,
+                ordinals,
+                tie,
+            };
+            if tie.is_none() {
+                let passage = &odd.frame.judged[0].passage;
+                self.tally.turn(passage);
+                for counter in ground.engine.counted(passage) {
+                    self.counts[counter] += 1;
+                }
+            }
+            self.tell_change(passed, &odd.frame);
+            match plainly(ground, passed, &odd) {
+                Some(left) => {
+                    let found = (&odd, &left[..]);
+                    count(ground, passed, found, 0, &Lazy::default(), &mut self.tally);
+                    self.is_decided(ground, passed, odd, &left);
+                }
+                None => self.odd.push(odd),
+            }
+        }
+    }
+
+    /// Adds what faults made of a frame, where it is not plain from its bytes.
+    fn tell_change(&mut self, passed: &Passed, frame: &Decided) {
+        let (arrival, judged) = (&frame.arrival, &frame.judged[0]);
+        if judged.leaves_as == arrival.identity && passed.is_unique(arrival.identity) {
+            return;
+        }
+        let passage = &judged.passage;
+        let exits = 0..passage.exits.len();
+        let copies = exits.map(|exit| passage.leaving(exit)).max().unwrap_or(0);
+        let held_ns = (0..copies).map(|copy| passage.ingress.fate.held_ns(copy));
+        self.changes.push(Change {
+            came: arrival.identity,
+            at_ns: arrival.at_ns,
+            outcome: Outcome {
+                leaves_as: judged.leaves_as,
+                held_ns: held_ns.collect(),
+            },
+        });
+    }
+
+    /// A frame is decided.
+    fn is_decided(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        odd: Odd,
+        left: &[Vec<u64>],
+    ) {
+        let arrival = &odd.frame.arrival;
+        let judged = &odd.frame.judged[0];
+        let exits = judged.passage.exits.iter().zip(left);
+        let left: Vec<(u32, &[u64])> = exits
+            .map(|((port, _), times)| (*port, &times[..]))
+            .collect();
+        if ground.is_timed && passed.is_unique(arrival.identity) {
+            let exits = left.iter();
+            let exits = exits.filter_map(|(port, times)| Some((*port, *times.first()?)));
+            self.moves.push_back(Move {
+                index: number_of(arrival),
+                came_ns: arrival.at_ns,
+                delay_ns: judged.passage.ingress.fate.held_ns(0),
+                left: exits.collect(),
+            });
+        }
+        passed.decide(arrival.identity, judged.leaves_as, &left);
+        for other in &odd.frame.judged[1..] {
+            passed.decide_other(arrival.identity, other.leaves_as);
+        }
+    }
+
+    /// Decides odd frames that came by a time: what may be like them, and what passed meanwhile, is replayed.
+    pub fn decide<'w>(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        waiting: impl Iterator<Item = &'w Arrival> + Clone,
+        until_ns: u64,
+    ) {
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        for odd in self
+            .odd
+            .iter()
+            .filter(|odd| odd.frame.arrival.at_ns > until_ns)
+        {
+            open.extend(odd.tie);
+        }
+        let is_ready = |odd: &Odd| {
+            odd.frame.arrival.at_ns <= until_ns && odd.tie.is_none_or(|tie| !open.contains(&tie))
+        };
+        let ready: Vec<bool> = self.odd.iter().map(is_ready).collect();
+        if !ready.contains(&true) {
+            return;
+        }
+        if let Some(first) = ground.writes.first() {
+            let begin_ns = first.sent_ns;
+            let mut came: BTreeMap<Identity, u64> = BTreeMap::new();
+            for odd in &self.odd {
+                let arrival = &odd.frame.arrival;
+                let first_ns = came.entry(arrival.identity).or_insert(u64::MAX);
+                *first_ns = arrival.at_ns.min(*first_ns);
+            }
+            for arrival in waiting.clone() {
+                if let Some(first_ns) = came.get_mut(&arrival.identity) {
+                    *first_ns = arrival.at_ns.min(*first_ns);
+                }
+            }
+            for (identity, came_ns) in came {
+                passed.forget_before(identity, begin_ns, came_ns);
+            }
+        }
+        let ties: BTreeSet<usize> = (self.odd.iter().zip(&ready))
+            .filter_map(|(odd, ready)| odd.tie.filter(|_| *ready))
+            .collect();
+        // What other readings say of a stretch.
+        for tie in ties {
+            for reading in 1..self.ties[tie].candidates.len() {
+                let dealt =
+                    self.dealt(passed, |odd| if odd.tie == Some(tie) { reading } else { 0 });
+                let mut tally = std::mem::take(&mut self.ties[tie].tallies[reading]);
+                let made = || self.order(passed, &dealt, waiting.clone());
+                let order = Lazy::of(&made);
+                for (odd, left) in self.odd.iter().zip(&dealt) {
+                    if odd.tie == Some(tie) {
+                        count(ground, passed, (odd, left), reading, &order, &mut tally);
+                    }
+                }
+                self.ties[tie].tallies[reading] = tally;
+            }
+        }
+        let dealt = self.dealt(passed, |_| 0);
+        let mut tally = std::mem::take(&mut self.tally);
+        let mut of_ties: Vec<Tally> = (self.ties.iter_mut())
+            .map(|tie| std::mem::take(&mut tie.tallies[0]))
+            .collect();
+        let made = || self.order(passed, &dealt, waiting.clone());
+        let order = Lazy::of(&made);
+        let mut seen_as = Vec::new();
+        for ((odd, left), _) in self
+            .odd
+            .iter()
+            .zip(&dealt)
+            .zip(&ready)
+            .filter(|(_, ready)| **ready)
+        {
+            let own = odd.tie.map_or(&mut tally, |tie| &mut of_ties[tie]);
+            seen_as.extend(count(ground, passed, (odd, left), 0, &order, own));
+        }
+        drop(order);
+        self.tally = tally;
+        for (tie, tally) in self.ties.iter_mut().zip(of_ties) {
+            tie.tallies[0] = tally;
+        }
+        seen_as
+            .into_iter()
+            .for_each(|identity| passed.account(identity));
+        let all = std::mem::take(&mut self.odd);
+        for ((odd, left), ready) in all.into_iter().zip(dealt).zip(ready) {
+            match ready {
+                true => self.is_decided(ground, passed, odd, &left),
+                false => self.odd.push(odd),
+            }
+        }
+    }
+
+    /// For each odd frame and each of its exits, when its copies left, if a reading of each is right.
+    fn dealt(&self, passed: &Passed, reading: impl Fn(&Odd) -> usize) -> Dealt {
+        let mut alike: BTreeMap<(u32, Identity), Vec<(usize, usize)>> = BTreeMap::new();
+        let mut dealt: Dealt = Vec::new();
+        for (index, odd) in self.odd.iter().enumerate() {
+            let judged = odd.judged(reading(odd));
+            for (exit, (port, _)) in judged.passage.exits.iter().enumerate() {
+                let alike = alike.entry((*port, judged.leaves_as)).or_default();
+                alike.push((index, exit));
+            }
+            dealt.push(vec![Vec::new(); judged.passage.exits.len()]);
+        }
+        for ((port, identity), frames) in alike {
+            let shares: Vec<Share> = frames
+                .iter()
+                .map(|(index, exit)| {
+                    let odd = &self.odd[*index];
+                    let passage = &odd.judged(reading(odd)).passage;
+                    Share {
+                        came_ns: odd.frame.arrival.at_ns,
+                        copies: passage.leaving(*exit),
+                        fate: passage.ingress.fate,
+                    }
+                })
+                .collect();
+            let times = judge::deal(&shares, passed.left(port, identity));
+            for ((index, exit), times) in frames.into_iter().zip(times) {
+                dealt[index][exit] = times;
+            }
+        }
+        dealt
+    }
+
+    /// In which order frames came and left: those that are decided, that are odd, and that wait.
+    fn order<'w>(
+        &self,
+        passed: &Passed,
+        dealt: &Dealt,
+        waiting: impl Iterator<Item = &'w Arrival>,
+    ) -> Order {
+        let odd = self.odd.iter().zip(dealt);
+        let odd = odd.filter(|(odd, _)| passed.is_unique(odd.frame.arrival.identity));
+        let odd = odd.map(|(odd, left)| {
+            let passage = &odd.frame.judged[0].passage;
+            let exits = passage.exits.iter().zip(left);
+            let exits = exits.filter_map(|((port, _), times)| Some((*port, *times.first()?)));
+            Move {
+                index: number_of(&odd.frame.arrival),
+                came_ns: odd.frame.arrival.at_ns,
+                delay_ns: passage.ingress.fate.held_ns(0),
+                left: exits.collect(),
+            }
+        });
+        let waiting =
+            waiting.filter_map(|arrival| Move::of(passed, arrival, number_of(arrival), None));
+        Order::of(self.moves.iter().cloned().chain(odd).chain(waiting))
+    }
+
+    /// What was seen, when all is decided. `counted` is what the switches counted: of injections, and behind them of triggers. It
+    /// says which of several readings is right, and `then_hit` gets what those hit.
+    pub fn conclude(mut self, counted: &[u64], mut then_hit: impl FnMut(&Hit)) -> Tally {
+        let decided = vec![Candidate {
+            hits: std::mem::take(&mut self.counts),
+            waits: 0,
+        }];
+        let candidates = self.ties.iter().map(|tie| tie.candidates.clone());
+        let candidates: Vec<_> = std::iter::once(decided).chain(candidates).collect();
+        let (chosen, ambiguous) = choose::choose(&candidates, counted);
+        for (tie, chosen) in self.ties.into_iter().zip(&chosen[1..]) {
+            let mut tallies = tie.tallies.into_iter();
+            let tally = tallies.nth(*chosen).unwrap_or_default();
+            tally.hits.iter().for_each(&mut then_hit);
+            self.tally.add(tally);
+        }
+        let injections = self.tally.observations.len();
+        for counter in ambiguous {
+            match counter.checked_sub(injections) {
+                None => self.tally.observations[counter].is_ambiguous = true,
+                Some(trigger) => self.tally.triggers[trigger].is_ambiguous = true,
+            }
+        }
+        (self.tally.hits).sort_by_key(|hit| (hit.at_ns, hit.port, hit.frame));
+        self.tally
+    }
+
+    /// What faults hit since it was asked.
+    pub fn new_hits(&mut self) -> &[Hit] {
+        let told = std::mem::replace(&mut self.told_hits, self.tally.hits.len());
+        &self.tally.hits[told..]
+    }
+}
