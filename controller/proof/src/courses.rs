@@ -272,6 +272,11 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
+    /// Whether several readings are open.
+    pub fn have_parted(&self) -> bool {
+        self.parted.is_some()
+    }
+
     /// Whether all have come to one state, and met so many writes.
     pub fn have_met(&self, writes: usize) -> bool {
         matches!(&self.courses[..], [course] if course.writes_done == writes)

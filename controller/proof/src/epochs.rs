@@ -179,12 +179,14 @@ impl Group {
                 boundaries: &self.boundaries,
             };
             let is_watched = port.is_watched(number);
-            if let Some(state) = self.courses.clear(port, number, (must, may)) {
-                let frame = &self.queue[number].frame;
-                let passage = match is_watched {
-                    true => scene.engine.pass(state, frame, port.epoch(must)),
-                    false => untouched(frame),
-                };
+            let frame = &self.queue[number].frame;
+            let passage = match is_watched {
+                true => (self.courses.clear(port, number, (must, may)))
+                    .map(|state| scene.engine.pass(state, frame, port.epoch(must))),
+                // It makes no difference what it met.
+                false => (!self.courses.have_parted()).then(|| untouched(frame)),
+            };
+            if let Some(passage) = passage {
                 let epoch = port.epoch(must);
                 let arrival = self.queue.pop()?;
                 let judged = Judged {

@@ -85,8 +85,8 @@ pub struct Flows<'a> {
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
-    /// In the order in which they were sent, nearly.
-    waiting: VecDeque<(u64, Identity)>,
+    /// By end, in the order in which it sent them.
+    waiting: Vec<VecDeque<(u64, Identity)>>,
     changed: Changed,
     swept_ns: u64,
     last_ns: u64,
@@ -175,7 +175,7 @@ impl<'a> Flows<'a> {
             seen: HashMap::default(),
             key: Vec::new(),
             flights: HashMap::default(),
-            waiting: VecDeque::new(),
+            waiting: ends.iter().map(|_| VecDeque::new()).collect(),
             changed: Changed::default(),
             swept_ns: 0,
             last_ns: 0,
@@ -239,7 +239,7 @@ impl<'a> Flows<'a> {
             belongs,
             wire_len: sight.wire_len,
         });
-        self.waiting.push_back((sight.at_ns, sight.identity));
+        self.waiting[end].push_back((sight.at_ns, sight.identity));
     }
 
     /// The flows of a frame that an end sent.
@@ -303,11 +303,11 @@ impl<'a> Flows<'a> {
 
     /// All is known of what was sent until a time: counts it.
     pub fn advance(&mut self, until_ns: u64) {
-        while let Some((_, identity)) = self
-            .waiting
-            .pop_front_if(|(sent_ns, _)| *sent_ns <= until_ns)
-        {
-            self.settle(identity, until_ns);
+        for end in 0..self.waiting.len() {
+            let is_old = |(sent_ns, _): &mut (u64, Identity)| *sent_ns <= until_ns;
+            while let Some((_, identity)) = self.waiting[end].pop_front_if(is_old) {
+                self.settle(identity, until_ns);
+            }
         }
         if until_ns.saturating_sub(self.swept_ns) >= BACKLOG_NS {
             self.swept_ns = until_ns;

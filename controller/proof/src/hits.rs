@@ -40,6 +40,10 @@ pub struct Hit {
     pub outcome: Outcome,
     /// What it is of an RDMA connection, where a fault takes packets of one.
     pub packet: Option<Packet>,
+    /// Its first bytes; all that were recorded, where the fault changes some.
+    pub bytes: Box<[u8]>,
+    /// How long it was.
+    pub wire_len: u32,
 }
 
 /// Whether a fault was right about a frame.
@@ -152,6 +156,8 @@ pub fn of_frame(engine: &Engine, found: &Found<'_>) -> Vec<Hit> {
             left_as: left_as.clone(),
             outcome,
             packet: arrival.packet,
+            bytes: arrival.bytes.clone(),
+            wire_len: arrival.wire_len,
         })
         .collect()
 }

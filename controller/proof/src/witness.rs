@@ -23,6 +23,9 @@ use super::odd::Ground;
 use super::recovery::may_be_roce;
 use super::trace::{Arrival, Passed};
 
+/// So much is kept of a frame of a fault's flow, to tell of it if it is hit.
+const TOLD_BYTES: usize = 128;
+
 /// A faulting switch: its model, and what was seen of it.
 pub struct Witness<'a> {
     ground: Ground<'a>,
@@ -39,9 +42,8 @@ pub struct Witness<'a> {
     places: Vec<usize>,
     /// Some fault takes packets: it is told how RDMA connections come back from that.
     takes: bool,
-    /// When odd frames were looked at last.
-    looked_ns: u64,
-    swept_ns: u64,
+    /// Until when all frames are there.
+    now_ns: u64,
     /// What is decided.
     pub docket: Docket,
 }
@@ -100,8 +102,7 @@ impl<'a> Witness<'a> {
             told: Told::default(),
             places: places.map(|(index, _)| index).collect(),
             takes: scenario.faults.iter().any(|fault| fault.effect.takes()),
-            looked_ns: 0,
-            swept_ns: 0,
+            now_ns: 0,
             docket: Docket::new(plan.injections.len(), scenario.triggers.len()),
             ground: Ground {
                 name,
@@ -166,7 +167,8 @@ impl<'a> Witness<'a> {
             identity: sight.identity,
             bytes: match self.ground.engine.may_rewrite(&frame) {
                 true => sight.bytes.into(),
-                false => Box::default(),
+                false if self.ground.engine.ignores(&frame) => Box::default(),
+                false => sight.bytes[..sight.bytes.len().min(TOLD_BYTES)].into(),
             },
             packet: is_data
                 .then(|| Packet::of(self.library, sight.bytes))
@@ -214,20 +216,23 @@ impl<'a> Witness<'a> {
             }
         }
         self.groups = groups;
-        if now_ns.saturating_sub(self.looked_ns) >= self.horizon_ns / 2 {
-            self.looked_ns = now_ns;
-            self.decide(until_ns.saturating_sub(self.horizon_ns));
+        // By the frames' own time: who judges them again does so at the same times.
+        let half_ns = self.horizon_ns / 2;
+        let before_ns = std::mem::replace(&mut self.now_ns, now_ns);
+        if now_ns / half_ns == before_ns / half_ns {
+            return;
         }
-        if now_ns.saturating_sub(self.swept_ns) >= self.horizon_ns {
-            self.swept_ns = now_ns;
-            self.sweep(until_ns.saturating_sub(self.horizon_ns));
+        let decided_ns = until_ns.saturating_sub(self.horizon_ns);
+        self.decide(decided_ns);
+        if now_ns / self.horizon_ns != before_ns / self.horizon_ns {
+            self.sweep(decided_ns);
         }
     }
 
     /// Nothing comes any more: decides all.
     pub fn end(&mut self) {
         // What is odd is looked at when all is replayed.
-        (self.looked_ns, self.swept_ns) = (u64::MAX, u64::MAX);
+        self.now_ns = u64::MAX;
         self.advance(u64::MAX);
         let mut groups = std::mem::take(&mut self.groups);
         for group in &mut groups {

@@ -7,7 +7,6 @@ use parser_gen::{FieldType, Value};
 use scenario::disruption::Subject;
 use scenario::replay::Rewritten;
 use serde::Serialize;
-use testbeds::capture::{Direction, Frame};
 
 use crate::experiment::evidence::Evidence;
 use crate::experiment::{Carried, Planned};
@@ -109,22 +108,15 @@ const FIELDS: [&str; 10] = [
     "roce.psn",
 ];
 
-/// The log of a run: in the order of the captures, switch by switch and port by port.
+/// The log of a run: switch by switch, in the order in which the frames came.
 #[must_use]
-pub fn events<'a>(planned: &'a Planned, evidence: &'a Evidence, hits: &'a [Hit]) -> Vec<Event<'a>> {
-    let mut came: BTreeMap<(&str, u32), Vec<&Frame>> = BTreeMap::new();
-    for port in &evidence.recordings {
-        let frames = port.recording.going(Direction::In).collect();
-        came.insert((&port.switch, port.port), frames);
-    }
+pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     let library = &planned.scenario.protocols;
     let of_hit = |hit: &'a Hit| {
         let injection = planned.plan.injections.get(hit.injection)?;
         let mut faults = planned.scenario.faults.iter();
         let fault = faults.find(|fault| fault.id == injection.fault)?;
-        let frames = came.get(&(hit.switch.as_str(), hit.port))?;
-        let frame = frames.get(hit.frame.checked_sub(1)?)?;
-        let values = library.dissect(&frame.bytes, hit.port);
+        let values = library.dissect(&hit.bytes, hit.port);
         let fields = FIELDS.iter().filter_map(|name| {
             let field = library.field(name)?;
             Some((*name, show(field.ty, values.value(name)?)?))
@@ -152,16 +144,16 @@ pub fn events<'a>(planned: &'a Planned, evidence: &'a Evidence, hits: &'a [Hit])
             epoch: hit.epoch,
             outcome: hit.outcome,
             fields: fields.collect(),
-            bytes: frame.wire_len,
+            bytes: hit.wire_len,
             left: hit
                 .left
                 .iter()
                 .map(|(port, at_ns)| Left { port: *port, at_ns })
                 .collect(),
-            changed: left_as.map_or_else(Vec::new, |left| changed(&frame.bytes, left)),
+            changed: left_as.map_or_else(Vec::new, |left| changed(&hit.bytes, left)),
             cut_to: left_as
                 .map(|left| left.wire_len)
-                .filter(|length| *length != frame.wire_len),
+                .filter(|length| *length != hit.wire_len),
         })
     };
     hits.iter().filter_map(of_hit).collect()
@@ -265,5 +257,5 @@ pub fn lines<E: Serialize>(events: &[E]) -> String {
 /// The log of a run as its folder has it: frames, then what the controller did.
 #[must_use]
 pub fn log(planned: &Planned, evidence: &Evidence, hits: &[Hit]) -> String {
-    lines(&events(planned, evidence, hits)) + &lines(&disruptions(planned, evidence))
+    lines(&events(planned, hits)) + &lines(&disruptions(planned, evidence))
 }

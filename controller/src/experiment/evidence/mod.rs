@@ -12,8 +12,10 @@ use testbeds::capture::{Direction, Frame};
 
 use super::Carried;
 
-/// The judge is told of so much time at once.
-const STEP_NS: u64 = 50_000_000;
+/// The judge is told of so much time at once: it goes by multiples of this.
+pub(super) const STEP_NS: u64 = 50_000_000;
+/// So long before a frame nothing is skipped.
+const LONG_NS: u64 = 600_000_000_000;
 
 /// What a run left behind: all that its faults are proved by. It comes from the run, or from the folder where that kept it.
 #[derive(Debug, Default)]
@@ -73,8 +75,10 @@ impl Evidence {
             .map(|port| port.recording.frames.iter().peekable())
             .collect();
         let next_ns = |frame: Option<&&Frame>| frame.map(|frame| frame.at_ns);
+        let mut now_ns: u64 = 0;
         while let Some(first_ns) = frames.iter_mut().filter_map(|of| next_ns(of.peek())).min() {
-            let now_ns = (first_ns / STEP_NS + 1) * STEP_NS;
+            // Where nothing passes for long, nothing is open either.
+            now_ns = (now_ns + STEP_NS).max(first_ns.saturating_sub(LONG_NS) / STEP_NS * STEP_NS);
             while let Some(write) = writes.next_if(|write| write.sent_ns < now_ns) {
                 judge.write(write);
             }

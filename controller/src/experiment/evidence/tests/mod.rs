@@ -290,6 +290,24 @@ fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
     }
 }
 
+/// While an epoch is written only frames come that no fault looks at: it makes no difference which epoch they met.
+#[test]
+fn a_boundary_without_frames_of_the_fault_leaves_nothing_open() {
+    let mut sent = evenly(150, MS);
+    for number in (36..55).chain(85..105) {
+        sent[number].dport = 1002;
+    }
+    let mut bench = Bench::new(&STEP.replace("EFFECT", "!drop "), sent);
+    let first = bench.write(2, 42 * MS - 500 * US, 52 * MS - 500 * US);
+    let last = bench.write(3, 92 * MS - 500 * US, 102 * MS - 500 * US);
+    bench.begins = [(first, 45), (last, 95)].into();
+    let conclusion = bench.conclude();
+    let fault = &conclusion.faults[0];
+    assert_proved(fault);
+    assert_eq!((fault.met, fault.observed, fault.boundary), (30, 10, 0));
+    assert_eq!(conclusion.flows["every"].lost, 10);
+}
+
 /// Every packet is delayed: wherever the epoch began, all that follows fits, and the counter tells.
 #[test]
 fn a_delay_of_every_packet_may_begin_and_end_anywhere_at_a_boundary() {
