@@ -272,6 +272,14 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
+    /// The state that all have come to, behind how many writes, if it is one.
+    pub fn only(&self) -> Option<(&State, usize)> {
+        match &self.courses[..] {
+            [course] => Some((&course.state, course.writes_done)),
+            _ => None,
+        }
+    }
+
     /// Whether several readings are open.
     pub fn have_parted(&self) -> bool {
         self.parted.is_some()

@@ -22,6 +22,8 @@ use super::trace::{Arrival, Queue};
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
+/// For that so many frames behind them are followed.
+const MAX_LATER: usize = 4096;
 
 /// What had to become of a frame, if a reading is right.
 #[derive(Debug)]
@@ -228,8 +230,9 @@ impl Group {
             .map(|reading| self.follow(port, reading))
             .collect();
         if (2..=MAX_COMPARED).contains(&best.len()) {
+            let later = self.later(port);
             let misfits = passages.iter().map(|passages| {
-                order::misfits_of_alike(port, passages) + order::misfits(port, passages)
+                order::misfits_of_alike(port, passages, &later) + order::misfits(port, passages)
             });
             let misfits: Vec<usize> = misfits.collect();
             let least = misfits.iter().min().copied();
@@ -264,6 +267,29 @@ impl Group {
             readings: best,
             is_crowded,
         }
+    }
+
+    /// What had to be done to the frames behind those that are open, where all readings have come to one state: what left of them
+    /// may be like what left of those that are.
+    fn later(&self, port: PortFrames<'_>) -> BTreeMap<usize, Passage> {
+        let mut later = BTreeMap::new();
+        let Some((state, mut done)) = self.courses.only() else {
+            return later;
+        };
+        let mut state = state.clone();
+        let engine = port.scene.engine;
+        for number in (self.next..port.known).take(MAX_LATER) {
+            let boundaries = port.boundaries.iter();
+            let begun = boundaries.filter(|boundary| boundary.range.start <= number);
+            done = done.max(self.over + begun.count());
+            let frame = &port.queue[number].frame;
+            let passage = match port.is_watched(number) {
+                true => engine.pass(&mut state, frame, port.epoch(done)),
+                false => untouched(frame),
+            };
+            later.insert(number, passage);
+        }
+        later
     }
 
     /// What had to be done to each frame that a unit may look at, by its number, if a reading is right.

@@ -19,7 +19,12 @@ pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
 }
 
 /// How many of the frames that have their like did not leave as passages say, if all of them are to be explained.
-pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
+/// `later` are those of frames behind them, which are the same for all.
+pub fn misfits_of_alike(
+    port: PortFrames<'_>,
+    passages: &BTreeMap<usize, Passage>,
+    later: &BTreeMap<usize, Passage>,
+) -> usize {
     let PortFrames { scene, queue, .. } = port;
     let mut alike: BTreeMap<(u32, Identity), Vec<Share>> = BTreeMap::new();
     for number in queue.first()..port.known {
@@ -27,7 +32,7 @@ pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage
         if scene.passed.is_unique(arrival.identity) {
             continue;
         }
-        let passage = passages.get(&number);
+        let passage = passages.get(&number).or_else(|| later.get(&number));
         let fate = passage.map_or(Fate::UNTOUCHED, |passage| passage.ingress.fate);
         let leaves_as = passage.map_or(arrival.identity, |passage| {
             scene.leaves_as(arrival, &passage.ingress)
