@@ -21,7 +21,7 @@ use nix::sys::socket::{
 };
 use nix::unistd::pipe2;
 
-use crate::capture::{Direction, Limits, Recorder, Recording};
+use crate::capture::{Collector, Direction, Limits, Recording};
 use crate::net::Counters;
 
 /// The longest frame that a cable carries.
@@ -61,7 +61,7 @@ impl HubBuilder {
         let (a, inner_a) = seqpacket_pair()?;
         let (b, inner_b) = seqpacket_pair()?;
         let counts = Arc::default();
-        let recorder = record.map(|limits| Arc::new(Mutex::new(Some(Recorder::new(limits)))));
+        let recorder = record.map(|limits| Arc::new(Mutex::new(Some(Collector::new(limits)))));
         self.cables.push(Cable {
             lanes: [Lane::new(Direction::In), Lane::new(Direction::Out)],
             sockets: [inner_a, inner_b],
@@ -152,7 +152,7 @@ struct Counts {
 #[derive(Debug, Clone)]
 struct Shared {
     counts: Arc<[Counts; 2]>,
-    recorder: Option<Arc<Mutex<Option<Recorder>>>>,
+    recorder: Option<Arc<Mutex<Option<Collector>>>>,
 }
 
 /// One direction of a cable.

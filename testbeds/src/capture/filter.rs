@@ -25,6 +25,11 @@ const IP: u32 = 14;
 const IPV4: u32 = 0x0800;
 
 impl Filter {
+    /// The program that accepts no frame.
+    pub(super) fn nothing() -> Vec<libc::sock_filter> {
+        vec![op(RETURN, 0)]
+    }
+
     /// The program; it accepts `keep` bytes of a frame.
     pub(super) fn program(self, keep: u32) -> Vec<libc::sock_filter> {
         match self {

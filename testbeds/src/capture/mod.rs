@@ -1,20 +1,32 @@
 //! Recordings of what passed an interface or a cable, and what two of them say about the switch between.
 //!
+//! A [`Recorder`] hands over what passes its ports while it passes. A [`Capture`] collects all of it in a [`Recording`].
+//!
 //! A recording is evidence, so it says itself whether it is complete: see [`Recording::is_complete`].
 
+mod batch;
+mod collect;
 mod filter;
 mod keys;
 mod matching;
 mod pcap;
+mod reader;
+mod recorder;
 mod ring;
+mod size;
 
 use std::io;
 
+pub use batch::{Batch, Handed, Lost, Record};
+pub use collect::Capture;
+pub(crate) use collect::{Collection, Collector};
 pub use filter::Filter;
 pub use keys::{AggregationKey, TcpKey, aggregation_key, tcp_key};
 pub use matching::{Difference, Late, Seen, match_frames};
 pub use pcap::write_pcap;
-pub use ring::Capture;
+pub use recorder::{RecordedPort, Recorder};
+
+use proof::Way;
 
 /// Which way a frame went, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +43,24 @@ impl Direction {
         match self {
             Direction::In => Direction::Out,
             Direction::Out => Direction::In,
+        }
+    }
+}
+
+impl From<Way> for Direction {
+    fn from(way: Way) -> Direction {
+        match way {
+            Way::In => Direction::In,
+            Way::Out => Direction::Out,
+        }
+    }
+}
+
+impl From<Direction> for Way {
+    fn from(direction: Direction) -> Way {
+        match direction {
+            Direction::In => Way::In,
+            Direction::Out => Way::Out,
         }
     }
 }
@@ -111,48 +141,6 @@ impl Recording {
     }
 }
 
-/// Collects frames within limits.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    limits: Limits,
-    held_bytes: u64,
-    recording: Recording,
-}
-
-impl Recorder {
-    pub(crate) fn new(limits: Limits) -> Recorder {
-        Recorder {
-            limits,
-            held_bytes: 0,
-            recording: Recording::default(),
-        }
-    }
-
-    pub(crate) fn record(&mut self, at_ns: u64, direction: Direction, wire_len: u32, bytes: &[u8]) {
-        let kept = &bytes[..bytes.len().min(self.limits.frame_bytes as usize)];
-        let cost = (size_of::<Frame>() + kept.len()) as u64;
-        let frames = self.recording.frames.len() as u64;
-        if frames >= self.limits.frames || self.held_bytes + cost > self.limits.total_bytes {
-            self.recording.over_limit += 1;
-            return;
-        }
-        self.held_bytes += cost;
-        self.recording.frames.push(Frame {
-            at_ns,
-            direction,
-            wire_len,
-            bytes: kept.into(),
-        });
-    }
-
-    pub(crate) fn finish(self, lost: u64) -> Recording {
-        Recording {
-            lost,
-            ..self.recording
-        }
-    }
-}
-
 /// Why nothing can be recorded.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot capture on {interface}: {what}: {source}")]
@@ -163,34 +151,4 @@ pub struct CaptureError {
     pub what: &'static str,
     /// What the system answered.
     pub source: io::Error,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_recorder_says_so() {
-        let by_bytes = Limits {
-            frame_bytes: 4,
-            total_bytes: 2 * (size_of::<Frame>() as u64 + 4),
-            frames: 100,
-        };
-        let by_frames = Limits {
-            total_bytes: 1 << 20,
-            frames: 2,
-            ..by_bytes
-        };
-        for limits in [by_bytes, by_frames] {
-            let mut recorder = Recorder::new(limits);
-            for at_ns in 0..3 {
-                recorder.record(at_ns, Direction::In, 9, &[0; 9]);
-            }
-            let recording = recorder.finish(0);
-            assert_eq!((recording.frames.len(), recording.over_limit), (2, 1));
-            let first = &recording.frames[0];
-            assert_eq!((first.bytes.len(), first.wire_len), (4, 9));
-            assert!(!recording.is_complete());
-        }
-    }
 }

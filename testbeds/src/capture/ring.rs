@@ -1,219 +1,39 @@
-//! Recording an interface through a TPACKET_V3 ring: its memory is not bounded by net.core.rmem_max, which an
-//! unprivileged user cannot raise, and the kernel copies only the bytes that are kept.
+//! A TPACKET_V3 ring: frames of an interface in memory that the kernel shares with us, block by block. Its memory is not bounded by
+//! net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the bytes that are asked for.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
-use nix::unistd::pipe2;
 
-use super::{CaptureError, Direction, Filter, Limits, Recorder, Recording};
-use crate::host::Namespace;
+use super::Filter;
+use super::size::RingSize;
 
-/// A slow link fills a block with a few frames before it is handed over, so it is the number of blocks that says how long
-/// the recorder may be kept from its work, [`RETIRE_MS`] each: a second. A fast link fills them; that is 32 MiB.
-const BLOCK_BYTES: u32 = 1 << 17;
-const BLOCKS: u32 = 256;
-/// A block that is not full is handed over after this long.
-const RETIRE_MS: u32 = 4;
-/// What passed before [`Capture::stop`] is mostly handed over this long after it.
-const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
-/// The kernel's timer that hands a block over may be late on a busy machine, but not by so much.
-const HANDING_OVER: Duration = Duration::from_secs(2);
+/// The kernel hands over a block that is not full after this time, in milliseconds.
+pub(super) const RETIRE_MS: u32 = 4;
 
-/// A capture that runs.
-///
-/// It sees what the interface receives and sends. A socket with PACKET_QDISC_BYPASS sends past all captures of its own
-/// interface: capture at the other end of the link then.
-#[derive(Debug)]
-pub struct Capture {
-    stop: Option<OwnedFd>,
-    thread: Option<JoinHandle<io::Result<Recording>>>,
-    interface: String,
-}
-
-impl Capture {
-    /// Starts to record. Every frame that passes after this has returned is recorded, or counted as not recorded.
-    pub fn start(
-        namespace: &Namespace,
-        interface: &str,
-        filter: Filter,
-        limits: Limits,
-    ) -> Result<Capture, CaptureError> {
-        let error = |what| {
-            move |source| CaptureError {
-                interface: interface.into(),
-                what,
-                source,
-            }
-        };
-        let ring = namespace
-            .run(|| Ring::open(interface, filter, limits.frame_bytes))
-            .map_err(error("cannot open a packet socket with a ring"))?;
-        let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)
-            .map_err(io::Error::from)
-            .map_err(error("cannot make a pipe"))?;
-        let thread = thread::Builder::new()
-            .name(format!("capture {interface}"))
-            .spawn(move || record(ring, &stopped, limits))
-            .map_err(error("cannot start a thread"))?;
-        Ok(Capture {
-            stop: Some(stop),
-            thread: Some(thread),
-            interface: interface.into(),
-        })
-    }
-
-    /// Ends several recordings at one time: no frame is in one that passed when another had ended. Whom each belongs to is kept.
-    pub fn stop_all<T>(
-        captures: impl IntoIterator<Item = (T, Capture)>,
-    ) -> Result<Vec<(T, Recording)>, CaptureError> {
-        let mut captures: Vec<(T, Capture)> = captures.into_iter().collect();
-        let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let end_ns = end.map_or(u64::MAX, |end| {
-            u64::try_from(end.as_nanos()).unwrap_or(u64::MAX)
-        });
-        for (_, capture) in &mut captures {
-            capture.stop = None;
-        }
-        let stopped = captures.into_iter().map(|(whose, capture)| {
-            let mut recording = capture.stop()?;
-            recording.frames.retain(|frame| frame.at_ns <= end_ns);
-            Ok((whose, recording))
-        });
-        stopped.collect()
-    }
-
-    /// Ends the recording.
-    pub fn stop(mut self) -> Result<Recording, CaptureError> {
-        self.stop = None;
-        let result = match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            _ => Err(io::Error::other("the recorder panicked")),
-        };
-        result.map_err(|source| CaptureError {
-            interface: self.interface.clone(),
-            what: "the recording failed",
-            source,
-        })
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recording> {
-    let mut recorder = Recorder::new(limits);
-    let mut end: Option<Instant> = None;
-    loop {
-        while ring.take_block(&mut recorder) {}
-        let now = Instant::now();
-        let wait = match end {
-            Some(end) if now >= end => break,
-            Some(end) => PollTimeout::try_from(end - now + Duration::from_millis(1))
-                .unwrap_or(PollTimeout::ZERO),
-            None => PollTimeout::NONE,
-        };
-        let mut sources = [
-            PollFd::new(ring.socket.as_fd(), PollFlags::POLLIN),
-            PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
-        ];
-        // Once the pipe is closed it would always be ready.
-        let watched = if end.is_some() {
-            &mut sources[..1]
-        } else {
-            &mut sources[..]
-        };
-        match poll(watched, wait) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        if sources[0]
-            .revents()
-            .is_some_and(|events| events.contains(PollFlags::POLLERR))
-        {
-            // The interface went down or away. Asking for the error clears it; else there is no waiting any more.
-            getsockopt(&ring.socket, sockopt::SocketError)?;
-        }
-        if end.is_none()
-            && sources[1]
-                .revents()
-                .is_some_and(|events| !events.is_empty())
-        {
-            // What passes from now on would be in a block that nobody waits for, and pass for lost.
-            ring.accept_no_more()?;
-            end = Some(Instant::now() + SETTLE);
-        }
-    }
-    let patience = Instant::now() + HANDING_OVER;
-    loop {
-        while ring.take_block(&mut recorder) {}
-        ring.count()?;
-        if ring.delivered + ring.dropped >= ring.passed || Instant::now() > patience {
-            break;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    Ok(recorder.finish(ring.passed.saturating_sub(ring.delivered)))
-}
-
-/// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const TPID_8021Q: u16 = 0x8100;
-/// What a tag stands after.
-const ADDRESSES: usize = 12;
-
-/// The VLAN tag that the kernel keeps beside a frame instead of in it.
-fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
-    if status & TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let tpid = match status & TP_STATUS_VLAN_TPID_VALID {
-        0 => TPID_8021Q,
-        _ => tpid,
-    };
-    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
-    Some([a, b, c, d])
-}
-
-struct Ring {
+/// A packet socket that receives nothing yet.
+pub(super) struct PacketSocket {
     socket: OwnedFd,
-    memory: *mut u8,
-    next_block: u32,
-    /// Frames that we have taken out.
-    delivered: u64,
-    /// Frames that the filter accepted, as far as [`count`](Self::count) has asked, whether or not the ring had room for them.
-    passed: u64,
-    /// Those for which it had none.
-    dropped: u64,
+    interface: u32,
+    /// MTU of the interface in bytes.
+    pub mtu: u32,
 }
 
-// SAFETY: the memory belongs to this value alone; it is mapped until the value is dropped.
-unsafe impl Send for Ring {}
-
-impl Ring {
-    fn open(interface: &str, filter: Filter, keep: u32) -> io::Result<Ring> {
+impl PacketSocket {
+    /// Opens a socket for an interface of the calling thread's namespace. The kernel is to copy the first `snap` bytes of each frame
+    /// that passes the filter.
+    pub fn open(interface: &str, filter: Filter, snap: u32) -> io::Result<PacketSocket> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         // Protocol 0: nothing arrives before the socket is bound, when ring and filter are in place.
         // SAFETY: socket(2) takes no pointers.
         let fd = Errno::result(unsafe {
             libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)
         })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         set_option(
             &socket,
@@ -221,34 +41,45 @@ impl Ring {
             libc::PACKET_VERSION,
             &(libc::tpacket_versions::TPACKET_V3 as i32),
         )?;
-        let mut program = filter.program(keep.max(1));
-        let program = libc::sock_fprog {
-            len: program.len() as u16,
-            filter: program.as_mut_ptr(),
-        };
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
-        // Somebody who asks for stamps makes the kernel stamp a frame where it enters, once for all packet sockets; else each
-        // socket reads the clock when it is its turn.
+        attach(&socket, filter.program(snap.max(1)))?;
+        // A socket that asks for stamps makes the kernel stamp a frame where it enters, once for all packet sockets. Without that,
+        // each socket reads the clock when it is its turn.
         set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
+        let mtu = mtu(&socket, interface)?;
+        Ok(PacketSocket {
+            socket,
+            interface: index,
+            mtu,
+        })
+    }
+
+    /// Gives the socket its ring; from then on frames arrive.
+    pub fn start(self, size: RingSize) -> io::Result<Ring> {
+        let frame_bytes = 2048;
         let request = libc::tpacket_req3 {
-            tp_block_size: BLOCK_BYTES,
-            tp_block_nr: BLOCKS,
-            tp_frame_size: 2048,
-            tp_frame_nr: BLOCK_BYTES / 2048 * BLOCKS,
+            tp_block_size: size.block_bytes,
+            tp_block_nr: size.blocks,
+            tp_frame_size: frame_bytes,
+            tp_frame_nr: size.block_bytes / frame_bytes * size.blocks,
             tp_retire_blk_tov: RETIRE_MS,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        set_option(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_RX_RING,
+            &request,
+        )?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of the ring, where the kernel likes, of exactly the size that was requested.
+        // SAFETY: a new mapping of the ring at an address that the kernel chooses, of exactly the size that was requested.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                RING_BYTES,
+                size.bytes(),
                 protection,
                 libc::MAP_SHARED,
-                socket.as_raw_fd(),
+                self.socket.as_raw_fd(),
                 0,
             )
         };
@@ -256,108 +87,162 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let ring = Ring {
-            socket,
+            socket: self.socket,
             memory: memory.cast(),
+            size,
             next_block: 0,
             delivered: 0,
             passed: 0,
             dropped: 0,
         };
-        bind(&ring.socket, index)?;
+        bind(&ring.socket, self.interface)?;
         Ok(ring)
     }
+}
 
-    /// Records the next block, if the kernel has handed it over.
-    fn take_block(&mut self, recorder: &mut Recorder) -> bool {
-        // SAFETY: next_block < BLOCKS, so the block lies within the mapping, and is aligned as the mapping is.
-        let block = unsafe {
-            self.memory
-                .add(self.next_block as usize * BLOCK_BYTES as usize)
-        };
-        let description: *mut libc::tpacket_block_desc = block.cast();
-        // SAFETY: the kernel writes a block's header before it sets the user bit, with a barrier between; while the bit is
-        // set the block is ours. The status word is only ever accessed atomically.
-        unsafe {
-            let header = &raw mut (*description).hdr.bh1;
-            let status = AtomicU32::from_ptr(&raw mut (*header).block_status);
-            if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
-                return false;
-            }
-            let mut at = (*header).offset_to_first_pkt as usize;
-            for _ in 0..(*header).num_pkts {
-                let packet: *const libc::tpacket3_hdr = block.add(at).cast();
-                self.record_packet(packet, recorder);
-                at += (*packet).tp_next_offset as usize;
-            }
-            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        }
-        self.next_block = (self.next_block + 1) % BLOCKS;
-        true
+/// Blocks at the head of a ring that the kernel has handed over.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReadyBlocks {
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Number of frames in them.
+    pub frames: usize,
+    /// Bytes in them; the bytes of the frames are fewer.
+    pub bytes: usize,
+}
+
+/// A frame in a block of the ring.
+pub(super) struct CapturedFrame<'b> {
+    /// When it passed, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Whether the interface sent it.
+    pub is_outgoing: bool,
+    /// How long it was on the link, without FCS.
+    pub wire_len: u32,
+    /// The VLAN tag that belongs after the addresses and is not in the bytes.
+    pub tag: Option<[u8; 4]>,
+    /// Its bytes, as many as the socket asks for.
+    pub bytes: &'b [u8],
+}
+
+/// A ring in which frames arrive.
+pub(super) struct Ring {
+    socket: OwnedFd,
+    memory: *mut u8,
+    size: RingSize,
+    next_block: u32,
+    /// Frames that [`Ring::read`] has read.
+    pub delivered: u64,
+    /// Frames that the filter accepted until the last [`Ring::count`], whether or not the ring had capacity for them.
+    pub passed: u64,
+    /// Frames that were dropped until then as the ring was full.
+    pub dropped: u64,
+}
+
+// SAFETY: the mapping belongs to this value alone, from `PacketSocket::start` until the value is dropped.
+unsafe impl Send for Ring {}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Ring {
+    /// Size of the ring.
+    pub fn size(&self) -> RingSize {
+        self.size
     }
 
-    /// # Safety
-    /// `packet` is a frame of a block that is ours.
-    unsafe fn record_packet(&mut self, packet: *const libc::tpacket3_hdr, recorder: &mut Recorder) {
-        // SAFETY: the kernel filled the header; the frame begins tp_mac after it, with tp_snaplen bytes; the address
-        // follows the header, aligned to 16 bytes (TPACKET_ALIGN).
-        let (header, address, bytes) = unsafe {
-            let header = &*packet;
-            let address = packet
-                .cast::<u8>()
-                .add(size_of::<libc::tpacket3_hdr>().next_multiple_of(16));
-            let address = &*address.cast::<libc::sockaddr_ll>();
-            let start = packet.cast::<u8>().add(header.tp_mac.into());
-            (
-                header,
-                address,
-                std::slice::from_raw_parts(start, header.tp_snaplen as usize),
-            )
+    /// The header of a block, counted from the next one.
+    fn header(&self, ahead: u32) -> *mut libc::tpacket_hdr_v1 {
+        let block = (self.next_block + ahead) % self.size.blocks;
+        // SAFETY: the block's number is below the number of blocks, so it lies within the mapping.
+        let block = unsafe {
+            self.memory
+                .add(block as usize * self.size.block_bytes as usize)
         };
-        let direction = if address.sll_pkttype == libc::PACKET_OUTGOING {
-            Direction::Out
-        } else {
-            Direction::In
-        };
-        let at_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
-        let status = header.tp_status;
-        match stripped_tag(
-            status,
-            header.hv1.tp_vlan_tpid,
-            header.hv1.tp_vlan_tci as u16,
-        ) {
-            Some(tag) if bytes.len() >= ADDRESSES => {
-                let (addresses, rest) = bytes.split_at(ADDRESSES);
-                let tagged = [addresses, &tag, rest].concat();
-                let wire_len = header.tp_len + tag.len() as u32;
-                recorder.record(at_ns, direction, wire_len, &tagged);
+        let description: *mut libc::tpacket_block_desc = block.cast();
+        // SAFETY: every block begins with its description, and is aligned to a page as the mapping is.
+        unsafe { &raw mut (*description).hdr.bh1 }
+    }
+
+    /// Whether a block belongs to us. If it does, everything that the kernel wrote in it is visible, and the kernel leaves it alone
+    /// until [`give_back`](Self::give_back).
+    fn is_ours(header: *mut libc::tpacket_hdr_v1) -> bool {
+        // SAFETY: the header lies within the mapping. Both sides access its status atomically only, and the kernel sets the user
+        // bit after it has written the block, with a barrier between.
+        let status = unsafe { AtomicU32::from_ptr(&raw mut (*header).block_status) };
+        status.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    fn give_back(header: *mut libc::tpacket_hdr_v1) {
+        // SAFETY: as in `is_ours`.
+        let status = unsafe { AtomicU32::from_ptr(&raw mut (*header).block_status) };
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+
+    /// Counts the blocks that are ready, from the next one on: at most `most_blocks`, and none after one with which they have
+    /// `enough_bytes`.
+    pub fn ready(&self, most_blocks: u32, enough_bytes: usize) -> ReadyBlocks {
+        let mut ready = ReadyBlocks::default();
+        while ready.blocks < most_blocks.min(self.size.blocks) && ready.bytes < enough_bytes {
+            let header = self.header(ready.blocks);
+            if !Ring::is_ours(header) {
+                break;
             }
-            _ => recorder.record(at_ns, direction, header.tp_len, bytes),
+            // SAFETY: the block is ours.
+            let (frames, bytes) = unsafe { ((*header).num_pkts, (*header).blk_len) };
+            ready.blocks += 1;
+            ready.frames += frames as usize;
+            ready.bytes += bytes as usize;
         }
-        self.delivered += 1;
+        ready
+    }
+
+    /// Reads the next blocks in place, as many as [`Ring::ready`] has counted, and gives them back to the kernel.
+    pub fn read(&mut self, ready: ReadyBlocks, mut take: impl FnMut(CapturedFrame<'_>)) {
+        for _ in 0..ready.blocks {
+            let header = self.header(0);
+            if !Ring::is_ours(header) {
+                return;
+            }
+            // SAFETY: the block is ours, so the kernel has filled its header.
+            let (frames, first) =
+                unsafe { ((*header).num_pkts, (*header).offset_to_first_pkt as usize) };
+            let block = header
+                .cast::<u8>()
+                .wrapping_sub(std::mem::offset_of!(libc::tpacket_block_desc, hdr));
+            let mut at = first;
+            for _ in 0..frames {
+                // SAFETY: the block is ours and has this many frames, each at its offset from the block's start; `captured`
+                // borrows the block until `take` returns, before it is given back.
+                let next = unsafe {
+                    let packet: *const libc::tpacket3_hdr = block.add(at).cast();
+                    take(captured(packet));
+                    (*packet).tp_next_offset as usize
+                };
+                at += next;
+            }
+            self.delivered += u64::from(frames);
+            Ring::give_back(header);
+            self.next_block = (self.next_block + 1) % self.size.blocks;
+        }
     }
 
     /// From now on no frame is recorded, nor counted.
-    fn accept_no_more(&self) -> io::Result<()> {
-        let mut nothing = [libc::sock_filter {
-            code: (libc::BPF_RET | libc::BPF_K) as u16,
-            jt: 0,
-            jf: 0,
-            k: 0,
-        }];
-        let program = libc::sock_fprog {
-            len: 1,
-            filter: nothing.as_mut_ptr(),
-        };
-        set_option(
-            &self.socket,
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            &program,
-        )
+    pub fn accept_no_more(&self) -> io::Result<()> {
+        attach(&self.socket, Filter::nothing())
     }
 
-    /// Asks what the kernel has counted since it was asked last: asking resets its counts.
-    fn count(&mut self) -> io::Result<()> {
+    /// Clears the error that a socket has after its interface went down or away. Until then it is always ready.
+    pub fn clear_error(&self) -> io::Result<()> {
+        getsockopt(&self.socket, sockopt::SocketError)?;
+        Ok(())
+    }
+
+    /// Adds what the kernel has counted since the last call: the call resets the kernel's counts.
+    pub fn count(&mut self) -> io::Result<()> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of_val(&statistics) as libc::socklen_t;
@@ -383,12 +268,91 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this address and size, and nothing refers into it any more.
         unsafe {
-            libc::munmap(self.memory.cast(), RING_BYTES);
+            libc::munmap(self.memory.cast(), self.size.bytes());
         }
     }
 }
 
-const RING_BYTES: usize = BLOCK_BYTES as usize * BLOCKS as usize;
+/// A tag was taken out of the frame; its TPID is known. (`linux/if_packet.h`; `libc` lacks them.)
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+const TPID_8021Q: u16 = 0x8100;
+
+/// A frame of a block that is ours.
+///
+/// # Safety
+/// `packet` points to a frame of a block that stays ours for as long as the result lives.
+unsafe fn captured<'b>(packet: *const libc::tpacket3_hdr) -> CapturedFrame<'b> {
+    // SAFETY: the kernel filled the header; the frame begins tp_mac after it, with tp_snaplen bytes; the address follows the header,
+    // aligned to 16 bytes (TPACKET_ALIGN).
+    let (header, address, bytes) = unsafe {
+        let header = &*packet;
+        let packet = packet.cast::<u8>();
+        let address = packet.add(size_of::<libc::tpacket3_hdr>().next_multiple_of(16));
+        let start = packet.add(header.tp_mac.into());
+        (
+            header,
+            &*address.cast::<libc::sockaddr_ll>(),
+            std::slice::from_raw_parts(start, header.tp_snaplen as usize),
+        )
+    };
+    let tag = stripped_tag(
+        header.tp_status,
+        header.hv1.tp_vlan_tpid,
+        header.hv1.tp_vlan_tci as u16,
+    );
+    CapturedFrame {
+        at_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+        is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
+        wire_len: header.tp_len + tag.map_or(0, |tag| tag.len() as u32),
+        tag,
+        bytes,
+    }
+}
+
+/// The VLAN tag that the kernel keeps beside a frame instead of in it.
+fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
+    if status & TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let tpid = match status & TP_STATUS_VLAN_TPID_VALID {
+        0 => TPID_8021Q,
+        _ => tpid,
+    };
+    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
+/// Bytes of a page, of which a block has a whole number.
+pub(super) fn page_bytes() -> u32 {
+    // SAFETY: sysconf(3) takes no pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u32::try_from(bytes).unwrap_or(4096)
+}
+
+fn mtu(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
+    // SAFETY: plain data, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The kernel has found the interface by its name, so the name is short enough, with a zero at its end.
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the kernel reads and writes one ifreq.
+    Errno::result(unsafe {
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request)
+    })?;
+    // SAFETY: SIOCGIFMTU fills this member of the union.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(u32::try_from(mtu).unwrap_or(0))
+}
+
+fn attach(socket: &OwnedFd, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
 
 fn set_option<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads size_of::<T>() bytes from a reference to a T.

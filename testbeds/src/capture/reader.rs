@@ -1,0 +1,278 @@
+//! The thread of a recorder: waits for rings, reads their blocks in place, and hands over batches.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use proof::{Digest, Identity, Loser, Way};
+
+use super::ring::{CapturedFrame, RETIRE_MS, Ring};
+use super::{Batch, Handed, Lost};
+
+/// What passed before the end is mostly handed over by the kernel this long after it.
+const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
+/// The kernel's timer that hands a block over may be late on a busy machine, but not by more than this.
+const HANDING_OVER: Duration = Duration::from_secs(2);
+/// How late the kernel may hand a block over, before [`Handed::Until`] is wrong and [`Batch::late`] counts: 50 times [`RETIRE_MS`].
+const SLACK_NS: u64 = 200_000_000;
+/// Pause between rounds, in which blocks of all rings gather. Without it, 512 rings whose timers expire at different times wake the
+/// thread 128,000 times a second.
+const GATHERING: Duration = Duration::from_millis(2);
+/// How often the kernel is asked what it dropped.
+const COUNTING: Duration = Duration::from_millis(100);
+/// A batch ends with the block that fills it to this size, as far as the ring's blocks go.
+const BATCH_BYTES: usize = 1 << 20;
+/// The stop pipe's number among the events; rings have theirs.
+const STOP: u64 = u64::MAX;
+/// Length of the addresses, after which a VLAN tag stands.
+const ADDRESSES: usize = 12;
+
+/// A ring and what is to be done with its frames.
+pub(super) struct WatchedRing {
+    port: usize,
+    keep: usize,
+    ring: Ring,
+    /// Frames whose loss has been handed over.
+    reported: u64,
+}
+
+impl WatchedRing {
+    pub fn new(port: usize, keep: u32, ring: Ring) -> WatchedRing {
+        WatchedRing {
+            port,
+            keep: keep as usize,
+            ring,
+            reported: 0,
+        }
+    }
+
+    /// Reports frames that were lost, `lost` in all.
+    fn report(&mut self, lost: u64, sink: &mut impl FnMut(Handed)) {
+        let frames = lost.saturating_sub(self.reported);
+        if frames > 0 {
+            self.reported = lost;
+            sink(Handed::Lost(Lost {
+                port: self.port,
+                frames,
+                by: Loser::Recorder,
+                at_ns: now_ns(),
+            }));
+        }
+    }
+
+    /// Whether every frame that the filter accepted has been read or was dropped. Asks the kernel.
+    fn is_drained(&mut self) -> io::Result<bool> {
+        self.ring.count()?;
+        Ok(self.ring.delivered + self.ring.dropped >= self.ring.passed)
+    }
+}
+
+/// Makes the identities of frames.
+pub(super) struct Identifier {
+    digest: Digest,
+    /// Number of bytes that are looked at.
+    whole: usize,
+    /// A frame with its tag in place.
+    tagged: Vec<u8>,
+}
+
+impl Identifier {
+    /// Bytes that the kernel is to copy of a frame for its identity.
+    pub const LONGEST_FRAME: u32 = 65_535;
+
+    /// A frame with its tag put back, and its identity.
+    fn identify<'b>(&'b mut self, frame: &CapturedFrame<'b>) -> (&'b [u8], Identity) {
+        let bytes = match frame.tag {
+            Some(tag) if frame.bytes.len() >= ADDRESSES => {
+                let (addresses, rest) = frame.bytes.split_at(ADDRESSES);
+                self.tagged.clear();
+                self.tagged.extend_from_slice(addresses);
+                self.tagged.extend_from_slice(&tag);
+                self.tagged.extend_from_slice(rest);
+                &self.tagged[..]
+            }
+            _ => frame.bytes,
+        };
+        let whole = &bytes[..bytes.len().min(self.whole)];
+        (bytes, self.digest.of(whole, frame.wire_len))
+    }
+}
+
+/// What bounds a batch besides the blocks that are ready.
+struct Bounds {
+    /// Frames that were stamped before this time are late.
+    until_ns: u64,
+    /// Frames that were stamped after this time are left out.
+    end_ns: u64,
+}
+
+/// What the thread of a recorder owns.
+pub(super) struct Reader<S> {
+    rings: Vec<WatchedRing>,
+    epoll: Epoll,
+    /// Ready when the recorder is to stop. It stays open as long as `epoll` watches it.
+    _stopped: OwnedFd,
+    identifier: Identifier,
+    bounds: Bounds,
+    sink: S,
+}
+
+impl<S: FnMut(Handed)> Reader<S> {
+    pub fn new(
+        rings: Vec<WatchedRing>,
+        stopped: OwnedFd,
+        digest: Option<Digest>,
+        sink: S,
+    ) -> io::Result<Reader<S>> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&stopped, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
+        for (number, watched) in (0..).zip(&rings) {
+            epoll.add(
+                &watched.ring,
+                EpollEvent::new(EpollFlags::EPOLLIN, number),
+            )?;
+        }
+        let longest = rings
+            .iter()
+            .map(|watched| watched.ring.size().longest_frame());
+        let whole = longest.fold(Identifier::LONGEST_FRAME, u32::min) as usize;
+        Ok(Reader {
+            rings,
+            epoll,
+            _stopped: stopped,
+            identifier: Identifier {
+                digest: digest.unwrap_or(Digest::of_seed(0)),
+                whole,
+                tagged: Vec::new(),
+            },
+            bounds: Bounds {
+                until_ns: 0,
+                end_ns: u64::MAX,
+            },
+            sink,
+        })
+    }
+
+    /// Records until the recorder is told to stop. Returns the number of lost frames for each ring.
+    pub fn run(mut self) -> io::Result<Vec<u64>> {
+        // One round visits all rings that are ready.
+        let mut events = vec![EpollEvent::empty(); self.rings.len() + 1];
+        let mut next_count = Instant::now() + COUNTING;
+        loop {
+            // What becomes ready while the thread waits is later than this.
+            let before_ns = now_ns();
+            let wait = next_count.saturating_duration_since(Instant::now()) + GATHERING;
+            let wait = EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::ZERO);
+            let ready = match self.epoll.wait(&mut events, wait) {
+                Ok(ready) => &events[..ready],
+                Err(Errno::EINTR) => &[],
+                Err(errno) => return Err(errno.into()),
+            };
+            if ready.iter().any(|event| event.data() == STOP) {
+                return self.finish();
+            }
+            for event in ready {
+                let number = event.data() as usize;
+                if event.events().contains(EpollFlags::EPOLLERR) {
+                    self.rings[number].ring.clear_error()?;
+                }
+                self.read(number);
+            }
+            self.pass(before_ns.saturating_sub(SLACK_NS));
+            if Instant::now() >= next_count {
+                for watched in &mut self.rings {
+                    watched.ring.count()?;
+                    watched.report(watched.ring.dropped, &mut self.sink);
+                }
+                next_count = Instant::now() + COUNTING;
+            }
+            thread::sleep(GATHERING);
+        }
+    }
+
+    /// Hands over that everything until a time has been handed over.
+    fn pass(&mut self, until_ns: u64) {
+        if until_ns > self.bounds.until_ns {
+            self.bounds.until_ns = until_ns;
+            (self.sink)(Handed::Until(until_ns));
+        }
+    }
+
+    /// Hands over the blocks of a ring that are ready, at most as many as it has, so that a busy ring does not keep others waiting.
+    fn read(&mut self, number: usize) {
+        let watched = &mut self.rings[number];
+        let mut left = watched.ring.size().blocks;
+        while left > 0 {
+            let ready = watched.ring.ready(left, BATCH_BYTES);
+            if ready.blocks == 0 {
+                return;
+            }
+            left -= ready.blocks;
+            // The bytes that the kernel wrote besides a frame are more than the tag that is put back.
+            let kept = ready.bytes.min(ready.frames.saturating_mul(watched.keep));
+            let mut batch = Batch::with_capacity(watched.port, ready.frames, kept);
+            watched.ring.read(ready, |frame| {
+                if frame.at_ns > self.bounds.end_ns {
+                    return;
+                }
+                let (bytes, identity) = self.identifier.identify(&frame);
+                let way = match frame.is_outgoing {
+                    true => Way::Out,
+                    false => Way::In,
+                };
+                let kept = &bytes[..bytes.len().min(watched.keep)];
+                batch.push(frame.at_ns, way, frame.wire_len, identity, kept);
+                batch.late += u64::from(frame.at_ns < self.bounds.until_ns);
+            });
+            if !batch.records.is_empty() {
+                (self.sink)(Handed::Batch(batch));
+            }
+        }
+    }
+
+    /// Hands over what passed until now, and nothing that passes later.
+    fn finish(mut self) -> io::Result<Vec<u64>> {
+        // What has been handed over was stamped before this.
+        let end_ns = now_ns();
+        self.bounds.end_ns = end_ns;
+        // A frame that passes from now on would be in a block that the kernel hands over too late, and be taken for lost.
+        for watched in &self.rings {
+            watched.ring.accept_no_more()?;
+        }
+        let settled = Instant::now() + SETTLE;
+        while Instant::now() < settled {
+            (0..self.rings.len()).for_each(|number| self.read(number));
+            thread::sleep(GATHERING);
+        }
+        let patience = Instant::now() + HANDING_OVER;
+        let mut open: Vec<usize> = (0..self.rings.len()).collect();
+        loop {
+            let mut still_open = Vec::new();
+            for number in open {
+                self.read(number);
+                if !self.rings[number].is_drained()? {
+                    still_open.push(number);
+                }
+            }
+            open = still_open;
+            if open.is_empty() || Instant::now() > patience {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        for watched in &mut self.rings {
+            let missing = watched.ring.passed.saturating_sub(watched.ring.delivered);
+            watched.report(missing, &mut self.sink);
+        }
+        self.pass(end_ns);
+        Ok(self.rings.iter().map(|watched| watched.reported).collect())
+    }
+}
+
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}

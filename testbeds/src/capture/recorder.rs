@@ -1,0 +1,141 @@
+//! One thread that records any number of ports and hands over what passes while it passes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::thread::{self, JoinHandle};
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+use proof::Digest;
+
+use super::reader::{Identifier, Reader, WatchedRing};
+use super::ring::{PacketSocket, page_bytes};
+use super::size::{LinkSize, ring_sizes};
+use super::{CaptureError, Filter, Handed};
+use crate::host::Namespace;
+
+/// A port to record.
+#[derive(Debug, Clone)]
+pub struct RecordedPort {
+    /// The port's number in the caller's list: what is handed over has it.
+    pub port: usize,
+    /// Namespace of the interface.
+    pub namespace: Namespace,
+    /// The interface. What it receives counts as what came to the switch, what it sends as what left the switch.
+    pub interface: String,
+    /// Which frames to record.
+    pub filter: Filter,
+    /// Number of bytes to keep of each frame, from its start.
+    pub keep: u32,
+    /// Rate of the link in bit/s, in each direction; `None` if it is unknown.
+    pub rate_bps: Option<u64>,
+}
+
+/// A recorder that runs. Dropping it stops it.
+///
+/// It sees what the interfaces receive and send. A socket with PACKET_QDISC_BYPASS sends past all recorders of its own interface:
+/// record the other end of the link then.
+#[derive(Debug)]
+pub struct Recorder {
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<io::Result<Vec<u64>>>>,
+    /// The interfaces, for errors.
+    interfaces: String,
+}
+
+impl Recorder {
+    /// Starts to record. Every frame that passes after this has returned is handed over to `sink`, or counted as lost.
+    ///
+    /// The recorder's thread calls `sink`. As long as `sink` has not returned, frames wait in the rings, which hold about a second of
+    /// their links' rate. The thread drops `sink` when the recording has ended.
+    ///
+    /// `digest` makes the identities of the frames from all their bytes. With `None`, the kernel copies only the bytes that are kept,
+    /// which takes less of the rings, and an identity covers only these bytes and the length.
+    ///
+    /// The kernel cuts frames longer than the largest MTU that fits in the smallest block of the rings (at least 3,936 bytes, and never
+    /// less than each interface's MTU). The identity then covers the same number of bytes and the length at all ports.
+    pub fn start(
+        ports: Vec<RecordedPort>,
+        digest: Option<Digest>,
+        sink: impl FnMut(Handed) + Send + 'static,
+    ) -> Result<Recorder, CaptureError> {
+        let interfaces = match &ports[..] {
+            [] => "no interface".to_owned(),
+            [only] => only.interface.clone(),
+            [first, others @ ..] => format!("{} and {} others", first.interface, others.len()),
+        };
+        let failed = |interface: &str, what| {
+            let interface = interface.to_owned();
+            move |source| CaptureError {
+                interface,
+                what,
+                source,
+            }
+        };
+        let mut sockets = Vec::with_capacity(ports.len());
+        for port in &ports {
+            let snap = match digest {
+                Some(_) => Identifier::LONGEST_FRAME,
+                None => port.keep,
+            };
+            let open = || PacketSocket::open(&port.interface, port.filter, snap);
+            let socket = port.namespace.run(open);
+            sockets.push(socket.map_err(failed(&port.interface, "cannot open a packet socket"))?);
+        }
+        let links = ports.iter().zip(&sockets).map(|(port, socket)| LinkSize {
+            rate_bps: port.rate_bps,
+            mtu: socket.mtu,
+        });
+        let sizes = ring_sizes(&links.collect::<Vec<_>>(), page_bytes());
+        let mut rings = Vec::with_capacity(ports.len());
+        for ((port, socket), size) in ports.into_iter().zip(sockets).zip(sizes) {
+            let what = "cannot give a packet socket its ring";
+            let ring = socket.start(size).map_err(failed(&port.interface, what))?;
+            rings.push(WatchedRing::new(port.port, port.keep, ring));
+        }
+        let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)
+            .map_err(io::Error::from)
+            .map_err(failed(&interfaces, "cannot make a pipe"))?;
+        let reader = Reader::new(rings, stopped, digest, sink)
+            .map_err(failed(&interfaces, "cannot wait for packet sockets"))?;
+        let thread = thread::Builder::new()
+            .name("recorder".into())
+            .spawn(move || reader.run())
+            .map_err(failed(&interfaces, "cannot start a thread"))?;
+        Ok(Recorder {
+            stop: Some(stop),
+            thread: Some(thread),
+            interfaces,
+        })
+    }
+
+    /// Asks the thread to stop and does not wait for it.
+    pub(super) fn begin_stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Ends the recording at one time for all ports, after this call. When it returns, `sink` has got every frame that passed before
+    /// that time and was not lost, and none that passed after. Returns the number of lost frames for each port, in the order in which
+    /// [`Recorder::start`] was given them.
+    pub fn stop(mut self) -> Result<Vec<u64>, CaptureError> {
+        self.begin_stop();
+        let result = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err(io::Error::other("the recorder panicked")),
+        };
+        result.map_err(|source| CaptureError {
+            interface: self.interfaces.clone(),
+            what: "the recording failed",
+            source,
+        })
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

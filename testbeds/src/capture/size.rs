@@ -1,0 +1,158 @@
+//! How much memory the ring of a port has. Pure.
+//!
+//! The kernel allocates a ring at once and never swaps it out, so its size is a cost even while nothing passes. It buys delay: the
+//! ring holds what passes while the reader has no processor.
+
+/// Size of a ring: it consists of `blocks` blocks of `block_bytes` each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RingSize {
+    /// A power of two, and at least a page.
+    pub block_bytes: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+}
+
+impl RingSize {
+    /// Bytes of all blocks together.
+    pub fn bytes(self) -> usize {
+        self.block_bytes as usize * self.blocks as usize
+    }
+
+    /// Length of the longest frame that fits in a block. The kernel cuts longer ones.
+    pub fn longest_frame(self) -> u32 {
+        self.block_bytes - OVERHEAD
+    }
+}
+
+/// Least and largest ring of a link whose rate is known.
+const LEAST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: u64 = 64 << 20;
+/// All rings of a recorder together, as long as each has [`LEAST_BYTES`].
+const ALL_BYTES: u64 = 640 << 20;
+/// Largest block: it holds a frame of 65,535 bytes.
+const MOST_BLOCK: u64 = 1 << 17;
+/// The kernel hands over a block that is not full after [`RETIRE_MS`](super::ring::RETIRE_MS), 4 ms. A link that is too slow to fill
+/// blocks uses 250 of them in a second.
+const BLOCKS_OF_A_SECOND: u64 = 256;
+/// Least number of blocks, where frames are so long that a small ring has few blocks: a quarter of a second.
+const LEAST_BLOCKS: u64 = 64;
+/// Ring of a link whose rate is unknown: 32 MiB.
+const UNKNOWN_RATE_BYTES: u64 = BLOCKS_OF_A_SECOND * MOST_BLOCK;
+/// What a block holds besides one frame: the header of the block (48 bytes), the header and the address of the frame (68), two
+/// alignments to 16 bytes, and a VLAN tag.
+const OVERHEAD: u32 = 160;
+
+/// What decides the size of a ring.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkSize {
+    /// Rate of the link in bit/s, if it is known.
+    pub rate_bps: Option<u64>,
+    /// MTU of the interface in bytes.
+    pub mtu: u32,
+}
+
+/// Sizes of the rings of one recorder.
+///
+/// A ring holds one second of its link's rate in both directions, rate / 8 · 2 bytes, from 1 MiB (at 4 Mbit/s) to 64 MiB (at
+/// 268 Mbit/s; a link of 10 Gbit/s fills that in 27 ms). If all rings together exceed 640 MiB, all shrink by the same factor, but
+/// none below 1 MiB: 512 links of 10 Mbit/s ask for 2.4 MiB each and get 1.25 MiB, which hold one second of one direction.
+///
+/// Then the ring is cut into blocks. The largest power of two of which the ring holds 256 is the size of a block, as a slow link
+/// uses up 250 blocks in a second whatever their size is: 8 KiB for a ring of 2.4 MiB, 4 KiB for one of 1 MiB. A block is never
+/// smaller than a frame of the MTU or a page, and never larger than 128 KiB.
+pub(super) fn ring_sizes(links: &[LinkSize], page_bytes: u32) -> Vec<RingSize> {
+    let wanted = |link: &LinkSize| match link.rate_bps {
+        Some(rate_bps) => (rate_bps / 4).clamp(LEAST_BYTES, MOST_BYTES),
+        None => UNKNOWN_RATE_BYTES,
+    };
+    let all: u64 = links.iter().map(wanted).sum();
+    let sizes = links.iter().map(|link| {
+        let share = wanted(link) * ALL_BYTES.min(all) / all.max(1);
+        ring_size(share.max(LEAST_BYTES), link.mtu, page_bytes)
+    });
+    sizes.collect()
+}
+
+/// Cuts a ring of `bytes` into blocks.
+fn ring_size(bytes: u64, mtu: u32, page_bytes: u32) -> RingSize {
+    // Ethernet header and two VLAN tags.
+    let frame = u64::from(mtu) + 14 + 8 + u64::from(OVERHEAD);
+    let least = frame.max(page_bytes.into()).next_power_of_two();
+    let fitting = 1 << (bytes / BLOCKS_OF_A_SECOND).max(1).ilog2();
+    let block_bytes = u64::max(fitting, least).min(MOST_BLOCK);
+    RingSize {
+        block_bytes: block_bytes as u32,
+        blocks: (bytes / block_bytes).max(LEAST_BLOCKS) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u32 = 1 << 10;
+
+    fn alone(rate_bps: impl Into<Option<u64>>, mtu: u32) -> (u32, u32) {
+        let link = LinkSize {
+            rate_bps: rate_bps.into(),
+            mtu,
+        };
+        let size = ring_sizes(&[link], 4096)[0];
+        (size.block_bytes, size.blocks)
+    }
+
+    #[test]
+    fn a_ring_holds_one_second_in_both_directions() {
+        // 2.5 MB.
+        assert_eq!(alone(10_000_000, 1500), (8 * KIB, 305));
+        // 25 MB.
+        assert_eq!(alone(100_000_000, 1500), (64 * KIB, 381));
+    }
+
+    #[test]
+    fn a_slow_link_has_a_second_of_blocks_and_a_fast_one_64_mib() {
+        for rate in [0, 1, 1_000_000] {
+            assert_eq!(alone(rate, 1500), (4 * KIB, 256), "{rate}");
+        }
+        for rate in [1_000_000_000, 400_000_000_000, u64::MAX] {
+            assert_eq!(alone(rate, 1500), (128 * KIB, 512), "{rate}");
+        }
+        assert_eq!(alone(None, 1500), (128 * KIB, 256));
+    }
+
+    #[test]
+    fn a_block_holds_a_frame_of_the_mtu() {
+        assert_eq!(alone(10_000_000, 9000), (16 * KIB, 152));
+        assert_eq!(alone(1_000_000, 9000), (16 * KIB, 64));
+        for mtu in (0..65_535 - 22).step_by(100) {
+            let link = LinkSize {
+                rate_bps: Some(1),
+                mtu,
+            };
+            let size = ring_sizes(&[link], 4096)[0];
+            assert!(size.longest_frame() >= mtu + 22, "{mtu}");
+        }
+    }
+
+    #[test]
+    fn rings_of_512_slow_links_fit_in_640_mib() {
+        let link = LinkSize {
+            rate_bps: Some(10_000_000),
+            mtu: 1500,
+        };
+        let sizes = ring_sizes(&[link; 512], 4096);
+        assert_eq!((sizes[0].block_bytes, sizes[0].blocks), (4 * KIB, 320));
+        let all: usize = sizes.iter().map(|size| size.bytes()).sum();
+        assert_eq!(all, 640 << 20);
+    }
+
+    #[test]
+    fn a_page_of_64_kib_makes_a_block() {
+        let link = LinkSize {
+            rate_bps: Some(1),
+            mtu: 1500,
+        };
+        let size = ring_sizes(&[link], 64 * KIB)[0];
+        assert_eq!((size.block_bytes, size.blocks), (64 * KIB, 64));
+    }
+}
