@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,11 +61,11 @@ impl HubBuilder {
         let (a, inner_a) = seqpacket_pair()?;
         let (b, inner_b) = seqpacket_pair()?;
         let counts = Arc::default();
-        let recorder = record.map(|limits| Arc::new(Mutex::new(Some(Collector::new(limits)))));
+        let collector = Arc::new(Mutex::new(record.map(Collector::new)));
         self.cables.push(Cable {
             lanes: [Lane::new(Direction::In), Lane::new(Direction::Out)],
             sockets: [inner_a, inner_b],
-            shared: Shared { counts, recorder },
+            shared: Shared { counts, collector },
             state: State::Plugged,
         });
         Ok((CableId(self.cables.len() - 1), Ends { a, b }))
@@ -113,17 +113,18 @@ impl Hub {
         })
     }
 
+    /// Starts to record a cable, whether it is recorded already or not: what was recorded before is forgotten.
+    pub fn record(&self, cable: CableId, limits: Limits) {
+        if let Some(shared) = self.shared.get(cable.0) {
+            *shared.collector() = Some(Collector::new(limits));
+        }
+    }
+
     /// Ends the recording of a cable and returns it; `None` if it is not recorded.
     pub fn recording(&self, cable: CableId) -> Option<Recording> {
-        let shared = self.shared.get(cable.0)?;
-        let recorder = shared
-            .recorder
-            .as_ref()?
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()?;
+        let collector = self.shared.get(cable.0)?.collector().take()?;
         // A cable records what enters it, so what it drops afterwards is in the recording.
-        Some(recorder.finish(0))
+        Some(collector.finish(0))
     }
 }
 
@@ -152,7 +153,16 @@ struct Counts {
 #[derive(Debug, Clone)]
 struct Shared {
     counts: Arc<[Counts; 2]>,
-    recorder: Option<Arc<Mutex<Option<Collector>>>>,
+    /// `None` while the cable is not recorded.
+    collector: Arc<Mutex<Option<Collector>>>,
+}
+
+impl Shared {
+    fn collector(&self) -> MutexGuard<'_, Option<Collector>> {
+        self.collector
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One direction of a cable.
@@ -258,10 +268,8 @@ impl Cable {
             .bytes
             .fetch_add(frame.len() as u64, Ordering::Relaxed);
         let direction = self.lanes[lane].direction;
-        if let Some(recorder) = &self.shared.recorder
-            && let Some(recorder) = &mut *recorder.lock().unwrap_or_else(PoisonError::into_inner)
-        {
-            recorder.record(now_ns(), direction, frame.len() as u32, frame);
+        if let Some(collector) = &mut *self.shared.collector() {
+            collector.record(now_ns(), direction, frame.len() as u32, frame);
         }
         let has_receiver = self.state == State::Plugged;
         if has_receiver && self.lanes[lane].waiting.len() < QUEUE_LIMIT {

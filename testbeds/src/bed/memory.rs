@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use proof::Digest;
 use scenario::topology::Topology;
 
+use super::feed::feed;
 use super::{Attachment, BedError, Options, PortRecording};
-use crate::capture::Recording;
+use crate::capture::{Handed, Limits, Recording};
 use crate::link::{CableId, Hub, HubBuilder};
 use crate::net::Counters;
 
@@ -18,11 +20,20 @@ struct Port {
     is_end_a: bool,
 }
 
+/// Ports that are recorded for a sink.
+struct Streamed {
+    ports: Vec<(String, u32)>,
+    keep: u32,
+    digest: Digest,
+    sink: Box<dyn FnMut(Handed) + Send>,
+}
+
 pub struct Links {
     hub: Hub,
     hosts: BTreeMap<String, (CableId, Attachment)>,
     ports: BTreeMap<(String, u32), Port>,
     recorded: Vec<String>,
+    streamed: Option<Streamed>,
 }
 
 impl Links {
@@ -69,6 +80,7 @@ impl Links {
             hosts,
             ports,
             recorded: options.record.clone(),
+            streamed: None,
         })
     }
 
@@ -95,34 +107,75 @@ impl Links {
         })
     }
 
+    /// Starts to record ports, each as a whole within limits, for [`Links::stop_recording`].
+    pub fn record_into(
+        &mut self,
+        ports: &[(String, u32)],
+        limits: Limits,
+        keep: u32,
+        digest: Digest,
+        sink: Box<dyn FnMut(Handed) + Send>,
+    ) -> Result<(), BedError> {
+        for (switch, port) in ports {
+            let end = self.ports.get(&(switch.clone(), *port));
+            let end = end.ok_or_else(|| BedError::no_port(switch, *port))?;
+            self.hub.record(end.cable, limits);
+        }
+        self.streamed = Some(Streamed {
+            ports: ports.to_vec(),
+            keep,
+            digest,
+            sink,
+        });
+        Ok(())
+    }
+
+    /// Ends the recording that [`Links::record_into`] started, hands over what it has, and returns the number of lost frames for
+    /// each port.
+    pub fn stop_recording(&mut self) -> Vec<u64> {
+        let Some(mut streamed) = self.streamed.take() else {
+            return Vec::new();
+        };
+        let recordings = self.take(&streamed.ports);
+        feed(
+            &recordings,
+            streamed.keep,
+            streamed.digest,
+            &mut streamed.sink,
+        )
+    }
+
     pub fn recordings(&mut self) -> Vec<PortRecording> {
+        let ports = self.ports.keys();
+        let recorded = ports.filter(|(switch, _)| self.recorded.contains(switch));
+        self.take(&recorded.cloned().collect::<Vec<_>>())
+    }
+
+    /// Ends the recordings of ports and returns them in the same order, without those that were not recorded.
+    fn take(&self, ports: &[(String, u32)]) -> Vec<PortRecording> {
         let mut taken: BTreeMap<CableId, Option<Recording>> = BTreeMap::new();
-        let of_recorded = self
-            .ports
-            .iter()
-            .filter(|((switch, _), _)| self.recorded.contains(switch));
-        of_recorded
-            .filter_map(|((switch, port), end)| {
-                let recording = taken
-                    .entry(end.cable)
-                    .or_insert_with(|| self.hub.recording(end.cable));
-                let mut recording = recording.clone()?;
-                let counters = self.hub.counters(end.cable)?;
-                let undelivered = if end.is_end_a {
-                    for frame in &mut recording.frames {
-                        frame.direction = frame.direction.reversed();
-                    }
-                    counters.tx_dropped
-                } else {
-                    counters.rx_dropped
-                };
-                Some(PortRecording {
-                    switch: switch.clone(),
-                    port: *port,
-                    recording,
-                    undelivered,
-                })
+        let recordings = ports.iter().filter_map(|(switch, port)| {
+            let end = self.ports.get(&(switch.clone(), *port))?;
+            let recording = taken
+                .entry(end.cable)
+                .or_insert_with(|| self.hub.recording(end.cable));
+            let mut recording = recording.clone()?;
+            let counters = self.hub.counters(end.cable)?;
+            let undelivered = if end.is_end_a {
+                for frame in &mut recording.frames {
+                    frame.direction = frame.direction.reversed();
+                }
+                counters.tx_dropped
+            } else {
+                counters.rx_dropped
+            };
+            Some(PortRecording {
+                switch: switch.clone(),
+                port: *port,
+                recording,
+                undelivered,
             })
-            .collect()
+        });
+        recordings.collect()
     }
 }

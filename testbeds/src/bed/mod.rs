@@ -3,7 +3,9 @@
 //! Two ways with one face: virtual Ethernet between network namespaces ([`Wiring::Veth`]), or sockets between
 //! processes ([`Wiring::Memory`]) where namespaces are refused.
 
+mod feed;
 mod memory;
+mod recording;
 mod veth;
 mod wire;
 
@@ -15,9 +17,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use proof::Digest;
+use recording::{InterfaceRecording, PortInterface};
 use scenario::topology::Topology;
 
-use crate::capture::{CaptureError, Filter, Limits, Recording};
+use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};
 use crate::net::{Counters, NetError};
 
@@ -71,6 +75,12 @@ pub enum BedError {
     Unknown(String),
 }
 
+impl BedError {
+    fn no_port(switch: &str, port: u32) -> BedError {
+        BedError::Unknown(format!("port {port} of switch {switch}"))
+    }
+}
+
 /// What a host or a switch's port is attached to, as agents and switches take it on their command line.
 #[derive(Debug, Clone)]
 pub enum Attachment {
@@ -112,6 +122,8 @@ enum Links {
 pub struct Bed {
     topology: Topology,
     options: Options,
+    /// It ends before the links that it records.
+    recording: Option<InterfaceRecording>,
     links: Links,
 }
 
@@ -125,6 +137,7 @@ impl Bed {
         Ok(Bed {
             topology: topology.clone(),
             options: options.clone(),
+            recording: None,
             links,
         })
     }
@@ -134,20 +147,87 @@ impl Bed {
         Bed {
             topology: topology.clone(),
             options: options.clone(),
+            recording: None,
             links: Links::Wire(wire::Links::new(topology, interfaces)),
         }
     }
 
-    /// Starts the captures that were asked for; links in memory are captured from the beginning.
+    /// Starts to record all ports of the switches in [`Options::record`], for [`Bed::recordings`]. Links in memory are recorded
+    /// from the beginning.
     ///
-    /// To be called when the switches have opened their ports: the kernel hands a frame to the packet socket that was bound
-    /// last first. So a frame is stamped before its switch has it, and however long the machine then stands still, it does
+    /// Call it when the switches have opened their ports: the kernel hands a frame first to the packet socket that was bound
+    /// last. So a frame is stamped before its switch has it, and however long the machine then stands still, the frame does
     /// not seem to have stayed shorter than it did.
     pub fn record(&mut self) -> Result<(), BedError> {
-        match &mut self.links {
-            Links::Veth(links) => links.record(&self.topology, &self.options),
-            Links::Wire(links) => links.record(&self.options),
-            Links::Memory(_) => Ok(()),
+        if let Links::Memory(_) = self.links {
+            return Ok(());
+        }
+        let Options { filter, limits, .. } = self.options;
+        let mut ports = Vec::new();
+        for switch in &self.options.record {
+            for port in self.topology.ports(switch) {
+                if let Some(interface) = self.port_interface(switch, port.number) {
+                    ports.push(((switch.clone(), port.number), interface));
+                }
+            }
+        }
+        if !ports.is_empty() {
+            self.recording = Some(InterfaceRecording::collect(ports, filter, limits)?);
+        }
+        Ok(())
+    }
+
+    /// Starts to record ports, given as switch and number, and hands over what passes them: what is handed over has a port's position
+    /// in `ports`. `keep` bytes of each frame are kept, and its identity is made by `digest` from all its bytes.
+    /// [`Options::filter`] holds, [`Options::record`] does not.
+    ///
+    /// When to call it is said at [`Bed::record`]. Call one of both. `sink` runs on the recorder's thread until
+    /// [`Bed::stop_recording`] has returned. What passes links in memory is collected within [`Options::limits`] and handed over when
+    /// the recording stops.
+    pub fn record_into(
+        &mut self,
+        ports: &[(String, u32)],
+        keep: u32,
+        digest: Digest,
+        sink: impl FnMut(Handed) + Send + 'static,
+    ) -> Result<(), BedError> {
+        if let Links::Memory(links) = &mut self.links {
+            let limits = Limits {
+                frame_bytes: Limits::WHOLE_FRAMES.frame_bytes,
+                ..self.options.limits
+            };
+            return links.record_into(ports, limits, keep, digest, Box::new(sink));
+        }
+        let interfaces = ports.iter().map(|(switch, port)| {
+            self.port_interface(switch, *port)
+                .ok_or_else(|| BedError::no_port(switch, *port))
+        });
+        let interfaces = interfaces.collect::<Result<Vec<_>, _>>()?;
+        let filter = self.options.filter;
+        let recording = InterfaceRecording::hand_over(interfaces, filter, keep, digest, sink)?;
+        self.recording = Some(recording);
+        Ok(())
+    }
+
+    /// Ends the recording that [`Bed::record_into`] started, at one time for all ports: the sink gets all that passed before, and
+    /// is dropped. Returns the number of lost frames for each port, in the order in which the ports were given; nothing if no
+    /// recording runs.
+    pub fn stop_recording(&mut self) -> Result<Vec<u64>, BedError> {
+        if let Links::Memory(links) = &mut self.links {
+            return Ok(links.stop_recording());
+        }
+        match self.recording.take() {
+            Some(recording) => Ok(recording.stop()?.0),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The interface that is a switch's port; `None` for a port that the topology does not have, and over links in memory.
+    fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
+        match &self.links {
+            Links::Veth(links) => links.port_interface(switch, port),
+            Links::Wire(links) => links.port_interface(switch, port),
+            Links::Memory(_) => None,
         }
     }
 
@@ -227,10 +307,12 @@ impl Bed {
 
     /// Ends all recordings and returns them, by switch and port.
     pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        match &mut self.links {
-            Links::Veth(links) => links.recordings(),
-            Links::Memory(links) => Ok(links.recordings()),
-            Links::Wire(links) => links.recordings(),
+        if let Links::Memory(links) = &mut self.links {
+            return Ok(links.recordings());
+        }
+        match self.recording.take() {
+            Some(recording) => Ok(recording.stop()?.1),
+            None => Ok(Vec::new()),
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use scenario::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 
-use super::{Attachment, BedError, Options, PortRecording};
-use crate::capture::Capture;
-use crate::host::{Host, Namespace};
+use super::recording::PortInterface;
+use super::{Attachment, BedError, Options};
+use crate::host::Host;
 use crate::net::{Counters, Interface, Netlink, Rate};
 
 /// A host's end of its link.
@@ -16,10 +16,8 @@ const PREFIX: u8 = 16;
 
 pub struct Links {
     hosts: BTreeMap<String, (Host, Netlink)>,
-    /// Interface of (switch, port).
-    ports: BTreeMap<(String, u32), String>,
-    /// Of (switch, port).
-    captures: Vec<((String, u32), Capture)>,
+    /// Interface of (switch, port), and rate of its link in bit/s.
+    ports: BTreeMap<(String, u32), (String, u64)>,
     /// Keeps the switches' ends until the end.
     ours: Netlink,
 }
@@ -36,27 +34,12 @@ impl Links {
         let mut links = Links {
             hosts,
             ports: BTreeMap::new(),
-            captures: Vec::new(),
             ours,
         };
         for (number, link) in topology.links.iter().enumerate() {
             links.connect(topology, number, link, options)?;
         }
         Ok(links)
-    }
-
-    pub fn record(&mut self, topology: &Topology, options: &Options) -> Result<(), BedError> {
-        let here = Namespace::current()?;
-        for switch in &options.record {
-            for port in topology.ports(switch) {
-                let Some(interface) = self.ports.get(&(switch.clone(), port.number)) else {
-                    continue;
-                };
-                let capture = Capture::start(&here, interface, options.filter, options.limits)?;
-                self.captures.push(((switch.clone(), port.number), capture));
-            }
-        }
-        Ok(())
     }
 
     fn connect(
@@ -83,7 +66,8 @@ impl Links {
                     self.ours.one_order(name)?;
                 }
                 let number = port.number;
-                self.ports.insert((end.clone(), number), name.to_owned());
+                let interface = (name.to_owned(), link.rate_bps);
+                self.ports.insert((end.clone(), number), interface);
             } else {
                 let host = topology
                     .host(end)
@@ -138,10 +122,16 @@ impl Links {
     }
 
     pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
-        self.ports
-            .get(&(switch.to_owned(), port))
-            .cloned()
-            .map(Attachment::Interface)
+        let (interface, _) = self.ports.get(&(switch.to_owned(), port))?;
+        Some(Attachment::Interface(interface.clone()))
+    }
+
+    pub fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
+        let (name, rate_bps) = self.ports.get(&(switch.to_owned(), port))?;
+        Some(PortInterface {
+            name: name.clone(),
+            rate_bps: Some(*rate_bps),
+        })
     }
 
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
@@ -151,28 +141,13 @@ impl Links {
             .ok_or_else(|| BedError::Unknown(format!("host {host}")))?;
         Ok(netlink.counters(HOST_INTERFACE)?)
     }
-
-    pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        let stopped = Capture::stop_all(self.captures.drain(..))?;
-        let recordings = stopped
-            .into_iter()
-            .map(|((switch, port), recording)| PortRecording {
-                switch,
-                port,
-                recording,
-                // What is captured at the switch's end has passed the link.
-                undelivered: 0,
-            });
-        Ok(recordings.collect())
-    }
 }
 
 impl Drop for Links {
     fn drop(&mut self) {
-        // Captures first: their interfaces go next. A namespace goes with its last descriptor, and takes its end of a
-        // veth along, but links between switches are all ours.
-        self.captures.clear();
-        for interface in self.ports.values() {
+        // A namespace goes with its last descriptor, and takes its end of a veth along, but links between switches are all
+        // ours.
+        for (interface, _) in self.ports.values() {
             // Gone already where the peer was removed.
             let _ = self.ours.remove(interface);
         }

@@ -2,14 +2,12 @@
 
 use scenario::topology::Topology;
 
-use super::{Attachment, BedError, Options, PortRecording};
-use crate::capture::Capture;
-use crate::host::Namespace;
+use super::Attachment;
+use super::recording::PortInterface;
 
 pub struct Links {
     /// By number of the port.
     ports: Vec<(u32, String)>,
-    captures: Vec<(u32, Capture)>,
 }
 
 impl Links {
@@ -19,20 +17,7 @@ impl Links {
             ports: ports
                 .map(|(port, interface)| (port.number, interface.to_owned()))
                 .collect(),
-            captures: Vec::new(),
         }
-    }
-
-    pub fn record(&mut self, options: &Options) -> Result<(), BedError> {
-        if options.record.is_empty() {
-            return Ok(());
-        }
-        let here = Namespace::current()?;
-        for (port, interface) in &self.ports {
-            let capture = Capture::start(&here, interface, options.filter, options.limits)?;
-            self.captures.push((*port, capture));
-        }
-        Ok(())
     }
 
     pub fn port(&self, switch: &str, number: u32) -> Option<Attachment> {
@@ -41,14 +26,14 @@ impl Links {
         Some(Attachment::Interface(interface.clone()))
     }
 
-    pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        let stopped = Capture::stop_all(self.captures.drain(..))?;
-        let recordings = stopped.into_iter().map(|(port, recording)| PortRecording {
-            switch: Topology::WIRE.to_owned(),
-            port,
-            recording,
-            undelivered: 0,
-        });
-        Ok(recordings.collect())
+    pub fn port_interface(&self, switch: &str, number: u32) -> Option<PortInterface> {
+        match self.port(switch, number)? {
+            // The topology does not know the rates of interfaces that exist.
+            Attachment::Interface(name) => Some(PortInterface {
+                name,
+                rate_bps: None,
+            }),
+            Attachment::Socket(_) => None,
+        }
     }
 }

@@ -130,10 +130,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(&stopped, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
         for (number, watched) in (0..).zip(&rings) {
-            epoll.add(
-                &watched.ring,
-                EpollEvent::new(EpollFlags::EPOLLIN, number),
-            )?;
+            epoll.add(&watched.ring, EpollEvent::new(EpollFlags::EPOLLIN, number))?;
         }
         let longest = rings
             .iter()
