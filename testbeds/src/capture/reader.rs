@@ -273,3 +273,32 @@ fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_the_kernel_took_out_is_part_of_the_identity() {
+        let mut identifier = Identifier {
+            digest: Digest::of_seed(1),
+            whole: 1500,
+            tagged: Vec::new(),
+        };
+        let tagged: Vec<u8> = (0..100).collect();
+        let stripped = [&tagged[..12], &tagged[16..]].concat();
+        let frame = |tag, bytes| CapturedFrame {
+            at_ns: 0,
+            is_outgoing: false,
+            wire_len: 100,
+            tag,
+            bytes,
+        };
+        let (bytes, identity) = identifier.identify(&frame(Some([12, 13, 14, 15]), &stripped));
+        assert_eq!(bytes, tagged);
+        let (bytes, in_place) = identifier.identify(&frame(None, &tagged));
+        assert_eq!((bytes, in_place), (&tagged[..], identity));
+        let (_, other) = identifier.identify(&frame(Some([12, 13, 14, 16]), &stripped));
+        assert_ne!(other, identity);
+    }
+}

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PROBE: &str = env!("CARGO_BIN_EXE_testbeds-probe");
 
 /// Runs an experiment; `None` if namespaces are refused here.
-fn probe(arguments: &[&str]) -> Option<Output> {
+pub fn probe(arguments: &[&str]) -> Option<Output> {
     ran(Command::new(PROBE).args(arguments).output().unwrap())
 }
 
@@ -33,7 +33,7 @@ fn skip_this(missing: &str) {
 }
 
 /// The lines that a successful experiment printed.
-fn lines(output: &Output) -> Vec<String> {
+pub fn lines(output: &Output) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),

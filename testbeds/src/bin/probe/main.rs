@@ -3,6 +3,7 @@
 
 mod hosts;
 mod processes;
+mod recorder;
 mod redis;
 mod training;
 mod wire;
@@ -30,6 +31,12 @@ fn main() -> ExitCode {
         "exchange" => wire::exchange(),
         "rate" => wire::rate(),
         "order" => wire::order(),
+        "recorder-two-ports" => recorder::two_ports(),
+        "recorder-ends" => recorder::ends(),
+        "recorder-loses" => recorder::loses(),
+        "recorder-many" => recorder::many(),
+        "recorder-goes-away" => recorder::goes_away(),
+        "recorder-cost" => recorder::cost(),
         "processes" => processes::processes(),
         "stay" => processes::stay(),
         "stay-without-sandbox" => processes::stay_without_sandbox(),
