@@ -341,3 +341,66 @@ fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
     }
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use nix::sys::socket::{MsgFlags, recv, send};
+    use proof::Way;
+
+    use super::*;
+
+    #[test]
+    fn what_passes_cables_is_handed_over_when_the_recording_stops() {
+        let topology = Topology::star("s1", &["a", "b"]);
+        let options = Options {
+            wiring: Wiring::Memory,
+            kernel_ip: false,
+            record: Vec::new(),
+            filter: Filter::Everything,
+            limits: Limits::AGGREGATION_HEADERS,
+        };
+        let mut bed = Bed::up(&topology, &options).unwrap();
+        let digest = Digest::of_seed(1);
+        let unknown = bed.record_into(&[("s1".into(), 99)], 4, digest, drop);
+        assert!(matches!(unknown, Err(BedError::Unknown(_))));
+        let ports: Vec<(String, u32)> = bed
+            .ports("s1")
+            .iter()
+            .map(|(port, _)| ("s1".to_owned(), *port))
+            .collect();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        bed.record_into(&ports, 4, digest, move |handed| {
+            if let Handed::Batch(batch) = handed {
+                let frames = batch.sights().map(|sight| {
+                    assert_eq!(sight.bytes.len(), 4);
+                    (batch.port, sight.way, sight.identity)
+                });
+                let mut seen = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.extend(frames);
+            }
+        })
+        .unwrap();
+        let socket = |attachment: Attachment| match attachment {
+            Attachment::Socket(fd) => fd,
+            Attachment::Interface(name) => panic!("{name}"),
+        };
+        let host = socket(bed.host_attachment("a").unwrap());
+        let switch = bed.ports("s1").into_iter().map(|port| socket(port.1));
+        let switch: Vec<_> = switch.collect();
+        let (frame, mut buffer) = ([7_u8; 300], [0_u8; 400]);
+        send(host.as_raw_fd(), &frame, MsgFlags::empty()).unwrap();
+        recv(switch[0].as_raw_fd(), &mut buffer, MsgFlags::empty()).unwrap();
+        send(switch[1].as_raw_fd(), &frame, MsgFlags::empty()).unwrap();
+        let other = socket(bed.host_attachment("b").unwrap());
+        recv(other.as_raw_fd(), &mut buffer, MsgFlags::empty()).unwrap();
+        assert_eq!(bed.stop_recording().unwrap(), [0, 0]);
+        let identity = digest.of(&frame, 300);
+        let mut seen = seen.lock().unwrap().clone();
+        seen.sort();
+        assert_eq!(seen, [(0, Way::In, identity), (1, Way::Out, identity)]);
+        assert!(bed.stop_recording().unwrap().is_empty());
+    }
+}

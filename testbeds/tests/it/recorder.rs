@@ -56,6 +56,17 @@ fn an_interface_that_goes_away_does_not_end_the_recording_of_others() {
 }
 
 #[test]
+fn a_bed_hands_over_what_passes_the_ports_that_are_asked_for() {
+    let Some(output) = probe(&["recorder-bed"]) else {
+        return;
+    };
+    assert_eq!(
+        lines(&output),
+        ["came 10 to port (\"s1\", 1) others 0 lost [0, 0]"]
+    );
+}
+
+#[test]
 #[ignore = "it measures: run it in release"]
 fn cost_of_a_frame() {
     let Some(output) = probe(&["recorder-cost"]) else {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         "recorder-loses" => recorder::loses(),
         "recorder-many" => recorder::many(),
         "recorder-goes-away" => recorder::goes_away(),
+        "recorder-bed" => recorder::bed(),
         "recorder-cost" => recorder::cost(),
         "processes" => processes::processes(),
         "stay" => processes::stay(),

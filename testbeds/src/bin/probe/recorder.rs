@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proof::{Digest, Identity, Way};
-use testbeds::capture::{Filter, Handed, RecordedPort, Recorder};
+use scenario::topology::Topology;
+use testbeds::bed::{Bed, Options, Wiring};
+use testbeds::capture::{Filter, Handed, Limits, RecordedPort, Recorder};
 use testbeds::host::Host;
 
 use super::hosts::{Outcome, socket, two_hosts};
@@ -249,6 +251,48 @@ pub fn goes_away() -> Outcome {
         "spins {} frames {}",
         after - before > 100_000_000,
         gotten(got)?.frames.len()
+    );
+    Ok(())
+}
+
+/// A bed hands over what passes the ports that it is asked for, in the order in which it is asked.
+pub fn bed() -> Outcome {
+    let topology = Topology::star("s1", &["a", "b"]);
+    let options = Options {
+        wiring: Wiring::Veth,
+        kernel_ip: true,
+        record: Vec::new(),
+        filter: Filter::Everything,
+        limits: Limits::WHOLE_FRAMES,
+    };
+    let mut bed = Bed::up(&topology, &options)?;
+    let mut ports: Vec<(String, u32)> = topology
+        .ports("s1")
+        .map(|port| ("s1".to_owned(), port.number))
+        .collect();
+    // The port of host a comes second.
+    ports.reverse();
+    let got = Arc::new(Mutex::new(Got::default()));
+    let sink = Arc::clone(&got);
+    bed.record_into(&ports, 64, Digest::of_seed(SEED), move |handed| {
+        if let Ok(mut got) = sink.lock() {
+            got.take(handed);
+        }
+    })?;
+    let ip = |name| topology.host(name).map(|host| host.ip).ok_or("no host");
+    let (from, to) = (ip("a")?, ip("b")?);
+    let namespace = bed.host("a").ok_or("no namespace")?.namespace().clone();
+    let socket = namespace.run(|| UdpSocket::bind((from, 9)))?;
+    for number in 0..10_u8 {
+        socket.send_to(&[number; 100], (to, 9))?;
+    }
+    let lost = bed.stop_recording()?;
+    let got = gotten(got)?;
+    println!(
+        "came {} to port {:?} others {} lost {lost:?}",
+        got.identities(1, Way::In).len(),
+        ports[1],
+        got.frames.iter().filter(|frame| frame.0 != 1).count()
     );
     Ok(())
 }
