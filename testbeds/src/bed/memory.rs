@@ -1,7 +1,7 @@
 //! Cables between processes: frames run through sockets and a thread of ours that counts and records.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proof::Digest;
 use scenario::topology::Topology;
@@ -33,7 +33,8 @@ pub struct Links {
     hosts: BTreeMap<String, (CableId, Attachment)>,
     ports: BTreeMap<(String, u32), Port>,
     recorded: Vec<String>,
-    streamed: Option<Streamed>,
+    /// Only `&mut self` accesses it. The mutex makes [`Links`] `Sync`, although a sink need not be.
+    streamed: Mutex<Option<Streamed>>,
 }
 
 impl Links {
@@ -80,7 +81,7 @@ impl Links {
             hosts,
             ports,
             recorded: options.record.clone(),
-            streamed: None,
+            streamed: Mutex::default(),
         })
     }
 
@@ -121,7 +122,7 @@ impl Links {
             let end = end.ok_or_else(|| BedError::no_port(switch, *port))?;
             self.hub.record(end.cable, limits);
         }
-        self.streamed = Some(Streamed {
+        *self.streamed() = Some(Streamed {
             ports: ports.to_vec(),
             keep,
             digest,
@@ -133,7 +134,7 @@ impl Links {
     /// Ends the recording that [`Links::record_into`] started, hands over what it has, and returns the number of lost frames for
     /// each port.
     pub fn stop_recording(&mut self) -> Vec<u64> {
-        let Some(mut streamed) = self.streamed.take() else {
+        let Some(mut streamed) = self.streamed().take() else {
             return Vec::new();
         };
         let recordings = self.take(&streamed.ports);
@@ -143,6 +144,12 @@ impl Links {
             streamed.digest,
             &mut streamed.sink,
         )
+    }
+
+    fn streamed(&mut self) -> &mut Option<Streamed> {
+        self.streamed
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn recordings(&mut self) -> Vec<PortRecording> {

@@ -79,10 +79,11 @@ fn now_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
+/// A recorder, and what its sink has got.
+type Recording = (Recorder, Arc<Mutex<Got>>);
+
 /// Starts a recorder whose sink keeps what it gets.
-fn start(
-    ports: Vec<RecordedPort>,
-) -> Result<(Recorder, Arc<Mutex<Got>>), Box<dyn std::error::Error>> {
+fn start(ports: Vec<RecordedPort>) -> Result<Recording, Box<dyn std::error::Error>> {
     let got = Arc::new(Mutex::new(Got::default()));
     let sink = Arc::clone(&got);
     let recorder = Recorder::start(ports, Some(Digest::of_seed(SEED)), move |handed| {
