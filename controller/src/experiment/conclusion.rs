@@ -39,10 +39,15 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// From what the run left behind.
+    /// From what the run left behind, judged again.
     pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
-        let Planned { scenario, plan } = planned;
-        let proof = evidence.prove(scenario, plan);
+        let proof = evidence.prove(&planned.scenario, &planned.plan);
+        Conclusion::from(planned, evidence, proof)
+    }
+
+    /// From what was proved.
+    pub fn from(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
+        let scenario = &planned.scenario;
         let faults = scenario.faults.iter();
         Conclusion {
             faults: faults

@@ -316,7 +316,10 @@ impl Fleet {
         let mut failed = Ok(());
         for written in written {
             match written {
-                Ok(tellings) => self.tellings.extend(tellings),
+                Ok(tellings) => {
+                    self.log.tell(&tellings);
+                    self.tellings.extend(tellings);
+                }
                 Err(error) => failed = failed.and(Err(error)),
             }
         }

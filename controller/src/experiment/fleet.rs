@@ -17,6 +17,8 @@ use scenario::telling::Telling;
 use tokio::runtime::Runtime;
 
 use super::aggregation::{aggregation_entries, rates};
+#[cfg(feature = "testbed")]
+use super::telling_log::Log;
 use super::{Planned, Switches};
 use crate::program::{Program, ProgramError, build};
 #[cfg(feature = "testbed")]
@@ -131,6 +133,9 @@ pub struct Fleet {
     /// What they were told of RDMA connections.
     #[cfg(feature = "testbed")]
     pub(super) tellings: Vec<Telling>,
+    /// All of both, for whoever judges meanwhile.
+    #[cfg(feature = "testbed")]
+    pub(super) log: Arc<Log>,
     pub(super) lease: Option<Lease>,
     /// When the lease was refreshed; nothing while no fault is armed.
     refreshed: Option<Instant>,
@@ -184,6 +189,8 @@ impl Fleet {
             epoch_writes: Vec::new(),
             #[cfg(feature = "testbed")]
             tellings: Vec::new(),
+            #[cfg(feature = "testbed")]
+            log: Arc::default(),
             lease: planned.plan.lease.lease(),
             refreshed: None,
             epoch: 0,
@@ -268,6 +275,10 @@ impl Fleet {
                 confirmed_ns: now_ns(),
             })
         };
+        #[cfg(feature = "testbed")]
+        let (log, before) = (Arc::clone(&self.log), self.epoch_writes.len());
+        #[cfg(feature = "testbed")]
+        log.begin();
         let mut failed = None;
         for written in at_once(&mut self.devices, write) {
             match written {
@@ -275,6 +286,8 @@ impl Fleet {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
+        #[cfg(feature = "testbed")]
+        log.end(&self.epoch_writes[before..]);
         match failed {
             Some(error) => Err(error),
             None => Ok(()),

@@ -32,6 +32,8 @@ pub mod evidence;
 #[cfg(feature = "testbed")]
 mod grounds;
 #[cfg(feature = "testbed")]
+mod judging;
+#[cfg(feature = "testbed")]
 mod launch;
 #[cfg(feature = "testbed")]
 mod link;
@@ -51,6 +53,8 @@ mod run;
 mod stage;
 #[cfg(feature = "testbed")]
 pub mod steps;
+#[cfg(feature = "testbed")]
+mod telling_log;
 #[cfg(feature = "testbed")]
 mod turns;
 #[cfg(feature = "testbed")]

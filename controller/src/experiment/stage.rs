@@ -1,21 +1,24 @@
 //! The stage of an experiment: a planned scenario's network, with switches that run its programs, no fault armed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
 use scenario::names;
-use testbeds::bed::{self, Bed, PortRecording, Wiring};
+use testbeds::bed::{self, Bed, BedError, PortRecording, Wiring};
 use testbeds::capture::{Filter, Limits};
 
 use super::evidence::Evidence;
 use super::fleet::Fleet;
+use super::judging::{Counted, Judging};
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 use crate::target::Kind;
-use proof::{Loser, Loss};
+use proof::{Digest, Loser, Loss};
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +66,10 @@ pub struct Stage<'a> {
     switches: Vec<SwitchProcess>,
     /// Whether their programs have the stamps of frames that captures have.
     shares_stamps: bool,
+    /// Which ports are recorded, in order.
+    ports: Vec<(String, u32)>,
+    /// Who judges what passes them, until the end.
+    judging: Option<Judging>,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
 }
@@ -102,12 +109,25 @@ impl<'a> Stage<'a> {
             "network is up"
         );
         let (fleet, switches) = launch::switches(&bed, planned, conditions, observer)?;
-        bed.record()?;
+        let ports = ports_of(planned, conditions.record);
+        let digest = Digest::of_seed(planned.plan.seed);
+        let shares_stamps =
+            conditions.switches.kind == Kind::Embedded && bed.shares_stamps();
+        let of_judge = proof::Conditions {
+            digest,
+            shares_stamps,
+        };
+        let log = Arc::clone(&fleet.log);
+        let judging = Judging::begin(planned, &ports, of_judge, limits, log)
+            .map_err(BedError::from)?;
+        bed.record_into(&ports, limits.frame_bytes, digest, judging.sink())?;
         Ok(Stage {
+            ports,
+            judging: Some(judging),
             planned,
             fleet,
             switches,
-            shares_stamps: conditions.switches.kind == Kind::Embedded && bed.shares_stamps(),
+            shares_stamps,
             bed,
         })
     }
@@ -198,9 +218,28 @@ impl<'a> Stage<'a> {
         observer.counted(&mut fired);
         let keyless = self.fleet.keyless(&self.planned.plan)?;
         let triggers = self.fleet.triggers(self.planned)?;
-        let recordings = self.bed.recordings()?;
-        self.check_packets(&recordings)?;
         let losses = self.losses()?;
+        // The recorder hands over what is left, and ends.
+        self.bed.stop_recording()?;
+        let counted = Counted {
+            fired: fired.clone(),
+            triggers: triggers.clone(),
+            losses: losses.clone(),
+        };
+        let judging = self.judging.take();
+        let (proof, recordings) = judging
+            .ok_or_else(|| io::Error::other("this run was judged already"))
+            .map_err(BedError::from)?
+            .end(counted);
+        let ports = self.ports.iter().zip(recordings);
+        let recordings = ports.map(|((switch, port), recording)| PortRecording {
+            switch: switch.clone(),
+            port: *port,
+            recording,
+            undelivered: 0,
+        });
+        let recordings: Vec<PortRecording> = recordings.collect();
+        self.check_packets(&recordings)?;
         let evidence = Evidence {
             recordings,
             writes: self.fleet.epoch_writes().to_vec(),
@@ -212,25 +251,23 @@ impl<'a> Stage<'a> {
             carried,
             shares_stamps: self.shares_stamps,
         };
-        observer.judging(evidence.frames());
-        let conclusion = Conclusion::of(self.planned, &evidence);
+        let conclusion = Conclusion::from(self.planned, &evidence, proof);
         Ok((conclusion, evidence, metrics))
     }
 
-    /// An error if more passed a port than its capture may hold.
+    /// An error if more passed a port than the scenario allows.
     fn check_packets(&self, recordings: &[PortRecording]) -> Result<(), LimitReached> {
         let scenario = &self.planned.scenario;
-        for port in recordings {
-            let recorded = port.recording.frames.len() as u64;
-            let beyond = port.recording.over_limit;
-            if beyond > 0 && recorded >= scenario.limits.packets {
-                let passed = recorded + beyond;
-                return Err(LimitReached::packets(
-                    scenario,
-                    &port.switch,
-                    port.port,
-                    passed,
-                ));
+        for PortRecording {
+            switch,
+            port,
+            recording,
+            ..
+        } in recordings
+        {
+            let passed = recording.frames.len() as u64 + recording.over_limit;
+            if scenario.limits.packets_span.is_some() && passed > scenario.limits.packets {
+                return Err(LimitReached::packets(scenario, switch, *port, passed));
             }
         }
         Ok(())
@@ -264,6 +301,20 @@ impl<'a> Stage<'a> {
         }
         Ok(metrics)
     }
+}
+
+/// The ports that are recorded, in the order of switches and numbers.
+fn ports_of(planned: &Planned, record: Record) -> Vec<(String, u32)> {
+    let topology = &planned.scenario.topology;
+    let switches = recorded(planned, record).into_iter();
+    let ports = switches.flat_map(|switch| {
+        let ports = topology.ports(&switch).map(|port| port.number);
+        let ports: Vec<u32> = ports.collect();
+        ports.into_iter().map(move |port| (switch.clone(), port))
+    });
+    let mut ports: Vec<(String, u32)> = ports.collect();
+    ports.sort_unstable();
+    ports
 }
 
 fn recorded(planned: &Planned, record: Record) -> Vec<String> {
