@@ -7,15 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use proof::{Conditions, Judge, Loser, Loss, Proof, Way};
-use testbeds::capture::{Batch, Direction, Frame, Handed, Limits, Recording};
+use proof::{Conditions, Judge, Loser, Loss, Proof};
+use testbeds::capture::{Batch, Frame, Handed, Limits, Lost, Recording};
 
+use super::Planned;
 use super::evidence::STEP_NS;
 use super::telling_log::Log;
-use super::Planned;
-
-/// So much waits for the judge at most, in bytes; what comes then is lost.
-const MOST_WAITING: u64 = 512 << 20;
 
 /// What the thread is told.
 enum Message {
@@ -38,6 +35,7 @@ pub struct Counted {
 pub struct Judging {
     sender: Sender<Message>,
     waiting: Arc<AtomicU64>,
+    most_waiting: u64,
     thread: JoinHandle<(Proof, Vec<Recording>)>,
 }
 
@@ -66,17 +64,20 @@ impl Judging {
         Ok(Judging {
             sender,
             waiting,
+            most_waiting: limits.total_bytes.saturating_mul(ports.len() as u64),
             thread,
         })
     }
 
-    /// For the recorder.
+    /// For the recorder. Where the judge is slower than what passes, that waits for it, as much as may be kept of all ports; what
+    /// comes then is lost, and said to be.
     pub fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let (sender, waiting) = (self.sender.clone(), Arc::clone(&self.waiting));
+        let most_waiting = self.most_waiting;
         move |handed| {
             let handed = match handed {
-                Handed::Batch(batch) if waiting.load(Ordering::Relaxed) > MOST_WAITING => {
-                    Handed::Lost(testbeds::capture::Lost {
+                Handed::Batch(batch) if waiting.load(Ordering::Relaxed) > most_waiting => {
+                    Handed::Lost(Lost {
                         port: batch.port,
                         frames: batch.records.len() as u64,
                         by: Loser::Recorder,
@@ -136,7 +137,6 @@ impl Own {
         while let Ok(message) = receiver.recv() {
             match message {
                 Message::Handed(Handed::Batch(batch)) => {
-                    kept[batch.port].take(&batch, self.limits);
                     if batch.late > 0 {
                         self.lose(&mut judge, batch.port, batch.late, Loser::Recorder);
                     }
@@ -152,7 +152,7 @@ impl Own {
                     }
                     while now_ns + STEP_NS <= until_ns {
                         now_ns += STEP_NS;
-                        self.see(&mut judge, &mut waiting, now_ns);
+                        self.see(&mut judge, &mut waiting, &mut kept, now_ns);
                         judge.advance(now_ns);
                     }
                 }
@@ -164,12 +164,16 @@ impl Own {
                     };
                     while let Some(first_ns) = next(&waiting) {
                         now_ns = (now_ns + STEP_NS).max(first_ns / STEP_NS * STEP_NS);
-                        self.see(&mut judge, &mut waiting, now_ns);
+                        self.see(&mut judge, &mut waiting, &mut kept, now_ns);
                         judge.advance(now_ns);
                     }
-                    counted.losses.iter().for_each(|loss| judge.lose(loss.clone()));
+                    counted
+                        .losses
+                        .iter()
+                        .for_each(|loss| judge.lose(loss.clone()));
                     let proof = judge.conclude(&counted.fired, &counted.triggers);
-                    return (proof, kept.into_iter().map(|kept| kept.recording).collect());
+                    let recordings = kept.into_iter().map(Kept::recording);
+                    return (proof, recordings.collect());
                 }
             }
         }
@@ -182,7 +186,10 @@ impl Own {
     fn hear(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
-        taken.tellings.iter().for_each(|telling| judge.tell(telling));
+        taken
+            .tellings
+            .iter()
+            .for_each(|telling| judge.tell(telling));
         taken.until_ns
     }
 
@@ -197,8 +204,14 @@ impl Own {
     }
 
     /// Shows the judge what passed before a time, port by port.
-    fn see(&self, judge: &mut Judge<'_>, waiting: &mut [Waiting], before_ns: u64) {
-        for (port, waiting) in waiting.iter_mut().enumerate() {
+    fn see(
+        &self,
+        judge: &mut Judge<'_>,
+        waiting: &mut [Waiting],
+        kept: &mut [Kept],
+        before_ns: u64,
+    ) {
+        for (port, (waiting, kept)) in waiting.iter_mut().zip(kept).enumerate() {
             while let Some(batch) = waiting.batches.front() {
                 let all = batch.sights().skip(waiting.seen);
                 for sight in all.take_while(|sight| sight.at_ns < before_ns) {
@@ -208,9 +221,10 @@ impl Own {
                 if waiting.seen < batch.records.len() {
                     break;
                 }
-                self.waiting.fetch_sub(size_of_batch(batch), Ordering::Relaxed);
-                waiting.batches.pop_front();
+                self.waiting
+                    .fetch_sub(size_of_batch(batch), Ordering::Relaxed);
                 waiting.seen = 0;
+                kept.take(waiting.batches.pop_front(), self.limits);
             }
         }
     }
@@ -227,30 +241,40 @@ impl Waiting {
 #[derive(Default)]
 struct Kept {
     bytes: u64,
-    recording: Recording,
+    frames: u64,
+    batches: Vec<Batch>,
+    over_limit: u64,
 }
 
 impl Kept {
-    fn take(&mut self, batch: &Batch, limits: Limits) {
-        for sight in batch.sights() {
-            let kept = &sight.bytes[..sight.bytes.len().min(limits.frame_bytes as usize)];
-            let cost = (size_of::<Frame>() + kept.len()) as u64;
-            let is_full = self.recording.frames.len() as u64 >= limits.frames
-                || self.bytes + cost > limits.total_bytes;
-            if is_full {
-                self.recording.over_limit += 1;
-                continue;
-            }
-            self.bytes += cost;
-            self.recording.frames.push(Frame {
+    fn take(&mut self, batch: Option<Batch>, limits: Limits) {
+        let Some(batch) = batch else {
+            return;
+        };
+        let frames = batch.records.len() as u64;
+        self.bytes += size_of_batch(&batch);
+        self.frames += frames;
+        if self.over_limit > 0 || self.bytes > limits.total_bytes || self.frames > limits.frames {
+            self.over_limit += frames;
+        } else {
+            self.batches.push(batch);
+        }
+    }
+
+    fn recording(self) -> Recording {
+        let mut frames = Vec::new();
+        for batch in self.batches {
+            frames.extend(batch.sights().map(|sight| Frame {
                 at_ns: sight.at_ns,
-                direction: match sight.way {
-                    Way::In => Direction::In,
-                    Way::Out => Direction::Out,
-                },
+                direction: sight.way.into(),
                 wire_len: sight.wire_len,
-                bytes: kept.into(),
-            });
+                bytes: sight.bytes.into(),
+            }));
+        }
+        Recording {
+            frames,
+            lost: 0,
+            over_limit: self.over_limit,
         }
     }
 }

@@ -111,15 +111,14 @@ impl<'a> Stage<'a> {
         let (fleet, switches) = launch::switches(&bed, planned, conditions, observer)?;
         let ports = ports_of(planned, conditions.record);
         let digest = Digest::of_seed(planned.plan.seed);
-        let shares_stamps =
-            conditions.switches.kind == Kind::Embedded && bed.shares_stamps();
+        let shares_stamps = conditions.switches.kind == Kind::Embedded && bed.shares_stamps();
         let of_judge = proof::Conditions {
             digest,
             shares_stamps,
         };
         let log = Arc::clone(&fleet.log);
-        let judging = Judging::begin(planned, &ports, of_judge, limits, log)
-            .map_err(BedError::from)?;
+        let judging =
+            Judging::begin(planned, &ports, of_judge, limits, log).map_err(BedError::from)?;
         bed.record_into(&ports, limits.frame_bytes, digest, judging.sink())?;
         Ok(Stage {
             ports,

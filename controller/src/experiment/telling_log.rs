@@ -6,7 +6,6 @@ use std::time::SystemTime;
 use proof::EpochWrite;
 use scenario::telling::Telling;
 
-
 /// What was told and not taken yet.
 #[derive(Debug, Default)]
 pub struct Log(Mutex<Untaken>);
