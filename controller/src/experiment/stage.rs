@@ -265,7 +265,7 @@ impl<'a> Stage<'a> {
         } in recordings
         {
             let passed = recording.frames.len() as u64 + recording.over_limit;
-            if scenario.limits.packets_span.is_some() && passed > scenario.limits.packets {
+            if passed > scenario.limits.packets {
                 return Err(LimitReached::packets(scenario, switch, *port, passed));
             }
         }
