@@ -98,10 +98,6 @@ impl Observer for Progress {
         Ok(())
     }
 
-    fn judging(&mut self, frames: u64) {
-        self.judge(frames);
-    }
-
     fn ends(&mut self, run: &Run) {
         let mut message = format!("{:.1} s", run.wall.as_secs_f64());
         if let Some(training) = &run.training {

@@ -52,6 +52,9 @@ pub use recovery::{Recovery, Teller};
 pub use throughput::{Carried, Throughput};
 use witness::Witness;
 
+/// [`Judge::advance`] is told of multiples of this, so that a run that is judged again is judged alike.
+pub const STEP_NS: u64 = 50_000_000;
+
 /// By how much stamps of two captures, and times that the controller reads, may be wrong against each other. A frame is stamped
 /// before its switch gets it, so this is for clocks of processors, not for a busy machine.
 const STAMP_NS: u64 = 100_000;

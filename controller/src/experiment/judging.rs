@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use proof::{Conditions, Judge, Loser, Loss, Proof};
+use proof::{Conditions, Judge, Loser, Loss, Proof, STEP_NS};
 use testbeds::capture::{Batch, Frame, Handed, Limits, Lost, Recording};
 
 use super::Planned;
-use super::evidence::STEP_NS;
 use super::telling_log::Log;
 
 /// What the thread is told.

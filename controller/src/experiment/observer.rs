@@ -26,9 +26,6 @@ pub trait Observer {
     /// What the switches have counted for each injection, before it is held against the captures.
     fn counted(&mut self, _fired: &mut [u64]) {}
 
-    /// The run has ended; this many captured frames are judged now, which takes a second for some 10,000 of them.
-    fn judging(&mut self, _frames: u64) {}
-
     /// All is over, and was measured.
     fn ends(&mut self, _run: &Run) {}
 }

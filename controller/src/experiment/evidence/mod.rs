@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use proof::{Conditions, Digest, EpochWrite, Judge, Loser, Loss, Proof, Sight, TriggerCount, Way};
+use proof::{
+    Conditions, Digest, EpochWrite, Judge, Loser, Loss, Proof, STEP_NS, Sight, TriggerCount, Way,
+};
 use scenario::Plan;
 use scenario::model::Scenario;
 use scenario::telling::Telling;
@@ -12,8 +14,6 @@ use testbeds::capture::{Direction, Frame};
 
 use super::Carried;
 
-/// The judge is told of so much time at once: it goes by multiples of this.
-pub(super) const STEP_NS: u64 = 50_000_000;
 /// So long before a frame nothing is skipped.
 const LONG_NS: u64 = 600_000_000_000;
 
