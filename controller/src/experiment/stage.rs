@@ -82,7 +82,9 @@ impl<'a> Stage<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Stage<'a>, ExperimentError> {
         let is_training = planned.training().is_some();
-        let kept = if is_training {
+        // A frame that a fault changes is judged by all its bytes.
+        let mut faults = planned.scenario.faults.iter();
+        let kept = if is_training && !faults.any(|fault| fault.effect.changes()) {
             Limits::AGGREGATION_HEADERS
         } else {
             Limits::WHOLE_FRAMES
@@ -223,7 +225,7 @@ impl<'a> Stage<'a> {
         let counted = Counted {
             fired: fired.clone(),
             triggers: triggers.clone(),
-            losses: losses.clone(),
+            losses,
         };
         let judging = self.judging.take();
         let (proof, recordings) = judging
@@ -246,7 +248,8 @@ impl<'a> Stage<'a> {
             fired,
             keyless,
             triggers,
-            losses,
+            // With those of the recorder: whoever judges the folder again lacks the same frames.
+            losses: proof.losses.clone(),
             carried,
             shares_stamps: self.shares_stamps,
         };
