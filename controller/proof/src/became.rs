@@ -34,7 +34,7 @@ impl FlowCount {
     }
 }
 
-/// What a switch had to make of a frame.
+/// The frame that a switch had to send for one that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The frame that leaves.
@@ -91,7 +91,7 @@ impl Changed {
         });
     }
 
-    /// What the nearest switch made of a copy, which is then dealt out.
+    /// Takes the outcome of a copy at the nearest switch.
     fn take(&mut self, copy: &InFlight) -> Option<(usize, Outcome)> {
         let switches = self.0.get_mut(&copy.identity)?.iter_mut();
         let ahead = switches.filter(|at| !copy.passed.contains(&at.switch));
@@ -169,7 +169,7 @@ pub enum Rank {
 pub struct Expected {
     /// As what.
     pub identity: Identity,
-    /// Of which frame, from 0.
+    /// The frame's number, from 0.
     pub number: usize,
     due_ns: u64,
     rank: Rank,

@@ -1,6 +1,6 @@
 //! Of readings that fit what was seen equally well: the ones with which the switch's own counts agree.
 
-/// What a reading leaves in the counters, and how many frames it leaves waiting for no reason.
+/// A reading's counters, and how many frames it leaves waiting for no reason.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// How often each injection hit, and behind them, how often each trigger came on.

@@ -1,4 +1,4 @@
-//! What a switch may have done so far, where several readings of what was seen are open.
+//! Follows a switch where several readings of its frames are open.
 //!
 //! Readings that have led the switch to one state are one [`Course`]: what comes next is the same for all of them. What the
 //! switch was seen to do tells the right one: an epoch that begins one frame off shifts the ordinals of all frames that follow.
@@ -304,7 +304,7 @@ impl Courses {
         before + begins.iter().take_while(|begin| **begin <= number).count()
     }
 
-    /// What was open is decided.
+    /// Begins anew: the open frames are decided.
     pub fn begin_anew(&mut self) {
         self.courses.truncate(1);
         for course in &mut self.courses {

@@ -20,14 +20,14 @@ use super::trace::{Arrival, Passed};
 #[derive(Debug)]
 struct Tie {
     candidates: Vec<Candidate>,
-    /// What each of them says of the stretch.
+    /// The tally of the stretch by each of them.
     tallies: Vec<Tally>,
 }
 
 /// When copies of frames left, for each frame and exit.
 type Dealt = Vec<Vec<Vec<u64>>>;
 
-/// What a fault made of a frame.
+/// A frame that a fault changed, or that has its like.
 pub struct Change {
     /// Which frame.
     pub came: Identity,
@@ -37,7 +37,7 @@ pub struct Change {
     pub outcome: Outcome,
 }
 
-/// What is decided of a switch's frames, and those that are to be.
+/// Counts a switch's decided frames, and holds those that wait.
 pub struct Docket {
     ordinals: Ordinals,
     odd: Vec<Odd>,
@@ -47,14 +47,14 @@ pub struct Docket {
     pub tally: Tally,
     /// How many of its hits were asked for.
     told_hits: usize,
-    /// What the model counted, of frames that one reading explains.
+    /// The model's counts of frames that one reading explains.
     counts: Vec<u64>,
-    /// What faults made of frames since it was asked.
+    /// Frames that faults changed since it was asked.
     pub changes: Vec<Change>,
 }
 
 impl Docket {
-    /// Of a plan with so many injections and triggers.
+    /// Counts nothing yet: for a plan with so many injections and triggers.
     pub fn new(injections: usize, triggers: usize) -> Docket {
         Docket {
             ordinals: Ordinals::default(),
