@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::message::Kind;
 use super::{Body, Library, Protocol, ProtocolId, Target};
 
 /// The same, worked out once: a scenario asks it about each filter and each stream.
@@ -96,8 +97,62 @@ impl Library {
         from != to && self.reaches(from, to)
     }
 
+    /// Number of bytes, from the start of a frame, that parsers and filters can look at; `None` if headers may repeat without
+    /// end.
+    pub fn depth(&self) -> Option<usize> {
+        let mut depths = vec![Depth::Unknown; self.protocols.len()];
+        depth(&self.protocols, self.root, &mut depths)
+    }
+
     fn reaches(&self, from: ProtocolId, to: ProtocolId) -> bool {
         self.carriage.behind[to].contains(&from)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Depth {
+    Unknown,
+    /// It is being computed: whoever asks stands behind itself.
+    Open,
+    Known(usize),
+}
+
+/// Length of the longest sequence of headers that begins with one.
+fn depth(protocols: &[Protocol], id: ProtocolId, depths: &mut [Depth]) -> Option<usize> {
+    match depths[id] {
+        Depth::Open => return None,
+        Depth::Known(bytes) => return Some(bytes),
+        Depth::Unknown => depths[id] = Depth::Open,
+    }
+    let mut behind = 0;
+    for edge in &protocols[id].next {
+        if let Target::Protocol(next) = edge.to {
+            behind = behind.max(depth(protocols, next, depths)?);
+        }
+    }
+    let bytes = longest(&protocols[id]) + behind;
+    depths[id] = Depth::Known(bytes);
+    Some(bytes)
+}
+
+/// Length of the longest header of a protocol, in bytes.
+fn longest(protocol: &Protocol) -> usize {
+    match &protocol.body {
+        Body::Metadata { .. } => 0,
+        Body::Header { options, .. } => {
+            let options = options.map_or(0, |options| options.max - options.first_word);
+            protocol.header_bits() as usize / 8 + 4 * options as usize
+        }
+        Body::Message(elements) => {
+            let kinds = elements.iter().map(|element| &element.kind);
+            let bytes = kinds.map(|kind| match kind {
+                Kind::Literal(bytes) => bytes.len(),
+                Kind::Number { bits, .. } => *bits as usize / 8,
+                Kind::Decimal { max, .. } | Kind::Until { max, .. } => max + 1,
+                Kind::Varint { max } | Kind::Fixed(max) | Kind::Counted { max, .. } => *max,
+            });
+            bytes.sum()
+        }
     }
 }
 
@@ -130,6 +185,28 @@ fn marked(marks: &[bool]) -> impl Iterator<Item = ProtocolId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_filter_looks_behind_the_depth() {
+        let library = Library::builtin();
+        let depth = library.depth().unwrap();
+        // Ethernet, IPv4 and TCP with all options, and a command of Redis.
+        assert!((14 + 60 + 60 + 60..400).contains(&depth), "{depth}");
+        let command = b"*2\r\n$16\r\nABCDEFGHIJKLMNOP\r\n$32\r\nabcdefghijklmnopqrstuvwxyz012345\r\n";
+        let mut frame = vec![0; 14];
+        frame[12] = 8;
+        frame.extend([0x4f, 0, 0, 234, 0, 0, 0, 0, 64, 6]);
+        frame.resize(14 + 60, 0);
+        frame.extend([0, 80, 6379_u16.to_be_bytes()[0], 6379_u16.to_be_bytes()[1]]);
+        frame.extend([0; 8]);
+        frame.push(0xf0);
+        frame.resize(14 + 120, 0);
+        frame.extend(command);
+        let whole = library.dissect(&frame, 1);
+        assert!(whole.value("redis.key").is_some());
+        let cut = library.dissect(&frame[..frame.len().min(depth)], 1);
+        assert_eq!(cut.value("redis.key"), whole.value("redis.key"));
+    }
 
     #[test]
     fn what_carries_what() {
