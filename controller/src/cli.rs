@@ -8,9 +8,13 @@ pub mod simulate;
 
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
+#[cfg(feature = "testbed")]
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use controller::experiment::Switches;
 use controller::target::Kind;
+#[cfg(feature = "testbed")]
+use scenario::model::Captures;
 use std::path::PathBuf;
 
 /// Aggregate gradients inside the network; inject declared faults into exactly the chosen flows, and prove it.
@@ -156,6 +160,10 @@ pub struct Run {
     /// the workload's commands write, as NAME.stdout and NAME.stderr, while they do
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+    /// Which frames the run keeps, in place of what `captures` of the scenario says
+    #[arg(long, value_name = "WHICH",
+        value_parser = PossibleValuesParser::new(Captures::WORDS).try_map(|word| word.parse::<Captures>()))]
+    pub captures: Option<Captures>,
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
@@ -223,6 +231,10 @@ pub struct Between {
     /// scenario
     #[arg(long, value_name = "FOLDER", requires = "scenario")]
     pub out: Option<PathBuf>,
+    /// Which frames the run keeps, in place of what `captures` of the scenario says; needs a scenario
+    #[arg(long, value_name = "WHICH", requires = "scenario",
+        value_parser = PossibleValuesParser::new(Captures::WORDS).try_map(|word| word.parse::<Captures>()))]
+    pub captures: Option<Captures>,
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,

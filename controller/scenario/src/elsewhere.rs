@@ -98,11 +98,25 @@ fn idle(scenario: &Scenario) -> Vec<Idle> {
         })
     });
     let mut found: Vec<Idle> = there.collect();
-    found.extend(scenario.limits.packets_span.map(|span| Idle {
-        name: "limits.packets",
-        span,
-        why: "`weir control` captures nothing",
-        hint: "`limits.time` and `limits.hits` hold",
+    let kept = [
+        (
+            "captures",
+            scenario.captures_span,
+            "`weir run` keeps frames",
+        ),
+        (
+            "limits.disk",
+            scenario.limits.disk_span,
+            "`limits.time` and `limits.hits` hold",
+        ),
+    ];
+    found.extend(kept.into_iter().filter_map(|(name, span, hint)| {
+        Some(Idle {
+            name,
+            span: span?,
+            why: "`weir control` captures nothing",
+            hint,
+        })
     }));
     found.sort_by_key(|part| part.span.start);
     found

@@ -1,12 +1,14 @@
 //! A scenario with every name looked up: what the planner and the runner work on.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use parser_gen::key::PacketKey;
 use parser_gen::{Classes, Filter};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::blast_radius::BlastRadius;
 use crate::decision;
@@ -82,6 +84,10 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
     /// Bounds of the run.
     pub limits: Limits,
+    /// Which frames the run keeps.
+    pub captures: Captures,
+    /// Where `captures` is written; `None` if the file does not have it, or the command line overrides it.
+    pub captures_span: Option<Span>,
     /// While it runs, any of these ends it.
     pub abort_if: Vec<Expectation>,
     /// What may be hit at most, where the file says it.
@@ -121,6 +127,15 @@ impl Scenario {
         self.seed = seed;
         for fault in &mut self.faults {
             fault.key = decision::fault_key(seed, &fault.id);
+        }
+        self
+    }
+
+    /// The same scenario with another choice of frames, if there is one: `--captures` of a command overrides the file.
+    #[must_use]
+    pub fn with_captures(mut self, captures: Option<Captures>) -> Scenario {
+        if let Some(captures) = captures {
+            (self.captures, self.captures_span) = (captures, None);
         }
         self
     }
@@ -355,14 +370,20 @@ pub struct Limits {
     /// Where that is written, if it is.
     #[serde(skip)]
     pub time_span: Option<Span>,
-    /// Packets that a capture holds; beyond, the run fails rather than judge by half a capture.
-    pub packets: u64,
-    /// Where that is written, if it is.
+    /// Bytes of frames that the run may write, those included that wait on disk for the judge. At least
+    /// [`Limits::LEAST_DISK_BYTES`]. Once they are written, the run goes on and keeps no more frames.
+    pub disk_bytes: u64,
+    /// Where `limits.disk` is written; `None` if the file does not have it.
     #[serde(skip)]
-    pub packets_span: Option<Span>,
+    pub disk_span: Option<Span>,
     /// Packets that all faults together may hit; beyond, the run is aborted.
     #[serde(skip)]
     pub hits: Option<Spanned<u64>>,
+}
+
+impl Limits {
+    /// The smallest `limits.disk`: the largest frame fits, with all that is written beside it.
+    pub const LEAST_DISK_BYTES: u64 = 1 << 20;
 }
 
 impl Default for Limits {
@@ -370,9 +391,55 @@ impl Default for Limits {
         Self {
             time_ns: 60_000_000_000,
             time_span: None,
-            packets: 4_000_000,
-            packets_span: None,
+            disk_bytes: 1 << 30,
+            disk_span: None,
             hits: None,
+        }
+    }
+}
+
+/// Which frames a run keeps. The verdict does not depend on it, as a run is judged while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Captures {
+    /// Each frame that a fault hit, and the frames before and after it between the same two hosts at that port.
+    #[default]
+    Hits,
+    /// Every frame, whole.
+    All,
+    /// No frame.
+    None,
+}
+
+/// A word that is not a value of `captures`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`captures` cannot be `{0}`: write `hits`, `all` or `none`")]
+pub struct UnknownCaptures(String);
+
+impl Captures {
+    /// Every value, as files and command lines write it.
+    pub const WORDS: [&'static str; 3] = ["hits", "all", "none"];
+}
+
+impl fmt::Display for Captures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hits => "hits",
+            Self::All => "all",
+            Self::None => "none",
+        })
+    }
+}
+
+impl FromStr for Captures {
+    type Err = UnknownCaptures;
+
+    fn from_str(word: &str) -> Result<Captures, UnknownCaptures> {
+        match word {
+            "hits" => Ok(Self::Hits),
+            "all" => Ok(Self::All),
+            "none" => Ok(Self::None),
+            _ => Err(UnknownCaptures(word.to_owned())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `weir between IF1 IF2`: a wire with faults in it, and the keeper that puts the interfaces back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,7 +51,7 @@ fn told(what: impl std::fmt::Display) -> ExitCode {
 }
 
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
-    let planned = plan(args.scenario.as_deref(), &args.protocols.protocols)?;
+    let planned = plan(args)?;
     let ends = Ends::of(args, &planned.scenario)?;
     // First: what else is written may go into it.
     let out = args.out.as_deref();
@@ -213,9 +213,9 @@ fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     }
 }
 
-fn plan(file: Option<&Path>, protocols: &[PathBuf]) -> Result<Planned, ExitCode> {
-    let scenario = match file {
-        Some(file) => load(file, protocols)?,
+fn plan(args: &cli::Between) -> Result<Planned, ExitCode> {
+    let scenario = match &args.scenario {
+        Some(file) => load(file, &args.protocols.protocols)?,
         None => builtin()?,
     };
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
@@ -224,6 +224,7 @@ fn plan(file: Option<&Path>, protocols: &[PathBuf]) -> Result<Planned, ExitCode>
             "{name}: its topology is a network of its own, for `weir run`; between two machines it is `topology: {{wire: [left, right]}}`"
         )));
     }
+    let scenario = scenario.with_captures(args.captures);
     Planned::of(scenario, Kind::Embedded).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 

@@ -145,6 +145,7 @@ fn live(args: &cli::Replay, kept: &Kept, folder: &Path) -> Result<ExitCode, Exit
         json: false,
         pcap: None,
         out: Some(folder.to_owned()),
+        captures: Some(scenario.captures),
         p4src: None,
         target: cli::Target::of(kind),
         protocols: cli::Protocols {

@@ -54,17 +54,6 @@ impl TimeLimit {
     }
 }
 
-impl LimitReached {
-    /// `limits.packets`: so many passed a port whose capture may hold fewer.
-    pub fn packets(scenario: &Scenario, switch: &str, port: u32, passed: u64) -> LimitReached {
-        LimitReached {
-            place: place(scenario, scenario.limits.packets_span),
-            limit: format!("limits.packets ({})", scenario.limits.packets),
-            state: format!("{passed} packets passed port {port} of switch {switch}"),
-        }
-    }
-}
-
 /// Where a limit is written, as `FILE:LINE:COLUMN`; the file alone for one that it does not say.
 fn place(scenario: &Scenario, span: Option<Span>) -> String {
     let file = &scenario.file;

@@ -15,7 +15,6 @@ use super::evidence::Evidence;
 use super::fleet::Fleet;
 use super::judging::{Counted, Judging};
 use super::launch::{self, SwitchProcess};
-use super::limits::LimitReached;
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 use crate::target::Kind;
 use proof::{Digest, Loser, Loss};
@@ -84,14 +83,10 @@ impl<'a> Stage<'a> {
         let is_training = planned.training().is_some();
         // A frame that a fault changes is judged by all its bytes.
         let mut faults = planned.scenario.faults.iter();
-        let kept = if is_training && !faults.any(|fault| fault.effect.changes()) {
+        let limits = if is_training && !faults.any(|fault| fault.effect.changes()) {
             Limits::AGGREGATION_HEADERS
         } else {
             Limits::WHOLE_FRAMES
-        };
-        let limits = Limits {
-            frames: planned.scenario.limits.packets,
-            ..kept
         };
         let options = bed::Options {
             wiring: conditions.wiring,
@@ -240,7 +235,6 @@ impl<'a> Stage<'a> {
             undelivered: 0,
         });
         let recordings: Vec<PortRecording> = recordings.collect();
-        self.check_packets(&recordings)?;
         let evidence = Evidence {
             recordings,
             writes: self.fleet.epoch_writes().to_vec(),
@@ -255,24 +249,6 @@ impl<'a> Stage<'a> {
         };
         let conclusion = Conclusion::from(self.planned, &evidence, proof);
         Ok((conclusion, evidence, metrics))
-    }
-
-    /// An error if more passed a port than the scenario allows.
-    fn check_packets(&self, recordings: &[PortRecording]) -> Result<(), LimitReached> {
-        let scenario = &self.planned.scenario;
-        for PortRecording {
-            switch,
-            port,
-            recording,
-            ..
-        } in recordings
-        {
-            let passed = recording.frames.len() as u64 + recording.over_limit;
-            if passed > scenario.limits.packets {
-                return Err(LimitReached::packets(scenario, switch, *port, passed));
-            }
-        }
-        Ok(())
     }
 
     /// What the switches counted of packets.

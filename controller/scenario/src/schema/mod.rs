@@ -27,17 +27,17 @@ mod triggers;
 mod workload;
 
 use planner::gradient::Method;
-use shape::{DURATION, Object, Shape, may, needed};
+use shape::{DURATION, Object, SIZE, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
 use crate::lease::Asked;
-use crate::model::{Direction, Keys, Limits};
+use crate::model::{Captures, Direction, Keys, Limits};
 use crate::protocols::{self, Given};
 use crate::selection::Selection;
 use crate::topology::{Topology, TopologySource};
-use crate::units::Dimension;
+use crate::units::{Dimension, show_size};
 use crate::vacuous;
 use crate::workload::{Training, Workload, WorkloadSource};
 use crate::yaml::{self, Kind, Node};
@@ -82,6 +82,7 @@ pub(crate) struct Raw {
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
     pub limits: Limits,
+    pub captures: Option<Spanned<Captures>>,
     pub lease: Asked,
     pub abort_if: Vec<Node>,
     pub blast_radius: Option<BlastRadius>,
@@ -237,6 +238,11 @@ pub(crate) static SCENARIO: Object = Object {
         ),
         may("limits", Shape::Object(&LIMITS), "bounds of the run"),
         may(
+            "captures",
+            Shape::Word(&Captures::WORDS),
+            "which frames the run keeps; hits",
+        ),
+        may(
             "lease",
             Shape::At(&lease::LEASE),
             "how long faults hold without the controller; 2s",
@@ -259,9 +265,9 @@ static LIMITS: Object = Object {
     keys: &[
         may("time", DURATION, "the run fails when it takes longer; 60s"),
         may(
-            "packets",
-            Shape::Integer(1, 100_000_000),
-            "that a capture holds; 4000000",
+            "disk",
+            SIZE,
+            "bytes of frames that the run writes, at least 1MiB; beyond, it keeps no more frames; 1GiB",
         ),
         may(
             "hits",
@@ -369,6 +375,9 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("limits")
         .map(|node| limits(sink, node))
         .unwrap_or_default();
+    let captures = sections
+        .get("captures")
+        .and_then(|node| captures(sink, node));
     let lease = sections
         .get("lease")
         .map(|node| lease::read(sink, node))
@@ -432,6 +441,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         steps,
         expect,
         limits,
+        captures,
         lease,
         abort_if,
         blast_radius,
@@ -476,11 +486,9 @@ fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
         limits.time_ns = time.value;
         limits.time_span = Some(time.span);
     }
-    if let Some(node) = fields.get("packets")
-        && let Some(packets) = reader::integer(sink, node, "`packets`", 1..=100_000_000)
-    {
-        limits.packets = packets;
-        limits.packets_span = Some(node.span);
+    if let Some(disk) = fields.get("disk").and_then(|node| disk(sink, node)) {
+        limits.disk_bytes = disk.value;
+        limits.disk_span = Some(disk.span);
     }
     if let Some(node) = fields.get("hits")
         && let Some(hits) = reader::integer(sink, node, "`hits`", 1..=u64::from(u32::MAX))
@@ -488,4 +496,24 @@ fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
         limits.hits = Some(Spanned::new(hits, node.span));
     }
     limits
+}
+
+fn disk(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<u64>> {
+    let least = Limits::LEAST_DISK_BYTES;
+    let disk = reader::quantity_of(sink, node, "`disk`", Dimension::Size, least..=u64::MAX)?;
+    if disk.value >= least {
+        return Some(disk);
+    }
+    let message = format!(
+        "`disk` is 1MiB or more, as the largest frame must fit; found {}",
+        show_size(disk.value)
+    );
+    sink.error(Code::OutOfRange, node.span, message)
+        .hint("write `1MiB` or more; to keep no frame, write `captures: none` in the scenario");
+    None
+}
+
+fn captures(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Captures>> {
+    let word = reader::word(sink, node, "`captures`", &Captures::WORDS)?;
+    Some(Spanned::new(word.parse().ok()?, node.span))
 }

@@ -144,7 +144,7 @@ impl Bench {
         let time = packets / rate_pps + 60;
         format!(
             "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
-             limits: {{time: {time}s, packets: 4000000}}\nworkload:\n  commands:\n    \
+             limits: {{time: {time}s}}\nworkload:\n  commands:\n    \
              - {{name: server, host: b, run: [iperf3, --server, --forceflush, --bind, '{{host.b.ip}}'], ready: {{log: Server listening}}}}\n    \
              - {{name: client, host: a, run: [iperf3, --client, '{{host.b.ip}}', --udp, --length, '{BYTES}', --bitrate, '{rate}', --blockcount, '{packets}', --json]}}\n\
              flows:\n  stream: {{from: a, to: b, filter: 'udp.dport == 5201 && udp.len == {}'}}\n{rest}\n",
@@ -172,7 +172,7 @@ impl Bench {
         );
         let text = format!(
             "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [c, s], switch: sw}}}}\n\
-             limits: {{time: 30m, packets: 20000000}}\nworkload:\n  commands:\n    \
+             limits: {{time: 30m}}\nworkload:\n  commands:\n    \
              - {{name: web, host: s, run: \"mkdir {{dir}}/www && echo x > {{dir}}/www/index.html && \
              exec nginx -p {{dir}} -e {{dir}}/error.log -c {nginx}\", ready: {{tcp: 80}}}}\n    \
              - {{name: load, host: c, run: 'ab -r -n {requests} -c 20 http://{{host.s.ip}}/'}}\n\
