@@ -153,9 +153,6 @@ pub struct Run {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Write what passed each port of each switch into this folder, as SWITCH-PORT_in.pcap and SWITCH-PORT_out.pcap
-    #[arg(long, value_name = "FOLDER")]
-    pub pcap: Option<PathBuf>,
     /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`, and what
     /// the workload's commands write, as NAME.stdout and NAME.stderr, while they do
     #[arg(long, value_name = "FOLDER")]
@@ -224,9 +221,6 @@ pub struct Between {
     /// Protocols of the user's own
     #[command(flatten)]
     pub protocols: Protocols,
-    /// Write what passed each interface into this folder, as wire-PORT_in.pcap and wire-PORT_out.pcap; needs a scenario
-    #[arg(long, value_name = "FOLDER", requires = "scenario")]
-    pub pcap: Option<PathBuf>,
     /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`; needs a
     /// scenario
     #[arg(long, value_name = "FOLDER", requires = "scenario")]

@@ -32,6 +32,20 @@ pub struct Sight<'f> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(u64);
 
+impl Identity {
+    /// The number that it is, to write it down.
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The identity that was written down so.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Identity {
+        Identity(bits)
+    }
+}
+
 /// Tells frames apart. Who sends them does not know the seed, so nobody can make two that are taken for one.
 #[derive(Debug, Clone, Copy)]
 pub struct Digest(u64);

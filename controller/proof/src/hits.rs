@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parser_gen::psn::{Packet, Place};
 use scenario::replay::{Classified, Engine, Passage, Rewritten};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::epochs::Judged;
 use super::judge::Errors;
@@ -47,7 +47,7 @@ pub struct Hit {
 }
 
 /// Whether a fault was right about a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It had to hit it, and did.

@@ -60,7 +60,7 @@ pub const STEP_NS: u64 = 50_000_000;
 const STAMP_NS: u64 = 100_000;
 
 /// What the captures say.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Proof {
     /// For each injection of the plan.
     pub observations: Vec<Observation>,
@@ -323,8 +323,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// All that passed until a time is there: decides what can be.
-    pub fn advance(&mut self, now_ns: u64) {
+    /// All that passed until a time is there: decides what can be. `then_hit` gets what faults hit, as it becomes certain.
+    pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(&Hit)) {
         let mut until_ns = now_ns.saturating_sub(self.stay_ns);
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.advance(now_ns);
@@ -334,16 +334,30 @@ impl<'a> Judge<'a> {
             }
             for hit in witness.docket.new_hits() {
                 connections.hit(self.scenario, self.plan, hit);
+                then_hit(hit);
             }
             connections.advance(now_ns);
         }
         self.flows.advance(until_ns.saturating_sub(self.way_ns));
     }
 
-    /// Nothing passes any more. `fired` is what the switches counted for each injection of the plan, `triggers` of each trigger
-    /// of the scenario.
+    /// What faults hit of the frames that passed before this is certain. What several readings explain is certain at the end alone.
     #[must_use]
-    pub fn conclude(mut self, fired: &[u64], triggers: &[TriggerCount]) -> Proof {
+    pub fn decided_ns(&self) -> u64 {
+        let open = self.witnesses.iter();
+        let open = open.map(|(_, witness, _)| witness.decided_ns());
+        open.min().unwrap_or(u64::MAX)
+    }
+
+    /// Nothing passes any more. `fired` is what the switches counted for each injection of the plan, `triggers` of each trigger
+    /// of the scenario. `then_hit` gets what [`Judge::advance`] has not given.
+    #[must_use]
+    pub fn conclude(
+        mut self,
+        fired: &[u64],
+        triggers: &[TriggerCount],
+        mut then_hit: impl FnMut(&Hit),
+    ) -> Proof {
         // Triggers that no counter counts move none in the model either.
         let came_on = triggers.iter().map(|count| count.on);
         let mut counted: Vec<u64> = fired.iter().copied().chain(came_on).collect();
@@ -357,12 +371,12 @@ impl<'a> Judge<'a> {
             for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
-            for hit in witness.docket.new_hits() {
+            let mut add = |hit: &Hit| {
                 connections.hit(self.scenario, self.plan, hit);
-            }
-            let tally = witness.docket.conclude(&counted, |hit| {
-                connections.hit(self.scenario, self.plan, hit);
-            });
+                then_hit(hit);
+            };
+            witness.docket.new_hits().iter().for_each(&mut add);
+            let tally = witness.docket.conclude(&counted, add);
             strays.insert(name.to_owned(), tally.strays);
             all.add(tally);
             recoveries.extend(connections.conclude());

@@ -24,8 +24,10 @@ pub struct Loss {
 pub enum Loser {
     /// The recorder was too slow.
     Recorder,
-    /// The recording was full.
+    /// The recording was full, or the frames that waited for the judge were more than `limits.disk` allows.
     Limit,
+    /// The frames waited for the judge, and the disk did not take them or did not give them back.
+    Disk,
     /// The link, on their way to the switch.
     Link,
     /// The switch did not take them from the receive ring of its port.
@@ -54,7 +56,14 @@ impl fmt::Display for Loss {
                 f,
                 "the capture at {port} lost {frames}: the recorder was too slow"
             ),
-            Loser::Limit => write!(f, "the capture at {port} lacks {frames}: it was full"),
+            Loser::Limit => write!(
+                f,
+                "{frames} at {port} {were} not judged: more frames waited for the judge than `limits.disk` allows"
+            ),
+            Loser::Disk => write!(
+                f,
+                "{frames} at {port} {were} not judged: the disk did not take them (is it full?)"
+            ),
             Loser::Link => write!(
                 f,
                 "the link to {port} lost {frames}: the switch was too slow"

@@ -137,6 +137,18 @@ impl<'a> Witness<'a> {
         waiting.min().unwrap_or(u64::MAX)
     }
 
+    /// What came before this, as it was stamped, is decided, but for what several readings explain.
+    pub fn decided_ns(&self) -> u64 {
+        let latencies = self.latencies.iter();
+        let latest = latencies.map(|latency| latency.in_ns.max(latency.out_ns));
+        let open = self.until_ns().min(self.now_ns);
+        let open = open.min(self.docket.oldest_ns().unwrap_or(u64::MAX));
+        match open {
+            u64::MAX => open,
+            _ => open.saturating_sub(latest.max().unwrap_or(0)),
+        }
+    }
+
     /// A frame passed a port. Frames of a port come in their order.
     pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
         let latency = self.latencies.iter().find(|latency| latency.port == port);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use controller::experiment::{Between, Conditions, Planned, Record, Switches, write_captures};
+use controller::experiment::{Between, Conditions, Planned, Record, Switches};
 use controller::progress::Progress;
 use controller::scenario_run::ScenarioRun;
 use controller::target::Kind;
@@ -63,10 +63,6 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         Some(_) => Some(ReportFile::open(&args.report)?),
         None => None,
     };
-    if let Some(folder) = &args.pcap {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
-    }
     listen().map_err(fail)?;
     let weir = Path::new(Conditions::ITSELF);
     let Taken {
@@ -81,7 +77,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         p4src: args.p4src.as_deref(),
         switches: &switches,
         record: Record::Faulting,
-        out: None,
+        out: args.out.as_deref(),
         between: Some(Between {
             interfaces,
             length: args.length,
@@ -109,9 +105,6 @@ fn tell(
     result: &ScenarioRun,
     report: Option<ReportFile>,
 ) -> Result<ExitCode, ExitCode> {
-    if let Some(folder) = &args.pcap {
-        write_captures(folder, planned, &result.run).map_err(fail)?;
-    }
     if args.json {
         print_json(&scenario_run::json(planned, result))?;
     } else {

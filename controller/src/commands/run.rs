@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use controller::experiment::{Conditions, Planned, Record, write_captures};
+use controller::experiment::{Conditions, Planned, Record};
 use controller::progress::Progress;
 use controller::{run_folder, scenario_run};
 use testbeds::bed::Wiring;
@@ -55,11 +55,6 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         (None, None) => Some(PathBuf::from("weir-run.html")),
     };
     let report = page_path.as_deref().map(ReportFile::open).transpose()?;
-    // Told before the run, not after it.
-    if let Some(folder) = &args.pcap {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
-    }
     let conditions = Conditions {
         between: None,
         wiring: Wiring::Veth,
@@ -72,9 +67,6 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
     let is_quiet = args.json || telling == Telling::Nothing;
     let mut progress = Progress::new(is_quiet);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
-    if let Some(folder) = &args.pcap {
-        write_captures(folder, &planned, &result.run).map_err(fail)?;
-    }
     let page = scenario_run::page(&planned, &result);
     if let Some(folder) = &args.out {
         let target = args.target.kind.to_string();

@@ -132,6 +132,7 @@ mod tests {
             rounds: Vec::new(),
         };
         Run {
+            met: Vec::new(),
             commands: Vec::new(),
             probes: Vec::new(),
             throughput: Vec::new(),

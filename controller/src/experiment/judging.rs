@@ -2,20 +2,25 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use proof::{Conditions, Judge, Loser, Loss, Proof, STEP_NS};
-use testbeds::capture::{Batch, Frame, Handed, Limits, Lost, Recording};
+use testbeds::capture::{Handed, Lost, Record};
 
 use super::Planned;
+use super::captures::{Keeper, Kept};
+use super::spool::{Disk, Refused, Spool, Spooled};
 use super::telling_log::Log;
 
 /// What the thread is told.
 enum Message {
-    Handed(Handed),
+    Frames(Spooled),
+    Lost(Lost),
+    /// All frames that were stamped before this time have been handed over.
+    Until(u64),
     /// Nothing passes any more; what the switches counted.
     End(Box<Counted>),
 }
@@ -33,69 +38,76 @@ pub struct Counted {
 /// A run that is being judged.
 pub struct Judging {
     sender: Sender<Message>,
-    waiting: Arc<AtomicU64>,
-    most_waiting: u64,
-    thread: JoinHandle<(Proof, Vec<Recording>)>,
+    spool: Arc<Spool>,
+    thread: JoinHandle<(Proof, Kept)>,
 }
 
 impl Judging {
-    /// Begins. `ports` are those that are recorded, switch and number, in order; `log` is that of whoever writes steps.
+    /// Begins. `ports` are those that are recorded, switch and number, in order; `log` is that of whoever writes steps. What is
+    /// kept of the frames goes into `folder`.
     pub fn begin(
         planned: &Planned,
         ports: &[(String, u32)],
         conditions: Conditions,
-        limits: Limits,
         log: Arc<Log>,
+        folder: Option<&Path>,
     ) -> io::Result<Judging> {
         let (sender, receiver) = channel();
-        let waiting = Arc::new(AtomicU64::new(0));
+        let disk = Disk::new(planned.scenario.limits.disk_bytes);
+        let waiting = folder.map_or_else(std::env::temp_dir, Path::to_owned);
         let own = Own {
             planned: (planned.scenario.clone(), planned.plan.clone()),
             ports: ports.to_vec(),
             conditions,
-            limits,
             log,
-            waiting: Arc::clone(&waiting),
+            keeper: Keeper::new(planned, ports, folder, disk.clone())?,
+            waiting: ports.iter().map(|_| Waiting::default()).collect(),
         };
         let thread = thread::Builder::new()
             .name("judge".to_owned())
             .spawn(move || own.judge(&receiver))?;
         Ok(Judging {
             sender,
-            waiting,
-            most_waiting: limits.total_bytes.saturating_mul(ports.len() as u64),
+            spool: Spool::new(waiting, disk),
             thread,
         })
     }
 
-    /// For the recorder. Where the judge is slower than what passes, that waits for it, as much as may be kept of all ports; what
-    /// comes then is lost, and said to be.
+    /// For the recorder. Where the judge is slower than the traffic, frames wait in the spool; a frame that the spool refuses is
+    /// lost.
     pub fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
-        let (sender, waiting) = (self.sender.clone(), Arc::clone(&self.waiting));
-        let most_waiting = self.most_waiting;
+        let (sender, spool) = (self.sender.clone(), Arc::clone(&self.spool));
         move |handed| {
-            let handed = match handed {
-                Handed::Batch(batch) if waiting.load(Ordering::Relaxed) > most_waiting => {
-                    Handed::Lost(Lost {
-                        port: batch.port,
-                        frames: batch.records.len() as u64,
-                        by: Loser::Recorder,
-                        at_ns: batch.records.first().map_or(0, |record| record.at_ns),
-                    })
-                }
+            let message = match handed {
                 Handed::Batch(batch) => {
-                    waiting.fetch_add(size_of_batch(&batch), Ordering::Relaxed);
-                    Handed::Batch(batch)
+                    let (port, frames) = (batch.port, batch.records.len() as u64);
+                    let at_ns = batch.records.first().map_or(0, |record| record.at_ns);
+                    match spool.put(batch) {
+                        Ok(spooled) => Message::Frames(spooled),
+                        Err(refused) => Message::Lost(Lost {
+                            port,
+                            frames,
+                            by: match refused {
+                                Refused::Full => Loser::Limit,
+                                Refused::Failed(error) => {
+                                    tracing::warn!(%error, "frames cannot wait on disk");
+                                    Loser::Disk
+                                }
+                            },
+                            at_ns,
+                        }),
+                    }
                 }
-                other => other,
+                Handed::Lost(lost) => Message::Lost(lost),
+                Handed::Until(until_ns) => Message::Until(until_ns),
             };
-            // Who has ended needs no more.
-            let _ = sender.send(Message::Handed(handed));
+            // A judge that has ended needs no more.
+            let _ = sender.send(message);
         }
     }
 
-    /// Nothing passes any more, and the recorder has handed over all: the verdict, and what was kept of each port.
-    pub fn end(self, counted: Counted) -> (Proof, Vec<Recording>) {
+    /// Nothing passes any more, and the recorder has handed over all: the verdict, and what was kept of the frames.
+    pub fn end(self, counted: Counted) -> (Proof, Kept) {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
             Ok(result) => result,
@@ -104,81 +116,67 @@ impl Judging {
     }
 }
 
-fn size_of_batch(batch: &Batch) -> u64 {
-    (batch.bytes.len() + std::mem::size_of_val(batch.records.as_slice())) as u64
-}
-
 /// What the thread has.
 struct Own {
     planned: (scenario::Scenario, scenario::Plan),
     ports: Vec<(String, u32)>,
     conditions: Conditions,
-    limits: Limits,
     log: Arc<Log>,
-    waiting: Arc<AtomicU64>,
+    keeper: Keeper,
+    waiting: Vec<Waiting>,
 }
 
 /// What came of a port and the judge has not seen.
 #[derive(Default)]
 struct Waiting {
-    batches: VecDeque<Batch>,
-    /// How many of the first have been seen.
+    batches: VecDeque<Spooled>,
+    /// Frames of the first batch that have been seen.
     seen: usize,
 }
 
 impl Own {
-    fn judge(self, receiver: &Receiver<Message>) -> (Proof, Vec<Recording>) {
-        let (scenario, plan) = &self.planned;
-        let mut judge = Judge::new(scenario, plan, &self.ports, self.conditions);
-        let mut waiting: Vec<Waiting> = self.ports.iter().map(|_| Waiting::default()).collect();
-        let mut kept: Vec<Kept> = self.ports.iter().map(|_| Kept::default()).collect();
+    fn judge(mut self, receiver: &Receiver<Message>) -> (Proof, Kept) {
+        let (scenario, plan) = self.planned.clone();
+        let mut judge = Judge::new(&scenario, &plan, &self.ports, self.conditions);
         let mut now_ns = 0;
         while let Ok(message) = receiver.recv() {
             match message {
-                Message::Handed(Handed::Batch(batch)) => {
+                Message::Frames(batch) => {
                     if batch.late > 0 {
                         self.lose(&mut judge, batch.port, batch.late, Loser::Recorder);
                     }
-                    waiting[batch.port].batches.push_back(batch);
+                    self.waiting[batch.port].batches.push_back(batch);
                 }
-                Message::Handed(Handed::Lost(lost)) => {
+                Message::Lost(lost) => {
                     self.lose(&mut judge, lost.port, lost.frames, lost.by);
                 }
-                Message::Handed(Handed::Until(until_ns)) => {
+                Message::Until(until_ns) => {
                     let until_ns = self.hear(&mut judge, until_ns);
                     if now_ns == 0 {
                         now_ns = until_ns / STEP_NS * STEP_NS;
                     }
                     while now_ns + STEP_NS <= until_ns {
                         now_ns += STEP_NS;
-                        self.see(&mut judge, &mut waiting, &mut kept, now_ns);
-                        judge.advance(now_ns);
+                        self.step(&mut judge, now_ns);
                     }
                 }
                 Message::End(counted) => {
                     self.hear(&mut judge, u64::MAX);
-                    let next = |waiting: &[Waiting]| {
-                        let next = waiting.iter().filter_map(Waiting::next_ns);
-                        next.min()
-                    };
-                    while let Some(first_ns) = next(&waiting) {
+                    while let Some(first_ns) = self.next_ns() {
                         now_ns = (now_ns + STEP_NS).max(first_ns / STEP_NS * STEP_NS);
-                        self.see(&mut judge, &mut waiting, &mut kept, now_ns);
-                        judge.advance(now_ns);
+                        self.step(&mut judge, now_ns);
                     }
-                    counted
-                        .losses
-                        .iter()
-                        .for_each(|loss| judge.lose(loss.clone()));
-                    let proof = judge.conclude(&counted.fired, &counted.triggers);
-                    let recordings = kept.into_iter().map(Kept::recording);
-                    return (proof, recordings.collect());
+                    let losses = counted.losses.iter().cloned();
+                    losses.for_each(|loss| judge.lose(loss));
+                    let keeper = &mut self.keeper;
+                    let proof =
+                        judge.conclude(&counted.fired, &counted.triggers, |hit| keeper.hit(hit));
+                    return (proof, self.keeper.finish());
                 }
             }
         }
         // The run broke off: nobody asks.
-        let none = judge.conclude(&vec![0; plan.injections.len()], &[]);
-        (none, Vec::new())
+        (Proof::default(), Kept::default())
     }
 
     /// Passes on what switches were told; until when that is all.
@@ -202,78 +200,51 @@ impl Own {
         });
     }
 
-    /// Shows the judge what passed before a time, port by port.
-    fn see(
-        &self,
-        judge: &mut Judge<'_>,
-        waiting: &mut [Waiting],
-        kept: &mut [Kept],
-        before_ns: u64,
-    ) {
-        for (port, (waiting, kept)) in waiting.iter_mut().zip(kept).enumerate() {
-            while let Some(batch) = waiting.batches.front() {
-                let all = batch.sights().skip(waiting.seen);
-                for sight in all.take_while(|sight| sight.at_ns < before_ns) {
-                    judge.see(port, &sight);
-                    waiting.seen += 1;
+    /// When the first frame passed that the judge has not seen.
+    fn next_ns(&self) -> Option<u64> {
+        let firsts = self.waiting.iter().filter_map(|waiting| {
+            let first = waiting.batches.front()?;
+            let at_ns = |record: &Record| record.at_ns;
+            let next = first.with(|batch| batch.records.get(waiting.seen).map(at_ns));
+            // A batch that cannot be read is lost when it is its turn.
+            Some(next.ok().flatten().unwrap_or(0))
+        });
+        firsts.min()
+    }
+
+    /// Shows the judge what passed before a time, port by port, and lets it decide.
+    fn step(&mut self, judge: &mut Judge<'_>, before_ns: u64) {
+        for port in 0..self.ports.len() {
+            while let Some(batch) = self.waiting[port].batches.pop_front() {
+                let seen = self.waiting[port].seen;
+                let read = batch.with(|batch| {
+                    let sights = batch.sights().enumerate().skip(seen);
+                    for (number, sight) in sights {
+                        if sight.at_ns >= before_ns {
+                            return number;
+                        }
+                        judge.see(port, &sight);
+                    }
+                    batch.records.len()
+                });
+                match read {
+                    Ok(seen) if seen < batch.frames => {
+                        self.waiting[port].seen = seen;
+                        self.waiting[port].batches.push_front(batch);
+                        break;
+                    }
+                    Ok(_) => {}
+                    Err(_) => {
+                        let left = (batch.frames - seen) as u64;
+                        self.lose(judge, port, left, Loser::Disk);
+                    }
                 }
-                if waiting.seen < batch.records.len() {
-                    break;
-                }
-                self.waiting
-                    .fetch_sub(size_of_batch(batch), Ordering::Relaxed);
-                waiting.seen = 0;
-                kept.take(waiting.batches.pop_front(), self.limits);
+                self.waiting[port].seen = 0;
+                self.keeper.take(batch);
             }
         }
-    }
-}
-
-impl Waiting {
-    fn next_ns(&self) -> Option<u64> {
-        let first = self.batches.front()?.records.get(self.seen)?;
-        Some(first.at_ns)
-    }
-}
-
-/// What is kept of a port for the run's folder, within limits.
-#[derive(Default)]
-struct Kept {
-    bytes: u64,
-    frames: u64,
-    batches: Vec<Batch>,
-    over_limit: u64,
-}
-
-impl Kept {
-    fn take(&mut self, batch: Option<Batch>, limits: Limits) {
-        let Some(batch) = batch else {
-            return;
-        };
-        let frames = batch.records.len() as u64;
-        self.bytes += size_of_batch(&batch);
-        self.frames += frames;
-        if self.over_limit > 0 || self.bytes > limits.total_bytes || self.frames > limits.frames {
-            self.over_limit += frames;
-        } else {
-            self.batches.push(batch);
-        }
-    }
-
-    fn recording(self) -> Recording {
-        let mut frames = Vec::new();
-        for batch in self.batches {
-            frames.extend(batch.sights().map(|sight| Frame {
-                at_ns: sight.at_ns,
-                direction: sight.way.into(),
-                wire_len: sight.wire_len,
-                bytes: sight.bytes.into(),
-            }));
-        }
-        Recording {
-            frames,
-            lost: 0,
-            over_limit: self.over_limit,
-        }
+        let keeper = &mut self.keeper;
+        judge.advance(before_ns, |hit| keeper.hit(hit));
+        keeper.advance(judge.decided_ns().min(before_ns));
     }
 }

@@ -18,7 +18,7 @@ pub use planned::{Planned, Switches};
 #[cfg(feature = "testbed")]
 mod between;
 #[cfg(feature = "testbed")]
-mod captures;
+pub mod captures;
 #[cfg(feature = "testbed")]
 mod conclusion;
 #[cfg(feature = "testbed")]
@@ -50,6 +50,8 @@ mod repair;
 #[cfg(feature = "testbed")]
 mod run;
 #[cfg(feature = "testbed")]
+mod spool;
+#[cfg(feature = "testbed")]
 mod stage;
 #[cfg(feature = "testbed")]
 pub mod steps;
@@ -64,8 +66,6 @@ pub mod workload;
 pub use ::proof::{Recovery, Teller};
 #[cfg(feature = "testbed")]
 pub use between::{Between, Passing};
-#[cfg(feature = "testbed")]
-pub use captures::write_captures;
 #[cfg(feature = "testbed")]
 pub use conclusion::{Conclusion, FaultResult};
 #[cfg(feature = "testbed")]

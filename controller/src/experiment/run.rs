@@ -45,6 +45,8 @@ pub struct Run {
     pub triggers: Vec<TriggerResult>,
     /// Each time that a step of the timeline was due.
     pub steps: Vec<StepResult>,
+    /// How many frames each injection of the plan has looked at.
+    pub met: Vec<u64>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// What declared flows carried over time.
@@ -243,6 +245,7 @@ pub fn run(
         let unforwarded = counted.map(|fault| fault.unforwarded).sum();
         aborted.with_unforwarded(unforwarded)
     });
+    remarks.extend(kept_until(&evidence));
     let run = Run {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
@@ -252,6 +255,7 @@ pub fn run(
         repairs,
         triggers: conclusion.triggers,
         steps,
+        met: conclusion.met,
         flows: conclusion.flows,
         throughput: conclusion.throughput,
         timed: measured.timed,
@@ -270,6 +274,16 @@ pub fn run(
     };
     observer.ends(&run);
     Ok(run)
+}
+
+/// Says from when on no frame is kept, if that is so.
+fn kept_until(evidence: &Evidence) -> Option<String> {
+    let (at_ns, why) = evidence.kept.stopped.as_ref()?;
+    let after = at_ns.saturating_sub(evidence.start_ns().unwrap_or(*at_ns));
+    let after_s = Duration::from_nanos(after).as_secs_f64();
+    Some(format!(
+        "captures: no frame is kept from {after_s:.1} s on: {why}; the run was judged to its end all the same"
+    ))
 }
 
 fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) -> Trained {

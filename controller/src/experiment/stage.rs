@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
+use scenario::model::Captures;
 use scenario::names;
-use testbeds::bed::{self, Bed, BedError, PortRecording, Wiring};
+use testbeds::bed::{self, Bed, BedError, Wiring};
 use testbeds::capture::{Filter, Limits};
 
 use super::evidence::Evidence;
@@ -65,8 +66,6 @@ pub struct Stage<'a> {
     switches: Vec<SwitchProcess>,
     /// Whether their programs have the stamps of frames that captures have.
     shares_stamps: bool,
-    /// Which ports are recorded, in order.
-    ports: Vec<(String, u32)>,
     /// Who judges what passes them, until the end.
     judging: Option<Judging>,
     /// The network. Dropped last: the switches' ports are in it.
@@ -81,19 +80,12 @@ impl<'a> Stage<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Stage<'a>, ExperimentError> {
         let is_training = planned.training().is_some();
-        // A frame that a fault changes is judged by all its bytes.
-        let mut faults = planned.scenario.faults.iter();
-        let limits = if is_training && !faults.any(|fault| fault.effect.changes()) {
-            Limits::AGGREGATION_HEADERS
-        } else {
-            Limits::WHOLE_FRAMES
-        };
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
             record: recorded(planned, conditions.record),
             filter: Filter::Everything,
-            limits,
+            limits: Limits::WHOLE_FRAMES,
         };
         let topology = &planned.scenario.topology;
         let mut bed = match conditions.between {
@@ -114,11 +106,10 @@ impl<'a> Stage<'a> {
             shares_stamps,
         };
         let log = Arc::clone(&fleet.log);
-        let judging =
-            Judging::begin(planned, &ports, of_judge, limits, log).map_err(BedError::from)?;
-        bed.record_into(&ports, limits.frame_bytes, digest, judging.sink())?;
+        let judging = Judging::begin(planned, &ports, of_judge, log, conditions.out)
+            .map_err(BedError::from)?;
+        bed.record_into(&ports, kept_bytes(planned), digest, judging.sink())?;
         Ok(Stage {
-            ports,
             judging: Some(judging),
             planned,
             fleet,
@@ -223,20 +214,13 @@ impl<'a> Stage<'a> {
             losses,
         };
         let judging = self.judging.take();
-        let (proof, recordings) = judging
+        let (proof, kept) = judging
             .ok_or_else(|| io::Error::other("this run was judged already"))
             .map_err(BedError::from)?
             .end(counted);
-        let ports = self.ports.iter().zip(recordings);
-        let recordings = ports.map(|((switch, port), recording)| PortRecording {
-            switch: switch.clone(),
-            port: *port,
-            recording,
-            undelivered: 0,
-        });
-        let recordings: Vec<PortRecording> = recordings.collect();
         let evidence = Evidence {
-            recordings,
+            recordings: Vec::new(),
+            kept,
             writes: self.fleet.epoch_writes().to_vec(),
             tellings: self.fleet.tellings().to_vec(),
             fired,
@@ -279,6 +263,20 @@ impl<'a> Stage<'a> {
         }
         Ok(metrics)
     }
+}
+
+/// Number of bytes that are kept of each frame while it waits: what the parsers and filters can look at. A capture of all frames has
+/// all their bytes, and a frame that a fault changes is judged by all of them.
+fn kept_bytes(planned: &Planned) -> u32 {
+    /// So much of a frame says what it is, to those who read a capture.
+    const LEAST: usize = 128;
+    let scenario = &planned.scenario;
+    let mut faults = scenario.faults.iter();
+    let is_whole = scenario.captures == Captures::All || faults.any(|fault| fault.effect.changes());
+    let depth = scenario.protocols.depth().filter(|_| !is_whole);
+    depth.map_or(Limits::WHOLE_FRAMES.frame_bytes, |depth| {
+        depth.max(LEAST) as u32
+    })
 }
 
 /// The ports that are recorded, in the order of switches and numbers.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use parser_gen::{FieldType, Value};
+use parser_gen::{FieldType, Library, Value};
 use scenario::disruption::Subject;
 use scenario::replay::Rewritten;
 use serde::Serialize;
@@ -116,11 +116,6 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
         let injection = planned.plan.injections.get(hit.injection)?;
         let mut faults = planned.scenario.faults.iter();
         let fault = faults.find(|fault| fault.id == injection.fault)?;
-        let values = library.dissect(&hit.bytes, hit.port);
-        let fields = FIELDS.iter().filter_map(|name| {
-            let field = library.field(name)?;
-            Some((*name, show(field.ty, values.value(name)?)?))
-        });
         let changes = fault.effect.changes();
         let left_as = hit.left_as.as_ref().filter(|_| changes);
         Some(Event {
@@ -143,7 +138,7 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
             }),
             epoch: hit.epoch,
             outcome: hit.outcome,
-            fields: fields.collect(),
+            fields: fields(library, &hit.bytes, hit.port),
             bytes: hit.wire_len,
             left: hit
                 .left
@@ -157,6 +152,16 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
         })
     };
     hits.iter().filter_map(of_hit).collect()
+}
+
+/// What is told of a frame that came by a port.
+pub fn fields(library: &Library, frame: &[u8], port: u32) -> BTreeMap<&'static str, String> {
+    let values = library.dissect(frame, port);
+    let fields = FIELDS.iter().filter_map(|name| {
+        let field = library.field(name)?;
+        Some((*name, show(field.ty, values.value(name)?)?))
+    });
+    fields.collect()
 }
 
 fn show(ty: FieldType, value: &Value) -> Option<String> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use parser_gen::ProtocolSource;
+use scenario::model::Captures;
 use scenario::telling::Telling;
 use scenario::topology::TopologySource;
 use scenario::workload::WorkloadSource;
@@ -14,15 +15,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testbeds::bed::PortRecording;
 
-use super::captures::{self, ReadError};
 use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO, WORKLOAD};
+use crate::experiment::captures::file::{self as captures_file, ReadError};
+use crate::experiment::captures::{self, KeptPort};
 use crate::experiment::evidence::Evidence;
 use crate::experiment::{Carried, EpochWrite, Planned, Run, TriggerCount};
 use crate::target::Kind;
 use proof::Loss;
 
 /// Counted up when a name or its meaning changes.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// What a run knows of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +68,13 @@ pub struct Stored {
     /// Whether the switches' programs had the stamps that the captures have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
+    /// How many frames each injection of the plan has looked at.
+    pub met: Vec<u64>,
+    /// Which frames the folder has.
+    pub kept: Captures,
+    /// From when on it has none, in nanoseconds since 1970, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopped: Option<(u64, String)>,
     /// The captures: by switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
@@ -78,10 +87,10 @@ pub struct Stored {
 )]
 struct StoredPort {
     port: u32,
-    frames: usize,
-    lost: u64,
-    over_limit: u64,
-    undelivered: u64,
+    /// Frames that passed and were judged.
+    passed: u64,
+    /// Of these, those in the capture.
+    frames: u64,
 }
 
 /// Why the folder of a run cannot be judged.
@@ -129,17 +138,13 @@ impl Stored {
     pub fn of(target: &str, planned: &Planned, run: &Run) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
-        for port in &evidence.recordings {
-            captures
-                .entry(port.switch.clone())
-                .or_default()
-                .push(StoredPort {
-                    port: port.port,
-                    frames: port.recording.frames.len(),
-                    lost: port.recording.lost,
-                    over_limit: port.recording.over_limit,
-                    undelivered: port.undelivered,
-                });
+        for port in &evidence.kept.ports {
+            let ports = captures.entry(port.switch.clone()).or_default();
+            ports.push(StoredPort {
+                port: port.port,
+                passed: port.passed,
+                frames: port.kept,
+            });
         }
         Stored {
             schema: SCHEMA,
@@ -158,6 +163,9 @@ impl Stored {
             losses: evidence.losses.clone(),
             carried: evidence.carried.clone(),
             shares_stamps: evidence.shares_stamps,
+            met: run.met.clone(),
+            kept: planned.scenario.captures,
+            stopped: evidence.kept.stopped.clone(),
             captures,
         }
     }
@@ -207,7 +215,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         );
         return Err(wrong(EVIDENCE, reason));
     }
-    let scenario = scenario(folder, &stored)?;
+    let scenario = scenario(folder, &stored)?.with_captures(Some(stored.kept));
     let kind = Kind::from_str(&stored.target, false).map_err(|error| wrong(EVIDENCE, error))?;
     let planned =
         Planned::of(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
@@ -232,25 +240,34 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         return Err(wrong(EVIDENCE, reason));
     }
     let mut recordings = Vec::new();
+    let mut kept_ports = Vec::new();
     for (switch, ports) in &stored.captures {
-        let read = captures::read(folder, switch, ports.len())?;
-        for (port, mut recording) in ports.iter().zip(read) {
-            if recording.frames.len() != port.frames {
+        let kept = ports.iter().map(|port| KeptPort {
+            switch: switch.clone(),
+            port: port.port,
+            passed: port.passed,
+            kept: port.frames,
+        });
+        kept_ports.extend(kept);
+        if stored.kept == Captures::None {
+            continue;
+        }
+        let read = captures_file::read(folder, switch, ports.len())?;
+        for (port, recording) in ports.iter().zip(read) {
+            if recording.frames.len() as u64 != port.frames {
                 let reason = format!(
                     "{} frames of port {}, of {} that were captured",
                     recording.frames.len(),
                     port.port,
                     port.frames
                 );
-                return Err(wrong(&captures::file_name(switch), reason));
+                return Err(wrong(&captures_file::file_name(switch), reason));
             }
-            recording.lost = port.lost;
-            recording.over_limit = port.over_limit;
             recordings.push(PortRecording {
                 switch: switch.clone(),
                 port: port.port,
                 recording,
-                undelivered: port.undelivered,
+                undelivered: 0,
             });
         }
     }
@@ -258,6 +275,10 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         events: text(EVENTS)?,
         evidence: Evidence {
             recordings,
+            kept: captures::Kept {
+                ports: kept_ports,
+                stopped: stored.stopped.clone(),
+            },
             writes: stored.writes.clone(),
             tellings: stored.tellings.clone(),
             fired: stored.fired.clone(),

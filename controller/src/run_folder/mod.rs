@@ -3,7 +3,6 @@
 //! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end. It takes the place of
 //! the mark that such a folder has.
 
-mod captures;
 mod events;
 mod evidence;
 mod place;
@@ -114,7 +113,6 @@ pub fn write(
     let run = &result.run;
     let log = events::log(planned, &run.evidence, &run.hits);
     put(EVENTS, log.as_bytes())?;
-    captures::write(folder, planned, run)?;
     let stored = Stored::of(target, planned, run);
     // All of it or nothing: what is renamed is whole.
     let temporary = EVIDENCE_WRITTEN;

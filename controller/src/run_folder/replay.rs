@@ -1,22 +1,46 @@
 //! A run judged again, from what its folder has; and two runs of one scenario against each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use scenario::plan::port_latencies;
+use serde::{Deserialize, Serialize};
 
 use super::events;
 use super::evidence::Kept;
 use crate::experiment::Conclusion;
 use proof::Outcome;
 
+/// What the folder of a run says.
+pub enum Replayed {
+    /// It has every frame: the run was judged again.
+    Judged(Box<Judged>),
+    /// It has a part of the frames, or none: what it has was held against the log.
+    Checked(Checked),
+}
+
 /// What the stored evidence says now.
-pub struct Replayed {
+pub struct Judged {
     /// Of the faults.
     pub conclusion: Conclusion,
     /// How many events there are.
     pub events: usize,
     /// Where the log differs from the one in the folder.
     pub difference: Option<Difference>,
+}
+
+/// What the log of a run and the frames that its folder has say of each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Frames that the run judged.
+    pub passed: u64,
+    /// Frames that the folder has.
+    pub kept: u64,
+    /// How many events there are.
+    pub events: usize,
+    /// How many frames of the log were looked for, and found as it says.
+    pub found: usize,
+    /// The first thing in which the log, the counters and the frames do not agree.
+    pub difference: Option<String>,
 }
 
 /// The first line in which two logs differ.
@@ -30,16 +54,117 @@ pub struct Difference {
     pub replayed: Option<String>,
 }
 
-/// Runs the model over the stored captures.
+/// Runs the model over the stored captures, if they have every frame. If not, holds the log against the counters and against the
+/// frames that are there.
 #[must_use]
 pub fn replay(kept: &Kept) -> Replayed {
+    let (passed, frames) = kept.evidence.frames();
+    if passed == frames {
+        return Replayed::Judged(Box::new(judged(kept)));
+    }
+    let logged = logged(&kept.events);
+    let mut found = 0;
+    let mut difference = counted(kept, &logged);
+    if difference.is_none() && kept.evidence.kept.stopped.is_none() && frames > 0 {
+        let missing = logged.iter().enumerate().find(|(_, event)| {
+            let is_there = is_kept(kept, event);
+            found += usize::from(is_there);
+            !is_there
+        });
+        difference = missing.map(|(line, event)| {
+            format!(
+                "line {} of the log has frame {} of port {} of switch {}, and the capture has no such frame",
+                line + 1,
+                event.frame,
+                event.port,
+                event.switch
+            )
+        });
+    }
+    Replayed::Checked(Checked {
+        passed,
+        kept: frames,
+        events: kept.events.lines().count(),
+        found,
+        difference,
+    })
+}
+
+fn judged(kept: &Kept) -> Judged {
     let conclusion = Conclusion::of(&kept.planned, &kept.evidence);
     let text = events::log(&kept.planned, &kept.evidence, &conclusion.hits);
-    Replayed {
+    Judged {
         events: text.lines().count(),
         difference: difference(&kept.events, &text),
         conclusion,
     }
+}
+
+/// An event of a frame, as the log has it.
+#[derive(Debug, Deserialize)]
+struct Logged {
+    at_ns: u64,
+    fault: String,
+    flow: String,
+    switch: String,
+    port: u32,
+    frame: u64,
+    ordinal: u64,
+    outcome: Outcome,
+    bytes: u32,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+}
+
+/// The events of frames. Those of programs and switches have other fields.
+fn logged(events: &str) -> Vec<Logged> {
+    let lines = events.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// Whether the log has as many hits as the switches have counted; if not, what differs.
+fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
+    let injections = &kept.planned.plan.injections;
+    let place = |fault: &str, flow: &str, switch: &str| {
+        (fault.to_owned(), flow.to_owned(), switch.to_owned())
+    };
+    let mut counts: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for (injection, fired) in injections.iter().zip(&kept.evidence.fired) {
+        let place = place(&injection.fault, &injection.flow, &injection.switch);
+        counts.entry(place).or_default().0 += fired;
+    }
+    let hits = logged.iter();
+    for event in hits.filter(|event| event.outcome != Outcome::Missed) {
+        let place = place(&event.fault, &event.flow, &event.switch);
+        counts.entry(place).or_default().1 += 1;
+    }
+    let mut counts = counts.into_iter();
+    let ((fault, flow, switch), (fired, hits)) = counts.find(|(_, (fired, hits))| fired != hits)?;
+    Some(format!(
+        "fault {fault}, flow {flow}: switch {switch} counted {fired} hits, and the log has {hits}"
+    ))
+}
+
+/// Whether the captures have the frame of an event.
+fn is_kept(kept: &Kept, event: &Logged) -> bool {
+    let scenario = &kept.planned.scenario;
+    let latencies = port_latencies(&scenario.topology, &event.switch);
+    let latency = latencies.iter().find(|latency| latency.port == event.port);
+    let at_ns = event.at_ns - latency.map_or(0, |latency| latency.in_ns);
+    let mut ports = kept.evidence.recordings.iter();
+    let port = ports.find(|port| port.switch == event.switch && port.port == event.port);
+    let frames = port.into_iter().flat_map(|port| &port.recording.frames);
+    let mut alike = frames.filter(|frame| frame.at_ns == at_ns && frame.wire_len == event.bytes);
+    alike.any(|frame| {
+        let fields = events::fields(&scenario.protocols, &frame.bytes, event.port);
+        let read = fields.iter().map(|(name, value)| (*name, value.as_str()));
+        read.eq(event
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())))
+    })
 }
 
 fn difference(stored: &str, replayed: &str) -> Option<Difference> {
@@ -82,29 +207,33 @@ pub struct Compared {
 
 /// Which ordinals of each flow each fault had to hit, as far as both runs have them.
 #[must_use]
-pub fn compare(first: (&Kept, &Conclusion), second: (&Kept, &Conclusion)) -> Vec<Compared> {
-    let plan = &first.0.planned.plan;
-    let had_to = |conclusion: &Conclusion, injection: usize, most: u64| -> BTreeSet<u64> {
-        let hits = conclusion.hits.iter();
-        let hits =
-            hits.filter(|hit| hit.injection == injection && hit.outcome != Outcome::Collateral);
-        let ordinals = hits.map(|hit| hit.ordinal);
-        ordinals
-            .filter(|ordinal| (1..=most).contains(ordinal))
-            .collect()
-    };
+pub fn compare(first: &Kept, second: &Kept) -> Vec<Compared> {
+    let plan = &first.planned.plan;
+    let logs = [first, second].map(|run| logged(&run.events));
     let compared = plan
         .injections
         .iter()
         .enumerate()
         .map(|(index, injection)| {
-            let met = [first.1, second.1].map(|run| run.met.get(index).copied().unwrap_or(0));
+            let met = [first, second].map(|run| run.stored.met.get(index).copied().unwrap_or(0));
             let both = met[0].min(met[1]);
-            let mut faults = first.0.planned.scenario.faults.iter();
+            let had_to = |log: &[Logged]| -> BTreeSet<u64> {
+                let own = log.iter().filter(|event| {
+                    event.fault == injection.fault
+                        && event.flow == injection.flow
+                        && event.switch == injection.switch
+                        && event.outcome != Outcome::Collateral
+                });
+                let ordinals = own.map(|event| event.ordinal);
+                ordinals
+                    .filter(|ordinal| (1..=both).contains(ordinal))
+                    .collect()
+            };
+            let mut faults = first.planned.scenario.faults.iter();
             let keyed = faults.any(|fault| fault.id == injection.fault && fault.keys.is_some());
             let (a, b) = match keyed {
                 true => (BTreeSet::new(), BTreeSet::new()),
-                false => (had_to(first.1, index, both), had_to(second.1, index, both)),
+                false => (had_to(&logs[0]), had_to(&logs[1])),
             };
             Compared {
                 fault: injection.fault.clone(),
@@ -138,22 +267,19 @@ pub struct ComparedDisruption {
 /// How often each run had to disrupt programs and switches, by the steps that came, and did. When a step comes is planned; how
 /// long a program takes to end is not, so times are not compared.
 #[must_use]
-pub fn compare_disruptions(
-    first: (&Kept, &Conclusion),
-    second: (&Kept, &Conclusion),
-) -> Vec<ComparedDisruption> {
-    let declared = first.0.planned.scenario.disruptions.iter();
+pub fn compare_disruptions(first: &Kept, second: &Kept) -> Vec<ComparedDisruption> {
+    let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {
-        let due = [first.0, second.0].map(|run| {
+        let due = [first, second].map(|run| {
             let came = |epoch: u16| run.evidence.writes.iter().any(|write| write.epoch == epoch);
             let stretches = disruption.epochs.iter().cloned();
             let due = stretches.filter(|stretch| stretch.clone().any(came));
             due.count() as u64
         });
-        let carried = [first.1, second.1].map(|run| {
-            let mut results = run.disruptions.iter();
-            let own = results.find(|result| result.id == disruption.id);
-            own.map_or(0, |result| result.observed)
+        let carried = [first, second].map(|run| {
+            let own = run.evidence.carried.iter();
+            let own = own.filter(|carried| carried.fault == disruption.id && carried.is_seen());
+            own.count() as u64
         });
         ComparedDisruption {
             fault: disruption.id.clone(),

@@ -98,6 +98,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     };
     let evidence = Evidence {
         recordings: recordings.into(),
+        kept: Default::default(),
         writes: vec![armed],
         keyless: vec![0; fired.len()],
         triggers: vec![TriggerCount::default(); planned.scenario.triggers.len()],
@@ -111,6 +112,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
+        met: Vec::new(),
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),

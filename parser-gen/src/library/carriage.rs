@@ -192,7 +192,8 @@ mod tests {
         let depth = library.depth().unwrap();
         // Ethernet, IPv4 and TCP with all options, and a command of Redis.
         assert!((14 + 60 + 60 + 60..400).contains(&depth), "{depth}");
-        let command = b"*2\r\n$16\r\nABCDEFGHIJKLMNOP\r\n$32\r\nabcdefghijklmnopqrstuvwxyz012345\r\n";
+        let command =
+            b"*2\r\n$16\r\nABCDEFGHIJKLMNOP\r\n$32\r\nabcdefghijklmnopqrstuvwxyz012345\r\n";
         let mut frame = vec![0; 14];
         frame[12] = 8;
         frame.extend([0x4f, 0, 0, 234, 0, 0, 0, 0, 64, 6]);

@@ -52,6 +52,16 @@ impl Record {
     }
 }
 
+/// Length of a record as [`Batch::encode`] writes it.
+const RECORD_BYTES: usize = 24;
+
+/// Takes a number from the front.
+fn number(text: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = text.split_first_chunk()?;
+    *text = rest;
+    Some(u64::from_le_bytes(*number))
+}
+
 /// Frames that passed one port, in the order in which they passed.
 #[derive(Debug, Clone)]
 pub struct Batch {
@@ -68,7 +78,7 @@ pub struct Batch {
 
 impl Batch {
     /// An empty batch with capacity for `frames` frames, of which `bytes` bytes are kept together.
-    pub(crate) fn with_capacity(port: usize, frames: usize, bytes: usize) -> Batch {
+    pub fn with_capacity(port: usize, frames: usize, bytes: usize) -> Batch {
         Batch {
             port,
             records: Vec::with_capacity(frames),
@@ -78,14 +88,7 @@ impl Batch {
     }
 
     /// Adds a frame, of which `kept` are the first bytes.
-    pub(crate) fn push(
-        &mut self,
-        at_ns: u64,
-        way: Way,
-        wire_len: u32,
-        identity: Identity,
-        kept: &[u8],
-    ) {
+    pub fn push(&mut self, at_ns: u64, way: Way, wire_len: u32, identity: Identity, kept: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(kept);
         self.records.push(Record {
@@ -98,6 +101,53 @@ impl Batch {
         });
     }
 
+    /// Appends the batch, without its port, to `text`. [`Batch::decode`] reads it.
+    pub fn encode(&self, text: &mut Vec<u8>) {
+        text.extend(self.late.to_le_bytes());
+        text.extend((self.records.len() as u64).to_le_bytes());
+        for record in &self.records {
+            text.extend(record.at_ns.to_le_bytes());
+            text.extend(record.identity.to_bits().to_le_bytes());
+            text.extend(record.wire_len.to_le_bytes());
+            // A frame is shorter than 2^31 bytes.
+            let is_out = u32::from(record.way == Way::Out) << 31;
+            text.extend((record.range().len() as u32 | is_out).to_le_bytes());
+        }
+        text.extend(&self.bytes);
+    }
+
+    /// Reads what [`Batch::encode`] wrote; `None` if it is cut off.
+    #[must_use]
+    pub fn decode(port: usize, text: &[u8]) -> Option<Batch> {
+        let mut rest = text;
+        let late = number(&mut rest)?;
+        let frames = usize::try_from(number(&mut rest)?).ok()?;
+        let (mut heads, bytes) = rest.split_at_checked(frames.checked_mul(RECORD_BYTES)?)?;
+        let mut batch = Batch::with_capacity(port, frames, bytes.len());
+        batch.late = late;
+        let mut begin = 0;
+        for _ in 0..frames {
+            let at_ns = number(&mut heads)?;
+            let identity = Identity::from_bits(number(&mut heads)?);
+            let lengths = number(&mut heads)?;
+            let (wire_len, kept) = (lengths as u32, (lengths >> 32) as u32);
+            let way = match kept >> 31 {
+                0 => Way::In,
+                _ => Way::Out,
+            };
+            let end = begin + (kept & (u32::MAX >> 1)) as usize;
+            batch.push(at_ns, way, wire_len, identity, bytes.get(begin..end)?);
+            begin = end;
+        }
+        Some(batch)
+    }
+
+    /// Memory that the batch takes, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.len() + size_of_val(self.records.as_slice())
+    }
+
     /// The frames as a judge takes them.
     pub fn sights(&self) -> impl Iterator<Item = Sight<'_>> {
         self.records.iter().map(|record| Sight {
@@ -107,5 +157,26 @@ impl Batch {
             identity: record.identity,
             bytes: &self.bytes[record.range()],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_read_as_it_was_written() {
+        let mut batch = Batch::with_capacity(3, 2, 8);
+        batch.push(7, Way::In, 1_500, Identity::from_bits(u64::MAX), b"headers");
+        batch.push(u64::MAX, Way::Out, 60, Identity::from_bits(5), b"");
+        batch.late = 2;
+        let mut text = Vec::new();
+        batch.encode(&mut text);
+        let read = Batch::decode(3, &text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{batch:?}"));
+        let whole = text.len();
+        for end in 0..whole {
+            assert!(Batch::decode(3, &text[..end]).is_none(), "{end}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
 use super::Carried;
+use super::captures::Kept;
 
 /// So long before a frame nothing is skipped.
 const LONG_NS: u64 = 600_000_000_000;
@@ -20,8 +21,10 @@ const LONG_NS: u64 = 600_000_000_000;
 /// What a run left behind: all that its faults are proved by. It comes from the run, or from the folder where that kept it.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// What passed the switches' ports.
+    /// What passed the switches' ports, where a run is judged from its folder.
     pub recordings: Vec<PortRecording>,
+    /// What the folder keeps of that.
+    pub kept: Kept,
     /// The writes of epochs, in the order in which they were sent.
     pub writes: Vec<EpochWrite>,
     /// What switches were told of RDMA connections.
@@ -41,11 +44,12 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// How many frames the captures hold.
-    pub fn frames(&self) -> u64 {
-        let recordings = self.recordings.iter();
-        let frames = recordings.map(|port| port.recording.frames.len() as u64);
-        frames.sum()
+    /// How many frames were judged, and how many of them the folder keeps.
+    pub fn frames(&self) -> (u64, u64) {
+        let ports = self.kept.ports.iter();
+        ports.fold((0, 0), |(passed, kept), port| {
+            (passed + port.passed, kept + port.kept)
+        })
     }
 
     /// When the workload began: its first step was in force then.
@@ -90,14 +94,14 @@ impl Evidence {
                     judge.see(port, &sight(digest, frame));
                 }
             }
-            judge.advance(now_ns);
+            judge.advance(now_ns, |_| ());
         }
         writes.for_each(|write| judge.write(write));
         tellings.for_each(|telling| judge.tell(telling));
         for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
             judge.lose(loss);
         }
-        judge.conclude(&self.fired, &self.triggers)
+        judge.conclude(&self.fired, &self.triggers, |_| ())
     }
 }
 

@@ -82,7 +82,7 @@ fn a_paused_service_stands_still_with_all_its_processes_and_goes_on() {
         &[TICKING, "{name: wait, host: a, run: sleep 1.3}"],
         &format!("{FROZEN}\nexpect: [fault.freeze.fired == fault.freeze.observed]"),
     );
-    let finished = run_in(folder, &text, &["--out", "run"]);
+    let finished = run_in(folder, &text, &["--captures", "all", "--out", "run"]);
     finished.expect_code(PASSED);
     let run = finished.json();
     let freeze = only(&run);
@@ -328,7 +328,7 @@ expect:
         "{star: {hosts: [a, b], switch: sw}}",
         "{hosts: [a, b], switches: [x, y], links: [[a, x], [x, y], [y, b]]}",
     );
-    let finished = run_in(folder.path(), &text, &["--out", "run"]);
+    let finished = run_in(folder.path(), &text, &["--captures", "all", "--out", "run"]);
     finished.expect_code(PASSED);
     let run = finished.json();
     let reboot = only(&run);

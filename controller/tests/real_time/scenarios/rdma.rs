@@ -18,7 +18,15 @@ fn with_weir_in_path() -> std::ffi::OsString {
 fn kept(file: &str) -> (tempfile::TempDir, Finished) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.yaml"), shipped(file)).unwrap();
-    let args = ["run", "s.yaml", "--json", "--out", "kept"];
+    let args = [
+        "run",
+        "s.yaml",
+        "--json",
+        "--captures",
+        "all",
+        "--out",
+        "kept",
+    ];
     let watched = Watched::weir(folder.path(), &args).env("PATH", with_weir_in_path());
     let finished = watched.run();
     (folder, finished)

@@ -33,7 +33,15 @@ fn weir(folder: &Path, arguments: &[&str]) -> Finished {
 static RUN: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.yaml"), SCENARIO).unwrap();
-    let run = ["run", "t.yaml", "--json", "--out", "run"];
+    let run = [
+        "run",
+        "t.yaml",
+        "--json",
+        "--captures",
+        "all",
+        "--out",
+        "run",
+    ];
     weir(folder.path(), &run).expect_code(PASSED);
     assert_eq!(files(folder.path()), ["run", "t.yaml"]);
     let run = folder.path().join("run");
@@ -154,6 +162,62 @@ fn a_run_is_judged_again_from_its_folder() {
     }
 }
 
+/// By default the folder has the frames that were hit and those around them: the log is held against them.
+#[test]
+fn a_folder_with_a_part_of_the_frames_is_checked() {
+    if !has_namespaces("replay") || !has_program("replay", "ping") {
+        return;
+    }
+    let _turn = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("t.yaml"), SCENARIO).unwrap();
+    weir(folder, &["run", "t.yaml", "--json", "--out", "run"]).expect_code(PASSED);
+    let again = weir(folder, &["replay", "run", "--json"]);
+    again.expect_code(PASSED);
+    let told = again.json();
+    let checked = &told["checked"];
+    assert_eq!(
+        (&told["judged_again"], &told["consistent"]),
+        (&false.into(), &true.into())
+    );
+    assert_eq!(checked["found"], checked["events"], "{checked}");
+    assert!(
+        checked["kept"].as_u64() < checked["passed"].as_u64(),
+        "{checked}"
+    );
+    assert!(
+        checked["kept"].as_u64() > checked["events"].as_u64(),
+        "{checked}"
+    );
+    edit(
+        &folder.join("run/events.jsonl"),
+        "\"outcome\":\"hit\"",
+        "\"outcome\":\"missed\"",
+    );
+    let finished = run(folder, &["replay", "run"]);
+    finished.expect_code(1);
+    assert!(
+        finished.stdout.contains("hits, and the log has"),
+        "{finished:?}"
+    );
+    weir(
+        folder,
+        &[
+            "run",
+            "t.yaml",
+            "--json",
+            "--captures",
+            "none",
+            "--out",
+            "none",
+        ],
+    )
+    .expect_code(PASSED);
+    assert!(!folder.join("none/sw.pcapng").exists());
+    weir(folder, &["replay", "none"]).expect_code(PASSED);
+}
+
 #[test]
 fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
     if !has_namespaces("replay") || !has_program("replay", "ping") {
@@ -170,7 +234,15 @@ fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
     edit(&folder.join("t.yaml"), "name: ping", "name: asks");
     edit(&folder.join("t.yaml"), "command.ping", "command.asks");
-    let again = ["run", "t.yaml", "--json", "--out", "run"];
+    let again = [
+        "run",
+        "t.yaml",
+        "--json",
+        "--captures",
+        "all",
+        "--out",
+        "run",
+    ];
     weir(folder, &again).expect_code(PASSED);
     let written = files(&run);
     assert!(written.contains(&"asks.stdout".to_owned()), "{written:?}");

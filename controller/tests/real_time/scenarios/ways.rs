@@ -21,7 +21,15 @@ fn connections_over_one_spine_are_lost() {
     let _turn = beside();
     let folder = tempfile::tempdir().unwrap();
     let file = repository("testbeds/scenarios").join(FILE);
-    let command = ["run", file.to_str().unwrap(), "--json", "--out", "run"];
+    let command = [
+        "run",
+        file.to_str().unwrap(),
+        "--json",
+        "--captures",
+        "all",
+        "--out",
+        "run",
+    ];
     let finished = Watched::weir(folder.path(), &command).run();
     finished.expect_code(PASSED);
     let run = finished.json();

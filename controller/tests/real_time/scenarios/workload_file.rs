@@ -53,7 +53,11 @@ fn a_run_keeps_its_workload_and_is_judged_again_without_the_file() {
     let folder = laid_out();
     let at = folder.path();
     let file = "scenarios/t.yaml";
-    weir(at, &["run", file, "--json", "--out", "run"]).expect_code(PASSED);
+    weir(
+        at,
+        &["run", file, "--json", "--captures", "all", "--out", "run"],
+    )
+    .expect_code(PASSED);
     let said = fs::read_to_string(at.join("run/ask.stdout")).unwrap();
     for number in 1..=4 {
         assert!(said.contains(&format!("hello {number} from c\n")), "{said}");

@@ -330,7 +330,7 @@ impl Bench {
 
     /// How many of some runs differ from the first one: judged again from their folders, and against its ordinals.
     fn replay(&self) -> Result<Row> {
-        let faults = "faults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
+        let faults = "captures: all\nfaults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
         let first = self.carry_out("replay", &self.datagrams(2_000, 1_000, faults))?;
         let (mut offline, mut live) = (0, 0);

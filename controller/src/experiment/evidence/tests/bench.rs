@@ -377,6 +377,7 @@ impl Bench {
     pub fn conclude(&self) -> Conclusion {
         let (recordings, fired, triggers) = self.run();
         let evidence = Evidence {
+            kept: Default::default(),
             recordings,
             writes: self.writes.clone(),
             keyless: vec![0; fired.len()],

@@ -1,0 +1,194 @@
+//! `SWITCH.pcapng`: frames that passed the ports of a switch, an interface each, with a comment on each frame that a fault hit.
+//! Times are in nanoseconds. <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html>
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
+use proof::{Sight, Way};
+use testbeds::capture::{Frame, Recording};
+
+/// Of `if_tsresol`: ten to the power of minus this.
+const NANOSECONDS: u8 = 9;
+/// Of `epb_flags`: the direction, in its two lowest bits.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+/// Length of a block and of its options, besides the frame and comments. A little too much.
+const BLOCK_BYTES: usize = 64;
+
+/// Name of the file of a switch.
+pub fn file_name(switch: &str) -> String {
+    format!("{switch}.pcapng")
+}
+
+/// A file that is being written.
+pub struct Writer(PcapNgWriter<BufWriter<File>>);
+
+/// What there is to say of a frame besides its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// When it passed, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Which way.
+    pub way: Way,
+    /// How long it was on the link, without FCS.
+    pub wire_len: u32,
+}
+
+impl From<&Sight<'_>> for Head {
+    fn from(sight: &Sight<'_>) -> Head {
+        Head {
+            at_ns: sight.at_ns,
+            way: sight.way,
+            wire_len: sight.wire_len,
+        }
+    }
+}
+
+/// A frame as it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'f> {
+    /// What it is besides its bytes.
+    pub head: Head,
+    /// The first bytes.
+    pub bytes: &'f [u8],
+    /// What faults did to it.
+    pub comments: &'f [String],
+}
+
+impl Written<'_> {
+    /// At most so many bytes of the file.
+    pub fn size(&self) -> u64 {
+        let comments = self.comments.iter().map(|comment| comment.len() + 8);
+        (BLOCK_BYTES + self.bytes.len() + comments.sum::<usize>()) as u64
+    }
+}
+
+impl Writer {
+    /// Makes the file of a switch whose ports are `ports`, in this order.
+    pub fn create(path: &Path, switch: &str, ports: &[u32]) -> io::Result<Writer> {
+        let file = BufWriter::new(File::create(path)?);
+        let mut pcapng = PcapNgWriter::new(file).map_err(io::Error::other)?;
+        for port in ports {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(format!("{switch} port {port}").into()),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            pcapng
+                .write_pcapng_block(interface)
+                .map_err(io::Error::other)?;
+        }
+        Ok(Writer(pcapng))
+    }
+
+    /// Adds a frame that passed a port, by its number among those of the file.
+    pub fn write(&mut self, port: usize, frame: &Written<'_>) -> io::Result<()> {
+        let comments = frame.comments.iter();
+        let comments = comments.map(|text| EnhancedPacketOption::Comment(text.as_str().into()));
+        let flags = EnhancedPacketOption::Flags(match frame.head.way {
+            Way::In => INBOUND,
+            Way::Out => OUTBOUND,
+        });
+        let block = EnhancedPacketBlock {
+            interface_id: port as u32,
+            timestamp: Duration::from_nanos(frame.head.at_ns),
+            original_len: frame.head.wire_len,
+            data: Cow::Borrowed(frame.bytes),
+            options: comments.chain([flags]).collect(),
+        };
+        let written = self.0.write_pcapng_block(block);
+        written.map(drop).map_err(io::Error::other)
+    }
+
+    /// All that was written is in the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
+
+/// Why a capture cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What is in it.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The recordings of a switch's ports, in the order of the file's interfaces.
+pub fn read(folder: &Path, switch: &str, ports: usize) -> Result<Vec<Recording>, ReadError> {
+    let path = folder.join(file_name(switch));
+    let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
+        true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        false => File::open(&path),
+    };
+    let file = opened.map_err(|source| ReadError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let wrong = |reason: String| ReadError::Content {
+        path: path.clone(),
+        reason,
+    };
+    let mut pcapng =
+        PcapNgReader::new(BufReader::new(file)).map_err(|error| wrong(error.to_string()))?;
+    let mut recordings: Vec<Recording> = (0..ports).map(|_| Recording::default()).collect();
+    let mut frames = 0_usize;
+    while let Some(block) = pcapng.next_block() {
+        let block = block.map_err(|error| wrong(format!("after {frames} frames: {error}")))?;
+        let Block::EnhancedPacket(packet) = block else {
+            continue;
+        };
+        frames += 1;
+        let recording = recordings.get_mut(packet.interface_id as usize);
+        let recording = recording.ok_or_else(|| {
+            wrong(format!(
+                "frame {frames} is of an interface that the run did not have"
+            ))
+        })?;
+        let flags = packet.options.iter().find_map(|option| match option {
+            EnhancedPacketOption::Flags(flags) => Some(flags & 3),
+            _ => None,
+        });
+        let way = match flags {
+            Some(INBOUND) => Way::In,
+            Some(OUTBOUND) => Way::Out,
+            _ => {
+                return Err(wrong(format!(
+                    "frame {frames} does not say which way it went"
+                )));
+            }
+        };
+        recording.frames.push(Frame {
+            at_ns: u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX),
+            direction: way.into(),
+            wire_len: packet.original_len,
+            bytes: packet.data.as_ref().into(),
+        });
+    }
+    Ok(recordings)
+}

@@ -1,0 +1,399 @@
+//! Which frames of a run its folder keeps, written while the run goes on.
+//!
+//! A frame waits until the judge has decided whether a fault hit it. Then it is written, with a comment if it was hit, or
+//! forgotten.
+
+pub mod file;
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use proof::{Hit, Outcome, Sight, Way};
+use scenario::model::Captures;
+use scenario::plan::port_latencies;
+
+use self::file::{Head, Writer, Written};
+use super::Planned;
+use super::spool::{Disk, Spooled};
+
+/// Frames that are kept around one that was hit: as many before it, and as many after it.
+const AROUND: usize = 8;
+/// Pairs of hosts at a port whose last frames are remembered.
+const MOST_PAIRS: usize = 4_096;
+/// Length of the addresses at the start of a frame.
+const ADDRESSES: usize = 12;
+
+/// How many frames of a port the folder has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPort {
+    /// The switch.
+    pub switch: String,
+    /// Its port.
+    pub port: u32,
+    /// Frames that passed and were judged.
+    pub passed: u64,
+    /// Of these, frames that are in the capture.
+    pub kept: u64,
+}
+
+/// What a run keeps of its frames.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// By port, in the order of switches and numbers.
+    pub ports: Vec<KeptPort>,
+    /// From when on nothing is kept, in nanoseconds since 1970, and why.
+    pub stopped: Option<(u64, String)>,
+}
+
+/// Keeps frames.
+pub struct Keeper {
+    captures: Captures,
+    disk: Disk,
+    ports: Vec<Port>,
+    /// By switch, the file.
+    files: Vec<Writer>,
+    /// What an injection does to which flow, for comments.
+    injections: Vec<(String, String)>,
+    stopped: Option<(u64, String)>,
+    selection: Selection,
+}
+
+/// A port whose frames are kept.
+struct Port {
+    kept: KeptPort,
+    /// Position of the switch among the files, and of the port in the file.
+    place: (usize, usize),
+    /// How long its link holds frames in each direction.
+    latency_ns: (u64, u64),
+    held: VecDeque<Spooled>,
+    /// Frames of the first batch that are done.
+    done: usize,
+    /// Frames that came in, of those that are done.
+    came: u64,
+    /// Time of the last frame that is done: the key by which frames are sorted never decreases.
+    key_ns: u64,
+    /// By number among the frames that came in: what faults did to them.
+    hits: HashMap<u64, Vec<String>>,
+    /// When copies of such frames left, each once.
+    left: Vec<u64>,
+    pairs: HashMap<[u8; ADDRESSES], Around>,
+}
+
+/// The last frames between two hosts that were not kept, and how many of the next are.
+#[derive(Default)]
+struct Around {
+    before: VecDeque<(Head, Vec<u8>)>,
+    after: usize,
+}
+
+/// Frames to write next, and their bytes one after the other.
+#[derive(Default)]
+struct Selection {
+    frames: Vec<Selected>,
+    bytes: Vec<u8>,
+}
+
+struct Selected {
+    /// Sorts frames of all ports; those of one port keep their order.
+    key_ns: u64,
+    port: usize,
+    head: Head,
+    bytes: Range<usize>,
+    comments: Vec<String>,
+}
+
+impl Selection {
+    fn add(&mut self, key_ns: u64, port: usize, head: Head, bytes: &[u8], comments: Vec<String>) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.frames.push(Selected {
+            key_ns,
+            port,
+            head,
+            bytes: begin..self.bytes.len(),
+            comments,
+        });
+    }
+}
+
+impl Keeper {
+    /// Keeps frames of these ports, switch and number, sorted, in `folder`; without a folder, none.
+    pub fn new(
+        planned: &Planned,
+        ports: &[(String, u32)],
+        folder: Option<&Path>,
+        disk: Disk,
+    ) -> io::Result<Keeper> {
+        let scenario = &planned.scenario;
+        let captures = match folder {
+            Some(_) => scenario.captures,
+            None => Captures::None,
+        };
+        let mut keeper = Keeper {
+            captures,
+            disk,
+            ports: Vec::new(),
+            files: Vec::new(),
+            injections: Vec::new(),
+            stopped: None,
+            selection: Selection::default(),
+        };
+        let mut switches = Vec::new();
+        for own in ports.chunk_by(|(a, _), (b, _)| a == b) {
+            let switch = own[0].0.as_str();
+            let numbers: Vec<u32> = own.iter().map(|(_, number)| *number).collect();
+            let latencies = port_latencies(&scenario.topology, switch);
+            for (position, number) in numbers.iter().enumerate() {
+                let latency = latencies.iter().find(|latency| latency.port == *number);
+                keeper.ports.push(Port {
+                    kept: KeptPort {
+                        switch: switch.to_owned(),
+                        port: *number,
+                        passed: 0,
+                        kept: 0,
+                    },
+                    place: (switches.len(), position),
+                    latency_ns: latency.map_or((0, 0), |held| (held.in_ns, held.out_ns)),
+                    held: VecDeque::new(),
+                    done: 0,
+                    came: 0,
+                    key_ns: 0,
+                    hits: HashMap::new(),
+                    left: Vec::new(),
+                    pairs: HashMap::new(),
+                });
+            }
+            switches.push((switch, numbers));
+        }
+        if let Some(folder) = folder.filter(|_| captures != Captures::None) {
+            for (switch, numbers) in switches {
+                let path = folder.join(file::file_name(switch));
+                keeper.files.push(Writer::create(&path, switch, &numbers)?);
+            }
+        }
+        let injections = planned.plan.injections.iter().map(|injection| {
+            let mut faults = scenario.faults.iter();
+            let effect = faults.find(|fault| fault.id == injection.fault);
+            let effect = effect.map_or_else(String::new, |fault| fault.effect.to_string());
+            (
+                format!("{}: {effect}", injection.fault),
+                injection.flow.clone(),
+            )
+        });
+        keeper.injections = injections.collect();
+        Ok(keeper)
+    }
+
+    /// The judge has seen a batch.
+    pub fn take(&mut self, batch: Spooled) {
+        let port = &mut self.ports[batch.port];
+        port.kept.passed += batch.frames as u64;
+        if self.captures != Captures::None && self.stopped.is_none() {
+            port.held.push_back(batch);
+        }
+    }
+
+    /// A fault hit a frame, or had to.
+    pub fn hit(&mut self, hit: &Hit) {
+        if self.files.is_empty() || self.stopped.is_some() {
+            return;
+        }
+        let comment = self.comment(hit);
+        let find = |ports: &[Port], number: u32| {
+            let mut ports = ports.iter();
+            ports.position(|port| port.kept.switch == hit.switch && port.kept.port == number)
+        };
+        for (number, times) in &hit.left {
+            if let Some(port) = find(&self.ports, *number) {
+                let port = &mut self.ports[port];
+                let out_ns = port.latency_ns.1;
+                port.left.extend(times.iter().map(|at_ns| at_ns + out_ns));
+            }
+        }
+        let Some(index) = find(&self.ports, hit.port) else {
+            return;
+        };
+        let port = &mut self.ports[index];
+        let number = hit.frame as u64;
+        if number > port.came {
+            port.hits.entry(number).or_default().push(comment);
+        } else if self.captures == Captures::Hits {
+            // It was in doubt until the end: what the judge has of it.
+            let head = Head {
+                at_ns: hit.at_ns.saturating_sub(port.latency_ns.0),
+                way: Way::In,
+                wire_len: hit.wire_len,
+            };
+            let selection = &mut self.selection;
+            selection.add(u64::MAX, index, head, &hit.bytes, vec![comment]);
+        }
+    }
+
+    fn comment(&self, hit: &Hit) -> String {
+        let was = match hit.outcome {
+            Outcome::Hit => "",
+            Outcome::Unforwarded => ", forwarded nowhere",
+            Outcome::Missed => ", missed",
+            Outcome::Collateral => ", wrongly",
+        };
+        let place = hit.place.map_or_else(String::new, |place| {
+            format!(", PSN {} in round {}", place.relative, place.round)
+        });
+        let (fault, flow) = &self.injections[hit.injection];
+        format!("{fault}{was}, {flow} #{}{place}", hit.ordinal)
+    }
+
+    /// Which faults hit frames that passed before a time is known: writes what is kept of them.
+    pub fn advance(&mut self, until_ns: u64) {
+        if self.files.is_empty() {
+            return;
+        }
+        for index in 0..self.ports.len() {
+            if let Err(error) = self.select(index, until_ns) {
+                self.stop(
+                    until_ns,
+                    format!("frames that waited cannot be read: {error}"),
+                );
+            }
+        }
+        self.write();
+    }
+
+    /// Selects from the frames of a port that passed before a time.
+    fn select(&mut self, index: usize, until_ns: u64) -> io::Result<()> {
+        let (captures, port) = (self.captures, &mut self.ports[index]);
+        port.left.sort_unstable();
+        while let Some(batch) = port.held.pop_front() {
+            let done = batch.with(|batch| {
+                for (number, sight) in batch.sights().enumerate().skip(port.done) {
+                    if sight.at_ns >= until_ns {
+                        return number;
+                    }
+                    port.pass(captures, index, &sight, &mut self.selection);
+                }
+                batch.records.len()
+            })?;
+            if done < batch.frames {
+                port.done = done;
+                port.held.push_front(batch);
+                break;
+            }
+            port.done = 0;
+        }
+        let old = port.left.partition_point(|at_ns| *at_ns < until_ns);
+        port.left.drain(..old);
+        Ok(())
+    }
+
+    /// Writes what is selected.
+    fn write(&mut self) {
+        let Selection { mut frames, bytes } = std::mem::take(&mut self.selection);
+        frames.sort_by_key(|frame| frame.key_ns);
+        for frame in frames {
+            if self.stopped.is_some() {
+                return;
+            }
+            let written = Written {
+                head: frame.head,
+                bytes: &bytes[frame.bytes],
+                comments: &frame.comments,
+            };
+            let port = &mut self.ports[frame.port];
+            let (switch, position) = port.place;
+            let result = match self.disk.take(written.size()) {
+                true => self.files[switch].write(position, &written),
+                false => Err(io::Error::other("`limits.disk` is reached")),
+            };
+            match result {
+                Ok(()) => port.kept.kept += 1,
+                Err(error) => self.stop(frame.head.at_ns, error.to_string()),
+            }
+        }
+    }
+
+    /// Keeps nothing any more.
+    fn stop(&mut self, at_ns: u64, why: String) {
+        self.stopped.get_or_insert((at_ns, why));
+        for port in &mut self.ports {
+            port.held.clear();
+            port.hits.clear();
+            port.left.clear();
+        }
+    }
+
+    /// Nothing is open any more.
+    pub fn finish(mut self) -> Kept {
+        self.advance(u64::MAX);
+        for file in &mut self.files {
+            if let Err(error) = file.flush() {
+                self.stopped.get_or_insert((0, error.to_string()));
+            }
+        }
+        Kept {
+            ports: self.ports.into_iter().map(|port| port.kept).collect(),
+            stopped: self.stopped,
+        }
+    }
+}
+
+impl Port {
+    /// Selects a frame or remembers it. It is known whether it was hit.
+    fn pass(&mut self, captures: Captures, index: usize, sight: &Sight<'_>, to: &mut Selection) {
+        let head = Head::from(sight);
+        self.key_ns = self.key_ns.max(sight.at_ns);
+        let comments = match sight.way {
+            Way::In => {
+                self.came += 1;
+                self.hits.remove(&self.came).unwrap_or_default()
+            }
+            Way::Out => Vec::new(),
+        };
+        if captures == Captures::All {
+            to.add(self.key_ns, index, head, sight.bytes, comments);
+            return;
+        }
+        if self.pairs.len() > MOST_PAIRS {
+            self.pairs.clear();
+        }
+        let is_copy = sight.way == Way::Out && self.left.binary_search(&sight.at_ns).is_ok();
+        let around = self.pairs.entry(pair(sight.bytes)).or_default();
+        if !comments.is_empty() || is_copy {
+            for (head, bytes) in around.before.drain(..) {
+                to.add(self.key_ns, index, head, &bytes, Vec::new());
+            }
+            around.after = AROUND;
+            to.add(self.key_ns, index, head, sight.bytes, comments);
+        } else if around.after > 0 {
+            around.after -= 1;
+            to.add(self.key_ns, index, head, sight.bytes, comments);
+        } else {
+            around.remember(head, sight.bytes);
+        }
+    }
+}
+
+impl Around {
+    fn remember(&mut self, head: Head, bytes: &[u8]) {
+        // Nothing is allocated for a frame but for the first ones.
+        let oldest = match self.before.len() {
+            AROUND => self.before.pop_front(),
+            _ => None,
+        };
+        let mut own = oldest.map(|(_, bytes)| bytes).unwrap_or_default();
+        own.clear();
+        own.extend_from_slice(bytes);
+        self.before.push_back((head, own));
+    }
+}
+
+/// The two hosts that a frame goes between, by its addresses, whichever way it goes.
+fn pair(frame: &[u8]) -> [u8; ADDRESSES] {
+    let mut pair = [0; ADDRESSES];
+    if let Some((to, from)) = frame.get(..ADDRESSES).map(|both| both.split_at(6)) {
+        pair[..6].copy_from_slice(to.min(from));
+        pair[6..].copy_from_slice(to.max(from));
+    }
+    pair
+}

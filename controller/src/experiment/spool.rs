@@ -1,0 +1,244 @@
+//! Frames that wait: for the judge, and until it is known whether they are kept. In memory as far as that goes, then on disk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use testbeds::capture::Batch;
+
+/// Memory for batches that wait, in bytes.
+const MEMORY_BYTES: u64 = 64 << 20;
+/// A file is given back to the disk when nothing in it waits any more, so files are short.
+const FILE_BYTES: u64 = 64 << 20;
+
+/// Where batches wait. Shared by the thread that records, the thread that judges, and the batches themselves.
+#[derive(Debug)]
+pub struct Spool {
+    folder: PathBuf,
+    memory: AtomicU64,
+    disk: Disk,
+    open: Mutex<Option<Arc<Segment>>>,
+}
+
+/// How much of the disk a run has taken for frames. Clones share one account.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    taken: Arc<AtomicU64>,
+    limit: u64,
+}
+
+impl Disk {
+    /// An account with `limit` bytes.
+    pub fn new(limit: u64) -> Disk {
+        let taken = Arc::default();
+        Disk { taken, limit }
+    }
+
+    /// Takes `bytes`, unless more than the limit would be taken then.
+    pub fn take(&self, bytes: u64) -> bool {
+        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= self.limit;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A file without a name: it is gone when no batch in it waits, however weir ends.
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    end: AtomicU64,
+    disk: Disk,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.disk.give_back(self.end.load(Ordering::Relaxed));
+    }
+}
+
+/// Why a batch cannot wait.
+#[derive(Debug)]
+pub enum Refused {
+    /// The limit of disk is reached.
+    Full,
+    /// The disk says so.
+    Failed(io::Error),
+}
+
+/// A batch that waits.
+#[derive(Debug)]
+pub struct Spooled {
+    /// The port's number in the recorder's list.
+    pub port: usize,
+    /// Number of frames.
+    pub frames: usize,
+    /// Number of frames that came too late: see [`Batch::late`].
+    pub late: u64,
+    held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    Memory(Batch, Arc<Spool>),
+    Disk {
+        segment: Arc<Segment>,
+        at: u64,
+        bytes: usize,
+    },
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Held::Memory(batch, spool) = self {
+            let size = batch.size() as u64;
+            spool.memory.fetch_sub(size, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Spool {
+    /// A spool whose files are in `folder`, without names, and count as `disk` says.
+    pub fn new(folder: PathBuf, disk: Disk) -> Arc<Spool> {
+        Arc::new(Spool {
+            folder,
+            memory: AtomicU64::new(0),
+            disk,
+            open: Mutex::new(None),
+        })
+    }
+
+    /// Lets a batch wait.
+    pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, Refused> {
+        let size = batch.size() as u64;
+        let (port, frames, late) = (batch.port, batch.records.len(), batch.late);
+        let before = self.memory.fetch_add(size, Ordering::Relaxed);
+        let held = if before + size <= MEMORY_BYTES {
+            Held::Memory(batch, Arc::clone(self))
+        } else {
+            self.memory.fetch_sub(size, Ordering::Relaxed);
+            self.write(&batch)?
+        };
+        Ok(Spooled {
+            port,
+            frames,
+            late,
+            held,
+        })
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Held, Refused> {
+        let mut text = Vec::new();
+        batch.encode(&mut text);
+        let bytes = text.len();
+        if !self.disk.take(bytes as u64) {
+            return Err(Refused::Full);
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_short = |segment: &&Arc<Segment>| segment.end.load(Ordering::Relaxed) < FILE_BYTES;
+        let segment = match open.as_ref().filter(is_short) {
+            Some(segment) => Arc::clone(segment),
+            None => {
+                let file = tempfile::tempfile_in(&self.folder).map_err(|error| {
+                    self.disk.give_back(bytes as u64);
+                    Refused::Failed(error)
+                })?;
+                Arc::new(Segment {
+                    file,
+                    end: AtomicU64::new(0),
+                    disk: self.disk.clone(),
+                })
+            }
+        };
+        *open = Some(Arc::clone(&segment));
+        // The segment gives back what it has, whether or not this succeeds.
+        let at = segment.end.fetch_add(bytes as u64, Ordering::Relaxed);
+        let written = segment.file.write_all_at(&text, at);
+        written.map_err(Refused::Failed)?;
+        Ok(Held::Disk { segment, at, bytes })
+    }
+}
+
+impl Spooled {
+    /// Calls `look` with the batch, which is read from the disk first if it waits there.
+    pub fn with<T>(&self, look: impl FnOnce(&Batch) -> T) -> io::Result<T> {
+        match &self.held {
+            Held::Memory(batch, _) => Ok(look(batch)),
+            Held::Disk { segment, at, bytes } => {
+                let mut text = vec![0; *bytes];
+                segment.file.read_exact_at(&mut text, *at)?;
+                let batch = Batch::decode(self.port, &text);
+                let cut_off = || io::Error::other("frames that waited on disk are cut off");
+                Ok(look(&batch.ok_or_else(cut_off)?))
+            }
+        }
+    }
+
+    /// Whether it waits on disk.
+    #[cfg(test)]
+    fn is_on_disk(&self) -> bool {
+        matches!(self.held, Held::Disk { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proof::{Digest, Way};
+
+    use super::*;
+
+    fn batch(bytes: usize, mark: u8) -> Batch {
+        let frame = vec![mark; bytes];
+        let identity = Digest::of_seed(1).of(&frame, bytes as u32);
+        let mut batch = Batch::with_capacity(4, 1, bytes);
+        batch.push(u64::from(mark), Way::In, bytes as u32, identity, &frame);
+        batch
+    }
+
+    #[test]
+    fn batches_wait_in_memory_then_on_disk_and_then_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(40 << 20);
+        let spool = Spool::new(folder.path().to_owned(), disk.clone());
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match spool.put(batch(10 << 20, waiting.len() as u8)) {
+                Ok(spooled) => waiting.push(spooled),
+                Err(refused) => break refused,
+            }
+        };
+        assert!(matches!(refused, Refused::Full));
+        let on_disk: Vec<bool> = waiting.iter().map(Spooled::is_on_disk).collect();
+        assert_eq!(on_disk, [vec![false; 6], vec![true; 3]].concat());
+        for (mark, spooled) in waiting.iter().enumerate() {
+            let first = spooled.with(|batch| batch.bytes[0]).unwrap();
+            assert_eq!((spooled.port, first as usize), (4, mark));
+        }
+        // No file has a name, and what no longer waits leaves room.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        drop(waiting);
+        assert_eq!(spool.memory.load(Ordering::Relaxed), 0);
+        *spool.open.lock().unwrap() = None;
+        assert_eq!(disk.taken.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_an_error_and_takes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(1 << 30);
+        let spool = Spool::new(folder.path().to_owned(), disk.clone());
+        drop(folder);
+        let refused = spool.put(batch(65 << 20, 1)).err();
+        assert!(matches!(refused, Some(Refused::Failed(_))), "{refused:?}");
+        assert_eq!(disk.taken.load(Ordering::Relaxed), 0);
+    }
+}
