@@ -104,6 +104,8 @@ fn wrong_arguments_end_with_2() {
     for args in [
         &["frobnicate"][..],
         &["run"],
+        &["run", "s.yaml", "--captures", "some"],
+        &["between", "eth1", "eth2", "--captures", "all"],
         &["demo", "--iterations", "0"],
         &["validate"],
         &["plan", "--jsno", "x"],

@@ -64,28 +64,6 @@ fn idling_ends_when_its_time_is_up() {
 }
 
 #[test]
-fn no_capture_holds_more_packets_than_it_may() {
-    if !has_redis("no_capture_holds_more_packets_than_it_may") {
-        return;
-    }
-    let _turn = beside();
-    for workload in [
-        REDIS.replace("pause: 100ms", "pause: 0ms"),
-        TRAINING.replace("5000", "2"),
-    ] {
-        let said = over(&limited(&workload, "packets: 20"));
-        assert!(
-            said.contains("s.yaml:7:19: limits.packets (20) is reached: "),
-            "{said}"
-        );
-        assert!(
-            said.contains(" packets passed port 1 of switch sw"),
-            "{said}"
-        );
-    }
-}
-
-#[test]
 fn control_ends_when_its_time_is_up() {
     let _turn = beside();
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@ flows:
   f: {from: a, to: b}
 faults:
   - {id: some, flows: f, effect: drop, select: {every: 4}}
-limits: {time: 20s, packets: 1000, hits: 5}
+limits: {time: 20s, disk: 1GB, hits: 5}
+captures: all
 abort_if: [fault.some.fired > 10]
 expect: [fault.some.fired > 0]
 ";
@@ -35,7 +36,7 @@ fn sections_without_an_effect_are_told() {
         insta::assert_snapshot!(told(TEXT));
     });
     let scenario = load("s.yaml", TEXT).unwrap();
-    let ignored = ["workload", "probes", "limits.packets", "expect"];
+    let ignored = ["workload", "probes", "limits.disk", "captures", "expect"];
     assert_eq!(elsewhere::ignored(&scenario), ignored);
 }
 
@@ -43,12 +44,12 @@ fn sections_without_an_effect_are_told() {
 fn a_file_of_which_everything_has_an_effect_is_told_nothing() {
     let sections = TEXT.split_inclusive('\n');
     let others = |line: &&str| {
-        !["workload", "probes", "  port", "expect"]
+        !["workload", "probes", "  port", "captures", "expect"]
             .iter()
             .any(|section| line.starts_with(section))
     };
     let text: String = sections.filter(others).collect();
-    let text = text.replace(", packets: 1000", "");
+    let text = text.replace(", disk: 1GB", "");
     assert_eq!(told(&text), "");
     // A switch sums for these workers, whoever starts them.
     let training =

@@ -307,6 +307,7 @@ const CASES: [(Place, &str, &str); 120] = [
     (Expect, "flow.out.lots == 0", "`flow.out.lost`"),
     (Expect, "run.wall < 5sec", "`5s`"),
     (Sections, "limits: {time: 30}", "`30s` or `30ms`"),
+    (Sections, "limits: {disk: 2}", "`2GB`"),
     (Sections, "limits: 45s", "`{time: 45s}`"),
     (Sections, "limits: {timeout: 30}", "`limits: {time: 30s}`"),
     (

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jsonschema::Validator;
+use scenario::model::Captures;
 use serde_json::{Map, Value, json};
 
 fn repository(path: &str) -> PathBuf {
@@ -314,9 +315,10 @@ fn meaning(text: &str) -> String {
     let links: Vec<_> = links
         .map(|link| (link.rate_bps, link.latency_ns, link.mtu))
         .collect();
-    let limits = (scenario.limits.time_ns, scenario.limits.packets);
+    let limits = (scenario.limits.time_ns, scenario.limits.disk_bytes);
+    let captures = scenario.captures;
     format!(
-        "{:?} {:?} {:?} {limits:?} {:?} {links:?} {plan}",
+        "{:?} {:?} {:?} {limits:?} {captures:?} {:?} {links:?} {plan}",
         scenario.seed, scenario.workload, scenario.probes, scenario.lease.lease
     )
 }
@@ -336,6 +338,7 @@ fn stated_defaults_are_those_of_the_readers() {
         // Object, key, the file with `@` where the key goes.
         ("A scenario", "seed", format!("{star}@\n")),
         ("A scenario", "lease", format!("{star}@\n")),
+        ("A scenario", "captures", format!("{star}@\n")),
         (
             "A star",
             "switch",
@@ -490,7 +493,7 @@ fn stated_defaults_are_those_of_the_readers() {
         ),
         (
             "`limits`",
-            "packets",
+            "disk",
             format!("{star}limits: {{hits: 5, @}}\n"),
         ),
     ];
@@ -506,6 +509,48 @@ fn stated_defaults_are_those_of_the_readers() {
             meaning(&with),
             meaning(&without),
             "{object}: {key}; {default}"
+        );
+    }
+}
+
+#[test]
+fn a_scenario_says_which_frames_a_run_keeps() {
+    let read = |rest: &str| {
+        let text = format!("weir: 1\nname: s\ntopology: {{star: {{hosts: [a, b]}}}}\n{rest}");
+        scenario::load("s.yaml", &text).unwrap_or_else(|told| panic!("{rest}: {told}"))
+    };
+    for (rest, captures, disk_bytes) in [
+        ("", Captures::Hits, 1 << 30),
+        ("captures: hits\n", Captures::Hits, 1 << 30),
+        ("captures: \"all\"\n", Captures::All, 1 << 30),
+        (
+            "captures: none\nlimits: {disk: 1MiB}\n",
+            Captures::None,
+            1 << 20,
+        ),
+        (
+            "captures: all\nlimits: {disk: 2GB}\n",
+            Captures::All,
+            2_000_000_000,
+        ),
+    ] {
+        let scenario = read(rest);
+        assert_eq!(scenario.captures, captures, "{rest}");
+        assert_eq!(scenario.limits.disk_bytes, disk_bytes, "{rest}");
+        assert_eq!(
+            scenario.captures_span.is_some(),
+            rest.starts_with("captures"),
+            "{rest}"
+        );
+        assert_eq!(
+            scenario.clone().with_captures(None).captures,
+            captures,
+            "{rest}"
+        );
+        let overridden = scenario.with_captures(Some(Captures::All));
+        assert_eq!(
+            (overridden.captures, overridden.captures_span),
+            (Captures::All, None)
         );
     }
 }
