@@ -44,6 +44,7 @@ impl Library {
     }
 
     /// Where a frame's headers are.
+    #[inline]
     pub fn parsed(&self, frame: &[u8]) -> Headers {
         Headers(self.headers(frame))
     }
@@ -59,6 +60,7 @@ impl Library {
 
     /// Writes all that filters on these fields can see in a frame that came in by `port` behind what stands in `key`: frames
     /// whose keys are equal pass the same filters. `headers` are the frame's.
+    #[inline]
     pub fn ask(
         &self,
         fields: &[FieldId],
@@ -117,6 +119,7 @@ impl Library {
     }
 
     /// The number in a field of a header; `None` if the frame lacks it. `headers` are the frame's.
+    #[inline]
     pub fn number(&self, field: FieldId, frame: &[u8], headers: &Headers) -> Option<u128> {
         let begin = headers.begin(field.protocol)?;
         let protocol = &self.protocols[field.protocol];
@@ -125,6 +128,7 @@ impl Library {
     }
 
     /// The headers that are whole in a frame, and at which byte each begins.
+    #[inline]
     pub(crate) fn headers(&self, frame: &[u8]) -> SmallVec<[(ProtocolId, usize); 6]> {
         let mut found = SmallVec::new();
         let (mut rest, mut at) = (frame, Some(self.root));
@@ -140,6 +144,7 @@ impl Library {
     }
 
     /// Reads one protocol, its values only for whom they are asked; returns whether the frame has it, and what follows.
+    #[inline]
     fn header(
         &self,
         id: ProtocolId,
@@ -172,6 +177,7 @@ impl Library {
 
 impl Headers {
     /// At which byte one begins.
+    #[inline]
     fn begin(&self, protocol: ProtocolId) -> Option<usize> {
         let mut headers = self.0.iter();
         let (_, begin) = headers.find(|(id, _)| *id == protocol)?;
@@ -181,6 +187,7 @@ impl Headers {
 
 impl Protocol {
     /// The value of a field of a header.
+    #[inline]
     pub(crate) fn number(&self, header: &[u8], index: usize) -> u128 {
         let field = &self.fields[index];
         let begin = field.begin as usize;
@@ -189,6 +196,7 @@ impl Protocol {
 }
 
 /// Returns the protocol that follows a header. `rest` then begins behind the header, if the header is whole.
+#[inline]
 fn next(protocol: &Protocol, header: &[u8], rest: &mut &[u8]) -> Option<ProtocolId> {
     let length = match protocol.options() {
         None => protocol.header_bits() as usize / 8,
@@ -206,12 +214,14 @@ fn next(protocol: &Protocol, header: &[u8], rest: &mut &[u8]) -> Option<Protocol
     }
 }
 
+#[inline]
 fn header_length(options: Options, protocol: &Protocol, header: &[u8]) -> Option<usize> {
     let words = protocol.number(header, options.length) as usize;
     (words >= options.first_word as usize).then_some(words * 4)
 }
 
 /// The bits `at..end` of a header, numbered from the most significant one of its first byte.
+#[inline]
 fn bits(header: &[u8], at: usize, end: usize) -> u128 {
     let bytes = &header[at / 8..end.div_ceil(8)];
     if at.is_multiple_of(8) && end.is_multiple_of(8) && bytes.len() <= 8 {

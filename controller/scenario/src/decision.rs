@@ -67,6 +67,7 @@ impl Draws {
 
     /// The words of the packet with this index (its ordinal less one) in the (fault, flow) of this key.
     #[must_use]
+    #[inline]
     pub fn words(&self, key: u32, index: u32) -> Words {
         let at = |table: usize, word: u32| self.tables[table][(word & 0xFF) as usize];
         let x = index ^ key;
@@ -77,6 +78,7 @@ impl Draws {
 }
 
 impl Row {
+    #[inline]
     fn of(row: u128) -> Row {
         Row {
             words: Words {

@@ -296,6 +296,7 @@ impl Protocol {
     }
 
     /// Size of the fixed part.
+    #[inline]
     pub(crate) fn header_bits(&self) -> u32 {
         self.fields.iter().map(|field| field.bits).sum()
     }
@@ -317,6 +318,7 @@ impl Protocol {
         Some((before as usize, self.fields[index].bits as usize))
     }
 
+    #[inline]
     pub(crate) fn options(&self) -> Option<Options> {
         match self.body {
             Body::Header { options, .. } => options,

@@ -47,6 +47,7 @@ pub struct Record {
 impl Record {
     /// Position of the frame's first bytes in [`Batch::bytes`].
     #[must_use]
+    #[inline]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -88,6 +89,7 @@ impl Batch {
     }
 
     /// Adds a frame, of which `kept` are the first bytes.
+    #[inline]
     pub fn push(&mut self, at_ns: u64, way: Way, wire_len: u32, identity: Identity, kept: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(kept);
@@ -149,6 +151,7 @@ impl Batch {
     }
 
     /// The frames as a judge takes them.
+    #[inline]
     pub fn sights(&self) -> impl Iterator<Item = Sight<'_>> {
         self.records.iter().map(|record| Sight {
             at_ns: record.at_ns,

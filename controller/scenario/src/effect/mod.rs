@@ -323,6 +323,7 @@ impl Fate {
 
     /// Whether nothing leaves.
     #[must_use]
+    #[inline]
     pub fn is_dropped(self) -> bool {
         self.copies == 0
     }
@@ -337,6 +338,7 @@ impl Fate {
 
     /// For how long after it came the copy with this number, from 0, is held.
     #[must_use]
+    #[inline]
     pub fn held_ns(self, copy: usize) -> u64 {
         let spaced_ns = self.spaced_ns.saturating_mul(copy as u64);
         // A copy that is due waits for others as the packet does.
@@ -351,6 +353,7 @@ impl Fate {
 
     /// After these effects, in declared order, each with the word that it drew: a drop stands over all.
     #[must_use]
+    #[inline]
     pub fn after<'e>(effects: impl IntoIterator<Item = (&'e Effect, u32)>) -> Fate {
         let mut fate = Fate::UNTOUCHED;
         for (effect, w) in effects {
@@ -380,6 +383,7 @@ mod tests {
         })
     }
 
+    #[inline]
     fn after<const N: usize>(effects: &[Effect; N]) -> Fate {
         Fate::after(effects.iter().map(|effect| (effect, 0)))
     }

@@ -18,6 +18,7 @@ pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 type Fired<'e> = (&'e Unit, usize, u32);
 
 impl Engine {
+    #[inline]
     pub(super) fn judge(
         &self,
         units: &[Unit],
@@ -78,6 +79,7 @@ impl Engine {
     }
 
     /// Whether a unit fires on a frame, and what its effect goes by, fired or not; `None` if it has no cell for the frame's key.
+    #[inline]
     fn decide(
         &self,
         verdict: &mut Verdict,
@@ -134,6 +136,7 @@ impl Engine {
 }
 
 /// How long a packet waits in a unit's queue, which then has it; `None` if it finds no room.
+#[inline]
 fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> {
     let pace = unit.effect.pace()?;
     let wait_ns = free_ns.saturating_sub(frame.at_ns);
@@ -149,6 +152,7 @@ fn take_turn(unit: &Unit, free_ns: &mut u64, frame: &Classified) -> Option<u64> 
     Some(if pace.holds { wait_ns } else { 0 })
 }
 
+#[inline]
 pub(super) fn acts<'e>(units: &'e [Unit], verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
     units.iter().filter_map(|unit| {
         let (first, last) = (unit.entries.first()?, unit.entries.last()?);

@@ -160,6 +160,7 @@ impl Engine {
 
     /// The same of a frame whose headers are known.
     #[must_use]
+    #[inline]
     pub fn classify_parsed(&self, frame: &[u8], headers: &Headers, port: u32) -> Classified {
         let flows = |at| self.flows(frame, headers, at);
         let ingress = match self.ingress.is_empty() && self.triggers.is_empty() {
@@ -193,6 +194,7 @@ impl Engine {
     }
 
     /// Where a frame leaves, and its flows there. Mostly that is the same for all that come by one port for one destination.
+    #[inline]
     fn known_exits(&self, frame: &[u8], port: u32, flows: &dyn Fn(u32) -> FlowSet) -> Exits {
         let find = || {
             let exits = self.exits(frame, port).into_iter();
@@ -228,6 +230,7 @@ impl Engine {
     }
 
     /// Units of ingress that let a frame wait until others of its cell have passed: by its number, the cell, and how many.
+    #[inline]
     pub fn waits<'e>(
         &'e self,
         frame: &'e Classified,
@@ -270,6 +273,7 @@ impl Engine {
 
     /// By which key a frame is numbered at an injection; `None` if by its flow alone.
     #[must_use]
+    #[inline]
     pub fn key_of(&self, frame: &Classified, injection: usize) -> Option<Arc<[u8]>> {
         let mut units = self.ingress.iter().zip(frame.keys.iter());
         let is_of = |unit: &Unit| {
@@ -282,11 +286,13 @@ impl Engine {
     }
 
     /// Whether packets of these flows are protected.
+    #[inline]
     fn guards(&self, flows: &FlowSet) -> bool {
         flows.iter().any(|flow| self.plan.flows[*flow].protected)
     }
 
     /// What units of ingress tell keys apart by.
+    #[inline]
     fn keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
             return Arc::default();
@@ -301,6 +307,7 @@ impl Engine {
     }
 
     /// What a frame is of an RDMA connection.
+    #[inline]
     fn data(&self, frame: &[u8]) -> Option<DataPacket> {
         let mut units = self.ingress.iter();
         let asks = units.any(Unit::places);
@@ -308,6 +315,7 @@ impl Engine {
     }
 
     /// The sequence number with which a frame begins a TCP connection.
+    #[inline]
     fn begins(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
         let number = |field: &FieldId| self.library.number(*field, frame, headers);
         let [syn, ack, seq] = &self.beginning[..] else {
@@ -318,6 +326,7 @@ impl Engine {
     }
 
     /// The flows whose filters a frame passes at a port: their plain meaning.
+    #[inline]
     fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Seen {
@@ -341,6 +350,7 @@ impl Engine {
 
     /// Whether no unit would ever look at such a frame.
     #[must_use]
+    #[inline]
     pub fn ignores(&self, frame: &Classified) -> bool {
         let idle = |units: &[Unit], flows: &FlowSet| {
             let met = |unit: &Unit| flows.iter().any(|flow| unit.of_flow.contains_key(flow));
@@ -356,6 +366,7 @@ impl Engine {
     }
 
     /// Takes a frame through both pipelines while an epoch is in force.
+    #[inline]
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
         let on = self.look(state, frame, epoch);
         let looked = (&frame.ingress, on.as_slice());
@@ -386,11 +397,13 @@ impl Engine {
     }
 
     /// All units of ingress, in declared order, with what each did to a packet.
+    #[inline]
     pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
     /// All units of egress.
+    #[inline]
     pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)
     }
@@ -423,6 +436,7 @@ impl Engine {
         changed.filter(|changed| changed.bytes != frame.bytes || changed.wire_len != frame.wire_len)
     }
 
+    #[inline]
     fn paces(&self) -> bool {
         let mut units = self.ingress.iter();
         units.any(|unit| unit.effect.pace().is_some())
@@ -430,6 +444,7 @@ impl Engine {
 
     /// Whether any unit lets packets wait.
     #[must_use]
+    #[inline]
     pub fn is_timed(&self) -> bool {
         let mut units = self.ingress.iter();
         units.any(|unit| unit.effect.is_timed())
@@ -437,6 +452,7 @@ impl Engine {
 
     /// Whether any unit changes bytes.
     #[must_use]
+    #[inline]
     pub fn rewrites(&self) -> bool {
         let mut units = self.ingress.iter();
         units.any(|unit| unit.effect.changes())
@@ -444,6 +460,7 @@ impl Engine {
 
     /// Whether a unit that changes bytes looks at a frame.
     #[must_use]
+    #[inline]
     pub fn may_rewrite(&self, frame: &Classified) -> bool {
         let mut units = self.ingress.iter().filter(|unit| unit.effect.changes());
         let met = |unit: &Unit| {
@@ -457,6 +474,7 @@ impl Engine {
 
     /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.
     #[must_use]
+    #[inline]
     pub fn leaves_as(&self, verdict: &Verdict, frame: Recorded<'_>) -> Option<Rewritten> {
         let fired = self.ingress_acts(verdict).filter(|act| act.hit);
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))

@@ -91,6 +91,7 @@ pub(super) enum Place {
 
 impl<T: Copy + Default> Slots<T> {
     /// Where the cell of a key is: the first of its places that is its own, or empty.
+    #[inline]
     pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> Place {
         let print = hash.print(salt);
         let mut cells = hash.cells(salt, bits).into_iter();
@@ -103,6 +104,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 
     /// What stands in a place.
+    #[inline]
     pub fn get(&self, at: u32) -> Slot<T> {
         let (branch, chunk, cell) = parts(at);
         let chunk = self
@@ -113,6 +115,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 
     /// The same, to change it.
+    #[inline]
     pub fn get_mut(&mut self, at: u32) -> &mut Slot<T> {
         let (branch, chunk, cell) = parts(at);
         let branch = self.0.entry(branch);
@@ -123,6 +126,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 
     /// Gives a place that is nobody's to a key.
+    #[inline]
     pub fn take(&mut self, at: u32, hash: &KeyHash, salt: u32) -> &mut Slot<T> {
         let slot = self.get_mut(at);
         *slot = Slot {
@@ -134,6 +138,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 
     /// The cell of a key, which takes one if it has none; `None` if there is none to be had.
+    #[inline]
     pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot<T>> {
         match self.place(hash, salt, bits) {
             Place::Own(at) => Some(self.get_mut(at)),
@@ -144,6 +149,7 @@ impl<T: Copy + Default> Slots<T> {
 }
 
 /// In which branch, chunk and cell of that a number's is.
+#[inline]
 fn parts(at: u32) -> (u32, usize, usize) {
     let (chunk, cell) = (at / CHUNK, at % CHUNK);
     (chunk / BRANCH, (chunk % BRANCH) as usize, cell as usize)
@@ -151,12 +157,14 @@ fn parts(at: u32) -> (u32, usize, usize) {
 
 impl<T> Slot<T> {
     /// Whether it is that of another key, which the switch takes for this one.
+    #[inline]
     pub fn is_of_another(&self, hash: &KeyHash) -> bool {
         self.owner != owner(hash)
     }
 }
 
 /// Tells keys apart that have the same print.
+#[inline]
 fn owner(hash: &KeyHash) -> u64 {
     let chunks = hash.key.chunks(8).map(|bytes| {
         let mut word = [0; 8];

@@ -153,6 +153,7 @@ impl Trigger {
     }
 
     /// Whether it makes a difference where the trigger stands when a packet of these flows comes.
+    #[inline]
     fn meets_flows(&self, flows: &FlowSet) -> bool {
         flows
             .iter()
@@ -164,6 +165,7 @@ impl Trigger {
     }
 
     /// Whether it makes a difference where the trigger stands when a frame comes, or the frame may change that.
+    #[inline]
     pub fn meets(&self, frame: &Classified) -> bool {
         self.meets_flows(&frame.ingress) || self.is_begun(frame)
     }
@@ -220,6 +222,7 @@ fn print(number: usize, frame: &Classified) -> u32 {
 
 impl Engine {
     /// By trigger, the keys of a frame.
+    #[inline]
     pub(super) fn trigger_keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
             return Arc::default();
@@ -236,6 +239,7 @@ impl Engine {
     /// By trigger, whether one of the frames that come behind a frame, in the order of their stamps, may be taken first and turn
     /// it.
     #[must_use]
+    #[inline]
     pub fn may_turn<'f>(
         &self,
         frame: &Classified,
@@ -258,11 +262,13 @@ impl Engine {
 
     /// Whether anything waits for what other frames bring about.
     #[must_use]
+    #[inline]
     pub fn has_triggers(&self) -> bool {
         !self.triggers.is_empty()
     }
 
     /// Which triggers are on when a frame comes; none while no step is in force.
+    #[inline]
     pub(super) fn look(&self, state: &mut State, frame: &Classified, epoch: u16) -> Vec<bool> {
         let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();
         let on = triggers.map(|(number, (trigger, followed))| {
@@ -292,6 +298,7 @@ impl Engine {
     }
 
     /// What a frame brings about.
+    #[inline]
     pub(super) fn advance(
         &self,
         state: &mut State,

@@ -92,6 +92,7 @@ impl Unit {
     }
 
     /// What tells packets apart that it selects, or numbers, by their key.
+    #[inline]
     pub fn key(&self) -> Option<&PacketKey> {
         match &self.selection {
             Selection::Share(share) => Some(&share.key),
@@ -100,16 +101,19 @@ impl Unit {
     }
 
     /// Whether it looks at data packets of RDMA connections alone.
+    #[inline]
     pub fn places(&self) -> bool {
         matches!(self.selection, Selection::Psn(_))
     }
 
     /// Whether a connection that begins anew is numbered anew.
+    #[inline]
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
     /// The flow that a packet of these flows belongs to, while an epoch is in force.
+    #[inline]
     pub fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
         let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));
         let entry = &self.entries[*entries.min()?];

@@ -28,6 +28,7 @@ impl Act<'_> {
     /// For how long it holds the packet, or would have. One that did not look at it drew no word: the longest is assumed, since
     /// what is shorter cannot be told from a frame that was a little late.
     #[must_use]
+    #[inline]
     pub fn hold_ns(&self) -> u64 {
         match self.met {
             true if self.effect.distance().is_some() => match self.effect.hold_ns(self.w) {
@@ -65,6 +66,7 @@ pub struct Verdict {
 impl Verdict {
     /// Of a packet that no unit looks at.
     #[must_use]
+    #[inline]
     pub fn untouched() -> Verdict {
         Verdict {
             met: Vec::new(),
@@ -80,6 +82,7 @@ impl Verdict {
 
     /// Where the packet stands in its RDMA connection, by an injection that selects by that.
     #[must_use]
+    #[inline]
     pub fn place_for(&self, injection: usize) -> Option<Place> {
         let mut places = self.places.iter();
         let found = places.find(|(by, _)| *by == injection)?;
@@ -88,6 +91,7 @@ impl Verdict {
 
     /// The word that an injection drew for the packet; 0 if it drew none.
     #[must_use]
+    #[inline]
     pub fn drawn_by(&self, injection: usize) -> u32 {
         let met = self.met.iter().position(|met| *met == injection);
         met.and_then(|position| self.drawn.get(position).copied())
@@ -120,6 +124,7 @@ pub struct Triggered {
 impl Triggered {
     /// Whether it is nothing.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.came_on.is_empty() && self.keyless.is_empty() && self.conflated.is_empty()
     }
@@ -128,6 +133,7 @@ impl Triggered {
 impl Passage {
     /// How many copies leave by the port at this position of [`Passage::exits`].
     #[must_use]
+    #[inline]
     pub fn leaving(&self, exit: usize) -> usize {
         let (_, copies) = &self.exits[exit];
         copies.iter().filter(|copy| !copy.fate.is_dropped()).count()
@@ -135,11 +141,13 @@ impl Passage {
 
     /// Whether the switch's entries forward the frame anywhere.
     #[must_use]
+    #[inline]
     pub fn has_exit(&self) -> bool {
         !self.exits.is_empty()
     }
 
     /// All verdicts: of ingress, and of each copy in egress.
+    #[inline]
     pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         let copies = self.exits.iter().flat_map(|(_, copies)| copies);
         std::iter::once(&self.ingress).chain(copies)

@@ -80,6 +80,7 @@ pub struct Turn {
 impl Selection {
     /// Whether it draws.
     #[must_use]
+    #[inline]
     pub fn is_by_chance(&self) -> bool {
         matches!(
             self,
@@ -99,6 +100,7 @@ impl Selection {
 
     /// Takes the next packet of a flow, or of a key: the words drawn for it if the fault fires. What does not count stays as it
     /// is: states are compared.
+    #[inline]
     pub fn take(
         &self,
         draws: &Draws,

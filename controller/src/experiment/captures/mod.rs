@@ -78,7 +78,10 @@ struct Port {
     hits: HashMap<u64, Vec<String>>,
     /// When copies of such frames left, each once.
     left: Vec<u64>,
-    pairs: HashMap<[u8; ADDRESSES], Around>,
+    /// The frames between two hosts, by their addresses; and the pair of the last frame, as mostly the next one is of the same.
+    pairs: HashMap<[u8; ADDRESSES], usize>,
+    around: Vec<Around>,
+    last_pair: ([u8; ADDRESSES], usize),
 }
 
 /// The last frames between two hosts that were not kept, and how many of the next are.
@@ -163,6 +166,8 @@ impl Keeper {
                     hits: HashMap::new(),
                     left: Vec::new(),
                     pairs: HashMap::new(),
+                    around: Vec::new(),
+                    last_pair: ([0; ADDRESSES], usize::MAX),
                 });
             }
             switches.push((switch, numbers));
@@ -354,11 +359,9 @@ impl Port {
             to.add(self.key_ns, index, head, sight.bytes, comments);
             return;
         }
-        if self.pairs.len() > MOST_PAIRS {
-            self.pairs.clear();
-        }
         let is_copy = sight.way == Way::Out && self.left.binary_search(&sight.at_ns).is_ok();
-        let around = self.pairs.entry(pair(sight.bytes)).or_default();
+        let around = self.around(pair(sight.bytes));
+        let around = &mut self.around[around];
         if !comments.is_empty() || is_copy {
             for (head, bytes) in around.before.drain(..) {
                 to.add(self.key_ns, index, head, &bytes, Vec::new());
@@ -371,6 +374,25 @@ impl Port {
         } else {
             around.remember(head, sight.bytes);
         }
+    }
+}
+
+impl Port {
+    /// The position of a pair of hosts.
+    fn around(&mut self, pair: [u8; ADDRESSES]) -> usize {
+        if self.last_pair.1 < self.around.len() && self.last_pair.0 == pair {
+            return self.last_pair.1;
+        }
+        if self.pairs.len() > MOST_PAIRS {
+            self.pairs.clear();
+            self.around.clear();
+        }
+        let position = *self.pairs.entry(pair).or_insert(self.around.len());
+        if position == self.around.len() {
+            self.around.push(Around::default());
+        }
+        self.last_pair = (pair, position);
+        position
     }
 }
 
