@@ -72,6 +72,9 @@ pub struct Proof {
     pub throughput: Vec<(String, Throughput)>,
     /// Why nothing may be concluded of some switches.
     pub losses: Vec<Loss>,
+    /// By switch of which frames are missing from some time on: that time, in nanoseconds since 1970. Observations are of earlier
+    /// frames.
+    pub unproved_from: BTreeMap<String, u64>,
     /// By switch: what no fault of it explains.
     pub strays: BTreeMap<String, Strays>,
     /// Which frames were hit, switch by switch and port by port.
@@ -294,9 +297,18 @@ impl<'a> Judge<'a> {
         });
     }
 
-    /// Frames were lost: nothing may be concluded of their switch without them.
+    /// Frames were lost: nothing may be concluded of their switch from then on.
     pub fn lose(&mut self, loss: Loss) {
-        self.losses.push(loss);
+        let mut loss = loss;
+        if let Some(since_ns) = loss.since_ns {
+            let own = self.witnesses.iter_mut();
+            for (_, witness, _) in own.filter(|(name, ..)| *name == loss.switch) {
+                if !witness.give_up(since_ns) {
+                    loss.since_ns = None;
+                }
+            }
+        }
+        loss.add_to(&mut self.losses);
     }
 
     /// A frame passed a port, by its place among those that [`Judge::new`] was given. Frames of a port come in their order.
@@ -365,9 +377,11 @@ impl<'a> Judge<'a> {
         counted.resize(injections + declared, 0);
         let mut all = tally::Tally::new(injections, declared);
         let (mut strays, mut recoveries) = (BTreeMap::new(), Vec::new());
+        let mut unproved_from = BTreeMap::new();
         for (number, (name, mut witness, mut connections)) in self.witnesses.into_iter().enumerate()
         {
             witness.end();
+            let until_ns = witness.given_up_ns();
             for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
@@ -378,6 +392,7 @@ impl<'a> Judge<'a> {
             witness.docket.new_hits().iter().for_each(&mut add);
             let tally = witness.docket.conclude(&counted, add);
             strays.insert(name.to_owned(), tally.strays);
+            unproved_from.extend(until_ns.map(|until_ns| (name.to_owned(), until_ns)));
             all.add(tally);
             recoveries.extend(connections.conclude());
         }
@@ -388,6 +403,7 @@ impl<'a> Judge<'a> {
             flows,
             throughput,
             losses: self.losses,
+            unproved_from,
             strays,
             hits: all.hits,
             recoveries,

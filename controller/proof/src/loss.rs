@@ -16,6 +16,27 @@ pub struct Loss {
     pub frames: u64,
     /// Who lost them.
     pub by: Loser,
+    /// The first of them passed after this, in nanoseconds since 1970: what is decided of earlier frames stands. `None`: they may
+    /// have been lost at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ns: Option<u64>,
+}
+
+impl Loss {
+    /// Adds a loss to those of the same port and loser.
+    pub(crate) fn add_to(self, losses: &mut Vec<Loss>) {
+        let is_alike = |other: &&mut Loss| {
+            (&other.switch, other.port, other.by) == (&self.switch, self.port, self.by)
+        };
+        match losses.iter_mut().find(is_alike) {
+            None => losses.push(self),
+            Some(other) => {
+                other.frames += self.frames;
+                // A time that is not known is before all others.
+                other.since_ns = other.since_ns.min(self.since_ns);
+            }
+        }
+    }
 }
 
 /// Who lost frames.

@@ -44,6 +44,8 @@ pub struct Witness<'a> {
     takes: bool,
     /// Until when all frames are there.
     now_ns: u64,
+    /// Frames that passed later are not judged, since some are missing.
+    ends_ns: Option<u64>,
     /// What is decided.
     pub docket: Docket,
 }
@@ -103,6 +105,7 @@ impl<'a> Witness<'a> {
             places: places.map(|(index, _)| index).collect(),
             takes: scenario.faults.iter().any(|fault| fault.effect.takes()),
             now_ns: 0,
+            ends_ns: None,
             docket: Docket::new(plan.injections.len(), scenario.triggers.len()),
             ground: Ground {
                 name,
@@ -149,8 +152,24 @@ impl<'a> Witness<'a> {
         }
     }
 
+    /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns whether nothing else
+    /// is decided yet.
+    pub fn give_up(&mut self, since_ns: u64) -> bool {
+        self.ends_ns = Some(self.ends_ns.unwrap_or(u64::MAX).min(since_ns));
+        // What stays for as long as it may, and a backlog less, is not decided.
+        self.now_ns <= since_ns.saturating_add(BACKLOG_NS)
+    }
+
+    /// When it gave up, if it did.
+    pub fn given_up_ns(&self) -> Option<u64> {
+        self.ends_ns
+    }
+
     /// A frame passed a port. Frames of a port come in their order.
     pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
+        if self.ends_ns.is_some_and(|ends_ns| sight.at_ns >= ends_ns) {
+            return;
+        }
         let latency = self.latencies.iter().find(|latency| latency.port == port);
         let (in_ns, out_ns) = latency.map_or((0, 0), |held| (held.in_ns, held.out_ns));
         if sight.way == Way::Out {
@@ -198,6 +217,7 @@ impl<'a> Witness<'a> {
 
     /// All frames until a time are there: replays and decides what can be.
     pub fn advance(&mut self, now_ns: u64) {
+        let now_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns));
         let known_ns = now_ns.saturating_sub(self.horizon_ns);
         // What comes next may tell what a frame has left open of a trigger.
         let ahead_ns = match self.ground.engine.has_triggers() {
@@ -246,6 +266,10 @@ impl<'a> Witness<'a> {
         // What is odd is looked at when all is replayed.
         self.now_ns = u64::MAX;
         self.advance(u64::MAX);
+        if self.ends_ns.is_some() {
+            self.groups.clear();
+            return;
+        }
         let mut groups = std::mem::take(&mut self.groups);
         for group in &mut groups {
             if group.oldest_ns().is_some() {

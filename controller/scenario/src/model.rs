@@ -148,6 +148,18 @@ impl Scenario {
         expectations.any(|expectation| expectation.is_zero(&fired))
     }
 
+    /// Whether the file says anything of what a fault did, or of what became of a flow.
+    #[must_use]
+    pub fn asks_of_frames(&self, fault: Option<&str>) -> bool {
+        let lines = self.expectations.iter().chain(&self.abort_if);
+        let mut metrics = lines.flat_map(Expectation::metrics);
+        metrics.any(|(metric, _)| match metric {
+            Metric::Fault { id, .. } => fault.is_none_or(|fault| id.as_str() == fault),
+            Metric::Flow { .. } | Metric::Trigger { .. } => fault.is_none(),
+            _ => false,
+        })
+    }
+
     /// Whether the file says anything of a metric.
     #[must_use]
     pub fn expects_of(&self, metric: &Metric) -> bool {

@@ -1,6 +1,7 @@
 //! What a run's captures and counters say of its faults and flows.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use scenario::expect::metric::{FaultMetric, Metric};
 use scenario::model::{Fault, Keys};
@@ -114,6 +115,9 @@ pub struct FaultResult {
     /// The longest time that took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
+    /// Frames are missing from some time on: the counts of captures are of those before it. Since the workload began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unproved_from_ns: Option<u64>,
     /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
     pub proved: bool,
     /// Why not; or, of a fault that is proved, what else there is to know.
@@ -158,10 +162,19 @@ impl FaultResult {
             beyond: is_held.then_some(seen.beyond),
             recovered: is_rdma.then(|| came_again().count() as u64),
             recovery_ns: came_again().max().filter(|_| is_rdma),
+            unproved_from_ns: None,
             proved: true,
             reason: None,
         };
         let at = |switch: &str| injections.iter().any(|(_, i)| i.switch == switch);
+        let given_up = proof.unproved_from.iter();
+        let given_up = given_up.filter(|(switch, _)| at(switch));
+        if let Some(from_ns) = given_up.map(|(_, from_ns)| *from_ns).min() {
+            let begin_ns = evidence.start_ns().unwrap_or(from_ns);
+            let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
+            result.give_up(from_ns.saturating_sub(begin_ns), losses);
+            return result;
+        }
         let mut against = match seen.is_crowded {
             // The counts are of one reading of many that fit: they would accuse the switch of what nobody knows.
             true => vec![result.crowded()],
@@ -206,6 +219,24 @@ impl FaultResult {
         }
         result.reason = (!against.is_empty()).then(|| against.join("; "));
         result
+    }
+
+    /// Frames are missing from some time on, for these reasons.
+    fn give_up<'l>(&mut self, from_ns: u64, losses: impl Iterator<Item = &'l Loss>) {
+        let from_s = Duration::from_nanos(from_ns).as_secs_f64();
+        let losses: Vec<String> = losses.map(Loss::to_string).collect();
+        let until_then = match (self.missed, self.collateral) {
+            (0, 0) => "until then it hit what it had to".to_owned(),
+            (missed, collateral) => {
+                format!("until then it missed {missed} and hit {collateral} that it had to spare")
+            }
+        };
+        self.unproved_from_ns = Some(from_ns);
+        self.proved = false;
+        self.reason = Some(format!(
+            "unproved from {from_s:.1} s on: {}; {until_then}",
+            losses.join("; ")
+        ));
     }
 
     fn nowhere(&self) -> String {

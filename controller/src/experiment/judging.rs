@@ -94,7 +94,7 @@ impl Judging {
                                     Loser::Disk
                                 }
                             },
-                            at_ns,
+                            since_ns: at_ns,
                         }),
                     }
                 }
@@ -143,12 +143,19 @@ impl Own {
             match message {
                 Message::Frames(batch) => {
                     if batch.late > 0 {
-                        self.lose(&mut judge, batch.port, batch.late, Loser::Recorder);
+                        // The judge went past them: what it decided since may be wrong.
+                        self.lose(&mut judge, batch.port, batch.late, Loser::Recorder, None);
                     }
                     self.waiting[batch.port].batches.push_back(batch);
                 }
                 Message::Lost(lost) => {
-                    self.lose(&mut judge, lost.port, lost.frames, lost.by);
+                    let Lost {
+                        port,
+                        frames,
+                        by,
+                        since_ns,
+                    } = lost;
+                    self.lose(&mut judge, port, frames, by, Some(since_ns));
                 }
                 Message::Until(until_ns) => {
                     let until_ns = self.hear(&mut judge, until_ns);
@@ -190,13 +197,21 @@ impl Own {
         taken.until_ns
     }
 
-    fn lose(&self, judge: &mut Judge<'_>, port: usize, frames: u64, by: Loser) {
+    fn lose(
+        &self,
+        judge: &mut Judge<'_>,
+        port: usize,
+        frames: u64,
+        by: Loser,
+        since_ns: Option<u64>,
+    ) {
         let (switch, number) = &self.ports[port];
         judge.lose(Loss {
             switch: switch.clone(),
             port: Some(*number),
             frames,
             by,
+            since_ns,
         });
     }
 
@@ -236,7 +251,7 @@ impl Own {
                     Ok(_) => {}
                     Err(_) => {
                         let left = (batch.frames - seen) as u64;
-                        self.lose(judge, port, left, Loser::Disk);
+                        self.lose(judge, port, left, Loser::Disk, Some(before_ns - STEP_NS));
                     }
                 }
                 self.waiting[port].seen = 0;

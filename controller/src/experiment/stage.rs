@@ -177,6 +177,7 @@ impl<'a> Stage<'a> {
                         port,
                         frames,
                         by,
+                        since_ns: None,
                     });
                 }
             };

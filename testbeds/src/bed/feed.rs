@@ -24,9 +24,8 @@ pub(super) fn feed(
         let firsts = rest.iter().filter_map(|frames| frames.first());
         firsts.map(|frame| frame.at_ns).min()
     };
-    let mut end_ns = 0;
     while let Some(start_ns) = first_ns(&rest) {
-        end_ns = start_ns.saturating_add(SLICE_NS);
+        let end_ns = start_ns.saturating_add(SLICE_NS);
         for (port, frames) in rest.iter_mut().enumerate() {
             let in_slice = frames.iter().take_while(|frame| frame.at_ns < end_ns);
             let (slice, later) = frames.split_at(in_slice.count());
@@ -48,7 +47,7 @@ pub(super) fn feed(
                 port,
                 frames,
                 by,
-                at_ns: end_ns,
+                since_ns: 0,
             }));
         }
         losses.iter().map(|(frames, _)| frames).sum()

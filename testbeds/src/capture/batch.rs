@@ -25,8 +25,8 @@ pub struct Lost {
     pub frames: u64,
     /// What lost them.
     pub by: Loser,
-    /// When the recorder learned of it, in nanoseconds since 1970.
-    pub at_ns: u64,
+    /// The first of them passed after this, in nanoseconds since 1970.
+    pub since_ns: u64,
 }
 
 /// One frame of a [`Batch`].

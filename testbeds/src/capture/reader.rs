@@ -37,6 +37,8 @@ pub(super) struct WatchedRing {
     ring: Ring,
     /// Frames whose loss has been handed over.
     reported: u64,
+    /// When the kernel was asked for them last.
+    counted_ns: u64,
 }
 
 impl WatchedRing {
@@ -46,19 +48,21 @@ impl WatchedRing {
             keep: keep as usize,
             ring,
             reported: 0,
+            counted_ns: now_ns(),
         }
     }
 
-    /// Reports frames that were lost, `lost` in all.
-    fn report(&mut self, lost: u64, sink: &mut impl FnMut(Handed)) {
+    /// Reports frames that were lost, `lost` in all; the kernel was asked after `now_ns`.
+    fn report(&mut self, lost: u64, now_ns: u64, sink: &mut impl FnMut(Handed)) {
         let frames = lost.saturating_sub(self.reported);
+        let since_ns = std::mem::replace(&mut self.counted_ns, now_ns);
         if frames > 0 {
             self.reported = lost;
             sink(Handed::Lost(Lost {
                 port: self.port,
                 frames,
                 by: Loser::Recorder,
-                at_ns: now_ns(),
+                since_ns,
             }));
         }
     }
@@ -178,14 +182,15 @@ impl<S: FnMut(Handed)> Reader<S> {
                 }
                 self.read(number);
             }
-            self.pass(before_ns.saturating_sub(SLACK_NS));
             if Instant::now() >= next_count {
                 for watched in &mut self.rings {
+                    let now_ns = now_ns();
                     watched.ring.count()?;
-                    watched.report(watched.ring.dropped, &mut self.sink);
+                    watched.report(watched.ring.dropped, now_ns, &mut self.sink);
                 }
                 next_count = Instant::now() + COUNTING;
             }
+            self.pass(before_ns.saturating_sub(SLACK_NS));
             thread::sleep(GATHERING);
         }
     }
@@ -262,7 +267,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
         for watched in &mut self.rings {
             let missing = watched.ring.passed.saturating_sub(watched.ring.delivered);
-            watched.report(missing, &mut self.sink);
+            watched.report(missing, end_ns, &mut self.sink);
         }
         self.pass(end_ns);
         Ok(self.rings.iter().map(|watched| watched.reported).collect())

@@ -72,6 +72,9 @@ impl Evidence {
             shares_stamps: self.shares_stamps,
         };
         let mut judge = Judge::new(scenario, plan, &ports, conditions);
+        for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
+            judge.lose(loss);
+        }
         let mut writes = self.writes.iter().peekable();
         let mut tellings = self.tellings.iter().peekable();
         let mut frames: Vec<_> = recordings
@@ -98,9 +101,6 @@ impl Evidence {
         }
         writes.for_each(|write| judge.write(write));
         tellings.for_each(|telling| judge.tell(telling));
-        for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
-            judge.lose(loss);
-        }
         judge.conclude(&self.fired, &self.triggers, |_| ())
     }
 }
@@ -122,6 +122,7 @@ fn sight(digest: Digest, frame: &Frame) -> Sight<'_> {
 fn lacking(recordings: &[PortRecording]) -> impl Iterator<Item = Loss> {
     let at = |port: &PortRecording| {
         let loss = |frames, by| Loss {
+            since_ns: None,
             switch: port.switch.clone(),
             port: Some(port.port),
             frames,

@@ -461,6 +461,7 @@ fn any_loss_makes_the_run_unproved() {
         ),
     ] {
         bench.losses = vec![Loss {
+            since_ns: None,
             switch: "sw".to_owned(),
             port,
             frames: 1,
