@@ -103,6 +103,10 @@ pub struct Strain {
     pub load_before: f64,
     /// How soon each switch ran packets when it was woken: `real-time`, `high` or `ordinary`.
     pub switch_priorities: BTreeMap<String, String>,
+    /// The most memory that this process has had, in bytes.
+    pub peak_memory_bytes: u64,
+    /// How long after the last frame the judge had its verdict, in nanoseconds.
+    pub verdict_after_ns: u64,
 }
 
 impl Strain {
@@ -123,6 +127,8 @@ impl Strain {
             stolen_share: passed(|ticks| ticks.stolen) as f64 / all,
             load_before,
             switch_priorities,
+            peak_memory_bytes: peak_memory_bytes(),
+            verdict_after_ns: 0,
         }
     }
 
@@ -131,6 +137,14 @@ impl Strain {
         let idle_share = 1.0 - self.busy_share - self.stolen_share;
         self.others_share + self.stolen_share >= OTHERS_LEAST && idle_share < IDLE_MOST
     }
+}
+
+/// proc_pid_status(5): `VmHWM:     1234 kB`; 0 if the kernel does not say it.
+fn peak_memory_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0) * 1024
 }
 
 /// Processes that want a processor, on average over the last minute.

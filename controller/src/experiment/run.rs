@@ -237,6 +237,7 @@ pub fn run(
     metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
     let (conclusion, evidence, counted) = stage.conclude(carried, observer)?;
     metrics.extend(counted);
+    let verdict_after_ns = stage.verdict_after.as_nanos() as u64;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
     let aborted = aborted.map(|aborted| {
@@ -269,7 +270,10 @@ pub fn run(
         aborted,
         failures: lost,
         remarks,
-        strain: Strain::since(ticks, load_before, priorities),
+        strain: Strain {
+            verdict_after_ns,
+            ..Strain::since(ticks, load_before, priorities)
+        },
         evidence,
     };
     observer.ends(&run);

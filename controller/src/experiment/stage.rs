@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
 use scenario::model::Captures;
@@ -68,6 +68,8 @@ pub struct Stage<'a> {
     shares_stamps: bool,
     /// Who judges what passes them, until the end.
     judging: Option<Judging>,
+    /// How long after the last frame there was a verdict.
+    pub verdict_after: Duration,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
 }
@@ -111,6 +113,7 @@ impl<'a> Stage<'a> {
         bed.record_into(&ports, kept_bytes(planned), digest, judging.sink())?;
         Ok(Stage {
             judging: Some(judging),
+            verdict_after: Duration::ZERO,
             planned,
             fleet,
             switches,
@@ -215,10 +218,12 @@ impl<'a> Stage<'a> {
             losses,
         };
         let judging = self.judging.take();
+        let begun = Instant::now();
         let (proof, kept) = judging
             .ok_or_else(|| io::Error::other("this run was judged already"))
             .map_err(BedError::from)?
             .end(counted);
+        self.verdict_after = begun.elapsed();
         let evidence = Evidence {
             recordings: Vec::new(),
             kept,

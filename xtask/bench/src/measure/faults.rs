@@ -13,7 +13,7 @@ use super::driver::{self, Group};
 use super::files::{read, write};
 use super::programs::WEIR;
 use super::row::{Goal, Row};
-use super::{Args, collateral, jitter, judge};
+use super::{Args, collateral, jitter, judge, long};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
@@ -66,16 +66,17 @@ const RESET: &str = "faults/reset";
 const SEGMENTS: u32 = 4;
 
 /// Where runs are kept while they are looked at.
-struct Bench {
+pub struct Bench {
     weir: PathBuf,
     folder: tempfile::TempDir,
     args: Args,
 }
 
 /// A run's folder, and what it reported.
-struct Ran {
+pub struct Ran {
     folder: PathBuf,
-    report: Value,
+    /// What it printed.
+    pub report: Value,
 }
 
 /// Measures what `args` asks for.
@@ -112,6 +113,9 @@ fn groups() -> Vec<Group<Bench>> {
         Group::new(&judge::LONG, |bench: &Bench| {
             judge::long(bench.args.minutes)
         }),
+        Group::new(&long::IPERF, long::ten_seconds),
+        Group::one(long::TEN_MINUTES, long::ten_minutes),
+        Group::new(&long::WIDE, long::wide),
     ];
     let groups = effects.into_iter().chain(others);
     groups.chain(jitter::decided()).collect()
@@ -119,7 +123,7 @@ fn groups() -> Vec<Group<Bench>> {
 
 impl Bench {
     /// Runs a scenario, and keeps its folder until this program ends.
-    fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
+    pub fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));
         let folder = self.folder.path().join(&name);

@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             };
             self.judge.see(port.unwrap_or(0), &sight);
         }
-        self.judge.advance(now_ns);
+        self.judge.advance(now_ns, |_| ());
         self.cost_ns += thread_cpu_ns() - begun_ns;
     }
 }
@@ -271,7 +271,7 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
     }
     now_ns += STEP_NS;
     run.see(&frames.until(now_ns, true), now_ns);
-    let proof = run.judge.conclude(&[0; 3], &[]);
+    let proof = run.judge.conclude(&[0; 3], &[], |_| ());
     let wrong: u64 = proof
         .observations
         .iter()

@@ -22,6 +22,7 @@ mod jitter;
 mod judge;
 mod lateness;
 mod load;
+mod long;
 mod lpm;
 pub mod planning;
 mod programs;

@@ -1,0 +1,164 @@
+//! Runs that carry much, last long, or have many hosts: what their proof costs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use super::faults::{Bench, Ran};
+use super::row::{Goal, Row};
+
+/// Rows of ten seconds at 1 Gbit/s.
+pub const IPERF: [&str; 3] = [
+    "faults/long_iperf_memory",
+    "faults/long_iperf_verdict",
+    "faults/long_iperf_rate",
+];
+/// The same for ten minutes.
+pub const TEN_MINUTES: &str = "faults/ten_minutes_memory";
+/// Rows of hosts that ping one.
+pub const WIDE: [&str; 4] = [
+    "faults/wide_64_memory",
+    "faults/wide_64_beside",
+    "faults/wide_512_memory",
+    "faults/wide_512_beside",
+];
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// Length of the workload of hosts that ping.
+const PINGS: Duration = Duration::from_secs(3);
+
+/// TCP over one link of 1 Gbit/s, of which a fault takes one packet in a thousand.
+fn iperf(seconds: u64, fault: &str) -> String {
+    let time = seconds + 60;
+    format!(
+        "weir: 1\nname: bench\nseed: 6\ntopology: {{star: {{hosts: [c, s], switch: sw, rate: 1Gbit/s}}}}\n\
+         limits: {{time: {time}s}}\nworkload:\n  commands:\n    \
+         - {{name: server, host: s, run: [iperf3, --server, --forceflush, --bind, '{{host.s.ip}}'], ready: {{log: Server listening}}}}\n    \
+         - name: bulk\n      host: c\n      run: [iperf3, --client, '{{host.s.ip}}', --time, '{seconds}', --json]\n      \
+         metrics: {{rate: {{json: /end/sum_received/bits_per_second, unit: bit/s}}}}\n{fault}"
+    )
+}
+
+const LOSS: &str = "flows: {bulk: {from: c, to: s, filter: tcp.dport == 5201}}\n\
+    faults: [{id: x, flows: bulk, effect: drop, select: {probability: 0.1%}}]\n";
+
+fn rate(ran: &Ran) -> f64 {
+    ran.report["metrics"]["command.bulk.rate"]
+        .as_f64()
+        .unwrap_or(0.0)
+}
+
+fn strain(ran: &Ran, what: &str) -> f64 {
+    ran.report["machine_strain"][what].as_f64().unwrap_or(0.0)
+}
+
+/// An error if the fault is not proved.
+fn ensure_proved(ran: &Ran) -> Result<&Value> {
+    let fault = &ran.report["faults"][0];
+    ensure!(fault["proved"] == true, "not proved: {}", fault["reason"]);
+    Ok(fault)
+}
+
+/// Ten seconds.
+pub fn ten_seconds(bench: &Bench) -> Result<Vec<Row>> {
+    let spared = bench.carry_out("long_iperf_spared", &iperf(10, ""))?;
+    let ran = bench.carry_out("long_iperf", &iperf(10, LOSS))?;
+    let fault = ensure_proved(&ran)?;
+    let (without, with) = (rate(&spared), rate(&ran));
+    let note = format!(
+        "10 s of iperf3 over 1 Gbit/s, {} packets met, {} lost; {:.0} Mbit/s, without faults {:.0}",
+        fault["met"],
+        fault["observed"],
+        with / 1e6,
+        without / 1e6
+    );
+    let row = |name, value, unit, goal| Row {
+        name,
+        value: Some(value),
+        unit,
+        goal,
+        floor: None,
+        note: note.clone(),
+    };
+    let memory = strain(&ran, "peak_memory_bytes") / MIB;
+    let verdict = strain(&ran, "verdict_after_ns") / 1e9;
+    Ok(vec![
+        row(IPERF[0], memory, "MiB", Goal::AtMost(200.0)),
+        row(IPERF[1], verdict, "s", Goal::AtMost(1.0)),
+        row(IPERF[2], with / without, "ratio", Goal::AtLeast(0.95)),
+    ])
+}
+
+/// Ten minutes, beside ten seconds.
+pub fn ten_minutes(bench: &Bench) -> Result<Row> {
+    let short = bench.carry_out("ten_seconds", &iperf(10, LOSS))?;
+    let long = bench.carry_out("ten_minutes", &iperf(600, LOSS))?;
+    let fault = ensure_proved(&long)?;
+    let memory = |ran: &Ran| strain(ran, "peak_memory_bytes") / MIB;
+    Ok(Row {
+        name: TEN_MINUTES,
+        value: Some(memory(&long)),
+        unit: "MiB",
+        goal: Goal::AtMost(1.1 * memory(&short)),
+        floor: None,
+        note: format!(
+            "10 min of iperf3 over 1 Gbit/s, {} packets met, {} lost, verdict {:.1} s after the end; the goal is a tenth above \
+             10 s's",
+            fault["met"],
+            fault["observed"],
+            strain(&long, "verdict_after_ns") / 1e9
+        ),
+    })
+}
+
+/// Hosts of 100 Mbit/s that ping one, with a fault on all of them.
+fn pings(hosts: usize) -> String {
+    let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
+    let commands = names[1..].iter().map(|name| {
+        format!(
+            "    - {{name: p-{name}, host: {name}, run: [ping, -q, -i, '0.2', -w, '{}', '{{host.h0.ip}}'], exit: any}}\n",
+            PINGS.as_secs()
+        )
+    });
+    format!(
+        "weir: 1\nname: bench\nseed: 3\ntopology: {{star: {{hosts: [{}], switch: sw, rate: 100Mbit/s}}}}\n\
+         limits: {{time: 5m}}\nworkload:\n  commands:\n{}\
+         flows: {{asked: {{to: h0, filter: icmp.type == 8}}}}\n\
+         faults: [{{id: x, flows: asked, effect: drop, select: {{probability: 1%}}}}]\n",
+        names.join(", "),
+        commands.collect::<String>()
+    )
+}
+
+/// 64 hosts, and 512.
+pub fn wide(bench: &Bench) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (names, hosts, memory_mib, beside_s) in [
+        ([WIDE[0], WIDE[1]], 64, 250.0, 3.0),
+        ([WIDE[2], WIDE[3]], 512, 1_500.0, 20.0),
+    ] {
+        let begun = Instant::now();
+        let ran = bench.carry_out(names[0], &pings(hosts))?;
+        let beside = begun.elapsed().saturating_sub(PINGS).as_secs_f64();
+        let fault = ensure_proved(&ran)?;
+        let note = format!(
+            "{hosts} hosts of 100 Mbit/s, all but one ping that one five times a second for {} s; {} packets met, {} lost",
+            PINGS.as_secs(),
+            fault["met"],
+            fault["observed"]
+        );
+        let row = |name, value, unit, most| Row {
+            name,
+            value: Some(value),
+            unit,
+            goal: Goal::AtMost(most),
+            floor: None,
+            note: note.clone(),
+        };
+        let memory = strain(&ran, "peak_memory_bytes") / MIB;
+        rows.push(row(names[0], memory, "MiB", memory_mib));
+        rows.push(row(names[1], beside, "s", beside_s));
+    }
+    Ok(rows)
+}
