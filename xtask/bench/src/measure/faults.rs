@@ -110,6 +110,7 @@ fn groups() -> Vec<Group<Bench>> {
         Group::one(collateral::NAME, |_| collateral::run()),
         Group::one(jitter::MEASURED, Bench::jitter),
         Group::one(judge::COST, |_| judge::cost()),
+        Group::one(judge::MUTANTS, |_| judge::mutants()),
         Group::new(&judge::LONG, |bench: &Bench| {
             judge::long(bench.args.minutes)
         }),

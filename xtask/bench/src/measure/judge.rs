@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anyhow::{Context, Result};
-use proof::{Conditions, Digest, EpochWrite, Judge, Sight, Way};
+use proof::{Conditions, Digest, EpochWrite, Judge, Proof, Sight, Way};
 use scenario::plan::TargetModel;
 use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, Scenario, load, plan};
@@ -16,6 +16,9 @@ use super::row::{Goal, Row};
 pub const COST: &str = "faults/judge";
 /// Those of a long run.
 pub const LONG: [&str; 2] = ["faults/virtual_memory", "faults/virtual_wrong"];
+
+/// The row of switches that err once in a long run.
+pub const MUTANTS: &str = "faults/virtual_mutants";
 
 /// Frames that come in a second.
 const RATE_PPS: u64 = 100_000;
@@ -46,10 +49,39 @@ struct Frames {
     engine: Engine,
     state: State,
     /// What leaves: when, in which order, and which frame.
-    leaving: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
+    leaving: BinaryHeap<Reverse<(u64, u64, u32, Vec<u8>)>>,
     templates: Vec<(u32, Vec<u8>)>,
     exit: u32,
     number: u64,
+    mutant: Option<Mutant>,
+}
+
+/// How a switch errs, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Error {
+    /// A fault spares a frame that it has to hit.
+    Spares,
+    /// A fault hits a frame that it has to spare.
+    Hits,
+    /// A fault takes a frame for two: the ordinals of all later ones are off by one.
+    Skips,
+    /// A frame is lost.
+    Loses,
+    /// A frame leaves twice.
+    Repeats,
+    /// A bit changes behind the bytes that are kept.
+    Changes,
+    /// A frame leaves by the port that it came by.
+    Turns,
+}
+
+/// An error, of which flow, and of the first of its frames from this number on that a fault has to hit, or to spare.
+#[derive(Debug, Clone, Copy)]
+struct Mutant {
+    error: Error,
+    flow: u64,
+    of_hit: bool,
+    from: u64,
 }
 
 /// A frame, and by which port it passed.
@@ -92,6 +124,7 @@ impl Frames {
             templates,
             exit: port("s")?,
             number: 0,
+            mutant: None,
         })
     }
 
@@ -106,10 +139,10 @@ impl Frames {
             let next_ns = at_ns.min(end_ns);
             while let Some(Reverse((left_ns, ..))) = self.leaving.peek()
                 && *left_ns < next_ns
-                && let Some(Reverse((at_ns, _, bytes))) = self.leaving.pop()
+                && let Some(Reverse((at_ns, _, port, bytes))) = self.leaving.pop()
             {
                 made.push(Made {
-                    port: self.exit,
+                    port,
                     at_ns,
                     way: Way::Out,
                     bytes,
@@ -129,10 +162,26 @@ impl Frames {
             let changed = self
                 .engine
                 .leaves_as(&passage.ingress, Recorded::whole(&bytes));
-            let leaves = changed.map_or_else(|| bytes.clone(), |changed| changed.bytes);
-            for copy in 0..passage.ingress.fate.copies {
-                let left_ns = at_ns + STAY_NS + passage.ingress.fate.held_ns(copy as usize);
-                let key = (left_ns, self.number, leaves.clone());
+            let mut left = Left {
+                copies: passage.ingress.fate.copies,
+                held_ns: passage.ingress.fate.held_ns(0),
+                exit: self.exit,
+                bytes: changed.map_or_else(|| bytes.clone(), |changed| changed.bytes),
+            };
+            let of_hit = !passage.ingress.hits.is_empty();
+            let flow = self.number % 3;
+            let errs = |mutant: &mut Mutant| {
+                (mutant.flow, mutant.of_hit) == (flow, of_hit) && mutant.from <= self.number
+            };
+            if let Some(mutant) = self.mutant.take_if(errs) {
+                left.err(mutant.error, flow, (*port, &bytes));
+                if mutant.error == Error::Skips {
+                    self.engine.pass(&mut self.state, &frame, 1);
+                }
+            }
+            for _ in 0..left.copies {
+                let left_ns = at_ns + STAY_NS + left.held_ns;
+                let key = (left_ns, self.number, left.exit, left.bytes.clone());
                 self.leaving.push(Reverse(key));
             }
             self.number += 1;
@@ -142,6 +191,38 @@ impl Frames {
                 way: Way::In,
                 bytes,
             });
+        }
+    }
+}
+
+/// How a frame leaves.
+struct Left {
+    copies: u32,
+    held_ns: u64,
+    exit: u32,
+    bytes: Vec<u8>,
+}
+
+impl Left {
+    /// What an error makes of it. `came`: by which port the frame came, and its bytes.
+    fn err(&mut self, error: Error, flow: u64, came: (u32, &[u8])) {
+        match error {
+            Error::Spares => {
+                self.copies = 1;
+                self.held_ns = 0;
+                self.bytes = came.1.to_vec();
+            }
+            Error::Hits => match flow {
+                0 => self.copies = 0,
+                1 => self.held_ns = 5_000_000,
+                // With the checksum as it was: no fault does that.
+                _ => self.bytes[22] = 9,
+            },
+            Error::Skips => {}
+            Error::Loses => self.copies = 0,
+            Error::Repeats => self.copies += 1,
+            Error::Changes => self.bytes[BYTES - 1] ^= 1,
+            Error::Turns => self.exit = came.0,
         }
     }
 }
@@ -250,6 +331,87 @@ fn floor_ns(digest: Digest) -> f64 {
     })
 }
 
+/// Every error, of each flow, of frames that a fault has to hit and of others, as far as it is one.
+fn errors() -> Vec<Mutant> {
+    let mut mutants = Vec::new();
+    for flow in 0..3 {
+        for of_hit in [true, false] {
+            let errors = [
+                Error::Spares,
+                Error::Hits,
+                Error::Loses,
+                Error::Repeats,
+                Error::Changes,
+                Error::Turns,
+            ];
+            let is_dropped = flow == 0 && of_hit;
+            let is_error = |error: &Error| match error {
+                Error::Spares => of_hit,
+                Error::Hits => !of_hit,
+                // Nothing leaves of such a frame, whatever is done to it.
+                _ => !is_dropped,
+            };
+            let errors = errors.into_iter().filter(is_error);
+            mutants.extend(errors.map(|error| Mutant {
+                error,
+                flow,
+                of_hit,
+                from: 1_000_000,
+            }));
+        }
+        mutants.push(Mutant {
+            error: Error::Skips,
+            flow,
+            of_hit: false,
+            from: 10_000_000,
+        });
+    }
+    mutants
+}
+
+/// Switches that err once, late in a long run: how many of them were taken for right ones.
+pub fn mutants() -> Result<Row> {
+    let (scenario, plan) = planned()?;
+    let (mut count, mut missed) = (0, Vec::new());
+    for mutant in errors() {
+        let mut frames = Frames::new(&scenario, &plan)?;
+        frames.mutant = Some(mutant);
+        let mut run = Run::new(&scenario, &plan);
+        let mut now_ns = START_NS;
+        // Long enough that a fault by chance errs after it has skipped an ordinal.
+        while frames.number < mutant.from + 50_000 {
+            now_ns += STEP_NS;
+            run.see(&frames.until(now_ns, false), now_ns);
+        }
+        now_ns += STEP_NS;
+        run.see(&frames.until(now_ns, true), now_ns);
+        count += 1;
+        if wrong(&run.judge.conclude(&[0; 3], &[], |_| ())) == 0 {
+            missed.push(format!("{mutant:?}"));
+        }
+    }
+    Ok(Row {
+        name: MUTANTS,
+        value: Some(missed.len() as f64),
+        unit: "missed",
+        goal: Goal::AtMost(0.0),
+        floor: None,
+        note: format!(
+            "{count} switches that err once, after 10^6 frames, or skip an ordinal after 10^7; taken for right: {}",
+            missed.join(", ")
+        ),
+    })
+}
+
+/// How many frames were judged to be wrong.
+fn wrong(proof: &Proof) -> u64 {
+    let observations = proof.observations.iter();
+    let faults = observations.map(|seen| seen.missed + seen.collateral + seen.slow);
+    let strays = proof.strays.values();
+    let strays = strays.map(|of| of.unexplained + of.foreign);
+    faults.chain(strays).sum()
+}
+
 /// A run of so many minutes at [`RATE_PPS`]: the memory that this process has then more than after ten seconds of it, and what
 /// was judged wrongly.
 pub fn long(minutes: u64) -> Result<Vec<Row>> {
@@ -272,16 +434,6 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
     now_ns += STEP_NS;
     run.see(&frames.until(now_ns, true), now_ns);
     let proof = run.judge.conclude(&[0; 3], &[], |_| ());
-    let wrong: u64 = proof
-        .observations
-        .iter()
-        .map(|seen| seen.missed + seen.collateral + seen.slow)
-        .sum();
-    let strays: u64 = proof
-        .strays
-        .values()
-        .map(|of| of.unexplained + of.foreign)
-        .sum();
     let note = format!(
         "{} frames in {minutes} minutes of virtual time; {early_kb} KiB after the first ten seconds, {most_kb} KiB at most",
         frames.number
@@ -296,7 +448,7 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
     };
     Ok(vec![
         row(LONG[0], most_kb as f64 / 1024.0, "MiB", 200.0),
-        row(LONG[1], (wrong + strays) as f64, "frames", 0.0),
+        row(LONG[1], wrong(&proof) as f64, "frames", 0.0),
     ])
 }
 

@@ -472,6 +472,36 @@ fn any_loss_makes_the_run_unproved() {
 }
 
 #[test]
+fn where_frames_are_missing_from_some_time_on_a_fault_is_unproved_from_then_on() {
+    let every = "faults: [{id: x, flows: first, effect: !drop , select: !every 10}]";
+    let mut bench = Bench::new(every, evenly(4_000, MS));
+    bench.losses = vec![Loss {
+        since_ns: Some(3_000 * MS),
+        switch: "sw".to_owned(),
+        port: Some(1),
+        frames: 7,
+        by: Loser::Recorder,
+    }];
+    // Frames behind that may be missing, and count as neither hit nor spared.
+    bench.errors = [(3_500, Error::Spares(0)), (2_500, Error::Loses)].into();
+    let fault = bench.fault();
+    assert!(!fault.proved, "{fault:#?}");
+    assert_eq!(fault.unproved_from_ns, Some(3_000 * MS));
+    // Those that came a horizon before it.
+    assert!((150..=200).contains(&fault.observed), "{fault:#?}");
+    assert_eq!((fault.missed, fault.collateral), (0, 0));
+    told(
+        &fault,
+        "unproved from 3.0 s on: the capture at port 1 of switch sw lost 7 frames: the recorder was too slow; until then it hit \
+         what it had to",
+    );
+    bench.errors = [(509, Error::Spares(0))].into();
+    let fault = bench.fault();
+    assert_eq!((fault.missed, fault.collateral), (1, 0), "{fault:#?}");
+    told(&fault, "until then it missed 1");
+}
+
+#[test]
 fn a_fault_that_hits_nothing_fails_with_the_reason() {
     let cases = [
         (
