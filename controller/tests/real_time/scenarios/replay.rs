@@ -218,6 +218,46 @@ fn a_folder_with_a_part_of_the_frames_is_checked() {
     weir(folder, &["replay", "none"]).expect_code(PASSED);
 }
 
+/// The recipe of docs/runs.md, in three seconds instead of ten minutes and at a tenth of the rate.
+#[test]
+fn the_recipe_of_ten_minutes_under_faults_is_proved() {
+    if !has_namespaces("recipe") || !has_program("recipe", "iperf3") {
+        return;
+    }
+    let _turn = beside();
+    let page = fs::read_to_string(repository("docs/runs.md")).unwrap();
+    let (_, recipe) = page.split_once("## Ten minutes under faults").unwrap();
+    let (_, recipe) = recipe.split_once("```yaml\n").unwrap();
+    let (recipe, _) = recipe.split_once("```").unwrap();
+    let mut recipe = recipe.to_owned();
+    for (long, short) in [
+        ("rate: 1Gbit/s", "rate: 100Mbit/s"),
+        ("\"600\"", "\"3\""),
+        (
+            "at: 1m, for: 1m, every: 2m",
+            "at: 300ms, for: 300ms, every: 600ms",
+        ),
+        ("0.1%", "1%"),
+        ("limits: {time: 11m", "limits: {time: 30s"),
+        ("> 10Mbit/s", "> 1Mbit/s"),
+    ] {
+        assert!(recipe.contains(long), "{long}: {recipe}");
+        recipe = recipe.replacen(long, short, 1);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("long.yaml"), recipe).unwrap();
+    let finished = weir(folder, &["run", "long.yaml", "--json", "--out", "run"]);
+    finished.expect_code(PASSED);
+    let report = finished.json();
+    assert!(
+        report["faults"][0]["observed"].as_u64() > Some(0),
+        "{report}"
+    );
+    assert!(report["machine_strain"]["peak_memory_bytes"].as_u64() > Some(1 << 20));
+    weir(folder, &["replay", "run"]).expect_code(PASSED);
+}
+
 #[test]
 fn a_run_into_the_folder_of_another_leaves_nothing_of_that() {
     if !has_namespaces("replay") || !has_program("replay", "ping") {
