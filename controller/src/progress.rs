@@ -95,6 +95,13 @@ impl Observer for Progress {
 
     fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
         self.advance(&turn.position);
+        if let Some(bar) = self.bar.as_ref().filter(|_| turn.hits > 0) {
+            let hits = grouped(turn.hits);
+            bar.set_message(format!(
+                "{}, faults hit {hits} packets",
+                turn.position.message
+            ));
+        }
         Ok(())
     }
 

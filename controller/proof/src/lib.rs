@@ -361,6 +361,19 @@ impl<'a> Judge<'a> {
         open.min().unwrap_or(u64::MAX)
     }
 
+    /// What was seen so far, for each injection of the plan: of the frames that are decided.
+    #[must_use]
+    pub fn so_far(&self) -> Vec<Observation> {
+        let mut all = vec![Observation::default(); self.plan.injections.len()];
+        for (_, witness, _) in &self.witnesses {
+            let seen = witness.docket.tally.observations.iter();
+            for (all, seen) in all.iter_mut().zip(seen) {
+                *all = all.and(*seen);
+            }
+        }
+        all
+    }
+
     /// Nothing passes any more. `fired` is what the switches counted for each injection of the plan, `triggers` of each trigger
     /// of the scenario. `then_hit` gets what [`Judge::advance`] has not given.
     #[must_use]

@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use proof::{Conditions, Judge, Loser, Loss, Proof, STEP_NS};
+use proof::{Conditions, Judge, Loser, Loss, Observation, Proof, STEP_NS};
 use testbeds::capture::{Handed, Lost, Record};
 
 use super::Planned;
 use super::captures::{Keeper, Kept};
 use super::spool::{Disk, Refused, Spool, Spooled};
 use super::telling_log::Log;
+
+/// What the judge has seen so far, for each injection of the plan.
+pub type SoFar = Arc<Mutex<Vec<Observation>>>;
 
 /// What the thread is told.
 enum Message {
@@ -39,6 +42,7 @@ pub struct Counted {
 pub struct Judging {
     sender: Sender<Message>,
     spool: Arc<Spool>,
+    so_far: SoFar,
     thread: JoinHandle<(Proof, Kept)>,
 }
 
@@ -55,7 +59,9 @@ impl Judging {
         let (sender, receiver) = channel();
         let disk = Disk::new(planned.scenario.limits.disk_bytes);
         let waiting = folder.map_or_else(std::env::temp_dir, Path::to_owned);
+        let so_far = SoFar::default();
         let own = Own {
+            so_far: Arc::clone(&so_far),
             planned: (planned.scenario.clone(), planned.plan.clone()),
             ports: ports.to_vec(),
             conditions,
@@ -69,8 +75,14 @@ impl Judging {
         Ok(Judging {
             sender,
             spool: Spool::new(waiting, disk),
+            so_far,
             thread,
         })
+    }
+
+    /// What is seen so far: of frames that passed a little longer ago than faults may hold them.
+    pub fn so_far(&self) -> SoFar {
+        Arc::clone(&self.so_far)
     }
 
     /// For the recorder. Where the judge is slower than the traffic, frames wait in the spool; a frame that the spool refuses is
@@ -118,6 +130,7 @@ impl Judging {
 
 /// What the thread has.
 struct Own {
+    so_far: SoFar,
     planned: (scenario::Scenario, scenario::Plan),
     ports: Vec<(String, u32)>,
     conditions: Conditions,
@@ -261,5 +274,6 @@ impl Own {
         let keeper = &mut self.keeper;
         judge.advance(before_ns, |hit| keeper.hit(hit));
         keeper.advance(judge.decided_ns().min(before_ns));
+        *self.so_far.lock().unwrap_or_else(PoisonError::into_inner) = judge.so_far();
     }
 }

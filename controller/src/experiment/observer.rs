@@ -39,6 +39,8 @@ pub struct Turn<'a> {
     pub elapsed: Duration,
     /// How far the workload is.
     pub position: Position,
+    /// How many packets the judge has seen faults hit so far.
+    pub hits: u64,
     /// The switches.
     pub fleet: &'a mut Fleet,
     pub(super) load: &'a mut dyn Load,

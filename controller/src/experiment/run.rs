@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use host_agent::agent::RoundReport;
@@ -25,7 +26,7 @@ use super::{
     Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer,
     Planned, ProbeResult, Stage, TriggerResult, Turn,
 };
-use proof::{FlowCount, Hit, Loss, Recovery, Throughput};
+use proof::{FlowCount, Hit, Loss, Observation, Recovery, Throughput};
 
 /// What a run showed.
 pub struct Run {
@@ -140,6 +141,7 @@ pub fn run(
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
+    let so_far = stage.so_far();
     let (fleet, switches, bed) = stage.parts();
     let mut disruptor = Disruptor::of(planned);
     let mut repairer = Repairer::of(planned, conditions.switches.kind.model());
@@ -170,8 +172,13 @@ pub fn run(
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
         }
+        let seen = so_far
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         observer.turn(&mut Turn {
             elapsed,
+            hits: seen.iter().map(|seen| seen.observed).sum(),
             position,
             fleet: &mut *fleet,
             load,
@@ -179,6 +186,7 @@ pub fn run(
         let add_recent = |metrics: &mut Metrics| {
             probing.add_recent(metrics);
             disruptor.add_metrics(metrics);
+            add_seen(metrics, planned, &seen);
         };
         Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
             Look::GoOn => Turned::GoOn,
@@ -278,6 +286,21 @@ pub fn run(
     };
     observer.ends(&run);
     Ok(run)
+}
+
+/// What the judge has seen of faults so far.
+fn add_seen(metrics: &mut Metrics, planned: &Planned, seen: &[Observation]) {
+    for (injection, seen) in planned.plan.injections.iter().zip(seen) {
+        let values = [
+            (FaultMetric::Observed, seen.observed),
+            (FaultMetric::Missed, seen.missed),
+            (FaultMetric::Collateral, seen.collateral),
+        ];
+        for (what, value) in values {
+            let metric = Metric::fault(&injection.fault, what);
+            *metrics.entry(metric).or_default() += value as f64;
+        }
+    }
 }
 
 /// Says from when on no frame is kept, if that is so.

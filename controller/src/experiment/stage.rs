@@ -14,7 +14,7 @@ use testbeds::capture::{Filter, Limits};
 
 use super::evidence::Evidence;
 use super::fleet::Fleet;
-use super::judging::{Counted, Judging};
+use super::judging::{Counted, Judging, SoFar};
 use super::launch::{self, SwitchProcess};
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 use crate::target::Kind;
@@ -120,6 +120,13 @@ impl<'a> Stage<'a> {
             shares_stamps,
             bed,
         })
+    }
+
+    /// What the judge has seen so far.
+    pub fn so_far(&self) -> SoFar {
+        self.judging
+            .as_ref()
+            .map_or_else(SoFar::default, Judging::so_far)
     }
 
     /// An error if a switch's process has ended.

@@ -246,12 +246,24 @@ impl Metric {
     #[must_use]
     pub fn is_live(&self) -> bool {
         match self {
-            Metric::Fault { what, .. } => *what == FaultMetric::Fired,
+            Metric::Fault { what, .. } => *what == FaultMetric::Fired || self.is_judged_live(),
             Metric::Trigger { what, .. } => *what == TriggerMetric::On,
             Metric::Run(what) => *what == RunMetric::Wall,
             Metric::Probe { .. } => true,
             _ => false,
         }
+    }
+
+    /// Whether the judge of a run's frames counts it while the run goes on.
+    #[must_use]
+    pub fn is_judged_live(&self) -> bool {
+        let Metric::Fault { what, .. } = self else {
+            return false;
+        };
+        matches!(
+            what,
+            FaultMetric::Observed | FaultMetric::Missed | FaultMetric::Collateral
+        )
     }
 
     /// Whether it is of the numbers that a metric of a command's finds in its output.
