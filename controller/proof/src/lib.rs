@@ -11,12 +11,14 @@
 //! met whom, replayed) → judge and order (what differs) → docket (what is decided, what waits) → tally; witness leads from one to
 //! the next for each switch. flows and
 //! became follow frames from end to end, recovery those of RDMA connections.
+//! downtime counts what a switch let through while it was down.
 
 mod ahead;
 mod became;
 mod choose;
 mod courses;
 mod docket;
+mod downtime;
 mod epochs;
 mod facts;
 mod flows;
@@ -41,6 +43,8 @@ use scenario::plan::Plan;
 use scenario::telling::Telling;
 
 pub use became::FlowCount;
+use downtime::Downtime;
+pub use downtime::{Outage, OutageCount};
 pub use facts::{EpochWrite, TriggerCount};
 use flows::Flows;
 pub use flows::MOST_FLOWS;
@@ -81,6 +85,17 @@ pub struct Proof {
     pub hits: Vec<Hit>,
     /// How RDMA connections came back from what was taken from them, in the same order.
     pub recoveries: Vec<Recovery>,
+    /// What switches let through while they were down, for each outage that was announced.
+    pub outages: Vec<OutageCount>,
+}
+
+impl Proof {
+    /// Number of frames that a switch let through during an outage, if that is known.
+    #[must_use]
+    pub fn let_through(&self, outage: &Outage) -> Option<u64> {
+        let mut outages = self.outages.iter();
+        outages.find(|count| count.outage == *outage)?.frames
+    }
 }
 
 /// Frames of a switch that no fault explains.
@@ -200,6 +215,8 @@ struct Port {
     number: u32,
     /// Its switch, if that has faults: a place among the witnesses.
     witness: Option<usize>,
+    /// Its switch, if a disruption can take that down: an index of the downtimes.
+    downtime: Option<usize>,
     /// The end that its link leads to, if it leads to one.
     end: Option<usize>,
 }
@@ -210,6 +227,7 @@ pub struct Judge<'a> {
     plan: &'a Plan,
     ports: Vec<Port>,
     witnesses: Vec<(&'a str, Witness<'a>, Connections<'a>)>,
+    downtimes: Vec<Downtime<'a>>,
     flows: Flows<'a>,
     /// A frame is at the last switch of its way so long after it was sent, and stays there for so long.
     way_ns: u64,
@@ -258,9 +276,11 @@ impl<'a> Judge<'a> {
             ports.any(|(of, number)| of == switch && *number == port)
         };
         let flows = Flows::new(scenario, &is_recorded);
+        let downtimes = Downtime::all(scenario);
         let ports = ports.iter().map(|(switch, number)| Port {
             number: *number,
             witness: witnesses.iter().position(|(name, ..)| name == switch),
+            downtime: downtimes.iter().position(|of| of.switch == switch),
             end: flows.end_at(switch, *number),
         });
         Judge {
@@ -268,6 +288,7 @@ impl<'a> Judge<'a> {
             plan,
             ports: ports.collect(),
             witnesses,
+            downtimes,
             flows,
             way_ns,
             stay_ns,
@@ -297,6 +318,15 @@ impl<'a> Judge<'a> {
         });
     }
 
+    /// A disruption took a switch down. An outage may be announced while it lasts, and once more when
+    /// its end is known, each within a horizon.
+    pub fn down(&mut self, outage: &Outage) {
+        let mut downtimes = self.downtimes.iter_mut();
+        if let Some(downtime) = downtimes.find(|of| of.switch == outage.switch) {
+            downtime.down(outage);
+        }
+    }
+
     /// Frames were lost: nothing may be concluded of their switch from then on.
     pub fn lose(&mut self, loss: Loss) {
         let mut loss = loss;
@@ -316,8 +346,12 @@ impl<'a> Judge<'a> {
         let Port {
             number,
             witness,
+            downtime,
             end,
         } = self.ports[port];
+        if let Some(downtime) = downtime {
+            self.downtimes[downtime].see(sight);
+        }
         // What leaves is known by its identity alone.
         let headers = match sight.way {
             Way::In => self.scenario.protocols.parsed(sight.bytes),
@@ -337,6 +371,9 @@ impl<'a> Judge<'a> {
 
     /// All that passed until a time is there: decides what can be. `then_hit` gets what faults hit, as it becomes certain.
     pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(&Hit)) {
+        for downtime in &mut self.downtimes {
+            downtime.advance(now_ns);
+        }
         let mut until_ns = now_ns.saturating_sub(self.stay_ns);
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.advance(now_ns);
@@ -410,7 +447,9 @@ impl<'a> Judge<'a> {
             recoveries.extend(connections.conclude());
         }
         let (flows, throughput) = self.flows.conclude();
+        let downtimes = self.downtimes.into_iter();
         Proof {
+            outages: downtimes.flat_map(Downtime::conclude).collect(),
             observations: all.observations,
             triggers: all.triggers,
             flows,

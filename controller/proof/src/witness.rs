@@ -26,6 +26,17 @@ use super::trace::{Arrival, Passed};
 /// So much is kept of a frame of a fault's flow, to tell of it if it is hit.
 const TOLD_BYTES: usize = 128;
 
+/// The longest time for which a switch may keep a frame: all holds of the faults, the longest latency
+/// of its links, and a backlog of one second.
+pub fn horizon_ns(scenario: &Scenario, switch: &str) -> u64 {
+    let faults = scenario.faults.iter();
+    let held = faults.map(|fault| fault.effect.longest_stay_ns());
+    let latencies = port_latencies(&scenario.topology, switch).into_iter();
+    let latest = latencies.map(|latency| latency.in_ns.max(latency.out_ns));
+    held.chain(latest.max())
+        .fold(BACKLOG_NS, u64::saturating_add)
+}
+
 /// A faulting switch: its model, and what was seen of it.
 pub struct Witness<'a> {
     ground: Ground<'a>,
@@ -79,15 +90,6 @@ impl<'a> Witness<'a> {
             .map(|(group, _)| group + 1)
             .max()
             .unwrap_or(0);
-        let held = scenario
-            .faults
-            .iter()
-            .map(|fault| fault.effect.longest_stay_ns());
-        let held = held.fold(BACKLOG_NS, u64::saturating_add);
-        let latest = latencies
-            .iter()
-            .map(|latency| latency.in_ns.max(latency.out_ns))
-            .max();
         let places = plan.injections.iter().enumerate().filter(|(_, injection)| {
             let mut faults = scenario.faults.iter();
             let fault = faults.find(|fault| fault.id == injection.fault);
@@ -96,7 +98,7 @@ impl<'a> Witness<'a> {
         });
         Some(Witness {
             library: &scenario.protocols,
-            horizon_ns: held.saturating_add(latest.unwrap_or(0)),
+            horizon_ns: horizon_ns(scenario, name),
             passed: Passed::default(),
             groups: (0..groups).map(|_| Group::new(&engine, counters)).collect(),
             ports,
