@@ -57,7 +57,7 @@ impl Conclusion {
             disruptions: scenario
                 .disruptions
                 .iter()
-                .map(|disruption| DisruptionResult::of(planned, disruption, evidence))
+                .map(|disruption| DisruptionResult::of(planned, disruption, evidence, &proof))
                 .collect(),
             triggers: TriggerResult::all(planned, &proof, evidence),
             met: proof.observations.iter().map(|seen| seen.met).collect(),

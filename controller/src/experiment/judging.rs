@@ -207,6 +207,7 @@ impl Own {
             .tellings
             .iter()
             .for_each(|telling| judge.tell(telling));
+        taken.outages.iter().for_each(|outage| judge.down(outage));
         taken.until_ns
     }
 

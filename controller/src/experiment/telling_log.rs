@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use proof::EpochWrite;
+use proof::{EpochWrite, Outage};
 use scenario::telling::Telling;
 
 /// What was told and not taken yet.
@@ -16,6 +16,7 @@ struct Untaken {
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
     tellings: Vec<Telling>,
+    outages: Vec<Outage>,
 }
 
 /// What was told since it was asked.
@@ -25,6 +26,8 @@ pub struct Taken {
     pub writes: Vec<EpochWrite>,
     /// What switches were told of RDMA connections.
     pub tellings: Vec<Telling>,
+    /// Outages of switches that began or ended.
+    pub outages: Vec<Outage>,
     /// All that was sent until then is in here, or was before.
     pub until_ns: u64,
 }
@@ -51,6 +54,12 @@ impl Log {
         untaken.tellings.extend_from_slice(tellings);
     }
 
+    /// An outage of a switch began or ended.
+    pub fn down(&self, outage: Outage) {
+        let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        untaken.outages.push(outage);
+    }
+
     /// Takes what was told; all that was until a time, if nothing is being written.
     pub fn take(&self, until_ns: u64) -> Taken {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +67,61 @@ impl Log {
         Taken {
             writes: std::mem::take(&mut untaken.writes),
             tellings: std::mem::take(&mut untaken.tellings),
+            outages: std::mem::take(&mut untaken.outages),
             until_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proof::{Conditions, Digest, OutageCount};
+    use testbeds::capture::{Handed, Limits};
+
+    use super::super::Planned;
+    use super::super::judging::{Counted, Judging};
+    use super::*;
+    use crate::target::Kind;
+
+    #[test]
+    fn the_judge_of_a_live_run_receives_the_beginning_and_the_end_of_an_outage() {
+        let text = "weir: 1\nname: t\ntopology: {star: {hosts: [a, b], switch: sw}}\nworkload: {idle: {for: 9s}}\n\
+             timeline: [{name: down, at: 1s, for: 1s}]\nfaults: [{id: reboot, effect: {restart: sw}, during: down}]\n";
+        let scenario = scenario::load("t.yaml", text).expect("a scenario");
+        let planned = Planned::of(scenario, Kind::Embedded).expect("a plan");
+        let conditions = Conditions {
+            digest: Digest::of_seed(planned.plan.seed),
+            shares_stamps: false,
+        };
+        let ports = [("sw".to_owned(), 1), ("sw".to_owned(), 2)];
+        let log = Arc::new(Log::default());
+        let judging = Judging::begin(
+            &planned,
+            &ports,
+            conditions,
+            Limits::WHOLE_FRAMES,
+            Arc::clone(&log),
+        )
+        .expect("a thread");
+        let outage = |until_ns| Outage {
+            switch: "sw".to_owned(),
+            from_ns: 1_000_000_000,
+            until_ns,
+        };
+        log.down(outage(None));
+        judging.sink()(Handed::Until(1_500_000_000));
+        log.down(outage(Some(2_000_000_000)));
+        let (proof, _) = judging.end(Counted {
+            fired: Vec::new(),
+            triggers: Vec::new(),
+            losses: Vec::new(),
+        });
+        let count = OutageCount {
+            outage: outage(Some(2_000_000_000)),
+            frames: Some(0),
+        };
+        assert_eq!(proof.outages, [count]);
     }
 }

@@ -7,6 +7,8 @@
 mod result;
 mod switches;
 
+use proof::Outage;
+use scenario::Scenario;
 use scenario::disruption::{Disruption, Does, Subject};
 use scenario::expect::metric::{FaultMetric, Metric, Metrics};
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,18 @@ impl Carried {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
 
+    /// The outage of a switch that it caused, as far as it is known.
+    fn outage(&self, does: &Does) -> Option<Outage> {
+        match does.subject() {
+            Subject::Command(_) => None,
+            Subject::Switch(switch) => Some(Outage {
+                switch: switch.to_owned(),
+                from_ns: self.done_ns?,
+                until_ns: self.undo_ns,
+            }),
+        }
+    }
+
     fn remark(&mut self, remark: impl Into<String>) {
         let remark = remark.into();
         self.remark = Some(match self.remark.take() {
@@ -79,6 +93,15 @@ impl Carried {
             None => remark,
         });
     }
+}
+
+/// The outages of switches that the disruptions of a run caused.
+pub fn outages(scenario: &Scenario, carried: &[Carried]) -> impl Iterator<Item = Outage> {
+    carried.iter().filter_map(|time| {
+        let mut declared = scenario.disruptions.iter();
+        let disruption = declared.find(|disruption| disruption.id == time.fault)?;
+        time.outage(&disruption.does)
+    })
 }
 
 /// How far a disruption is.
@@ -101,6 +124,8 @@ struct Running<'p> {
     was_in_force: bool,
     /// What is being written of it: an index.
     entry: usize,
+    /// The outage that the judge received last.
+    announced: Option<Outage>,
 }
 
 /// Carries out the disruptions of a run.
@@ -121,6 +146,7 @@ impl<'p> Disruptor<'p> {
                     phase: Phase::Idle,
                     was_in_force: false,
                     entry: 0,
+                    announced: None,
                 })
                 .collect(),
             carried: Vec::new(),
@@ -152,6 +178,11 @@ impl<'p> Disruptor<'p> {
             if running.phase != Phase::Idle {
                 let carried = &mut self.carried[running.entry];
                 running.go_on(is_in_force, carried, load, switches)?;
+                let outage = carried.outage(&running.disruption.does);
+                if let Some(outage) = outage.filter(|it| running.announced.as_ref() != Some(it)) {
+                    switches.fleet.log.down(outage.clone());
+                    running.announced = Some(outage);
+                }
             }
         }
         Ok(())

@@ -1,11 +1,9 @@
 //! What a run shows of a disruption: what was carried out and seen, and what a switch let through while it was down.
 
-use std::collections::HashSet;
-
+use proof::Proof;
 use scenario::disruption::{Disruption, Subject};
 use scenario::vacuous;
 use serde::Serialize;
-use testbeds::capture::Direction;
 
 use super::super::Planned;
 use super::super::evidence::Evidence;
@@ -29,7 +27,8 @@ pub struct DisruptionResult {
     pub observed: u64,
     /// How often it was carried out, and something else was seen.
     pub missed: u64,
-    /// Of a switch: frames that came while it was down and left, or left and had never come.
+    /// Number of frames that left a switch while it was down, and had not come to it before. `None` for
+    /// a command, and where the judge could not count them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collateral: Option<u64>,
     /// Whether each time that came was carried out and seen, and nothing came through meanwhile.
@@ -44,7 +43,12 @@ pub struct DisruptionResult {
 impl DisruptionResult {
     /// From what the run left behind.
     #[must_use]
-    pub fn of(planned: &Planned, disruption: &Disruption, evidence: &Evidence) -> DisruptionResult {
+    pub fn of(
+        planned: &Planned,
+        disruption: &Disruption,
+        evidence: &Evidence,
+        proof: &Proof,
+    ) -> DisruptionResult {
         let Disruption { id, does, .. } = disruption;
         let times = evidence.carried.iter();
         let times: Vec<Carried> = times.filter(|time| time.fault == *id).cloned().collect();
@@ -55,12 +59,9 @@ impl DisruptionResult {
         let observed = count(&Carried::is_seen);
         let collateral = match does.subject() {
             Subject::Command(_) => None,
-            Subject::Switch(switch) => {
-                let windows = times.iter().filter_map(|time| {
-                    let until_ns = time.undo_ns.unwrap_or(u64::MAX);
-                    Some((time.done_ns?, until_ns))
-                });
-                Some(passed(evidence, switch, &windows.collect::<Vec<_>>()))
+            Subject::Switch(_) => {
+                let outages = times.iter().filter_map(|time| time.outage(does));
+                outages.map(|outage| proof.let_through(&outage)).sum()
             }
         };
         let mut result = DisruptionResult {
@@ -93,11 +94,18 @@ impl DisruptionResult {
         let mut against: Vec<String> = Vec::new();
         let unseen = self.times.iter();
         against.extend(unseen.filter_map(|time| time.unseen.clone()));
-        if let Some(passed) = self.collateral.filter(|passed| *passed > 0) {
-            let frames = if passed == 1 { "frame" } else { "frames" };
-            against.push(format!(
-                "{passed} {frames} left the switch while it was down"
-            ));
+        match (disruption.does.subject(), self.collateral) {
+            (Subject::Command(_), _) | (_, Some(0)) => {}
+            (_, Some(passed)) => {
+                let frames = if passed == 1 { "frame" } else { "frames" };
+                against.push(format!(
+                    "{passed} {frames} left the switch while it was down"
+                ));
+            }
+            (_, None) => against.push(
+                "frames that left the switch while it was down were not counted: the judge was notified too late"
+                    .to_owned(),
+            ),
         }
         let scenario = &planned.scenario;
         if self.fired == 0 && !scenario.expects_nothing_of(&self.id) {
@@ -139,31 +147,11 @@ impl DisruptionResult {
     }
 }
 
-/// Frames that a switch let through while it was down: they left then, and had not come before. What waits for a link's rate
-/// leaves later, and had.
-fn passed(evidence: &Evidence, switch: &str, windows: &[(u64, u64)]) -> u64 {
-    let mut passed = 0;
-    for (from_ns, until_ns) in windows {
-        let ports = || {
-            let all = evidence.recordings.iter();
-            all.filter(|port| port.switch == switch)
-        };
-        let left = ports().flat_map(|port| port.recording.going(Direction::Out));
-        let left = left.filter(|frame| (*from_ns..*until_ns).contains(&frame.at_ns));
-        let came = ports().flat_map(|port| port.recording.going(Direction::In));
-        let came = came.filter(|frame| frame.at_ns < *from_ns);
-        // How many copies of each may still be under way is the replication's business.
-        let before: HashSet<&[u8]> = came.map(|frame| &*frame.bytes).collect();
-        passed += left.filter(|frame| !before.contains(&*frame.bytes)).count() as u64;
-    }
-    passed
-}
-
 #[cfg(test)]
 mod tests {
     use scenario::model::Scenario;
     use testbeds::bed::PortRecording;
-    use testbeds::capture::{Frame, Recording};
+    use testbeds::capture::{Direction, Frame, Recording};
 
     use super::*;
     use crate::target::Kind;
@@ -187,8 +175,8 @@ mod tests {
         }
     }
 
-    fn judged(planned: &Planned, carried: Vec<Carried>, frames: Vec<Frame>) -> DisruptionResult {
-        let evidence = Evidence {
+    fn evidence(carried: Vec<Carried>, frames: Vec<Frame>) -> Evidence {
+        Evidence {
             recordings: vec![PortRecording {
                 switch: "sw".to_owned(),
                 port: 1,
@@ -201,8 +189,13 @@ mod tests {
             }],
             carried,
             ..Evidence::default()
-        };
-        DisruptionResult::of(planned, &planned.scenario.disruptions[0], &evidence)
+        }
+    }
+
+    fn judged(planned: &Planned, carried: Vec<Carried>, frames: Vec<Frame>) -> DisruptionResult {
+        let evidence = evidence(carried, frames);
+        let proof = evidence.prove(&planned.scenario, &planned.plan);
+        DisruptionResult::of(planned, &planned.scenario.disruptions[0], &evidence, &proof)
     }
 
     fn carried() -> Carried {
@@ -236,6 +229,19 @@ mod tests {
         // The new process may.
         let after = [rest, vec![frame(2_600, In, 4), frame(2_700, Out, 4)]].concat();
         assert!(judged(&planned, vec![carried()], after).proved);
+    }
+
+    #[test]
+    fn frames_that_were_not_counted_prove_nothing() {
+        let planned = planned("");
+        let evidence = evidence(vec![carried()], Vec::new());
+        let mut proof = evidence.prove(&planned.scenario, &planned.plan);
+        proof.outages[0].frames = None;
+        let disruption = &planned.scenario.disruptions[0];
+        let result = DisruptionResult::of(&planned, disruption, &evidence, &proof);
+        assert_eq!((result.proved, result.collateral), (false, None));
+        let why = result.reason.unwrap_or_default();
+        assert!(why.contains("were not counted"), "{why}");
     }
 
     #[test]

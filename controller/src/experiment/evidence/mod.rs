@@ -12,8 +12,8 @@ use scenario::telling::Telling;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
-use super::Carried;
 use super::captures::Kept;
+use super::{Carried, disruption};
 
 /// So long before a frame nothing is skipped.
 const LONG_NS: u64 = 600_000_000_000;
@@ -75,6 +75,8 @@ impl Evidence {
         for loss in lacking(&self.recordings).chain(self.losses.iter().cloned()) {
             judge.lose(loss);
         }
+        let outages = disruption::outages(scenario, &self.carried);
+        outages.for_each(|outage| judge.down(&outage));
         let mut writes = self.writes.iter().peekable();
         let mut tellings = self.tellings.iter().peekable();
         let mut frames: Vec<_> = recordings
