@@ -28,16 +28,16 @@ pub fn ignored(scenario: &Scenario) -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// Conditions on probes, which would never hold.
+/// Conditions on probes and on what captures show, which would never hold.
 pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
     let mut sink = Sink::new(scenario.source());
-    refuse_probes(
+    refuse_unknown(
         &mut sink,
         &scenario.abort_if,
         "this condition never holds, and so ends nothing",
         "end it yourself: `weir control` disarms all faults when its standard input ends",
     );
-    refuse_probes(
+    refuse_unknown(
         &mut sink,
         &scenario.awaited,
         "this step would never begin",
@@ -54,10 +54,17 @@ pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
     Ok(sink.into_diagnostics())
 }
 
-fn refuse_probes(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, hint: &str) {
-    let metrics = conditions.iter().flat_map(Expectation::metrics);
-    for (metric, span) in metrics.filter(|(metric, _)| matches!(metric, Metric::Probe { .. })) {
-        let message = format!("`weir control` asks no probes, nor has it `{metric}`: {what}");
+fn refuse_unknown(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, hint: &str) {
+    for (metric, span) in conditions.iter().flat_map(Expectation::metrics) {
+        let message = match metric {
+            Metric::Probe { .. } => {
+                format!("`weir control` asks no probes, nor has it `{metric}`: {what}")
+            }
+            _ if metric.is_judged_live() => {
+                format!("`weir control` captures no frames, nor has it `{metric}`: {what}")
+            }
+            _ => continue,
+        };
         sink.error(Code::NoEffect, span, message).hint(hint);
     }
 }

@@ -172,13 +172,10 @@ pub fn run(
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
         }
-        let seen = so_far
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let seen = || so_far.lock().unwrap_or_else(PoisonError::into_inner);
         observer.turn(&mut Turn {
             elapsed,
-            hits: seen.iter().map(|seen| seen.observed).sum(),
+            hits: seen().iter().map(|seen| seen.observed).sum(),
             position,
             fleet: &mut *fleet,
             load,
@@ -186,7 +183,7 @@ pub fn run(
         let add_recent = |metrics: &mut Metrics| {
             probing.add_recent(metrics);
             disruptor.add_metrics(metrics);
-            add_seen(metrics, planned, &seen);
+            add_seen(metrics, planned, &seen());
         };
         Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
             Look::GoOn => Turned::GoOn,

@@ -78,7 +78,7 @@ mod tests {
     use std::sync::Arc;
 
     use proof::{Conditions, Digest, OutageCount};
-    use testbeds::capture::{Handed, Limits};
+    use testbeds::capture::Handed;
 
     use super::super::Planned;
     use super::super::judging::{Counted, Judging};
@@ -97,14 +97,8 @@ mod tests {
         };
         let ports = [("sw".to_owned(), 1), ("sw".to_owned(), 2)];
         let log = Arc::new(Log::default());
-        let judging = Judging::begin(
-            &planned,
-            &ports,
-            conditions,
-            Limits::WHOLE_FRAMES,
-            Arc::clone(&log),
-        )
-        .expect("a thread");
+        let judging =
+            Judging::begin(&planned, &ports, conditions, Arc::clone(&log), None).expect("a thread");
         let outage = |until_ns| Outage {
             switch: "sw".to_owned(),
             from_ns: 1_000_000_000,

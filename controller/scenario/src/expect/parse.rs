@@ -64,7 +64,7 @@ pub(crate) fn read_while_running(
         if let Some((metric, span)) = later {
             let message = format!("`{metric}` is known only after the run");
             sink.error(Code::Expectation, span, message)
-                .hint("write `fault.ID.fired`, `trigger.NAME.on`, `probe.NAME.…` or `run.wall`: they are known while it runs");
+                .hint("write `fault.ID.fired`, `.observed`, `.missed` or `.collateral`, `trigger.NAME.on`, `probe.NAME.…` or `run.wall`: they are known while it runs");
         } else if condition.metrics().next().is_none() {
             let message = "this condition names no metric, so it never changes";
             sink.error(Code::Expectation, condition.span, message)
