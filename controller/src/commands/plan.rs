@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use controller::experiment::Planned;
+#[cfg(feature = "testbed")]
+use controller::experiment::capture_cost::Captures;
 use controller::experiment::change::Change;
 use controller::experiment::replace::Next;
 use controller::program;
@@ -41,15 +43,19 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     };
     if args.topology {
         print_json(&Network::of(&scenario))?;
-    } else if let Some(over) = &over {
-        match args.json {
-            true => print_json(&WithOver { plan: &plan, over })?,
-            false => print(format_args!("{plan}\n{over}"))?,
-        }
     } else if args.json {
-        print_json(&plan)?;
+        print_json(&Shown {
+            plan: &plan,
+            captures: captures(args, target, (&scenario, &plan)),
+            over: over.as_ref(),
+        })?;
+    } else if let Some(over) = &over {
+        print(format_args!("{plan}\n{over}"))?;
     } else {
         print(&plan)?;
+        if let Some(captures) = captures(args, target, (&scenario, &plan)) {
+            print(format_args!("\n{captures}"))?;
+        }
         if let Target::Chip(chip, _) = target {
             costs(&plan, chip)?;
         }
@@ -141,11 +147,40 @@ struct InPlace {
     faults: Over,
 }
 
+/// A plan as JSON.
 #[derive(Serialize)]
-struct WithOver<'a> {
+struct Shown<'a, C: Serialize> {
     #[serde(flatten)]
     plan: &'a Plan,
-    over: &'a InPlace,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    captures: Option<C>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<&'a InPlace>,
+}
+
+/// What a run captures; `None` where no run of ours does: on a chip, and on switches that several files share.
+#[cfg(feature = "testbed")]
+fn captures(
+    args: &cli::Plan,
+    target: Target,
+    (scenario, plan): (&Scenario, &Plan),
+) -> Option<Captures> {
+    let Target::Here(_) = target else {
+        return None;
+    };
+    let is_alone = args.with.is_empty() && args.over.is_none();
+    is_alone.then(|| {
+        Captures::from_planned(&Planned {
+            scenario: scenario.clone(),
+            plan: plan.clone(),
+        })
+    })
+}
+
+/// Without testbeds nothing is run.
+#[cfg(not(feature = "testbed"))]
+fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
+    None
 }
 
 impl fmt::Display for InPlace {

@@ -60,7 +60,7 @@ pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
         switches: &switches,
-        record: Record::All,
+        record: Record::for_run(&planned.scenario),
         out: args.out.as_deref(),
         weir: Path::new(Conditions::ITSELF),
     };

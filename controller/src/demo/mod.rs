@@ -142,7 +142,7 @@ fn train(
         switches: &Switches::default(),
         wiring: settings.wiring,
         p4src: settings.p4src,
-        record: Record::Faulting,
+        record: Record::Faults,
         out: None,
         weir: settings.weir,
     };

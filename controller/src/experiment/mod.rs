@@ -18,6 +18,8 @@ pub use planned::{Planned, Switches};
 #[cfg(feature = "testbed")]
 mod between;
 #[cfg(feature = "testbed")]
+pub mod capture_cost;
+#[cfg(feature = "testbed")]
 pub mod captures;
 #[cfg(feature = "testbed")]
 mod conclusion;
@@ -45,6 +47,8 @@ mod observer;
 pub(crate) mod percentile;
 #[cfg(feature = "testbed")]
 mod probing;
+#[cfg(feature = "testbed")]
+pub mod recorded;
 #[cfg(feature = "testbed")]
 mod repair;
 #[cfg(feature = "testbed")]
@@ -79,11 +83,13 @@ pub use observer::{Observer, Turn};
 #[cfg(feature = "testbed")]
 pub use probing::ProbeResult;
 #[cfg(feature = "testbed")]
+pub use recorded::Record;
+#[cfg(feature = "testbed")]
 pub use repair::Repair;
 #[cfg(feature = "testbed")]
 pub use run::{Run, Trained, run};
 #[cfg(feature = "testbed")]
-pub use stage::{Conditions, Record, Stage};
+pub use stage::{Conditions, Stage};
 #[cfg(feature = "testbed")]
 pub use turns::TriggerResult;
 

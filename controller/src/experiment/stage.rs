@@ -1,6 +1,6 @@
 //! The stage of an experiment: a planned scenario's network, with switches that run its programs, no fault armed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,10 @@ use super::evidence::Evidence;
 use super::fleet::Fleet;
 use super::judging::{Counted, Judging, SoFar};
 use super::launch::{self, SwitchProcess};
+use super::recorded::{Record, recorded};
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
 use crate::target::Kind;
 use proof::{Digest, Loser, Loss};
-
-/// Which switches' links are captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Record {
-    /// All: flows are counted from end to end.
-    All,
-    /// Those that inject faults.
-    Faulting,
-}
 
 /// How an experiment is carried out.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +30,7 @@ pub struct Conditions<'a> {
     pub p4src: Option<&'a Path>,
     /// Which switches run.
     pub switches: &'a Switches,
-    /// Whose links are captured.
+    /// How much is recorded.
     pub record: Record,
     /// What each command of a workload writes goes into this folder, too.
     pub out: Option<&'a Path>,
@@ -85,7 +77,8 @@ impl<'a> Stage<'a> {
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
-            record: recorded(planned, conditions.record),
+            // `record_into` below says which ports.
+            record: Vec::new(),
             filter: Filter::Everything,
             limits: Limits::WHOLE_FRAMES,
         };
@@ -100,7 +93,8 @@ impl<'a> Stage<'a> {
             "network is up"
         );
         let (fleet, switches) = launch::switches(&bed, planned, conditions, observer)?;
-        let ports = ports_of(planned, conditions.record);
+        let ports = recorded(planned, conditions.record).into_iter();
+        let ports: Vec<(String, u32)> = ports.map(|of| (of.switch, of.port)).collect();
         let digest = Digest::of_seed(planned.plan.seed);
         let shares_stamps = conditions.switches.kind == Kind::Embedded && bed.shares_stamps();
         let of_judge = proof::Conditions {
@@ -110,7 +104,9 @@ impl<'a> Stage<'a> {
         let log = Arc::clone(&fleet.log);
         let judging = Judging::begin(planned, &ports, of_judge, log, conditions.out)
             .map_err(BedError::from)?;
-        bed.record_into(&ports, kept_bytes(planned), digest, judging.sink())?;
+        if !ports.is_empty() {
+            bed.record_into(&ports, kept_bytes(planned), digest, judging.sink())?;
+        }
         Ok(Stage {
             judging: Some(judging),
             verdict_after: Duration::ZERO,
@@ -290,30 +286,4 @@ fn kept_bytes(planned: &Planned) -> u32 {
     depth.map_or(Limits::WHOLE_FRAMES.frame_bytes, |depth| {
         depth.max(LEAST) as u32
     })
-}
-
-/// The ports that are recorded, in the order of switches and numbers.
-fn ports_of(planned: &Planned, record: Record) -> Vec<(String, u32)> {
-    let topology = &planned.scenario.topology;
-    let switches = recorded(planned, record).into_iter();
-    let ports = switches.flat_map(|switch| {
-        let ports = topology.ports(&switch).map(|port| port.number);
-        let ports: Vec<u32> = ports.collect();
-        ports.into_iter().map(move |port| (switch.clone(), port))
-    });
-    let mut ports: Vec<(String, u32)> = ports.collect();
-    ports.sort_unstable();
-    ports
-}
-
-fn recorded(planned: &Planned, record: Record) -> Vec<String> {
-    match record {
-        Record::All => planned.scenario.topology.switches.clone(),
-        Record::Faulting => {
-            let switches = planned.plan.switches.iter();
-            let faulting = switches.filter(|switch| !switch.faulting().is_empty());
-            let names: BTreeSet<&String> = faulting.map(|switch| &switch.name).collect();
-            names.into_iter().cloned().collect()
-        }
-    }
 }

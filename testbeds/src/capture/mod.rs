@@ -25,6 +25,8 @@ pub use keys::{AggregationKey, TcpKey, aggregation_key, tcp_key};
 pub use matching::{Difference, Late, Seen, match_frames};
 pub use pcap::write_pcap;
 pub use recorder::{RecordedPort, Recorder};
+pub use ring::page_bytes;
+pub use size::{LinkSize, ring_bytes};
 
 use proof::Way;
 

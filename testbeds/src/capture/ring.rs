@@ -323,8 +323,9 @@ fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// Bytes of a page, of which a block has a whole number.
-pub(super) fn page_bytes() -> u32 {
+/// Bytes of a page of this machine. A block of a ring has a whole number of pages.
+#[must_use]
+pub fn page_bytes() -> u32 {
     // SAFETY: sysconf(3) takes no pointers.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u32::try_from(bytes).unwrap_or(4096)

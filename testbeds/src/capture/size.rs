@@ -44,11 +44,18 @@ const OVERHEAD: u32 = 160;
 
 /// What decides the size of a ring.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LinkSize {
+pub struct LinkSize {
     /// Rate of the link in bit/s, if it is known.
     pub rate_bps: Option<u64>,
     /// MTU of the interface in bytes.
     pub mtu: u32,
+}
+
+/// Memory of each ring of one recorder in bytes, for pages of `page_bytes`: what the kernel allocates when the recorder starts.
+#[must_use]
+pub fn ring_bytes(links: &[LinkSize], page_bytes: u32) -> Vec<u64> {
+    let sizes = ring_sizes(links, page_bytes).into_iter();
+    sizes.map(|size| size.bytes() as u64).collect()
 }
 
 /// Sizes of the rings of one recorder.
@@ -142,8 +149,7 @@ mod tests {
         };
         let sizes = ring_sizes(&[link; 512], 4096);
         assert_eq!((sizes[0].block_bytes, sizes[0].blocks), (4 * KIB, 320));
-        let all: usize = sizes.iter().map(|size| size.bytes()).sum();
-        assert_eq!(all, 640 << 20);
+        assert_eq!(ring_bytes(&[link; 512], 4096), [1280 << 10; 512]);
     }
 
     #[test]
