@@ -45,8 +45,6 @@ pub struct Docket {
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
-    /// How many of its hits were asked for.
-    told_hits: usize,
     /// The model's counts of frames that one reading explains.
     counts: Vec<u64>,
     /// Frames that faults changed since it was asked.
@@ -62,7 +60,6 @@ impl Docket {
             moves: VecDeque::new(),
             ties: Vec::new(),
             tally: Tally::new(injections, triggers),
-            told_hits: 0,
             counts: vec![0; injections + triggers],
             changes: Vec::new(),
         }
@@ -437,7 +434,7 @@ impl Docket {
 
     /// What was seen, when all is decided. `counted` is what the switches counted: of injections, and behind them of triggers. It
     /// says which of several readings is right, and `then_hit` gets what those hit.
-    pub fn conclude(mut self, counted: &[u64], mut then_hit: impl FnMut(&Hit)) -> Tally {
+    pub fn conclude(mut self, counted: &[u64], mut then_hit: impl FnMut(Hit)) -> Tally {
         let decided = vec![Candidate {
             hits: std::mem::take(&mut self.counts),
             waits: 0,
@@ -447,8 +444,8 @@ impl Docket {
         let (chosen, ambiguous) = choose::choose(&candidates, counted);
         for (tie, chosen) in self.ties.into_iter().zip(&chosen[1..]) {
             let mut tallies = tie.tallies.into_iter();
-            let tally = tallies.nth(*chosen).unwrap_or_default();
-            tally.hits.iter().for_each(&mut then_hit);
+            let mut tally = tallies.nth(*chosen).unwrap_or_default();
+            tally.hits.drain(..).for_each(&mut then_hit);
             self.tally.add(tally);
         }
         let injections = self.tally.observations.len();
@@ -458,13 +455,11 @@ impl Docket {
                 Some(trigger) => self.tally.triggers[trigger].is_ambiguous = true,
             }
         }
-        (self.tally.hits).sort_by_key(|hit| (hit.at_ns, hit.port, hit.frame));
         self.tally
     }
 
-    /// What faults hit since it was asked.
-    pub fn new_hits(&mut self) -> &[Hit] {
-        let told = std::mem::replace(&mut self.told_hits, self.tally.hits.len());
-        &self.tally.hits[told..]
+    /// Takes what faults hit since this was called.
+    pub fn take_hits(&mut self) -> Vec<Hit> {
+        std::mem::take(&mut self.tally.hits)
     }
 }

@@ -81,8 +81,6 @@ pub struct Proof {
     pub unproved_from: BTreeMap<String, u64>,
     /// By switch: what no fault of it explains.
     pub strays: BTreeMap<String, Strays>,
-    /// Which frames were hit, switch by switch and port by port.
-    pub hits: Vec<Hit>,
     /// How RDMA connections came back from what was taken from them, in the same order.
     pub recoveries: Vec<Recovery>,
     /// What switches let through while they were down, for each outage that was announced.
@@ -370,7 +368,7 @@ impl<'a> Judge<'a> {
     }
 
     /// All that passed until a time is there: decides what can be. `then_hit` gets what faults hit, as it becomes certain.
-    pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(&Hit)) {
+    pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(Hit)) {
         for downtime in &mut self.downtimes {
             downtime.advance(now_ns);
         }
@@ -381,8 +379,8 @@ impl<'a> Judge<'a> {
             for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
-            for hit in witness.docket.new_hits() {
-                connections.hit(self.scenario, self.plan, hit);
+            for hit in witness.docket.take_hits() {
+                connections.hit(self.scenario, self.plan, &hit);
                 then_hit(hit);
             }
             connections.advance(now_ns);
@@ -411,14 +409,28 @@ impl<'a> Judge<'a> {
         all
     }
 
-    /// Nothing passes any more. `fired` is what the switches counted for each injection of the plan, `triggers` of each trigger
-    /// of the scenario. `then_hit` gets what [`Judge::advance`] has not given.
+    /// Nothing passes any more: decides all but what several readings explain equally well. `then_hit` gets what faults hit.
+    pub fn end(&mut self, mut then_hit: impl FnMut(Hit)) {
+        for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
+            witness.end();
+            for change in witness.docket.changes.drain(..) {
+                self.flows.change(number, change);
+            }
+            for hit in witness.docket.take_hits() {
+                connections.hit(self.scenario, self.plan, &hit);
+                then_hit(hit);
+            }
+        }
+    }
+
+    /// The verdict, after [`Judge::end`]. `fired` is what the switches counted for each injection of the plan, `triggers` of each
+    /// trigger of the scenario: they say which of several readings is right. `then_hit` gets what faults hit by that reading.
     #[must_use]
     pub fn conclude(
-        mut self,
+        self,
         fired: &[u64],
         triggers: &[TriggerCount],
-        mut then_hit: impl FnMut(&Hit),
+        mut then_hit: impl FnMut(Hit),
     ) -> Proof {
         // Triggers that no counter counts move none in the model either.
         let came_on = triggers.iter().map(|count| count.on);
@@ -428,19 +440,12 @@ impl<'a> Judge<'a> {
         let mut all = tally::Tally::new(injections, declared);
         let (mut strays, mut recoveries) = (BTreeMap::new(), Vec::new());
         let mut unproved_from = BTreeMap::new();
-        for (number, (name, mut witness, mut connections)) in self.witnesses.into_iter().enumerate()
-        {
-            witness.end();
+        for (name, witness, mut connections) in self.witnesses {
             let until_ns = witness.given_up_ns();
-            for change in witness.docket.changes.drain(..) {
-                self.flows.change(number, change);
-            }
-            let mut add = |hit: &Hit| {
-                connections.hit(self.scenario, self.plan, hit);
+            let tally = witness.docket.conclude(&counted, |hit| {
+                connections.hit(self.scenario, self.plan, &hit);
                 then_hit(hit);
-            };
-            witness.docket.new_hits().iter().for_each(&mut add);
-            let tally = witness.docket.conclude(&counted, add);
+            });
             strays.insert(name.to_owned(), tally.strays);
             unproved_from.extend(until_ns.map(|until_ns| (name.to_owned(), until_ns)));
             all.add(tally);
@@ -457,7 +462,6 @@ impl<'a> Judge<'a> {
             losses: self.losses,
             unproved_from,
             strays,
-            hits: all.hits,
             recoveries,
         }
     }

@@ -150,7 +150,7 @@ mod tests {
             repairs: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),
-            hits: Vec::new(),
+            marks: Vec::new(),
             recoveries: Vec::new(),
             metrics: [].into(),
             training: Some(training),

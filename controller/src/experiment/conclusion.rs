@@ -42,8 +42,11 @@ pub struct Conclusion {
 impl Conclusion {
     /// From what the run left behind, judged again.
     pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
-        let proof = evidence.prove(&planned.scenario, &planned.plan);
-        Conclusion::from(planned, evidence, proof)
+        let (proof, hits) = evidence.prove(&planned.scenario, &planned.plan);
+        Conclusion {
+            hits,
+            ..Conclusion::from(planned, evidence, proof)
+        }
     }
 
     /// From what was proved.
@@ -64,7 +67,7 @@ impl Conclusion {
             flows: proof.flows,
             throughput: proof.throughput,
             losses: proof.losses,
-            hits: proof.hits,
+            hits: Vec::new(),
             recoveries: proof.recoveries,
         }
     }

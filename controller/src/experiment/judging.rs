@@ -12,6 +12,7 @@ use testbeds::capture::{Handed, Lost, Record};
 
 use super::Planned;
 use super::captures::{Keeper, Kept};
+use super::hit_log::{HitLog, Marks};
 use super::spool::{Disk, Refused, Spool, Spooled};
 use super::telling_log::Log;
 
@@ -43,7 +44,18 @@ pub struct Judging {
     sender: Sender<Message>,
     spool: Arc<Spool>,
     so_far: SoFar,
-    thread: JoinHandle<(Proof, Kept)>,
+    thread: JoinHandle<Judged>,
+}
+
+/// What the judge leaves of a run.
+#[derive(Default)]
+pub struct Judged {
+    /// The verdict.
+    pub proof: Proof,
+    /// What the folder has of the frames.
+    pub kept: Kept,
+    /// When faults hit frames.
+    pub marks: Marks,
 }
 
 impl Judging {
@@ -62,7 +74,11 @@ impl Judging {
         let so_far = SoFar::default();
         let own = Own {
             so_far: Arc::clone(&so_far),
-            planned: (planned.scenario.clone(), planned.plan.clone()),
+            planned: Planned {
+                scenario: planned.scenario.clone(),
+                plan: planned.plan.clone(),
+            },
+            hits: HitLog::new(folder)?,
             ports: ports.to_vec(),
             conditions,
             log,
@@ -119,7 +135,7 @@ impl Judging {
     }
 
     /// Nothing passes any more, and the recorder has handed over all: the verdict, and what was kept of the frames.
-    pub fn end(self, counted: Counted) -> (Proof, Kept) {
+    pub fn end(self, counted: Counted) -> Judged {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
             Ok(result) => result,
@@ -131,7 +147,8 @@ impl Judging {
 /// What the thread has.
 struct Own {
     so_far: SoFar,
-    planned: (scenario::Scenario, scenario::Plan),
+    planned: Planned,
+    hits: HitLog,
     ports: Vec<(String, u32)>,
     conditions: Conditions,
     log: Arc<Log>,
@@ -148,8 +165,8 @@ struct Waiting {
 }
 
 impl Own {
-    fn judge(mut self, receiver: &Receiver<Message>) -> (Proof, Kept) {
-        let (scenario, plan) = self.planned.clone();
+    fn judge(mut self, receiver: &Receiver<Message>) -> Judged {
+        let (scenario, plan) = (self.planned.scenario.clone(), self.planned.plan.clone());
         let mut judge = Judge::new(&scenario, &plan, &self.ports, self.conditions);
         let mut now_ns = 0;
         while let Ok(message) = receiver.recv() {
@@ -188,15 +205,31 @@ impl Own {
                     }
                     let losses = counted.losses.iter().cloned();
                     losses.for_each(|loss| judge.lose(loss));
-                    let keeper = &mut self.keeper;
+                    let Own {
+                        planned,
+                        keeper,
+                        hits,
+                        ..
+                    } = &mut self;
+                    let mut last = Vec::new();
+                    judge.end(|hit| last.push(hit));
+                    last.iter().for_each(|hit| keeper.hit(hit));
+                    last.drain(..).for_each(|hit| hits.add(hit));
+                    hits.write(planned, u64::MAX);
                     let proof =
-                        judge.conclude(&counted.fired, &counted.triggers, |hit| keeper.hit(hit));
-                    return (proof, self.keeper.finish());
+                        judge.conclude(&counted.fired, &counted.triggers, |hit| last.push(hit));
+                    last.iter().for_each(|hit| keeper.hit(hit));
+                    last.into_iter().for_each(|hit| hits.add(hit));
+                    hits.write(planned, u64::MAX);
+                    let mut kept = self.keeper.finish();
+                    let (marks, failed) = self.hits.finish();
+                    kept.log_ends = failed.map(|error| error.to_string());
+                    return Judged { proof, kept, marks };
                 }
             }
         }
         // The run broke off: nobody asks.
-        (Proof::default(), Kept::default())
+        Judged::default()
     }
 
     /// Passes on what switches were told; until when that is all.
@@ -272,9 +305,19 @@ impl Own {
                 self.keeper.take(batch);
             }
         }
-        let keeper = &mut self.keeper;
-        judge.advance(before_ns, |hit| keeper.hit(hit));
-        keeper.advance(judge.decided_ns().min(before_ns));
+        let Own {
+            planned,
+            keeper,
+            hits,
+            ..
+        } = self;
+        judge.advance(before_ns, |hit| {
+            keeper.hit(&hit);
+            hits.add(hit);
+        });
+        let decided_ns = judge.decided_ns().min(before_ns);
+        keeper.advance(decided_ns);
+        hits.write(planned, decided_ns);
         *self.so_far.lock().unwrap_or_else(PoisonError::into_inner) = judge.so_far();
     }
 }

@@ -30,9 +30,13 @@ pub mod disruption;
 #[cfg(feature = "testbed")]
 mod error;
 #[cfg(feature = "testbed")]
+pub mod events;
+#[cfg(feature = "testbed")]
 pub mod evidence;
 #[cfg(feature = "testbed")]
 mod grounds;
+#[cfg(feature = "testbed")]
+pub mod hit_log;
 #[cfg(feature = "testbed")]
 mod judging;
 #[cfg(feature = "testbed")]

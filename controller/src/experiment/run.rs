@@ -15,6 +15,7 @@ use super::evidence::Evidence;
 
 use super::grounds::Grounds;
 use super::guard::{Aborted, Guard, Look};
+use super::hit_log::{EVENTS, Mark};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::probing::Probing;
@@ -26,7 +27,7 @@ use super::{
     Conclusion, Conditions, DisruptionResult, ExperimentError, FaultResult, LinkCount, Observer,
     Planned, ProbeResult, Stage, TriggerResult, Turn,
 };
-use proof::{FlowCount, Hit, Loss, Observation, Recovery, Throughput};
+use proof::{FlowCount, Loss, Observation, Recovery, Throughput};
 
 /// What a run showed.
 pub struct Run {
@@ -56,8 +57,8 @@ pub struct Run {
     pub timed: Vec<Timed>,
     /// Frames that are not in the evidence: nothing is proved without them.
     pub losses: Vec<Loss>,
-    /// Which captured frames were hit.
-    pub hits: Vec<Hit>,
+    /// When faults hit frames.
+    pub marks: Vec<Mark>,
     /// How RDMA connections came back from what faults took from them.
     pub recoveries: Vec<Recovery>,
     /// Everything measured.
@@ -240,7 +241,7 @@ pub fn run(
     let steps = steps::steps(&planned.plan.timeline, writes, wall);
     let skew_ns = steps::longest_skew_ns(writes);
     metrics.insert(Metric::Run(RunMetric::Skew), skew_ns as f64);
-    let (conclusion, evidence, counted) = stage.conclude(carried, observer)?;
+    let (conclusion, evidence, counted, marks) = stage.conclude(carried, observer)?;
     metrics.extend(counted);
     let verdict_after_ns = stage.verdict_after.as_nanos() as u64;
     drop(stage);
@@ -252,6 +253,8 @@ pub fn run(
         aborted.with_unforwarded(unforwarded)
     });
     remarks.extend(kept_until(&evidence));
+    let ends = evidence.kept.log_ends.iter();
+    remarks.extend(ends.map(|error| format!("{EVENTS} ends early: {error}")));
     let run = Run {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
@@ -266,7 +269,7 @@ pub fn run(
         throughput: conclusion.throughput,
         timed: measured.timed,
         losses: conclusion.losses,
-        hits: conclusion.hits,
+        marks: marks.into_marks(),
         recoveries: conclusion.recoveries,
         metrics,
         training,

@@ -14,7 +14,8 @@ use testbeds::capture::{Filter, Limits};
 
 use super::evidence::Evidence;
 use super::fleet::Fleet;
-use super::judging::{Counted, Judging, SoFar};
+use super::hit_log::Marks;
+use super::judging::{Counted, Judged, Judging, SoFar};
 use super::launch::{self, SwitchProcess};
 use super::recorded::{Record, recorded};
 use super::{Between, Carried, Conclusion, ExperimentError, Observer, Planned, Switches};
@@ -203,7 +204,7 @@ impl<'a> Stage<'a> {
         &mut self,
         carried: Vec<Carried>,
         observer: &mut dyn Observer,
-    ) -> Result<(Conclusion, Evidence, Metrics), ExperimentError> {
+    ) -> Result<(Conclusion, Evidence, Metrics, Marks), ExperimentError> {
         self.fleet.disarm()?;
         // What is held leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
@@ -222,7 +223,7 @@ impl<'a> Stage<'a> {
         };
         let judging = self.judging.take();
         let begun = Instant::now();
-        let (proof, kept) = judging
+        let Judged { proof, kept, marks } = judging
             .ok_or_else(|| io::Error::other("this run was judged already"))
             .map_err(BedError::from)?
             .end(counted);
@@ -241,7 +242,7 @@ impl<'a> Stage<'a> {
             shares_stamps: self.shares_stamps,
         };
         let conclusion = Conclusion::from(self.planned, &evidence, proof);
-        Ok((conclusion, evidence, metrics))
+        Ok((conclusion, evidence, metrics, marks))
     }
 
     /// What the switches counted of packets.

@@ -81,7 +81,7 @@ mod tests {
     use testbeds::capture::Handed;
 
     use super::super::Planned;
-    use super::super::judging::{Counted, Judging};
+    use super::super::judging::{Counted, Judged, Judging};
     use super::*;
     use crate::target::Kind;
 
@@ -107,7 +107,7 @@ mod tests {
         log.down(outage(None));
         judging.sink()(Handed::Until(1_500_000_000));
         log.down(outage(Some(2_000_000_000)));
-        let (proof, _) = judging.end(Counted {
+        let Judged { proof, .. } = judging.end(Counted {
             fired: Vec::new(),
             triggers: Vec::new(),
             losses: Vec::new(),

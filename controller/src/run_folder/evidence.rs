@@ -278,6 +278,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             kept: captures::Kept {
                 ports: kept_ports,
                 stopped: stored.stopped.clone(),
+                log_ends: None,
             },
             writes: stored.writes.clone(),
             tellings: stored.tellings.clone(),

@@ -3,26 +3,24 @@
 //! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end. It takes the place of
 //! the mark that such a folder has.
 
-mod events;
 mod evidence;
 mod place;
 pub mod replay;
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::experiment::Planned;
+use crate::experiment::{Planned, events};
 use crate::scenario_run::{self, ScenarioRun};
 
-pub use events::{Disrupted, Event};
+pub use crate::experiment::events::{Disrupted, Event};
+pub use crate::experiment::hit_log::EVENTS;
 pub use evidence::{Kept, Stored, StoredError, load};
 pub use place::{Begun, PlaceError, begin};
 
 /// What a run writes of itself.
 pub const EVIDENCE: &str = "evidence.json";
-/// One line for each frame that a fault hit, or had to, and for each thing done to a program or a switch.
-pub const EVENTS: &str = "events.jsonl";
 /// The scenario, as it was read.
 pub const SCENARIO: &str = "scenario.yaml";
 /// Its workload file, if it names one.
@@ -111,8 +109,12 @@ pub fn write(
         put(&evidence::protocol_file(number), source.text.as_bytes())?;
     }
     let run = &result.run;
-    let log = events::log(planned, &run.evidence, &run.hits);
-    put(EVENTS, log.as_bytes())?;
+    // What faults did is there already.
+    let disruptions = events::lines(&events::disruptions(planned, &run.evidence));
+    let path = folder.join(EVENTS);
+    let log = OpenOptions::new().create(true).append(true).open(&path);
+    let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));
+    written(path, appended)?;
     let stored = Stored::of(target, planned, run);
     // All of it or nothing: what is renamed is whole.
     let temporary = EVIDENCE_WRITTEN;

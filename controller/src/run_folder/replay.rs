@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
-use super::events;
 use super::evidence::Kept;
-use crate::experiment::Conclusion;
+use crate::experiment::{Conclusion, events};
 use proof::Outcome;
 
 /// What the folder of a run says.

@@ -10,7 +10,7 @@ use crate::experiment::{Planned, Run};
 use crate::report::chart::{COLUMNS, Chart, Content, Panel, Span, Unit, thinned};
 use crate::report::grouped;
 use crate::report::html::Page;
-use proof::{Carried, MOST_FLOWS, Outcome, Throughput};
+use proof::{Carried, MOST_FLOWS, Throughput};
 
 /// So many series of numbers are shown; the tables have all.
 const MOST_SERIES: usize = 24;
@@ -302,11 +302,11 @@ fn hits<'r>(
     end_s: f64,
 ) -> BTreeMap<&'r str, Vec<Hit>> {
     let mut columns: BTreeMap<(&str, usize), Hit> = BTreeMap::new();
-    for hit in &run.hits {
-        let Some(injection) = planned.plan.injections.get(hit.injection) else {
+    for mark in &run.marks {
+        let Some(injection) = planned.plan.injections.get(mark.injection) else {
             continue;
         };
-        let at_s = since(hit.at_ns).clamp(0.0, end_s);
+        let at_s = since(mark.at_ns).clamp(0.0, end_s);
         let column = (at_s / end_s * COLUMNS as f64) as usize;
         let own = columns
             .entry((injection.fault.as_str(), column))
@@ -316,9 +316,8 @@ fn hits<'r>(
                 wrong: 0,
             });
         own.at_s = own.at_s.min(at_s);
-        own.hits += 1;
-        let is_wrong = matches!(hit.outcome, Outcome::Missed | Outcome::Collateral);
-        own.wrong += u64::from(is_wrong);
+        own.hits += mark.hits;
+        own.wrong += mark.wrong;
     }
     let mut hits: BTreeMap<&str, Vec<Hit>> = BTreeMap::new();
     for ((fault, _), hit) in columns {

@@ -125,7 +125,11 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         throughput: conclusion.throughput,
         timed: Vec::new(),
         losses: conclusion.losses,
-        hits: conclusion.hits,
+        marks: {
+            let mut marks = crate::experiment::hit_log::Marks::default();
+            conclusion.hits.iter().for_each(|hit| marks.add(hit));
+            marks.into_marks()
+        },
         recoveries: conclusion.recoveries,
         metrics,
         training: None,

@@ -45,6 +45,8 @@ pub struct Kept {
     pub ports: Vec<KeptPort>,
     /// From when on nothing is kept, in nanoseconds since 1970, and why.
     pub stopped: Option<(u64, String)>,
+    /// Why the log of hits ends early, if it does.
+    pub log_ends: Option<String>,
 }
 
 /// Keeps frames.
@@ -339,6 +341,7 @@ impl Keeper {
         Kept {
             ports: self.ports.into_iter().map(|port| port.kept).collect(),
             stopped: self.stopped,
+            log_ends: None,
         }
     }
 }

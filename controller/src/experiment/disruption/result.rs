@@ -194,7 +194,7 @@ mod tests {
 
     fn judged(planned: &Planned, carried: Vec<Carried>, frames: Vec<Frame>) -> DisruptionResult {
         let evidence = evidence(carried, frames);
-        let proof = evidence.prove(&planned.scenario, &planned.plan);
+        let (proof, _) = evidence.prove(&planned.scenario, &planned.plan);
         DisruptionResult::of(planned, &planned.scenario.disruptions[0], &evidence, &proof)
     }
 
@@ -235,7 +235,7 @@ mod tests {
     fn frames_that_were_not_counted_prove_nothing() {
         let planned = planned("");
         let evidence = evidence(vec![carried()], Vec::new());
-        let mut proof = evidence.prove(&planned.scenario, &planned.plan);
+        let (mut proof, _) = evidence.prove(&planned.scenario, &planned.plan);
         proof.outages[0].frames = None;
         let disruption = &planned.scenario.disruptions[0];
         let result = DisruptionResult::of(&planned, disruption, &evidence, &proof);

@@ -4,7 +4,8 @@
 mod tests;
 
 use proof::{
-    Conditions, Digest, EpochWrite, Judge, Loser, Loss, Proof, STEP_NS, Sight, TriggerCount, Way,
+    Conditions, Digest, EpochWrite, Hit, Judge, Loser, Loss, Proof, STEP_NS, Sight, TriggerCount,
+    Way,
 };
 use scenario::Plan;
 use scenario::model::Scenario;
@@ -13,6 +14,7 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
 use super::captures::Kept;
+use super::hit_log::InOrder;
 use super::{Carried, disruption};
 
 /// So long before a frame nothing is skipped.
@@ -58,8 +60,9 @@ impl Evidence {
         first.map(|write| write.confirmed_ns).max()
     }
 
-    /// Holds what was seen against what had to be.
-    pub fn prove(&self, scenario: &Scenario, plan: &Plan) -> Proof {
+    /// Holds what was seen against what had to be. With what faults hit, in the order of the log.
+    pub fn prove(&self, scenario: &Scenario, plan: &Plan) -> (Proof, Vec<Hit>) {
+        let mut in_order = InOrder::default();
         let mut recordings: Vec<&PortRecording> = self.recordings.iter().collect();
         recordings.sort_by_key(|port| (&port.switch, port.port));
         let ports = recordings
@@ -99,11 +102,15 @@ impl Evidence {
                     judge.see(port, &sight(digest, frame));
                 }
             }
-            judge.advance(now_ns, |_| ());
+            judge.advance(now_ns, |hit| in_order.add(hit));
         }
         writes.for_each(|write| judge.write(write));
         tellings.for_each(|telling| judge.tell(telling));
-        judge.conclude(&self.fired, &self.triggers, |_| ())
+        judge.end(|hit| in_order.add(hit));
+        let mut hits = in_order.take(u64::MAX);
+        let proof = judge.conclude(&self.fired, &self.triggers, |hit| in_order.add(hit));
+        hits.extend(in_order.take(u64::MAX));
+        (proof, hits)
     }
 }
 

@@ -386,6 +386,7 @@ pub fn mutants() -> Result<Row> {
         now_ns += STEP_NS;
         run.see(&frames.until(now_ns, true), now_ns);
         count += 1;
+        run.judge.end(|_| ());
         if wrong(&run.judge.conclude(&[0; 3], &[], |_| ())) == 0 {
             missed.push(format!("{mutant:?}"));
         }
@@ -433,6 +434,7 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
     }
     now_ns += STEP_NS;
     run.see(&frames.until(now_ns, true), now_ns);
+    run.judge.end(|_| ());
     let proof = run.judge.conclude(&[0; 3], &[], |_| ());
     let note = format!(
         "{} frames in {minutes} minutes of virtual time; {early_kb} KiB after the first ten seconds, {most_kb} KiB at most",

@@ -8,8 +8,8 @@ use scenario::disruption::Subject;
 use scenario::replay::Rewritten;
 use serde::Serialize;
 
-use crate::experiment::evidence::Evidence;
-use crate::experiment::{Carried, Planned};
+use super::evidence::Evidence;
+use super::{Carried, Planned};
 use proof::{Hit, Outcome};
 
 /// A fault hit a frame, or had to.
