@@ -505,7 +505,7 @@ fn disk(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<u64>> {
         return Some(disk);
     }
     let message = format!(
-        "`disk` is 1MiB or more, as the largest frame must fit; found {}",
+        "`disk` is {}; it must be at least 1MiB, so that the largest frame fits",
         show_size(disk.value)
     );
     sink.error(Code::OutOfRange, node.span, message)

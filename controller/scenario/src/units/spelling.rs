@@ -50,13 +50,27 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// A number without a unit, where the quantity lies within a range.
+/// A number without a unit, where the quantity lies within a range: with each usual unit that leads into the range, else with
+/// each other unit that does, else with each usual unit.
 pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
-    let units = dimension.bare_units().iter();
-    let all: Vec<String> = units.map(|unit| format!("{number}{unit}")).collect();
-    let is_within = |text: &&String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
-    let within: Vec<String> = all.iter().filter(is_within).cloned().collect();
-    Meaning::Bare(if within.is_empty() { all } else { within }, dimension)
+    let with = |unit: &str| format!("{number}{unit}");
+    let is_within = |text: &String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
+    let usual: Vec<String> = dimension
+        .bare_units()
+        .iter()
+        .map(|unit| with(unit))
+        .collect();
+    let others = dimension.units().iter().map(|(unit, _)| *unit);
+    let others = others.filter(|unit| *unit != "µs").map(with);
+    let mut within: Vec<String> = usual
+        .iter()
+        .filter(|text| is_within(text))
+        .cloned()
+        .collect();
+    if within.is_empty() {
+        within = others.filter(is_within).collect();
+    }
+    Meaning::Bare(if within.is_empty() { usual } else { within }, dimension)
 }
 
 /// A bare unit of a rate in weir's units: the hint for `mbps` where no number stands.

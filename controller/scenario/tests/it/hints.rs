@@ -28,7 +28,7 @@ enum Place {
 use Place::{Expect, Fault, Filter, Sections};
 
 /// Pairs of what a user writes and a part of the hint that has the user's own number.
-const CASES: [(Place, &str, &str); 120] = [
+const CASES: [(Place, &str, &str); 121] = [
     (Fault, "effect: {set: {tcp.flags: 4}}", "`tcp.flags.rst: 1`"),
     (
         Fault,
