@@ -157,9 +157,9 @@ topology:
   switches: [near, far]
   hosts: [a, b]
   links:
-    - {between: [a, near], rate: 100Mbit/s}
-    - {between: [near, far]}
-    - {between: [far, b], rate: 1Mbit/s}
+    - {ends: [a, near], rate: 100Mbit/s}
+    - {ends: [near, far]}
+    - {ends: [far, b], rate: 1Mbit/s}
 ";
 
     #[test]

@@ -176,12 +176,12 @@ topology:
   switches: [left, middle, right]
   hosts: [a, b, c, d]
   links:
-    - {between: [a, left]}
-    - {between: [b, left]}
-    - {between: [left, middle]}
-    - {between: [middle, right]}
-    - {between: [right, c]}
-    - {between: [right, d]}
+    - {ends: [a, left]}
+    - {ends: [b, left]}
+    - {ends: [left, middle]}
+    - {ends: [middle, right]}
+    - {ends: [right, c]}
+    - {ends: [right, d]}
 ";
 
     fn planned(rest: &str) -> Planned {
