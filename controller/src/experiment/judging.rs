@@ -13,6 +13,7 @@ use testbeds::capture::{Handed, Lost, Record};
 use super::Planned;
 use super::captures::{Keeper, Kept};
 use super::hit_log::{HitLog, Marks};
+use super::minute_log::MinuteLog;
 use super::spool::{Disk, Refused, Spool, Spooled};
 use super::telling_log::Log;
 
@@ -79,6 +80,7 @@ impl Judging {
                 plan: planned.plan.clone(),
             },
             hits: HitLog::new(folder)?,
+            minutes: MinuteLog::new(folder),
             ports: ports.to_vec(),
             conditions,
             log,
@@ -149,6 +151,7 @@ struct Own {
     so_far: SoFar,
     planned: Planned,
     hits: HitLog,
+    minutes: MinuteLog,
     ports: Vec<(String, u32)>,
     conditions: Conditions,
     log: Arc<Log>,
@@ -318,6 +321,8 @@ impl Own {
         let decided_ns = judge.decided_ns().min(before_ns);
         keeper.advance(decided_ns);
         hits.write(planned, decided_ns);
-        *self.so_far.lock().unwrap_or_else(PoisonError::into_inner) = judge.so_far();
+        let so_far = judge.so_far();
+        self.minutes.write(planned, &so_far, before_ns);
+        *self.so_far.lock().unwrap_or_else(PoisonError::into_inner) = so_far;
     }
 }

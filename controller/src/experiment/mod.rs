@@ -46,6 +46,8 @@ mod link;
 #[cfg(feature = "testbed")]
 pub mod machine;
 #[cfg(feature = "testbed")]
+pub mod minute_log;
+#[cfg(feature = "testbed")]
 mod observer;
 #[cfg(feature = "testbed")]
 pub(crate) mod percentile;

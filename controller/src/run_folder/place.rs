@@ -14,17 +14,19 @@ use super::{
     EVENTS, EVIDENCE, EVIDENCE_WRITTEN, PAGE, PLAN, PROTOCOLS, REPORT, SCENARIO, TOPOLOGIES,
     WORKLOAD, read_file,
 };
+use crate::experiment::minute_log::MINUTES;
 
 /// Stands in the folder of a run that has not come to its end.
 pub(super) const MARK: &str = "unfinished";
 const MARKED: &str = "weir: a run that has not come to its end\n";
 
 /// The files of every run.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     EVIDENCE,
     EVIDENCE_WRITTEN,
     MARK,
     EVENTS,
+    MINUTES,
     SCENARIO,
     WORKLOAD,
     TOPOLOGIES[0],
