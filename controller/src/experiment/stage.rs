@@ -78,8 +78,6 @@ impl<'a> Stage<'a> {
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
-            // `record_into` below says which ports.
-            record: Vec::new(),
             filter: Filter::Everything,
             limits: Limits::WHOLE_FRAMES,
         };

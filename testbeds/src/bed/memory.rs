@@ -32,7 +32,6 @@ pub struct Links {
     hub: Hub,
     hosts: BTreeMap<String, (CableId, Attachment)>,
     ports: BTreeMap<(String, u32), Port>,
-    recorded: Vec<String>,
     /// Only `&mut self` accesses it. The mutex makes [`Links`] `Sync`, although a sink need not be.
     streamed: Mutex<Option<Streamed>>,
 }
@@ -45,13 +44,10 @@ impl Links {
         let mut builder = HubBuilder::new();
         let (mut hosts, mut ports) = (BTreeMap::new(), BTreeMap::new());
         for link in &topology.links {
-            let is_recorded = |end: &String| options.record.contains(end);
-            let limits = link.ends.iter().any(is_recorded).then_some(options.limits);
-            let (cable, ends) = builder.cable(limits)?;
-            // End B is the recorded switch, or the first of two. Between a host and a switch it is the switch.
+            let (cable, ends) = builder.cable(None)?;
+            // Between a host and a switch, end B is the switch.
             let [first, second] = &link.ends;
-            let swap = is_recorded(first) || (!is_recorded(second) && topology.has_switch(first));
-            let (a, b) = if swap {
+            let (a, b) = if topology.has_switch(first) {
                 (second, first)
             } else {
                 (first, second)
@@ -80,7 +76,6 @@ impl Links {
             hub: builder.start()?,
             hosts,
             ports,
-            recorded: options.record.clone(),
             streamed: Mutex::default(),
         })
     }
@@ -150,12 +145,6 @@ impl Links {
         self.streamed
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn recordings(&mut self) -> Vec<PortRecording> {
-        let ports = self.ports.keys();
-        let recorded = ports.filter(|(switch, _)| self.recorded.contains(switch));
-        self.take(&recorded.cloned().collect::<Vec<_>>())
     }
 
     /// Ends the recordings of ports and returns them in the same order, without those that were not recorded.

@@ -42,8 +42,6 @@ pub struct Options {
     /// Whether the hosts' kernels speak IP on their interface. Off for agents, which make their own packets: the kernel
     /// would answer with ICMP errors.
     pub kernel_ip: bool,
-    /// Switches all of whose links are recorded.
-    pub record: Vec<String>,
     /// What is recorded.
     pub filter: Filter,
     /// How much of it.
@@ -152,36 +150,13 @@ impl Bed {
         }
     }
 
-    /// Starts to record all ports of the switches in [`Options::record`], for [`Bed::recordings`]. Links in memory are recorded
-    /// from the beginning.
+    /// Starts to record ports, given as switch and number, and hands over what passes them: what is handed over has a port's position
+    /// in `ports`. `keep` bytes of each frame are kept, and its identity is made by `digest` from all its bytes.
+    /// [`Options::filter`] holds.
     ///
     /// Call it when the switches have opened their ports: the kernel hands a frame first to the packet socket that was bound
     /// last. So a frame is stamped before its switch has it, and however long the machine then stands still, the frame does
-    /// not seem to have stayed shorter than it did.
-    pub fn record(&mut self) -> Result<(), BedError> {
-        if let Links::Memory(_) = self.links {
-            return Ok(());
-        }
-        let Options { filter, limits, .. } = self.options;
-        let mut ports = Vec::new();
-        for switch in &self.options.record {
-            for port in self.topology.ports(switch) {
-                if let Some(interface) = self.port_interface(switch, port.number) {
-                    ports.push(((switch.clone(), port.number), interface));
-                }
-            }
-        }
-        if !ports.is_empty() {
-            self.recording = Some(InterfaceRecording::collect(ports, filter, limits)?);
-        }
-        Ok(())
-    }
-
-    /// Starts to record ports, given as switch and number, and hands over what passes them: what is handed over has a port's position
-    /// in `ports`. `keep` bytes of each frame are kept, and its identity is made by `digest` from all its bytes.
-    /// [`Options::filter`] holds, [`Options::record`] does not.
-    ///
-    /// When to call it is said at [`Bed::record`]. Call one of both. `sink` runs on the recorder's thread until
+    /// not seem to have stayed shorter than it did. `sink` runs on the recorder's thread until
     /// [`Bed::stop_recording`] has returned. What passes links in memory is collected within [`Options::limits`] and handed over when
     /// the recording stops.
     pub fn record_into(
@@ -217,7 +192,7 @@ impl Bed {
             return Ok(links.stop_recording());
         }
         match self.recording.take() {
-            Some(recording) => Ok(recording.stop()?.0),
+            Some(recording) => Ok(recording.stop()?),
             None => Ok(Vec::new()),
         }
     }
@@ -304,17 +279,6 @@ impl Bed {
             Links::Wire(_) => Err(BedError::Unknown(format!("host {host}"))),
         }
     }
-
-    /// Ends all recordings and returns them, by switch and port.
-    pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
-        if let Links::Memory(links) = &mut self.links {
-            return Ok(links.recordings());
-        }
-        match self.recording.take() {
-            Some(recording) => Ok(recording.stop()?.1),
-            None => Ok(Vec::new()),
-        }
-    }
 }
 
 /// Lets a child keep the sockets that it is attached to.
@@ -357,7 +321,6 @@ mod tests {
         let options = Options {
             wiring: Wiring::Memory,
             kernel_ip: false,
-            record: Vec::new(),
             filter: Filter::Everything,
             limits: Limits::AGGREGATION_HEADERS,
         };

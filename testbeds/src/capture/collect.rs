@@ -59,17 +59,17 @@ impl Collector {
 
 /// Collectors of the ports of one recorder.
 #[derive(Debug)]
-pub(crate) struct Collection(Arc<Mutex<Vec<Collector>>>);
+struct Collection(Arc<Mutex<Vec<Collector>>>);
 
 impl Collection {
     /// A collection of ports 0 to `ports` - 1.
-    pub(crate) fn new(ports: usize, limits: Limits) -> Collection {
+    fn new(ports: usize, limits: Limits) -> Collection {
         let collectors = (0..ports).map(|_| Collector::new(limits));
         Collection(Arc::new(Mutex::new(collectors.collect())))
     }
 
     /// What the recorder calls.
-    pub(crate) fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
+    fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let collectors = Arc::clone(&self.0);
         move |handed| {
             if let Handed::Batch(batch) = handed {
@@ -82,7 +82,7 @@ impl Collection {
     }
 
     /// The recordings; `lost` has the number of lost frames for each port.
-    pub(crate) fn finish(self, lost: Vec<u64>) -> Vec<Recording> {
+    fn finish(self, lost: Vec<u64>) -> Vec<Recording> {
         let mut collectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let finished = collectors.drain(..).zip(lost);
         finished

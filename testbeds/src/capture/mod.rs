@@ -19,7 +19,7 @@ use std::io;
 
 pub use batch::{Batch, Handed, Lost, Record};
 pub use collect::Capture;
-pub(crate) use collect::{Collection, Collector};
+pub(crate) use collect::Collector;
 pub use filter::Filter;
 pub use keys::{AggregationKey, TcpKey, aggregation_key, tcp_key};
 pub use matching::{Difference, Late, Seen, match_frames};

@@ -262,7 +262,6 @@ pub fn bed() -> Outcome {
     let options = Options {
         wiring: Wiring::Veth,
         kernel_ip: true,
-        record: Vec::new(),
         filter: Filter::Everything,
         limits: Limits::WHOLE_FRAMES,
     };
