@@ -64,6 +64,12 @@ impl Device {
         })
     }
 
+    /// Where Thrift answers.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.runtime.address()
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> &Program {

@@ -94,6 +94,19 @@ impl Client {
         })
     }
 
+    /// Opens another connection to the device, which no call over this one keeps waiting.
+    ///
+    /// It writes with the election id of this client, so only while this client is primary, and knows the names of the pipeline that
+    /// this client knows now. It has no stream.
+    pub async fn connect_beside(&self) -> Result<Self> {
+        let beside = Self::connect(&self.address, self.device_id, self.timeout).await?;
+        Ok(Self {
+            election_id: self.election_id,
+            index: self.index.clone(),
+            ..beside
+        })
+    }
+
     /// Opens the stream and asks to be primary. An error if another client has a higher election id.
     ///
     /// This client is primary as long as it, or a clone of it, lives.

@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_VISITORS: usize = 256;
 /// Connections of a run, one after the other, and so often as they are told anew.
 const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
-/// Steps of the timeline, and the lease of faults, wait no longer for who tells.
+/// Steps of the timeline wait no longer for who tells.
 const MOST_TURN: Duration = Duration::from_millis(2);
 /// Remarks of a run.
 const MOST_REMARKS: usize = 8;

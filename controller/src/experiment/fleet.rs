@@ -1,10 +1,9 @@
 //! The switches of an experiment: sessions with them, their programs, their counters.
 
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use p4lang::runtime::{ActionCall, TableEntry};
 use p4rt::translate::CounterValue;
@@ -17,6 +16,7 @@ use scenario::telling::Telling;
 use tokio::runtime::Runtime;
 
 use super::aggregation::{aggregation_entries, rates};
+use super::lease_keeper::LeaseKeeper;
 #[cfg(feature = "testbed")]
 use super::telling_log::Log;
 use super::{Planned, Switches};
@@ -41,6 +41,9 @@ pub enum FleetError {
     /// The runtime.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
+    /// A thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// Another scenario for these switches.
     #[error("{0}")]
     Replace(String),
@@ -61,19 +64,44 @@ pub(super) struct Device {
     pub(super) rates: Vec<Item>,
     /// A fault has ended its process: nobody answers.
     pub(super) is_down: bool,
+    /// Refreshes the lease of its faults while they are armed.
+    lease: Option<LeaseKeeper>,
 }
 
 impl Device {
     fn set_defaults(&mut self, calls: Vec<(String, ActionCall)>) -> Result<(), FleetError> {
-        let updates: Vec<_> = calls
-            .into_iter()
-            .map(|(table, action)| {
-                let action = Some(action);
-                (UpdateType::Modify, Item::DefaultAction { table, action })
-            })
-            .collect();
-        Ok(self.target.write(&updates)?)
+        Ok(self.target.write(&defaults(calls))?)
     }
+
+    /// Has the lease of its faults refreshed from now on, if it has any: once before this returns.
+    fn keep_lease(&mut self, lease: Lease, runtime: &Arc<Runtime>) -> Result<(), FleetError> {
+        if self.lease.is_some() || self.planned.faulting().is_empty() {
+            return Ok(());
+        }
+        let session = self.target.lease_session(runtime)?;
+        let planned = self.planned.clone();
+        let set_deadline = move |deadline| defaults(planned.hold_until(deadline));
+        self.lease = Some(LeaseKeeper::start(session, lease, Box::new(set_deadline))?);
+        Ok(())
+    }
+}
+
+/// Writes of default actions.
+fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
+    let calls = calls.into_iter().map(|(table, action)| {
+        let action = Some(action);
+        (UpdateType::Modify, Item::DefaultAction { table, action })
+    });
+    calls.collect()
+}
+
+/// A runtime that one thread drives.
+fn new_runtime() -> Result<Arc<Runtime>, FleetError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    Ok(Arc::new(runtime.map_err(FleetError::Runtime)?))
 }
 
 /// What the tables of a switch hold before the timeline begins.
@@ -137,8 +165,8 @@ pub struct Fleet {
     #[cfg(feature = "testbed")]
     pub(super) log: Arc<Log>,
     pub(super) lease: Option<Lease>,
-    /// When the lease was refreshed; nothing while no fault is armed.
-    refreshed: Option<Instant>,
+    /// Drives the sessions that refresh leases, and nothing else.
+    lease_runtime: Option<Arc<Runtime>>,
     /// What was put in force last.
     epoch: u16,
     /// For sessions with switches that restart.
@@ -178,12 +206,7 @@ impl Fleet {
         p4src: Option<&Path>,
         mut ready: impl FnMut(&Arc<Runtime>, &str, u64, &Program) -> Result<Box<dyn Target>, E>,
     ) -> Result<Fleet, E> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(FleetError::Runtime)?;
-        let runtime = Arc::new(runtime);
+        let runtime = new_runtime()?;
         let mut fleet = Fleet {
             devices: Vec::new(),
             epoch_writes: Vec::new(),
@@ -192,7 +215,7 @@ impl Fleet {
             #[cfg(feature = "testbed")]
             log: Arc::default(),
             lease: planned.plan.lease.lease(),
-            refreshed: None,
+            lease_runtime: None,
             epoch: 0,
             #[cfg(feature = "testbed")]
             runtime: Arc::clone(&runtime),
@@ -220,6 +243,7 @@ impl Fleet {
                 told: BTreeMap::new(),
                 rates,
                 is_down: false,
+                lease: None,
             });
         }
         Ok(fleet)
@@ -258,12 +282,12 @@ impl Fleet {
     }
 
     /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. All switches are written to at
-    /// once, and one that does not answer keeps none of the others from it.
+    /// once, and one that does not answer keeps none of the others from it. The lease of what is in force is kept from then on.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
-        self.refreshed = None;
         self.epoch = epoch;
-        if epoch != 0 {
-            self.refresh_lease()?;
+        match epoch {
+            0 => self.leases().for_each(LeaseKeeper::begin_end),
+            _ => self.keep_leases()?,
         }
         let write = |device: &mut Device| {
             let sent_ns = now_ns();
@@ -288,6 +312,10 @@ impl Fleet {
         }
         #[cfg(feature = "testbed")]
         log.end(&self.epoch_writes[before..]);
+        if epoch == 0 {
+            let ended = self.end_leases();
+            failed = failed.or(ended.err());
+        }
         match failed {
             Some(error) => Err(error),
             None => Ok(()),
@@ -302,51 +330,48 @@ impl Fleet {
         }
     }
 
-    /// Refreshes the lease of faults that are armed, if it is time to.
-    pub fn keep_lease(&mut self) -> Result<(), FleetError> {
-        let (Some(lease), Some(refreshed)) = (self.lease, self.refreshed) else {
-            return Ok(());
-        };
-        if refreshed.elapsed() < Duration::from_nanos(lease.refresh_ns) {
-            return Ok(());
-        }
-        self.refresh_lease()
-    }
-
-    /// Does what takes a while on a thread of its own, and keeps the lease meanwhile: faults that are in force stay so.
-    pub fn keeping_lease<T: Send>(
-        &mut self,
-        work: impl FnOnce() -> T + Send,
-    ) -> Result<T, FleetError> {
-        std::thread::scope(|scope| {
-            let work = scope.spawn(work);
-            while !work.is_finished() {
-                self.keep_lease()?;
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Ok(work.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })
-    }
-
-    /// Each switch is asked for its clock first: what it says is past when the deadline is written, so that a lease is never
-    /// longer than it says.
-    fn refresh_lease(&mut self) -> Result<(), FleetError> {
-        let Some(lease) = self.lease else {
-            return Ok(());
-        };
-        let begun = Instant::now();
-        let refresh = |device: &mut Device| {
-            if device.planned.faulting().is_empty() {
-                return Ok(());
-            }
-            let deadline = device.target.clock()?.after(lease.for_ns);
-            device.set_defaults(device.planned.hold_until(deadline))
-        };
-        at_once(&mut self.devices, refresh)
-            .into_iter()
-            .collect::<Result<(), _>>()?;
-        self.refreshed = Some(begun);
+    /// An error if the lease of a switch's faults can be refreshed no more.
+    pub fn check_leases(&mut self) -> Result<(), FleetError> {
+        self.leases().try_for_each(LeaseKeeper::check)?;
         Ok(())
+    }
+
+    fn leases(&mut self) -> impl Iterator<Item = &mut LeaseKeeper> {
+        let devices = self.devices.iter_mut();
+        devices.filter_map(|device| device.lease.as_mut())
+    }
+
+    /// Has the leases of all switches that run refreshed from now on: once before this returns.
+    fn keep_leases(&mut self) -> Result<(), FleetError> {
+        let Some((lease, runtime)) = self.leased()? else {
+            return Ok(());
+        };
+        let keep = |device: &mut Device| device.keep_lease(lease, &runtime);
+        at_once(&mut self.devices, keep).into_iter().collect()
+    }
+
+    /// The lease of the scenario's faults, if they have one, and what drives the sessions that refresh it.
+    fn leased(&mut self) -> Result<Option<(Lease, Arc<Runtime>)>, FleetError> {
+        let Some(lease) = self.lease else {
+            return Ok(None);
+        };
+        let runtime = match &self.lease_runtime {
+            Some(runtime) => Arc::clone(runtime),
+            None => new_runtime()?,
+        };
+        self.lease_runtime = Some(Arc::clone(&runtime));
+        Ok(Some((lease, runtime)))
+    }
+
+    /// No lease is refreshed any more. The first error that ended a refresh before, unless it was returned already.
+    fn end_leases(&mut self) -> Result<(), FleetError> {
+        let mut ended = Ok(());
+        for device in &mut self.devices {
+            if let Some(lease) = device.lease.take() {
+                ended = ended.and(lease.end());
+            }
+        }
+        Ok(ended?)
     }
 
     /// What is in force on every switch.
@@ -360,6 +385,7 @@ impl Fleet {
     pub(super) fn take_down(&mut self, switch: &str) {
         if let Some(device) = self.device(switch) {
             device.is_down = true;
+            device.lease = None;
         }
     }
 
@@ -371,7 +397,7 @@ impl Fleet {
         switch: &str,
         address: &str,
     ) -> Result<(usize, usize), FleetError> {
-        let (epoch, lease) = (self.epoch, self.lease);
+        let (epoch, leased) = (self.epoch, self.leased()?);
         let runtime = Arc::clone(&self.runtime);
         let numbered = (1..).zip(&mut self.devices);
         let mut named = numbered.filter(|(_, device)| device.target.name() == switch);
@@ -386,9 +412,8 @@ impl Fleet {
         target.write(&set(&device.rates))?;
         device.target = Box::new(target);
         device.is_down = false;
-        if let Some(lease) = lease.filter(|_| epoch != 0 && !device.planned.faulting().is_empty()) {
-            let deadline = device.target.clock()?.after(lease.for_ns);
-            device.set_defaults(device.planned.hold_until(deadline))?;
+        if let Some((lease, runtime)) = leased.filter(|_| epoch != 0) {
+            device.keep_lease(lease, &runtime)?;
         }
         device.set_defaults(device.planned.set_epoch(epoch))?;
         let told = device.target.read(&[

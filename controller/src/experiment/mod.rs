@@ -7,6 +7,7 @@ pub mod aggregation;
 pub mod change;
 pub mod fleet;
 pub mod guard;
+mod lease_keeper;
 pub mod limits;
 mod planned;
 pub mod replace;

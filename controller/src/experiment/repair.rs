@@ -121,8 +121,7 @@ impl Repairer {
             failed: None,
         };
         // From the file's own network: what was gone may be back.
-        let replanned = fleet
-            .keeping_lease(|| (self.scenario).replanned(&gone, &self.summing, self.next_number))?;
+        let replanned = (self.scenario).replanned(&gone, &self.summing, self.next_number);
         match replanned {
             Ok(scenario) => {
                 fleet.install(&scenario, &self.target)?;

@@ -202,14 +202,14 @@ pub fn run(
     let carried = disruptor.finish(&mut *probing.load);
     let repairs = repairer.map_or_else(Vec::new, |repairer| repairer.finish(&*probing.load));
     // Answers may be long in coming, and services in ending: until then packets still meet the faults.
-    let (load, probes) = fleet.keeping_lease(|| probing.finish())??;
+    let (load, probes) = probing.finish()?;
     let measured = match aborted {
         Some(_) => {
             // Its processes end here.
             drop(load);
             Measured::default()
         }
-        None => fleet.keeping_lease(|| load.finish())??,
+        None => load.finish()?,
     };
     let (mut metrics, mut remarks) = (measured.metrics, grounds.remarks.clone());
     if !repairs.is_empty() && !planned.scenario.faults.is_empty() {

@@ -56,7 +56,7 @@ impl Timeline {
 
     /// Follows the timeline for as long as the activity lasts, and says how long that was. `each_turn` is called often with
     /// the time since the start and the number of the condition that the next step waits for, if it does, and says whether that
-    /// holds, or ends it all. The lease of what is in force is kept meanwhile. What is in force at the end stays so.
+    /// holds, or ends it all. What is in force at the end stays so.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,
@@ -91,7 +91,7 @@ impl Timeline {
                 self.hold(start.elapsed());
             }
             self.advance(start.elapsed(), fleet)?;
-            fleet.keep_lease()?;
+            fleet.check_leases()?;
         }
     }
 

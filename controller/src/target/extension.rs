@@ -71,18 +71,39 @@ pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
     Ok(response.now_ns)
 }
 
+/// A connection over which the clock is asked many times.
+pub struct ClockConnection(Client);
+
+impl ClockConnection {
+    /// Connects to the switch at `address`.
+    pub fn open(runtime: &Runtime, address: &str) -> Result<ClockConnection, String> {
+        Ok(ClockConnection(runtime.block_on(connect(address))?))
+    }
+
+    /// The clock by which the switch stamps packets.
+    pub fn now(&mut self, runtime: &Runtime) -> Result<u64, String> {
+        let call = self.0.clock(extension::ClockRequest {});
+        Ok(runtime.block_on(answer(call))?.now_ns)
+    }
+}
+
 fn ask<T, F: Future<Output = Result<Response<T>, Status>>>(
     runtime: &Runtime,
     address: &str,
     call: impl FnOnce(Client) -> F,
 ) -> Result<T, String> {
-    runtime.block_on(async {
-        let connected = connect_extension(address, ANSWER_TIMEOUT).await;
-        let switch = connected.map_err(|error| error.to_string())?;
-        let answer = tokio::time::timeout(ANSWER_TIMEOUT, call(switch)).await;
-        answer
-            .map_err(|_| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?
-            .map(Response::into_inner)
-            .map_err(|status| status.message().to_owned())
-    })
+    runtime.block_on(async { answer(call(connect(address).await?)).await })
+}
+
+async fn connect(address: &str) -> Result<Client, String> {
+    let connected = connect_extension(address, ANSWER_TIMEOUT).await;
+    connected.map_err(|error| error.to_string())
+}
+
+async fn answer<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, String> {
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, call).await;
+    answer
+        .map_err(|_| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?
+        .map(Response::into_inner)
+        .map_err(|status| status.message().to_owned())
 }

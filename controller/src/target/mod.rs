@@ -17,7 +17,9 @@ pub use p4runtime::P4Runtime;
 pub use psa_switch::PsaSwitch;
 
 use p4lang::p4info::P4Info;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// What can go wrong with a switch.
 #[derive(Debug, thiserror::Error)]
@@ -148,10 +150,12 @@ pub trait Target: Send {
     }
     /// Its clock, for leases.
     fn clock(&mut self) -> Result<Clock, TargetError> {
-        Err(TargetError::Clock {
-            switch: self.name().to_owned(),
-            reason: "this kind of switch has no call for it".to_owned(),
-        })
+        Err(without_clock(self.name()))
+    }
+    /// Opens another session with the switch, which no call of this one keeps waiting. `runtime` drives its connections. It writes
+    /// for the same controller: only as long as this session lives, and to the program that the switch has now.
+    fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
+        Err(without_clock(self.name()))
     }
     /// All ports, by number.
     #[cfg(feature = "testbed")]
@@ -165,6 +169,21 @@ pub trait Target: Send {
     #[cfg(feature = "testbed")]
     fn queue_losses(&mut self) -> Result<u64, TargetError> {
         Ok(0)
+    }
+}
+
+/// A session that refreshes the lease of a switch's faults, and does nothing else.
+pub trait LeaseSession: Send {
+    /// The switch's clock.
+    fn clock(&mut self) -> Result<Clock, TargetError>;
+    /// Writes a batch; the first update that is refused is the error.
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
+}
+
+fn without_clock(switch: &str) -> TargetError {
+    TargetError::Clock {
+        switch: switch.to_owned(),
+        reason: "this kind of switch has no call for it".to_owned(),
     }
 }
 

@@ -197,11 +197,26 @@ impl Target for P4Runtime {
     #[cfg(feature = "testbed")]
     fn clock(&mut self) -> Result<super::Clock, TargetError> {
         let told = super::extension::clock(&self.runtime, self.client.address());
-        let ticks = told.map_err(|reason| TargetError::Clock {
-            switch: self.name.clone(),
-            reason,
-        })?;
+        let ticks = told.map_err(|reason| no_clock(&self.name, reason))?;
         Ok(super::Clock { ticks, tick_ns: 1 })
+    }
+
+    /// Two connections of its own: one to write, and one to the embedded switch's extension.
+    #[cfg(feature = "testbed")]
+    fn lease_session(
+        &self,
+        runtime: &Arc<Runtime>,
+    ) -> Result<Box<dyn super::LeaseSession>, TargetError> {
+        let client = runtime
+            .block_on(self.client.connect_beside())
+            .map_err(|source| failure(&self.name, source))?;
+        let clock = super::extension::ClockConnection::open(runtime, client.address());
+        Ok(Box::new(P4RuntimeLease {
+            name: self.name.clone(),
+            runtime: Arc::clone(runtime),
+            clock: clock.map_err(|reason| no_clock(&self.name, reason))?,
+            client,
+        }))
     }
 
     #[cfg(feature = "testbed")]
@@ -219,6 +234,38 @@ impl Target for P4Runtime {
     #[cfg(feature = "testbed")]
     fn priority(&mut self) -> Option<String> {
         super::extension::priority(&self.runtime, self.client.address()).ok()
+    }
+}
+
+/// What refreshes the lease of an embedded switch.
+#[cfg(feature = "testbed")]
+struct P4RuntimeLease {
+    name: String,
+    runtime: Arc<Runtime>,
+    client: Client,
+    clock: super::extension::ClockConnection,
+}
+
+#[cfg(feature = "testbed")]
+impl super::LeaseSession for P4RuntimeLease {
+    fn clock(&mut self) -> Result<super::Clock, TargetError> {
+        let told = self.clock.now(&self.runtime);
+        let ticks = told.map_err(|reason| no_clock(&self.name, reason))?;
+        Ok(super::Clock { ticks, tick_ns: 1 })
+    }
+
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {
+        self.runtime
+            .block_on(self.client.apply(updates))
+            .map_err(|source| failure(&self.name, source))
+    }
+}
+
+#[cfg(feature = "testbed")]
+fn no_clock(switch: &str, reason: String) -> TargetError {
+    TargetError::Clock {
+        switch: switch.to_owned(),
+        reason,
     }
 }
 

@@ -1,12 +1,14 @@
 //! BMv2's `psa_switch`, behind Thrift.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bmv2::device::{Device, DeviceError};
 use bmv2::program::Program;
 use p4lang::p4info::P4Info;
+use tokio::runtime::Runtime;
 
-use super::{ANSWER_TIMEOUT, Clock, Item, Query, Target, TargetError, UpdateType};
+use super::{ANSWER_TIMEOUT, Clock, Item, LeaseSession, Query, Target, TargetError, UpdateType};
 
 /// A connection to a `psa_switch`.
 pub struct PsaSwitch {
@@ -70,12 +72,31 @@ impl Target for PsaSwitch {
         })
     }
 
+    fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
+        let program = self.device.program().clone();
+        let device = Device::connect(self.device.address(), ANSWER_TIMEOUT, program);
+        Ok(Box::new(PsaSwitch {
+            name: self.name.clone(),
+            device: device.map_err(|source| failure(&self.name, source))?,
+        }))
+    }
+
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
         Err(TargetError::PortCounters {
             switch: self.name.clone(),
             reason: "psa_switch keeps none".to_owned(),
         })
+    }
+}
+
+impl LeaseSession for PsaSwitch {
+    fn clock(&mut self) -> Result<Clock, TargetError> {
+        Target::clock(self)
+    }
+
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {
+        Target::write(self, updates)
     }
 }
 

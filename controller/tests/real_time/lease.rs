@@ -1,10 +1,15 @@
-//! The lease, in real time: the controller is killed while its faults act on a switch that lives on in a process of its own.
+//! The lease, in real time: the controller is killed, or stands still, while its faults act on a switch that lives on in a process of
+//! its own.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
+use controller::experiment::fleet::Fleet;
+use controller::experiment::{Planned, Switches};
+use controller::target::Kind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use scenario::topology::Topology;
@@ -76,18 +81,18 @@ impl Traffic {
     }
 }
 
-/// A switch and a controller in processes of their own, and traffic through the one under faults of the other.
-struct Bench {
+/// A switch in a process of its own, and traffic through it.
+struct Network {
     traffic: Traffic,
-    controller: Running,
-    said: Lines<BufReader<ChildStdout>>,
+    /// Where the switch serves P4Runtime.
+    address: String,
     _switch: Running,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
-impl Bench {
-    /// Everything written, nothing armed.
-    fn new() -> Bench {
+impl Network {
+    /// The switch has no program.
+    fn new() -> Network {
         ip("link set lo up");
         veth("a0", "a1");
         veth("s0", "s1");
@@ -104,15 +109,9 @@ impl Bench {
         let mut said = BufReader::new(switch.0.stdout.take().unwrap()).lines();
         let line = said.next().unwrap().unwrap();
         let address = line.split_once("P4Runtime at ").unwrap().1;
-        let at = format!("sw={}", address.split(',').next().unwrap());
-
-        let mut controller = weir(folder.path(), &["control", "s.yaml", "--switch", &at]);
-        controller.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut controller = Running(controller.spawn().unwrap());
-        let mut said = BufReader::new(controller.0.stdout.take().unwrap()).lines();
-        assert_eq!(said.next().unwrap().unwrap(), "ready");
+        let address = address.split(',').next().unwrap().to_owned();
         let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
-        Bench {
+        Network {
             traffic: Traffic {
                 from: open("a0"),
                 to: open("s0"),
@@ -120,9 +119,42 @@ impl Bench {
                 sent: Vec::new(),
                 came: Vec::new(),
             },
+            address,
+            _switch: switch,
+            folder,
+        }
+    }
+}
+
+/// A network and a controller in a process of its own, whose faults act on the traffic.
+struct Bench {
+    traffic: Traffic,
+    controller: Running,
+    said: Lines<BufReader<ChildStdout>>,
+    _switch: Running,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// Everything written, nothing armed.
+    fn new() -> Bench {
+        let Network {
+            traffic,
+            address,
+            _switch,
+            folder,
+        } = Network::new();
+        let at = format!("sw={address}");
+        let mut controller = weir(folder.path(), &["control", "s.yaml", "--switch", &at]);
+        controller.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut controller = Running(controller.spawn().unwrap());
+        let mut said = BufReader::new(controller.0.stdout.take().unwrap()).lines();
+        assert_eq!(said.next().unwrap().unwrap(), "ready");
+        Bench {
+            traffic,
             controller,
             said,
-            _switch: switch,
+            _switch,
             _folder: folder,
         }
     }
@@ -202,4 +234,32 @@ fn a_controller_that_stood_still_goes_on_and_says_that_its_lease_ran_out() {
     let report: String = bench.said.map(|line| line.unwrap() + "\n").collect();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["lapsed"], passed, "{report}");
+}
+
+/// This thread is the controller's loop, and does something else than to follow the timeline for several leases.
+#[test]
+fn faults_hold_while_the_loop_of_their_controller_is_busy() {
+    let _turn = alone();
+    if !in_namespace("faults_hold_while_the_loop_of_their_controller_is_busy") {
+        return;
+    }
+    let mut network = Network::new();
+    let scenario = scenario::load("s.yaml", SCENARIO).unwrap();
+    let planned = Planned::elsewhere(scenario, Kind::Embedded).unwrap();
+    let addresses = BTreeMap::from([("sw".to_owned(), network.address.clone())]);
+    let mut fleet = Fleet::attach(&planned, &addresses, &Switches::default(), None).unwrap();
+    fleet.set_epoch(1).unwrap();
+    network.traffic.go_on_for(4 * LEASE);
+    fleet.check_leases().unwrap();
+    assert_eq!(fleet.lapsed("sw").unwrap(), 0);
+    fleet.disarm().unwrap();
+    let armed = network.traffic.sent.len();
+    network.traffic.go_on_for(LEASE / 2);
+    std::thread::sleep(GRACE);
+    network.traffic.receive();
+    assert!(armed > 50, "{armed} frames");
+    let came = &network.traffic.came;
+    assert!(!came[..armed].contains(&true), "while faults were armed");
+    assert!(!came[armed..].contains(&false), "when they were disarmed");
+    assert_eq!(fleet.lapsed("sw").unwrap(), 0);
 }

@@ -17,7 +17,8 @@ use testbeds::net::{NetError, Netlink};
 use tokio::runtime::Runtime;
 
 use crate::target::{
-    Clock, Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType,
+    Clock, Item, Kind, LeaseSession, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError,
+    UpdateType,
 };
 use p4lang::p4info::P4Info;
 
@@ -251,6 +252,10 @@ impl Target for OnInterfaces {
 
     fn clock(&mut self) -> Result<Clock, TargetError> {
         self.target.clock()
+    }
+
+    fn lease_session(&self, runtime: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
+        self.target.lease_session(runtime)
     }
 
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {

@@ -1,0 +1,205 @@
+//! Keeps the lease of the faults of one switch: a thread of its own refreshes it over a session of its own, so nothing else that the
+//! controller does keeps a refresh waiting.
+
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use scenario::lease::Lease;
+
+use super::fleet::FleetError;
+use crate::target::{Item, LeaseSession, TargetError, UpdateType};
+
+/// What sets the deadline of a lease, given in ticks of the switch's clock.
+type SetDeadline = Box<dyn Fn(u64) -> Vec<(UpdateType, Item)> + Send>;
+
+/// Keeps a lease until it is dropped. The faults then end with the lease.
+pub(super) struct LeaseKeeper {
+    /// The thread ends when this is dropped.
+    running: Option<Sender<Infallible>>,
+    thread: Option<JoinHandle<Result<(), TargetError>>>,
+}
+
+impl LeaseKeeper {
+    /// Refreshes the lease, and then starts the thread that keeps it.
+    pub fn start(
+        session: Box<dyn LeaseSession>,
+        lease: Lease,
+        set_deadline: SetDeadline,
+    ) -> Result<LeaseKeeper, FleetError> {
+        let mut held = Held {
+            session,
+            lease,
+            set_deadline,
+        };
+        let begun = Instant::now();
+        held.refresh()?;
+        let (running, ended) = channel();
+        let thread = thread::Builder::new()
+            .name("lease".to_owned())
+            .spawn(move || held.keep(begun, &ended))
+            .map_err(FleetError::Thread)?;
+        Ok(LeaseKeeper {
+            running: Some(running),
+            thread: Some(thread),
+        })
+    }
+
+    /// The error that ended the thread, once. A lease that is not kept any more runs out.
+    pub fn check(&mut self) -> Result<(), TargetError> {
+        match self.thread.take_if(|thread| thread.is_finished()) {
+            Some(thread) => join(thread),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the thread to end, and does not wait for it.
+    pub fn begin_end(&mut self) {
+        self.running = None;
+    }
+
+    /// Ends the thread; the error that ended it before, unless [`LeaseKeeper::check`] has returned it.
+    pub fn end(mut self) -> Result<(), TargetError> {
+        self.begin_end();
+        self.thread.take().map_or(Ok(()), join)
+    }
+}
+
+impl Drop for LeaseKeeper {
+    fn drop(&mut self) {
+        self.begin_end();
+        if let Some(thread) = self.thread.take() {
+            // Whoever drops it asks for no error.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn join(thread: JoinHandle<Result<(), TargetError>>) -> Result<(), TargetError> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// What the thread has.
+struct Held {
+    session: Box<dyn LeaseSession>,
+    lease: Lease,
+    set_deadline: SetDeadline,
+}
+
+impl Held {
+    /// Refreshes the lease at its time, until `ended` has no sender.
+    fn keep(mut self, begun: Instant, ended: &Receiver<Infallible>) -> Result<(), TargetError> {
+        let every = Duration::from_nanos(self.lease.refresh_ns);
+        let mut begun = begun;
+        loop {
+            let wait = every.saturating_sub(begun.elapsed());
+            if ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                return Ok(());
+            }
+            begun = Instant::now();
+            self.refresh()?;
+        }
+    }
+
+    /// The switch is asked for its clock first: the answer is past when the deadline is written, so a lease is never longer than the
+    /// file says.
+    fn refresh(&mut self) -> Result<(), TargetError> {
+        let deadline = self.session.clock()?.after(self.lease.for_ns);
+        self.session.write(&(self.set_deadline)(deadline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::target::Clock;
+
+    const LEASE: Lease = Lease {
+        for_ns: 40_000_000,
+        refresh_ns: 10_000_000,
+    };
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A switch whose clock counts how often it was asked, and which answers so many times.
+    struct Counting {
+        asked: Arc<AtomicU64>,
+        answers: u64,
+    }
+
+    impl LeaseSession for Counting {
+        fn clock(&mut self) -> Result<Clock, TargetError> {
+            let ticks = self.asked.fetch_add(1, Ordering::SeqCst);
+            match ticks < self.answers {
+                true => Ok(Clock { ticks, tick_ns: 1 }),
+                false => Err(TargetError::Clock {
+                    switch: "s".to_owned(),
+                    reason: "it is gone".to_owned(),
+                }),
+            }
+        }
+
+        fn write(&mut self, _: &[(UpdateType, Item)]) -> Result<(), TargetError> {
+            Ok(())
+        }
+    }
+
+    fn keeper(answers: u64) -> (Result<LeaseKeeper, FleetError>, Arc<AtomicU64>) {
+        let asked = Arc::new(AtomicU64::new(0));
+        let session = Counting {
+            asked: Arc::clone(&asked),
+            answers,
+        };
+        let none = Box::new(|_| Vec::new());
+        (LeaseKeeper::start(Box::new(session), LEASE, none), asked)
+    }
+
+    fn wait_until(holds: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !holds() {
+            assert!(begun.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_lease_is_refreshed_until_its_keeper_ends() {
+        let (keeper, asked) = keeper(u64::MAX);
+        let mut keeper = keeper.expect("a keeper");
+        // The first refresh is over when the keeper is there.
+        assert!(asked.load(Ordering::SeqCst) >= 1);
+        // Nobody looks after it meanwhile.
+        wait_until(|| asked.load(Ordering::SeqCst) > 5);
+        keeper.check().expect("it goes on");
+        keeper.end().expect("it went on");
+        // The thread, and with it the session, is gone.
+        assert_eq!(Arc::strong_count(&asked), 1);
+    }
+
+    #[test]
+    fn a_keeper_that_is_dropped_ends() {
+        let (keeper, asked) = keeper(u64::MAX);
+        drop(keeper);
+        assert_eq!(Arc::strong_count(&asked), 1);
+    }
+
+    #[test]
+    fn what_a_switch_refuses_is_reported_once() {
+        assert!(keeper(0).0.is_err());
+        let (first, second) = (keeper(3).0, keeper(3).0);
+        let mut first = first.expect("a keeper");
+        wait_until(|| first.thread.as_ref().is_some_and(JoinHandle::is_finished));
+        let error = first.check().expect_err("it is gone");
+        assert!(error.to_string().contains("it is gone"), "{error}");
+        first.check().expect("it was reported");
+        first.end().expect("it was reported");
+        // Or in the end.
+        let second = second.expect("a keeper");
+        wait_until(|| second.thread.as_ref().is_some_and(JoinHandle::is_finished));
+        second.end().expect_err("it is gone");
+    }
+}
