@@ -90,6 +90,8 @@ pub struct Flows<'a> {
     changed: Changed,
     swept_ns: u64,
     last_ns: u64,
+    /// Whether the links of all hosts are recorded. Otherwise other frames may pass after the last one that is seen.
+    sees_all_hosts: bool,
     start_ns: Option<u64>,
     counts: Vec<FlowCount>,
     is_counted: Vec<bool>,
@@ -140,6 +142,10 @@ impl<'a> Flows<'a> {
                 }
             }
         }
+        let sees_all_hosts = topology.switches.iter().all(|switch| {
+            let mut ports = topology.ports(switch);
+            ports.all(|port| topology.host(port.peer).is_none() || is_recorded(switch, port.number))
+        });
         let declared = followed(scenario);
         // Half of it says nothing.
         let whole = |declared: &&&str| {
@@ -179,6 +185,7 @@ impl<'a> Flows<'a> {
             changed: Changed::default(),
             swept_ns: 0,
             last_ns: 0,
+            sees_all_hosts,
             start_ns: None,
             counts: vec![FlowCount::default(); scenario.flows.len()],
             is_counted,
@@ -196,10 +203,14 @@ impl<'a> Flows<'a> {
         self.ends.iter().position(|end| end.name == peer)
     }
 
-    /// Notes when a step was put in force: the workload begins with the first.
+    /// Notes when a step was put in force: the workload begins with the first. It ends with the last frame, or, where not all hosts'
+    /// links are recorded, no earlier than when the faults are disarmed.
     pub fn write(&mut self, write: &EpochWrite) {
         if write.epoch == 1 {
             self.start_ns = self.start_ns.max(Some(write.confirmed_ns));
+        }
+        if write.epoch == 0 && !self.sees_all_hosts {
+            self.last_ns = self.last_ns.max(write.sent_ns);
         }
     }
 

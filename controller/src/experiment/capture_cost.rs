@@ -1,6 +1,5 @@
 //! What a run of a scenario will capture, and the memory that this takes: for `weir plan`. Pure but for the size of a page.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -80,15 +79,19 @@ impl fmt::Display for Captures {
             )?,
         }
         // Ports of a switch with the same reason are one line.
-        let mut lines: BTreeMap<(&str, String), Vec<&CapturedPort>> = BTreeMap::new();
+        let mut lines: Vec<(&str, String, Vec<&CapturedPort>)> = Vec::new();
         for port in &self.ports {
-            let Recorded {
-                switch, reasons, ..
-            } = &port.recorded;
-            let line = lines.entry((switch, reason(reasons))).or_default();
-            line.push(port);
+            let of = &port.recorded;
+            let reason = reason(&of.reasons);
+            let known = lines
+                .iter_mut()
+                .find(|line| line.0 == of.switch && line.1 == reason);
+            match known {
+                Some((.., ports)) => ports.push(port),
+                None => lines.push((&of.switch, reason, vec![port])),
+            }
         }
-        for ((switch, reason), ports) in lines {
+        for (switch, reason, ports) in lines {
             let numbers: Vec<String> = ports
                 .iter()
                 .map(|port| port.recorded.port.to_string())

@@ -255,6 +255,8 @@ fn a_plan_is_the_same_each_time() {
         &format!("  entries of {}\n", fault::select_table(Ingress, 0)),
         &format!("  entries of {TABLE}\n    {KEY} 0x25745000001: unicast(port 1)\n"),
         "  multicast group 2: to ports 1, 2, 3\n",
+        "\ncaptures of `weir run`: 3 ports, 192.0 MiB of rings\n  \
+           sw ports 1, 2, 3: 192.0 MiB; for the proof of faults drop-gets, delay-carts\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -264,6 +266,10 @@ fn a_plan_is_the_same_each_time() {
     assert_eq!(plan["scenario"], "redis-get-loss");
     assert_eq!(plan["switches"][0]["name"], "sw");
     assert_eq!(plan["injections"].as_array().unwrap().len(), 2);
+    assert_eq!(plan["captures"]["ring_bytes"], 192 << 20);
+    let port = &plan["captures"]["ports"][0];
+    assert_eq!((&port["switch"], &port["port"]), (&"sw".into(), &1.into()));
+    assert_eq!(port["faults"][1], "delay-carts");
 }
 
 #[test]
@@ -281,6 +287,8 @@ fn a_plan_for_a_chip_writes_its_program_and_says_what_it_takes() {
         "{planned:?}"
     );
     assert!(planned.stdout.contains("stateful ALUs"), "{planned:?}");
+    // Nothing captures what passes a chip.
+    assert!(!planned.stdout.contains("captures"), "{planned:?}");
     let checked = run(folder.path(), &["p4", "check", "sw/tna/main.p4"]);
     checked.expect_code(PASSED);
     // Two faults are one more than the other chip has room for.

@@ -375,8 +375,12 @@ impl Bench {
     }
 
     pub fn conclude(&self) -> Conclusion {
+        Conclusion::of(&self.planned, &self.evidence())
+    }
+
+    pub fn evidence(&self) -> Evidence {
         let (recordings, fired, triggers) = self.run();
-        let evidence = Evidence {
+        Evidence {
             kept: Default::default(),
             recordings,
             writes: self.writes.clone(),
@@ -387,8 +391,7 @@ impl Bench {
             carried: Vec::new(),
             tellings: Vec::new(),
             shares_stamps: false,
-        };
-        Conclusion::of(&self.planned, &evidence)
+        }
     }
 
     /// The only fault's result.

@@ -4,6 +4,7 @@ use proof::FlowCount;
 
 use super::assert_proved;
 use super::bench::{Bench, Error, MS, US, evenly};
+use crate::experiment::Conclusion;
 
 /// Effects, and which packets each hits: every so many.
 type Faults = &'static [(&'static str, u32)];
@@ -101,4 +102,39 @@ fn flows_of_frames_that_nothing_tells_apart_are_counted() {
             }
         }
     }
+}
+
+/// What flows carried is told until the end of the run, also where the ports of hosts are not recorded that none of them has.
+#[test]
+fn flows_are_counted_by_the_ports_of_their_hosts_alone() {
+    let fault = "faults:\n  - {id: x, flows: first, effect: drop, select: {every: 2}}\n";
+    let mut bench = Bench::new(fault, evenly(100, MS));
+    let end_ns = 2_000 * MS;
+    bench.write(0, end_ns, end_ns);
+    let all = bench.conclude();
+    let mut evidence = bench.evidence();
+    let topology = &bench.planned.scenario.topology;
+    let unseen = topology.next_hop("sw", "c").map(|port| port.number);
+    evidence.recordings.retain(|of| Some(of.port) != unseen);
+    let some = Conclusion::of(&bench.planned, &evidence);
+    assert_eq!(all.flows["first"], some.flows["first"]);
+    // A flow that may have come from `c` is not counted.
+    assert!(all.flows.contains_key("every") && !some.flows.contains_key("every"));
+    let carried = |conclusion: &Conclusion| {
+        let mut all = conclusion.throughput.iter();
+        let (_, first) = all
+            .find(|(name, _)| name == "first")
+            .expect("it is followed");
+        let frames: u64 = first.received.iter().map(|bin| bin.packets).sum();
+        (frames, first.bin_ns * first.received.len() as u64)
+    };
+    let (frames, length_ns) = carried(&all);
+    assert_eq!(frames, 50);
+    assert!(length_ns < 200 * MS, "{length_ns}");
+    let (frames, length_ns) = carried(&some);
+    assert_eq!(frames, 50);
+    assert!(
+        (end_ns..end_ns + 100 * MS).contains(&length_ns),
+        "{length_ns}"
+    );
 }
