@@ -16,7 +16,7 @@ use scenario::telling::Telling;
 use tokio::runtime::Runtime;
 
 use super::aggregation::{aggregation_entries, rates};
-use super::lease_keeper::LeaseKeeper;
+use super::lease_keeper::{LeaseError, LeaseKeeper};
 #[cfg(feature = "testbed")]
 use super::telling_log::Log;
 use super::{Planned, Switches};
@@ -41,9 +41,9 @@ pub enum FleetError {
     /// The runtime.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
-    /// A thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
+    /// A lease.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
     /// Another scenario for these switches.
     #[error("{0}")]
     Replace(String),

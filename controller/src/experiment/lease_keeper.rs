@@ -9,8 +9,18 @@ use std::time::{Duration, Instant};
 
 use scenario::lease::Lease;
 
-use super::fleet::FleetError;
 use crate::target::{Item, LeaseSession, TargetError, UpdateType};
+
+/// Why a lease cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The switch.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
 
 /// What sets the deadline of a lease, given in ticks of the switch's clock.
 type SetDeadline = Box<dyn Fn(u64) -> Vec<(UpdateType, Item)> + Send>;
@@ -28,7 +38,7 @@ impl LeaseKeeper {
         session: Box<dyn LeaseSession>,
         lease: Lease,
         set_deadline: SetDeadline,
-    ) -> Result<LeaseKeeper, FleetError> {
+    ) -> Result<LeaseKeeper, LeaseError> {
         let mut held = Held {
             session,
             lease,
@@ -40,7 +50,7 @@ impl LeaseKeeper {
         let thread = thread::Builder::new()
             .name("lease".to_owned())
             .spawn(move || held.keep(begun, &ended))
-            .map_err(FleetError::Thread)?;
+            .map_err(LeaseError::Thread)?;
         Ok(LeaseKeeper {
             running: Some(running),
             thread: Some(thread),
@@ -148,7 +158,7 @@ mod tests {
         }
     }
 
-    fn keeper(answers: u64) -> (Result<LeaseKeeper, FleetError>, Arc<AtomicU64>) {
+    fn keeper(answers: u64) -> (Result<LeaseKeeper, LeaseError>, Arc<AtomicU64>) {
         let asked = Arc::new(AtomicU64::new(0));
         let session = Counting {
             asked: Arc::clone(&asked),

@@ -3,6 +3,7 @@
 //! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end. It takes the place of
 //! the mark that such a folder has.
 
+mod disrupted;
 mod evidence;
 mod place;
 pub mod replay;
@@ -14,8 +15,9 @@ use std::path::{Path, PathBuf};
 use crate::experiment::{Planned, events};
 use crate::scenario_run::{self, ScenarioRun};
 
-pub use crate::experiment::events::{Disrupted, Event};
+pub use crate::experiment::events::Event;
 pub use crate::experiment::hit_log::EVENTS;
+pub use disrupted::Disrupted;
 pub use evidence::{Kept, Stored, StoredError, load};
 pub use place::{Begun, PlaceError, begin};
 
@@ -110,7 +112,7 @@ pub fn write(
     }
     let run = &result.run;
     // What faults did is there already.
-    let disruptions = events::lines(&events::disruptions(planned, &run.evidence));
+    let disruptions = events::lines(&disrupted::disruptions(planned, &run.evidence.carried));
     let path = folder.join(EVENTS);
     let log = OpenOptions::new().create(true).append(true).open(&path);
     let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
+use super::disrupted;
 use super::evidence::Kept;
 use crate::experiment::{Conclusion, events};
 use proof::Outcome;
@@ -91,7 +92,7 @@ pub fn replay(kept: &Kept) -> Replayed {
 
 fn judged(kept: &Kept) -> Judged {
     let conclusion = Conclusion::of(&kept.planned, &kept.evidence);
-    let text = events::log(&kept.planned, &kept.evidence, &conclusion.hits);
+    let text = disrupted::log(&kept.planned, &kept.evidence.carried, &conclusion.hits);
     Judged {
         events: text.lines().count(),
         difference: difference(&kept.events, &text),

@@ -6,13 +6,13 @@
 use anyhow::{Context, Result};
 use scenario::decision::{Draws, limit};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::driver::{self, Group};
-use super::files::{read, write};
-use super::programs::WEIR;
+use super::files::read;
 use super::row::{Goal, Row};
+use super::runs::{Bench, Ran};
 use super::{Args, collateral, jitter, judge, long};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
@@ -65,29 +65,9 @@ const RESET: &str = "faults/reset";
 /// Packets without SYN that a client of a short connection sends.
 const SEGMENTS: u32 = 4;
 
-/// Where runs are kept while they are looked at.
-pub struct Bench {
-    weir: PathBuf,
-    folder: tempfile::TempDir,
-    args: Args,
-}
-
-/// A run's folder, and what it reported.
-pub struct Ran {
-    folder: PathBuf,
-    /// What it printed.
-    pub report: Value,
-}
-
 /// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
-    driver::measure(args, groups(), || {
-        Ok(Bench {
-            weir: WEIR.build(args.prebuilt)?,
-            folder: tempfile::tempdir()?,
-            args: args.clone(),
-        })
-    })
+    driver::measure(args, groups(), || Bench::new(args))
 }
 
 /// In the order of the printed table.
@@ -123,26 +103,6 @@ fn groups() -> Vec<Group<Bench>> {
 }
 
 impl Bench {
-    /// Runs a scenario, and keeps its folder until this program ends.
-    pub fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
-        let name = name.replace('/', "-");
-        let file = self.folder.path().join(format!("{name}.yaml"));
-        let folder = self.folder.path().join(&name);
-        write(&file, text)?;
-        let mut weir = Command::new(&self.weir);
-        weir.arg("run")
-            .arg(&file)
-            .arg("--json")
-            .arg("--out")
-            .arg(&folder);
-        let output = weir.output().context("cannot run weir")?;
-        let report = serde_json::from_slice(&output.stdout).with_context(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("weir run {name}: {}", said.trim())
-        })?;
-        Ok(Ran { folder, report })
-    }
-
     /// Datagrams of iperf3, and faults on them.
     fn datagrams(&self, rate_pps: u32, packets: u32, rest: &str) -> String {
         let rate = u64::from(rate_pps) * u64::from(BYTES) * 8;

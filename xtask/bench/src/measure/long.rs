@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::faults::{Bench, Ran};
 use super::row::{Goal, Row};
+use super::runs::{Bench, Ran};
 
 /// Rows of ten seconds at 1 Gbit/s.
 pub const IPERF: [&str; 3] = [

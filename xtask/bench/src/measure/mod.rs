@@ -30,6 +30,7 @@ mod qq;
 mod quantise;
 mod router;
 mod row;
+mod runs;
 mod simulator;
 mod support;
 mod ternary;
