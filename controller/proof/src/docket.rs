@@ -70,6 +70,11 @@ impl Docket {
         self.odd.iter().map(|odd| odd.frame.arrival.at_ns).min()
     }
 
+    /// Forgets the frames that are to be decided.
+    pub fn forget_odd(&mut self) {
+        self.odd.clear();
+    }
+
     /// Forgets frames that came long ago.
     pub fn forget_before(&mut self, at_ns: u64) {
         while self

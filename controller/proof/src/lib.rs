@@ -447,6 +447,8 @@ impl<'a> Judge<'a> {
                 then_hit(hit);
             });
             strays.insert(name.to_owned(), tally.strays);
+            let at_any_time = |loss: &Loss| loss.switch == name && loss.since_ns.is_none();
+            let until_ns = until_ns.filter(|_| !self.losses.iter().any(at_any_time));
             unproved_from.extend(until_ns.map(|until_ns| (name.to_owned(), until_ns)));
             all.add(tally);
             recoveries.extend(connections.conclude());

@@ -57,6 +57,8 @@ pub struct Witness<'a> {
     now_ns: u64,
     /// Frames that passed later are not judged, since some are missing.
     ends_ns: Option<u64>,
+    /// That time is over, and what was open then is forgotten.
+    is_over: bool,
     /// What is decided.
     pub docket: Docket,
 }
@@ -108,6 +110,7 @@ impl<'a> Witness<'a> {
             takes: scenario.faults.iter().any(|fault| fault.effect.takes()),
             now_ns: 0,
             ends_ns: None,
+            is_over: false,
             docket: Docket::new(plan.injections.len(), scenario.triggers.len()),
             ground: Ground {
                 name,
@@ -144,6 +147,9 @@ impl<'a> Witness<'a> {
 
     /// What came before this, as it was stamped, is decided, but for what several readings explain.
     pub fn decided_ns(&self) -> u64 {
+        if self.is_over {
+            return u64::MAX;
+        }
         let latencies = self.latencies.iter();
         let latest = latencies.map(|latency| latency.in_ns.max(latency.out_ns));
         let open = self.until_ns().min(self.now_ns);
@@ -154,12 +160,23 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns whether nothing else
-    /// is decided yet.
+    /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns `false`, and goes on,
+    /// if later ones may be decided already.
     pub fn give_up(&mut self, since_ns: u64) -> bool {
-        self.ends_ns = Some(self.ends_ns.unwrap_or(u64::MAX).min(since_ns));
         // What stays for as long as it may, and a backlog less, is not decided.
-        self.now_ns <= since_ns.saturating_add(BACKLOG_NS)
+        let is_in_time = self.is_over || self.now_ns <= since_ns.saturating_add(BACKLOG_NS);
+        if is_in_time && !self.is_over {
+            self.ends_ns = Some(self.ends_ns.unwrap_or(u64::MAX).min(since_ns));
+        }
+        is_in_time
+    }
+
+    /// Forgets what is open: nothing more becomes known of it.
+    fn close(&mut self) {
+        self.is_over = true;
+        self.groups.clear();
+        self.passed = Passed::default();
+        self.docket.forget_odd();
     }
 
     /// When it gave up, if it did.
@@ -169,7 +186,7 @@ impl<'a> Witness<'a> {
 
     /// A frame passed a port. Frames of a port come in their order.
     pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
-        if self.ends_ns.is_some_and(|ends_ns| sight.at_ns >= ends_ns) {
+        if self.is_over || self.ends_ns.is_some_and(|ends_ns| sight.at_ns >= ends_ns) {
             return;
         }
         let latency = self.latencies.iter().find(|latency| latency.port == port);
@@ -219,7 +236,17 @@ impl<'a> Witness<'a> {
 
     /// All frames until a time are there: replays and decides what can be.
     pub fn advance(&mut self, now_ns: u64) {
-        let now_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns));
+        match self.ends_ns {
+            _ if self.is_over => {}
+            Some(ends_ns) if now_ns >= ends_ns => {
+                self.advance_to(ends_ns);
+                self.close();
+            }
+            _ => self.advance_to(now_ns),
+        }
+    }
+
+    fn advance_to(&mut self, now_ns: u64) {
         let known_ns = now_ns.saturating_sub(self.horizon_ns);
         // What comes next may tell what a frame has left open of a trigger.
         let ahead_ns = match self.ground.engine.has_triggers() {
@@ -268,8 +295,7 @@ impl<'a> Witness<'a> {
         // What is odd is looked at when all is replayed.
         self.now_ns = u64::MAX;
         self.advance(u64::MAX);
-        if self.ends_ns.is_some() {
-            self.groups.clear();
+        if self.is_over {
             return;
         }
         let mut groups = std::mem::take(&mut self.groups);
@@ -354,5 +380,96 @@ impl<'a> Witness<'a> {
             }
             group.known += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::plan::{TargetModel, plan};
+
+    use super::super::{Conditions, Judge, Loser, Loss};
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn planned() -> (Scenario, Plan) {
+        let text = "weir: 1\nname: t\ntopology: {star: {hosts: [a, b], switch: sw}}\nflows: {all: {from: a, to: b}}\n\
+             faults: [{id: lost, flows: all, effect: drop}]\n";
+        let scenario = scenario::load("t.yaml", text).unwrap();
+        let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap();
+        (scenario, plan)
+    }
+
+    fn conditions(plan: &Plan) -> Conditions {
+        Conditions {
+            digest: Digest::of_seed(plan.seed),
+            shares_stamps: true,
+        }
+    }
+
+    /// One switch that has lost frames keeps neither the judge nor those who wait for it.
+    #[test]
+    fn a_switch_that_is_given_up_holds_nothing_open() {
+        let (scenario, plan) = planned();
+        let ports = [("sw".to_owned(), 1), ("sw".to_owned(), 2)];
+        let conditions = conditions(&plan);
+        let mut judge = Judge::new(&scenario, &plan, &ports, conditions);
+        let frame = [0; 60];
+        let show = |judge: &mut Judge<'_>, at_ns| {
+            let (way, wire_len) = (Way::In, 60);
+            let identity = conditions.digest.of(&frame, wire_len);
+            let bytes = &frame[..];
+            judge.see(
+                0,
+                &Sight {
+                    at_ns,
+                    way,
+                    wire_len,
+                    identity,
+                    bytes,
+                },
+            );
+            judge.advance(at_ns, |_| ());
+        };
+        show(&mut judge, 10 * S);
+        show(&mut judge, 10 * S + S / 2);
+        assert!(judge.decided_ns() <= 10 * S);
+        let loss = |since_ns| Loss {
+            switch: "sw".to_owned(),
+            port: Some(1),
+            frames: 1,
+            by: Loser::Recorder,
+            since_ns: Some(since_ns),
+        };
+        judge.lose(loss(10 * S + S / 2));
+        show(&mut judge, 12 * S);
+        assert_eq!(judge.decided_ns(), u64::MAX);
+        // Long after that, another loss changes nothing.
+        judge.lose(loss(11 * S));
+        judge.end(|_| ());
+        let proof = judge.conclude(&[0], &[], |_| ());
+        assert_eq!(proof.unproved_from["sw"], 10 * S + S / 2);
+        assert_eq!(proof.losses.len(), 1);
+        assert_eq!(proof.losses[0].frames, 2);
+    }
+
+    /// What was decided before it was known that frames are missing cannot be taken back: nothing is proved then.
+    #[test]
+    fn a_loss_that_is_known_too_late_is_of_any_time() {
+        let (scenario, plan) = planned();
+        let conditions = conditions(&plan);
+        let mut judge = Judge::new(&scenario, &plan, &[("sw".to_owned(), 1)], conditions);
+        judge.advance(20 * S, |_| ());
+        judge.lose(Loss {
+            switch: "sw".to_owned(),
+            port: Some(1),
+            frames: 1,
+            by: Loser::Recorder,
+            since_ns: Some(10 * S),
+        });
+        judge.end(|_| ());
+        let proof = judge.conclude(&[0], &[], |_| ());
+        assert!(proof.unproved_from.is_empty());
+        assert_eq!(proof.losses[0].since_ns, None);
     }
 }

@@ -76,7 +76,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
         switches: &switches,
-        record: Record::Faults,
+        record: Record::for_between(&planned.scenario),
         out: args.out.as_deref(),
         between: Some(Between {
             interfaces,

@@ -37,7 +37,7 @@ impl Captures {
     pub fn from_planned(planned: &Planned) -> Captures {
         let topology = &planned.scenario.topology;
         let (command, record) = match topology.wire {
-            true => ("weir between", Record::Faults),
+            true => ("weir between", Record::for_between(&planned.scenario)),
             false => ("weir run", Record::for_run(&planned.scenario)),
         };
         let recorded = recorded(planned, record);

@@ -121,6 +121,9 @@ pub struct FaultResult {
     /// Frames are missing from some time on: the counts of captures are of those before it. Since the workload began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
+    /// It erred before that time.
+    #[serde(skip)]
+    pub erred_before: bool,
     /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
     pub proved: bool,
     /// Why not; or, of a fault that is proved, what else there is to know.
@@ -166,6 +169,7 @@ impl FaultResult {
             recovered: is_rdma.then(|| came_again().count() as u64),
             recovery_ns: came_again().max().filter(|_| is_rdma),
             unproved_from_ns: None,
+            erred_before: false,
             proved: true,
             reason: None,
         };
@@ -175,7 +179,14 @@ impl FaultResult {
         if let Some(from_ns) = given_up.map(|(_, from_ns)| *from_ns).min() {
             let begin_ns = evidence.start_ns().unwrap_or(from_ns);
             let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
-            result.give_up(from_ns.saturating_sub(begin_ns), losses);
+            let strays = proof.strays.iter().filter(|(switch, _)| at(switch));
+            let mut errors: Vec<String> = strays
+                .flat_map(|(switch, strays)| told(switch, *strays))
+                .collect();
+            if seen.is_crowded {
+                errors.push(result.crowded());
+            }
+            result.give_up(from_ns.saturating_sub(begin_ns), losses, errors);
             return result;
         }
         let mut against = match seen.is_crowded {
@@ -225,14 +236,25 @@ impl FaultResult {
     }
 
     /// Frames are missing from some time on, for these reasons.
-    fn give_up<'l>(&mut self, from_ns: u64, losses: impl Iterator<Item = &'l Loss>) {
+    fn give_up<'l>(
+        &mut self,
+        from_ns: u64,
+        losses: impl Iterator<Item = &'l Loss>,
+        mut errors: Vec<String>,
+    ) {
         let from_s = Duration::from_nanos(from_ns).as_secs_f64();
         let losses: Vec<String> = losses.map(Loss::to_string).collect();
-        let until_then = match (self.missed, self.collateral) {
-            (0, 0) => "until then it hit what it had to".to_owned(),
-            (missed, collateral) => {
-                format!("until then it missed {missed} and hit {collateral} that it had to spare")
-            }
+        if (self.missed, self.collateral) != (0, 0) {
+            let (missed, collateral) = (self.missed, self.collateral);
+            errors.insert(
+                0,
+                format!("it missed {missed} and hit {collateral} that it had to spare"),
+            );
+        }
+        self.erred_before = !errors.is_empty();
+        let until_then = match self.erred_before {
+            false => "until then it hit what it had to".to_owned(),
+            true => format!("until then {}", errors.join("; ")),
         };
         self.unproved_from_ns = Some(from_ns);
         self.proved = false;

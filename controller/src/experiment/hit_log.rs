@@ -75,7 +75,7 @@ impl Marks {
             hits: 1,
             wrong: u64::from(wrong),
         });
-        while self.marks.len() > Self::MOST {
+        while self.marks.len() > Self::MOST && self.width_ns < 1 << 62 {
             self.width_ns *= 2;
             let all = std::mem::take(&mut self.marks);
             all.into_values().for_each(|mark| self.insert(mark));

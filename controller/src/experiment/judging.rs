@@ -70,7 +70,8 @@ impl Judging {
         folder: Option<&Path>,
     ) -> io::Result<Judging> {
         let (sender, receiver) = channel();
-        let disk = Disk::new(planned.scenario.limits.disk_bytes);
+        // What is kept never takes the space of what has to be judged.
+        let half = planned.scenario.limits.disk_bytes / 2;
         let waiting = folder.map_or_else(std::env::temp_dir, Path::to_owned);
         let so_far = SoFar::default();
         let own = Own {
@@ -84,7 +85,7 @@ impl Judging {
             ports: ports.to_vec(),
             conditions,
             log,
-            keeper: Keeper::new(planned, ports, folder, disk.clone())?,
+            keeper: Keeper::new(planned, ports, folder, Disk::new(half))?,
             waiting: ports.iter().map(|_| Waiting::default()).collect(),
         };
         let thread = thread::Builder::new()
@@ -92,7 +93,7 @@ impl Judging {
             .spawn(move || own.judge(&receiver))?;
         Ok(Judging {
             sender,
-            spool: Spool::new(waiting, disk),
+            spool: Spool::new(waiting, Disk::new(half)),
             so_far,
             thread,
         })

@@ -24,6 +24,15 @@ pub enum Record {
 }
 
 impl Record {
+    /// What `weir between` records of a scenario.
+    #[must_use]
+    pub fn for_between(scenario: &Scenario) -> Record {
+        match scenario.captures {
+            Captures::All => Record::Everything,
+            Captures::Hits | Captures::None => Record::Faults,
+        }
+    }
+
     /// What `weir run` records of a scenario.
     #[must_use]
     pub fn for_run(scenario: &Scenario) -> Record {

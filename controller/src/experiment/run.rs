@@ -309,7 +309,7 @@ fn kept_until(evidence: &Evidence) -> Option<String> {
     let after = at_ns.saturating_sub(evidence.start_ns().unwrap_or(*at_ns));
     let after_s = Duration::from_nanos(after).as_secs_f64();
     Some(format!(
-        "captures: no frame is kept from {after_s:.1} s on: {why}; the run was judged to its end all the same"
+        "captures: no frame is kept from {after_s:.1} s on: {why}; the verdict does not depend on it"
     ))
 }
 

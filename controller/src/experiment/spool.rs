@@ -84,6 +84,8 @@ pub struct Spooled {
     pub frames: usize,
     /// Number of frames that came too late: see [`Batch::late`].
     pub late: u64,
+    /// When the first of them passed.
+    pub first_ns: u64,
     held: Held,
 }
 
@@ -121,6 +123,7 @@ impl Spool {
     pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, Refused> {
         let size = batch.size() as u64;
         let (port, frames, late) = (batch.port, batch.records.len(), batch.late);
+        let first_ns = batch.records.first().map_or(0, |record| record.at_ns);
         let before = self.memory.fetch_add(size, Ordering::Relaxed);
         let held = if before + size <= MEMORY_BYTES {
             Held::Memory(batch, Arc::clone(self))
@@ -132,6 +135,7 @@ impl Spool {
             port,
             frames,
             late,
+            first_ns,
             held,
         })
     }

@@ -1,5 +1,7 @@
 //! What a run's captures and counters say of its triggers.
 
+use std::time::Duration;
+
 use scenario::expect::metric::{Metric, TriggerMetric};
 use scenario::plan::{PlannedTrigger, SwitchPlan};
 use serde::Serialize;
@@ -26,6 +28,9 @@ pub struct TriggerResult {
     /// Where each key follows its own: frames that it would have counted, and whose key had no cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
+    /// Frames are missing from some time on: what captures saw is of those before it. Since the workload began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unproved_from_ns: Option<u64>,
     /// Whether all of that agrees.
     pub proved: bool,
     /// Why not; or what else there is to know.
@@ -60,6 +65,30 @@ impl TriggerResult {
             .unwrap_or_default();
         let on = named.counter.is_some().then_some(counted.on);
         let mut against = Vec::new();
+        let keys = planned.scenario.triggers[named.index].keys.as_ref();
+        if let Some(from_ns) = proof.unproved_from.get(&switch.name) {
+            let begin_ns = evidence.start_ns().unwrap_or(*from_ns);
+            let from_ns = from_ns.saturating_sub(begin_ns);
+            let from_s = Duration::from_nanos(from_ns).as_secs_f64();
+            let losses = proof
+                .losses
+                .iter()
+                .filter(|loss| loss.switch == switch.name);
+            let losses: Vec<String> = losses.map(Loss::to_string).collect();
+            let losses = losses.join("; ");
+            return TriggerResult {
+                name: named.name.clone(),
+                switch: switch.name.clone(),
+                what: named.what.clone(),
+                on,
+                observed: seen.came_on,
+                keyless: keys.map(|_| seen.keyless),
+                unproved_from_ns: Some(from_ns),
+                // Where nothing is counted, there is nothing to prove.
+                proved: on.is_none(),
+                reason: Some(format!("unproved from {from_s:.1} s on: {losses}")),
+            };
+        }
         if seen.is_crowded {
             against.push(
                 "it cannot be told: too many frames came while it turned to follow all that they may have met".to_owned(),
@@ -71,7 +100,6 @@ impl TriggerResult {
                 seen.came_on
             ));
         }
-        let keys = planned.scenario.triggers[named.index].keys.as_ref();
         let keyless = Metric::trigger(&named.name, TriggerMetric::Keyless);
         if let Some(keys) = keys.filter(|_| seen.keyless > 0)
             && !planned.scenario.expects_of(&keyless)
@@ -116,6 +144,7 @@ impl TriggerResult {
             on,
             observed: seen.came_on,
             keyless: keys.map(|_| seen.keyless),
+            unproved_from_ns: None,
             proved,
             reason: (!against.is_empty()).then(|| against.join("; ")),
         }

@@ -75,6 +75,9 @@ pub struct Stored {
     /// From when on it has none, in nanoseconds since 1970, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<(u64, String)>,
+    /// Why the log of hits ends early, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_ends: Option<String>,
     /// The captures: by switch, its ports in the order of its file's interfaces.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
@@ -166,6 +169,7 @@ impl Stored {
             met: run.met.clone(),
             kept: planned.scenario.captures,
             stopped: evidence.kept.stopped.clone(),
+            log_ends: evidence.kept.log_ends.clone(),
             captures,
         }
     }
@@ -252,9 +256,9 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
         if stored.kept == Captures::None {
             continue;
         }
-        let read = captures_file::read(folder, switch, ports.len())?;
+        let read = captures_file::read(folder, switch, ports.len(), stored.stopped.is_some())?;
         for (port, recording) in ports.iter().zip(read) {
-            if recording.frames.len() as u64 != port.frames {
+            if recording.frames.len() as u64 != port.frames && stored.stopped.is_none() {
                 let reason = format!(
                     "{} frames of port {}, of {} that were captured",
                     recording.frames.len(),
@@ -278,7 +282,7 @@ pub fn load(folder: &Path) -> Result<Kept, StoredError> {
             kept: captures::Kept {
                 ports: kept_ports,
                 stopped: stored.stopped.clone(),
-                log_ends: None,
+                log_ends: stored.log_ends.clone(),
             },
             writes: stored.writes.clone(),
             tellings: stored.tellings.clone(),

@@ -115,6 +115,11 @@ pub fn write(
     let disruptions = events::lines(&disrupted::disruptions(planned, &run.evidence.carried));
     let path = folder.join(EVENTS);
     let log = OpenOptions::new().create(true).append(true).open(&path);
+    // A line that was cut off ends here.
+    let disruptions = match run.evidence.kept.log_ends {
+        Some(_) => format!("\n{disruptions}"),
+        None => disruptions,
+    };
     let appended = log.and_then(|mut log| log.write_all(disruptions.as_bytes()));
     written(path, appended)?;
     let stored = Stored::of(target, planned, run);

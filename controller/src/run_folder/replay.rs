@@ -1,7 +1,8 @@
 //! A run judged again, from what its folder has; and two runs of one scenario against each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use scenario::model::Captures;
 use scenario::plan::port_latencies;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use super::disrupted;
 use super::evidence::Kept;
 use crate::experiment::{Conclusion, events};
 use proof::Outcome;
+use testbeds::capture::Frame;
 
 /// What the folder of a run says.
 pub enum Replayed {
@@ -59,15 +61,24 @@ pub struct Difference {
 #[must_use]
 pub fn replay(kept: &Kept) -> Replayed {
     let (passed, frames) = kept.evidence.frames();
-    if passed == frames {
+    // Frames of other captures are cut, and not in the order of their port.
+    if passed == 0 || kept.stored.kept == Captures::All && passed == frames {
         return Replayed::Judged(Box::new(judged(kept)));
     }
     let logged = logged(&kept.events);
     let mut found = 0;
-    let mut difference = counted(kept, &logged);
+    // The log of a run that lost frames has the hits until then, and one that ends early has not all.
+    let evidence = &kept.evidence;
+    let is_whole = evidence.losses.is_empty() && evidence.kept.log_ends.is_none();
+    let mut difference = if is_whole {
+        counted(kept, &logged)
+    } else {
+        None
+    };
+    let captured = captured(kept);
     if difference.is_none() && kept.evidence.kept.stopped.is_none() && frames > 0 {
         let missing = logged.iter().enumerate().find(|(_, event)| {
-            let is_there = is_kept(kept, event);
+            let is_there = is_kept(kept, &captured, event);
             found += usize::from(is_there);
             !is_there
         });
@@ -147,23 +158,35 @@ fn counted(kept: &Kept, logged: &[Logged]) -> Option<String> {
     ))
 }
 
+/// The frames of the captures: by switch, port and time.
+type Captured<'k> = HashMap<(&'k str, u32, u64), Vec<&'k Frame>>;
+
+fn captured(kept: &Kept) -> Captured<'_> {
+    let mut captured = Captured::new();
+    for port in &kept.evidence.recordings {
+        for frame in &port.recording.frames {
+            let place = (port.switch.as_str(), port.port, frame.at_ns);
+            captured.entry(place).or_default().push(frame);
+        }
+    }
+    captured
+}
+
 /// Whether the captures have the frame of an event.
-fn is_kept(kept: &Kept, event: &Logged) -> bool {
+fn is_kept(kept: &Kept, captured: &Captured<'_>, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
     let latency = latencies.iter().find(|latency| latency.port == event.port);
-    let at_ns = event.at_ns - latency.map_or(0, |latency| latency.in_ns);
-    let mut ports = kept.evidence.recordings.iter();
-    let port = ports.find(|port| port.switch == event.switch && port.port == event.port);
-    let frames = port.into_iter().flat_map(|port| &port.recording.frames);
-    let mut alike = frames.filter(|frame| frame.at_ns == at_ns && frame.wire_len == event.bytes);
+    let in_ns = latency.map_or(0, |latency| latency.in_ns);
+    let at_ns = event.at_ns.saturating_sub(in_ns);
+    let place = (event.switch.as_str(), event.port, at_ns);
+    let frames = captured.get(&place).into_iter().flatten();
+    let mut alike = frames.filter(|frame| frame.wire_len == event.bytes);
     alike.any(|frame| {
-        let fields = events::fields(&scenario.protocols, &frame.bytes, event.port);
-        let read = fields.iter().map(|(name, value)| (*name, value.as_str()));
-        read.eq(event
-            .fields
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str())))
+        let read = events::fields(&scenario.protocols, &frame.bytes, event.port);
+        // The log has the fields of a frame's first bytes.
+        let mut fields = event.fields.iter();
+        fields.all(|(name, value)| read.get(name.as_str()) == Some(value))
     })
 }
 

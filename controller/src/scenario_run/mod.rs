@@ -13,7 +13,8 @@ use scenario::expect::{self, Outcome};
 use proof::Loss;
 
 use crate::experiment::{
-    Conditions, ExperimentError, FaultResult, Observer, Planned, Run, run as carry_out,
+    Conditions, ExperimentError, FaultResult, Observer, Planned, Run, TriggerResult,
+    run as carry_out,
 };
 use crate::reference::Reference;
 use crate::report::json::Header;
@@ -94,7 +95,9 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     let faults = faults.filter(|fault| !fault.is_proved() || !is_expected(&fault.id));
     // A run that asks nothing of frames does not fail by those that are missing.
     let is_given_up = |fault: &FaultResult| {
-        fault.unproved_from_ns.is_some() && !scenario.asks_of_frames(Some(&fault.id))
+        fault.unproved_from_ns.is_some()
+            && !fault.erred_before
+            && !scenario.asks_of_frames(Some(&fault.id))
     };
     let faults = faults.map(|fault| match is_given_up(fault) {
         true => Check::new(true, faults::check(fault).text),
@@ -110,6 +113,15 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     let disruptions = run.disruptions.iter();
     let disruptions = disruptions.filter(|fault| !fault.proved || !is_expected(&fault.id));
     let losses = run.losses.iter();
+    let is_harmless_trigger =
+        |of: &TriggerResult| of.unproved_from_ns.is_some() && !scenario.asks_of_frames(None);
+    let triggers = run.triggers.iter().filter_map(|of| {
+        let check = triggers::check(of)?;
+        Some(Check::new(
+            check.holds || is_harmless_trigger(of),
+            check.text,
+        ))
+    });
     let is_harmless = |loss: &Loss| loss.since_ns.is_some() && !scenario.asks_of_frames(None);
     let losses = losses.map(|loss| Check::new(is_harmless(loss), loss.to_string()));
     let failures = run.failures.iter();
@@ -119,7 +131,7 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         .map(|aborted| Check::new(false, aborted.to_string()))
         .chain(faults)
         .chain(disruptions.map(disruptions::check))
-        .chain(run.triggers.iter().filter_map(triggers::check))
+        .chain(triggers)
         .chain(failures)
         .chain(losses)
         .chain(expected)

@@ -139,8 +139,13 @@ pub enum ReadError {
     },
 }
 
-/// The recordings of a switch's ports, in the order of the file's interfaces.
-pub fn read(folder: &Path, switch: &str, ports: usize) -> Result<Vec<Recording>, ReadError> {
+/// The recordings of a switch's ports, in the order of the file's interfaces. The end of a file that `is_cut` may be half a frame.
+pub fn read(
+    folder: &Path,
+    switch: &str,
+    ports: usize,
+    is_cut: bool,
+) -> Result<Vec<Recording>, ReadError> {
     let path = folder.join(file_name(switch));
     let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
         true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
@@ -159,7 +164,11 @@ pub fn read(folder: &Path, switch: &str, ports: usize) -> Result<Vec<Recording>,
     let mut recordings: Vec<Recording> = (0..ports).map(|_| Recording::default()).collect();
     let mut frames = 0_usize;
     while let Some(block) = pcapng.next_block() {
-        let block = block.map_err(|error| wrong(format!("after {frames} frames: {error}")))?;
+        let block = match block {
+            Ok(block) => block,
+            Err(_) if is_cut => break,
+            Err(error) => return Err(wrong(format!("after {frames} frames: {error}"))),
+        };
         let Block::EnhancedPacket(packet) = block else {
             continue;
         };

@@ -22,6 +22,8 @@ use super::spool::{Disk, Spooled};
 const AROUND: usize = 8;
 /// Pairs of hosts at a port whose last frames are remembered.
 const MOST_PAIRS: usize = 4_096;
+/// Frames of this time are selected and written at once.
+const WRITTEN_AT_ONCE_NS: u64 = 1_000_000_000;
 /// Length of the addresses at the start of a frame.
 const ADDRESSES: usize = 12;
 
@@ -257,15 +259,25 @@ impl Keeper {
         if self.files.is_empty() {
             return;
         }
-        for index in 0..self.ports.len() {
-            if let Err(error) = self.select(index, until_ns) {
+        // A second at a time: what is selected is in memory.
+        let mut bound_ns = 0;
+        while bound_ns < until_ns {
+            let firsts = self.ports.iter().filter_map(|port| port.held.front());
+            let first_ns = firsts.map(|batch| batch.first_ns).min();
+            let next_ns = first_ns.unwrap_or(u64::MAX).max(bound_ns);
+            bound_ns = next_ns.saturating_add(WRITTEN_AT_ONCE_NS).min(until_ns);
+            let mut failed = None;
+            for index in 0..self.ports.len() {
+                failed = failed.or(self.select(index, bound_ns).err());
+            }
+            self.write();
+            if let Some(error) = failed {
                 self.stop(
-                    until_ns,
+                    bound_ns,
                     format!("frames that waited cannot be read: {error}"),
                 );
             }
         }
-        self.write();
     }
 
     /// Selects from the frames of a port that passed before a time.
@@ -311,7 +323,7 @@ impl Keeper {
             let (switch, position) = port.place;
             let result = match self.disk.take(written.size()) {
                 true => self.files[switch].write(position, &written),
-                false => Err(io::Error::other("`limits.disk` is reached")),
+                false => Err(io::Error::other("half of `limits.disk` is reached")),
             };
             match result {
                 Ok(()) => port.kept.kept += 1,
@@ -333,9 +345,13 @@ impl Keeper {
     /// Nothing is open any more.
     pub fn finish(mut self) -> Kept {
         self.advance(u64::MAX);
+        // Hits that were certain at the end alone.
+        self.write();
         for file in &mut self.files {
             if let Err(error) = file.flush() {
-                self.stopped.get_or_insert((0, error.to_string()));
+                let last_ns = self.ports.iter().map(|port| port.key_ns).max();
+                let stopped = (last_ns.unwrap_or(0), error.to_string());
+                self.stopped.get_or_insert(stopped);
             }
         }
         Kept {

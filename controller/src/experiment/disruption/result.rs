@@ -77,7 +77,16 @@ impl DisruptionResult {
             reason: None,
             times,
         };
-        let against = result.against(planned, disruption, evidence);
+        let mut against = result.against(planned, disruption, evidence);
+        if let Subject::Switch(switch) = does.subject() {
+            // A frame that left meanwhile may be among those that are missing.
+            let ends = result.times.iter().map(|time| time.undone_ns);
+            let end_ns = ends.map(|end_ns| end_ns.unwrap_or(u64::MAX)).max();
+            let is_before_end = |since_ns: u64| end_ns.is_some_and(|end_ns| since_ns <= end_ns);
+            let losses = proof.losses.iter().filter(|loss| loss.switch == switch);
+            let losses = losses.filter(|loss| loss.since_ns.is_none_or(is_before_end));
+            against.extend(losses.map(ToString::to_string));
+        }
         result.proved = against.is_empty();
         let mut told = against;
         told.extend(result.remarks());
