@@ -86,6 +86,10 @@ impl PacketSocket {
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        // A process that is started would get a copy of the page tables of all rings first, which takes longer than all else that
+        // starting it does. A kernel that refuses this starts processes as slowly as that.
+        // SAFETY: the mapping was made above, of this size, and only this process uses it.
+        unsafe { libc::madvise(memory, size.bytes(), libc::MADV_DONTFORK) };
         let ring = Ring {
             socket: self.socket,
             memory: memory.cast(),
