@@ -44,12 +44,14 @@ faults:
   - {id: marked, flows: third, effect: {set: {ip.ttl: 9}}, select: {every: 100}}
 ";
 
+/// What leaves: when, in which order, by which port, and which frame.
+type Leaving = (u64, u64, u32, Vec<u8>);
+
 /// Makes frames, and lets a model of the switch do to them what it has to.
 struct Frames {
     engine: Engine,
     state: State,
-    /// What leaves: when, in which order, and which frame.
-    leaving: BinaryHeap<Reverse<(u64, u64, u32, Vec<u8>)>>,
+    leaving: BinaryHeap<Reverse<Leaving>>,
     templates: Vec<(u32, Vec<u8>)>,
     exit: u32,
     number: u64,
