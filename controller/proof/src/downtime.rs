@@ -39,7 +39,7 @@ pub struct OutageCount {
     pub frames: Option<u64>,
 }
 
-/// What passed a switch lately that a disruption can take down.
+/// The frames of the last seconds at a switch that a disruption can take down.
 pub struct Downtime<'a> {
     /// Name of the switch.
     pub switch: &'a str,

@@ -83,7 +83,7 @@ pub struct Proof {
     pub strays: BTreeMap<String, Strays>,
     /// How RDMA connections came back from what was taken from them, in the same order.
     pub recoveries: Vec<Recovery>,
-    /// What switches let through while they were down, for each outage that was announced.
+    /// For each announced outage, the number of frames that the switch let through while it was down.
     pub outages: Vec<OutageCount>,
 }
 
@@ -388,7 +388,8 @@ impl<'a> Judge<'a> {
         self.flows.advance(until_ns.saturating_sub(self.way_ns));
     }
 
-    /// What faults hit of the frames that passed before this is certain. What several readings explain is certain at the end alone.
+    /// The judge has announced every hit of the frames that passed before this time, in nanoseconds since 1970; `u64::MAX` if
+    /// nothing is open. Hits of frames that several readings explain follow at the end.
     #[must_use]
     pub fn decided_ns(&self) -> u64 {
         let open = self.witnesses.iter();
@@ -396,7 +397,7 @@ impl<'a> Judge<'a> {
         open.min().unwrap_or(u64::MAX)
     }
 
-    /// What was seen so far, for each injection of the plan: of the frames that are decided.
+    /// The observations so far, by injection of the plan. They cover the frames that are decided.
     #[must_use]
     pub fn so_far(&self) -> Vec<Observation> {
         let mut all = vec![Observation::default(); self.plan.injections.len()];

@@ -145,7 +145,7 @@ impl<'a> Witness<'a> {
         waiting.min().unwrap_or(u64::MAX)
     }
 
-    /// What came before this, as it was stamped, is decided, but for what several readings explain.
+    /// The witness has decided all frames with an earlier stamp, except those that several readings explain.
     pub fn decided_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(proof.losses[0].frames, 2);
     }
 
-    /// What was decided before it was known that frames are missing cannot be taken back: nothing is proved then.
+    /// The judge cannot take back a decision that it made before it learned of the loss, so it proves nothing.
     #[test]
     fn a_loss_that_is_known_too_late_is_of_any_time() {
         let (scenario, plan) = planned();

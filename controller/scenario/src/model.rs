@@ -131,7 +131,7 @@ impl Scenario {
         self
     }
 
-    /// The same scenario with another choice of frames, if there is one: `--captures` of a command overrides the file.
+    /// Replaces the choice of frames, if `captures` is given: `--captures` of a command overrides the file.
     #[must_use]
     pub fn with_captures(mut self, captures: Option<Captures>) -> Scenario {
         if let Some(captures) = captures {

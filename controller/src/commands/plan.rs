@@ -158,7 +158,7 @@ struct Shown<'a, C: Serialize> {
     over: Option<&'a InPlace>,
 }
 
-/// What a run captures; `None` where no run of ours does: on a chip, and on switches that several files share.
+/// The captures of a run; `None` on a chip, and on switches that several files share: no run captures there.
 #[cfg(feature = "testbed")]
 fn captures(
     args: &cli::Plan,

@@ -1,4 +1,4 @@
-//! What a run of a scenario will capture, and the memory that this takes: for `weir plan`. Pure but for the size of a page.
+//! `weir plan` shows which ports a run will capture, and how much memory that takes. Pure but for the size of a page.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::recorded::{Reasons, Record, Recorded, recorded};
 /// Maximum number of names in a line of the text.
 const MOST_NAMES: usize = 4;
 
-/// What a run captures.
+/// The ports that a run captures, and the memory of their rings.
 #[derive(Debug, Serialize)]
 pub struct Captures {
     /// The command that captures it.
@@ -32,7 +32,7 @@ struct CapturedPort {
 }
 
 impl Captures {
-    /// What `weir run` captures of a scenario; of a wire, what `weir between` does.
+    /// Lists the captures of `weir run`, or of `weir between` if the topology is a wire.
     #[must_use]
     pub fn from_planned(planned: &Planned) -> Captures {
         let topology = &planned.scenario.topology;

@@ -17,10 +17,10 @@ use super::minute_log::MinuteLog;
 use super::spool::{Disk, Refused, Spool, Spooled};
 use super::telling_log::Log;
 
-/// What the judge has seen so far, for each injection of the plan.
+/// The judge's observations so far, by injection of the plan.
 pub type SoFar = Arc<Mutex<Vec<Observation>>>;
 
-/// What the thread is told.
+/// Messages to the judge's thread.
 enum Message {
     Frames(Spooled),
     Lost(Lost),
@@ -48,7 +48,7 @@ pub struct Judging {
     thread: JoinHandle<Judged>,
 }
 
-/// What the judge leaves of a run.
+/// The result of the judge's thread.
 #[derive(Default)]
 pub struct Judged {
     /// The verdict.
@@ -99,7 +99,7 @@ impl Judging {
         })
     }
 
-    /// What is seen so far: of frames that passed a little longer ago than faults may hold them.
+    /// The judge's observations so far. They cover frames that passed longer ago than faults may hold them.
     pub fn so_far(&self) -> SoFar {
         Arc::clone(&self.so_far)
     }
@@ -147,7 +147,7 @@ impl Judging {
     }
 }
 
-/// What the thread has.
+/// State of the judge's thread.
 struct Own {
     so_far: SoFar,
     planned: Planned,
@@ -160,7 +160,7 @@ struct Own {
     waiting: Vec<Waiting>,
 }
 
-/// What came of a port and the judge has not seen.
+/// Batches of one port that the judge has not seen.
 #[derive(Default)]
 struct Waiting {
     batches: VecDeque<Spooled>,

@@ -91,7 +91,7 @@ fn join(thread: JoinHandle<Result<(), TargetError>>) -> Result<(), TargetError> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What the thread has.
+/// State of the judge's thread.
 struct Held {
     session: Box<dyn LeaseSession>,
     lease: Lease,

@@ -16,9 +16,9 @@ use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use proof::{Sight, Way};
 use testbeds::capture::{Frame, Recording};
 
-/// Of `if_tsresol`: ten to the power of minus this.
+/// Resolution of time stamps, as `if_tsresol` has it: ten to the power of minus this, in seconds.
 const NANOSECONDS: u8 = 9;
-/// Of `epb_flags`: the direction, in its two lowest bits.
+/// Directions of a packet, in the two lowest bits of `epb_flags`.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 /// Length of a block and of its options, besides the frame and comments. A little too much.
@@ -32,7 +32,7 @@ pub fn file_name(switch: &str) -> String {
 /// A file that is being written.
 pub struct Writer(PcapNgWriter<BufWriter<File>>);
 
-/// What there is to say of a frame besides its bytes.
+/// Time, direction and length of a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
     /// When it passed, in nanoseconds since 1970.
@@ -56,11 +56,11 @@ impl From<&Sight<'_>> for Head {
 /// A frame as it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'f> {
-    /// What it is besides its bytes.
+    /// Time, direction and length.
     pub head: Head,
     /// The first bytes.
     pub bytes: &'f [u8],
-    /// What faults did to it.
+    /// One comment for each fault that hit the frame, or had to.
     pub comments: &'f [String],
 }
 

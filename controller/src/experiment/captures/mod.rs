@@ -40,7 +40,7 @@ pub struct KeptPort {
     pub kept: u64,
 }
 
-/// What a run keeps of its frames.
+/// Counts of the frames that a run's folder keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kept {
     /// By port, in the order of switches and numbers.
