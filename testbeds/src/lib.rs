@@ -9,7 +9,7 @@
 //! | [`link`] | cables in memory, for machines that refuse namespaces |
 //! | [`bed`] | a topology, brought up |
 //! | [`edge`] | interfaces that exist: taken, and given back in every ending |
-//! | [`capture`] | recordings of a link, pcap files, and what two recordings say about the switch between them |
+//! | [`capture`] | recordings of a link, and what two recordings say about the switch between them |
 //! | [`command`] | programs of the user's |
 //! | [`probes`] | questions to services, timed |
 //! | [`redis`] | a real Redis server and clients that measure |

@@ -1,7 +1,6 @@
 //! Why an experiment could not be carried out.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use testbeds::bed::BedError;
@@ -67,14 +66,6 @@ pub enum ExperimentError {
         counted_by_switch: u64,
         /// Both directions.
         counted_by_host: u64,
-    },
-    /// The captures could not be written.
-    #[error("cannot write {}: {source}", .path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
     },
 }
 

@@ -1,13 +1,15 @@
-//! The shipped Wireshark dissector, in tshark, on a capture file that this crate writes.
+//! The shipped Wireshark dissector, in tshark, on a pcap file.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use host_agent::frames::{Endpoint, Mac, build, group};
+use pcap_file::TsResolution;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use test_support::skip;
-use testbeds::capture::{Direction, Frame, Recording, write_pcap};
 use testbeds::redis::find_program;
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -35,26 +37,19 @@ fn tshark(frames: Vec<Vec<u8>>, fields: &[&str]) -> Option<Vec<String>> {
         skip(thread.name().unwrap_or("the dissector"), "tshark");
         return None;
     };
-    let frames = frames
-        .into_iter()
-        .zip(1_u64..)
-        .map(|(bytes, second)| Frame {
-            at_ns: second * 1_000_000_000 + 7,
-            direction: Direction::In,
-            wire_len: bytes.len() as u32,
-            bytes: bytes.into(),
-        })
-        .collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frames.pcap");
-    write_pcap(
-        &Recording {
-            frames,
-            ..Recording::default()
-        },
-        File::create(&path).unwrap(),
-    )
-    .unwrap();
+    let header = PcapHeader {
+        ts_resolution: TsResolution::NanoSecond,
+        ..PcapHeader::default()
+    };
+    let mut pcap = PcapWriter::with_header(File::create(&path).unwrap(), header).unwrap();
+    for (frame, second) in frames.iter().zip(1..) {
+        let at = Duration::new(second, 7);
+        let packet = PcapPacket::new(at, frame.len() as u32, frame);
+        pcap.write_packet(&packet).unwrap();
+    }
+    drop(pcap);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir.lua");
     let mut command = Command::new(program);
     command
