@@ -438,3 +438,98 @@ fn pair(frame: &[u8]) -> [u8; ADDRESSES] {
     }
     pair
 }
+
+#[cfg(test)]
+mod tests {
+    use proof::Digest;
+    use testbeds::capture::Batch;
+
+    use super::super::spool::Spool;
+    use super::*;
+    use crate::target::Kind;
+
+    const MS: u64 = 1_000_000;
+
+    fn planned(captures: &str) -> Planned {
+        let text = format!(
+            "weir: 1\nname: t\ncaptures: {captures}\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
+             flows: {{all: {{from: a, to: b}}}}\nfaults: [{{id: lost, flows: all, effect: drop}}]\n"
+        );
+        let scenario = scenario::load("t.yaml", &text).unwrap();
+        Planned::of(scenario, Kind::Embedded).unwrap()
+    }
+
+    /// 100 frames of two pairs of hosts, a millisecond apart, of which number 51 was hit: the numbers that the file has, the
+    /// comment's place among them, and what was kept.
+    fn kept(captures: &str, disk_bytes: u64) -> (Vec<u8>, usize, Kept) {
+        let (planned, folder) = (planned(captures), tempfile::tempdir().unwrap());
+        let ports = [("sw".to_owned(), 1)];
+        let disk = Disk::new(disk_bytes);
+        let mut keeper = Keeper::new(&planned, &ports, Some(folder.path()), disk).unwrap();
+        let spool = Spool::new(folder.path().to_owned(), Disk::new(0));
+        for first in [1_u8, 41] {
+            let mut batch = Batch::with_capacity(0, 60, 0);
+            for number in first..=(first * 2 + 38).min(100) {
+                // Every second frame is of another pair.
+                let mut frame = [number % 2; 60];
+                frame[59] = number;
+                let identity = Digest::of_seed(1).of(&frame, 60);
+                batch.push(u64::from(number) * MS, Way::In, 60, identity, &frame);
+            }
+            keeper.take(spool.put(batch).unwrap());
+        }
+        keeper.hit(&Hit {
+            injection: 0,
+            switch: "sw".to_owned(),
+            port: 1,
+            frame: 51,
+            ordinal: 7,
+            place: None,
+            is_told: false,
+            epoch: 1,
+            at_ns: 51 * MS,
+            left: Vec::new(),
+            left_as: None,
+            outcome: Outcome::Hit,
+            packet: None,
+            bytes: Box::default(),
+            wire_len: 60,
+        });
+        // What passed is known step by step.
+        (0..120).for_each(|step| keeper.advance(step * MS));
+        let kept = keeper.finish();
+        let is_cut = kept.stopped.is_some();
+        let frames = file::read(folder.path(), "sw", 1, is_cut)
+            .unwrap()
+            .remove(0);
+        let numbers = frames.frames.iter().map(|frame| frame.bytes[59]).collect();
+        let text = std::fs::read(folder.path().join("sw.pcapng")).unwrap();
+        let comment = b"lost: drop, all #7";
+        let comments = text.windows(comment.len());
+        let comments = comments.filter(|window| window == comment).count();
+        (numbers, comments, kept)
+    }
+
+    #[test]
+    fn a_hit_frame_is_kept_with_those_of_its_hosts_around_it() {
+        let (numbers, comments, kept) = kept("hits", u64::MAX);
+        let around: Vec<u8> = (35..=67).step_by(2).collect();
+        assert_eq!(numbers, around);
+        assert_eq!(comments, 1);
+        let port = &kept.ports[0];
+        assert_eq!((port.passed, port.kept), (100, 17));
+    }
+
+    #[test]
+    fn all_frames_are_kept_in_their_order_until_the_limit() {
+        let (numbers, comments, _) = kept("all", u64::MAX);
+        assert_eq!(numbers, (1..=100).collect::<Vec<u8>>());
+        assert_eq!(comments, 1);
+        let (numbers, _, kept) = kept("all", 2_000);
+        let (at_ns, why) = kept.stopped.unwrap();
+        assert!(why.contains("limits.disk"), "{why}");
+        assert_eq!(numbers.len() as u64, kept.ports[0].kept);
+        assert_eq!(at_ns, (numbers.len() as u64 + 1) * MS);
+        assert_eq!(kept.ports[0].passed, 100);
+    }
+}
