@@ -94,6 +94,11 @@ impl Queue {
             }
             before.from_ns = from_ns;
         }
+        if self.arrivals.len() == self.arrivals.capacity() {
+            // By a quarter, not to twice as many: the frames of a second are a large part of all memory.
+            let more = (self.arrivals.len() / 4).max(64);
+            self.arrivals.reserve_exact(more);
+        }
         self.arrivals.push_back(arrival);
         self.end() - 1
     }

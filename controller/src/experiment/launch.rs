@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scenario::plan::{port_latencies, port_marks};
 use tempfile::TempDir;
@@ -19,6 +19,9 @@ const _: () = assert!(scenario::topology::MOST_MARK_AT as usize == softswitch::p
 
 /// How long a switch may take to say where it listens.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a switch may take to end when it is asked to.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a switch does not run.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +57,8 @@ pub struct SwitchProcess {
     process: Process,
     /// A fault has ended it.
     is_down: bool,
-    /// BMv2's files.
-    _folder: Option<TempDir>,
+    /// BMv2's files; `None` for the embedded switch.
+    bmv2_files: Option<TempDir>,
 }
 
 impl SwitchProcess {
@@ -162,12 +165,30 @@ pub fn switches(
             name: switch.to_owned(),
             process,
             is_down: false,
-            _folder: folder,
+            bmv2_files: folder,
         });
         Ok(target)
     };
     let fleet = Fleet::with::<LaunchError>(planned, conditions.switches, conditions.p4src, ready)?;
     Ok((fleet, processes))
+}
+
+/// Ends the switches that still run, all at a time.
+pub fn end(switches: &mut [SwitchProcess]) {
+    // A process that is killed closes its ports one after the other, and one that is asked closes them together. BMv2 is killed.
+    let mut asked = Vec::new();
+    for switch in switches
+        .iter_mut()
+        .filter(|switch| switch.bmv2_files.is_none())
+    {
+        switch.process.terminate();
+        asked.push(&mut switch.process);
+    }
+    let deadline = Instant::now() + ENDS_WITHIN;
+    for process in asked {
+        // One that does not end is killed with the others.
+        let _ = process.wait(deadline.saturating_duration_since(Instant::now()));
+    }
 }
 
 /// The address in `device 1: P4Runtime at 127.0.0.1:9559, ports …`, which `weir switch` prints once it serves.

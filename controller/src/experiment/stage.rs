@@ -67,6 +67,12 @@ pub struct Stage<'a> {
     pub bed: Bed,
 }
 
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        launch::end(&mut self.switches);
+    }
+}
+
 impl<'a> Stage<'a> {
     /// Brings everything up.
     pub fn set(

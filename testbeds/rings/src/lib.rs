@@ -9,6 +9,7 @@ mod inherited;
 mod mmsg;
 mod offload;
 mod ring;
+mod side_by_side;
 mod slots;
 mod socket;
 
@@ -16,6 +17,7 @@ pub use hearing::hear_udp;
 pub use inherited::inherited;
 pub use mmsg::Mmsg;
 pub use ring::{MOST_MARK_AT, Options as RingOptions, Ring};
+pub use side_by_side::side_by_side;
 pub use socket::Hears;
 
 use std::io;

@@ -7,10 +7,12 @@ use scenario::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 use super::recording::PortInterface;
 use super::{Attachment, BedError, Options};
 use crate::host::Host;
-use crate::net::{Counters, Interface, Netlink, Rate};
+use crate::net::{Counters, Interface, LinkEnd, Netlink, Rate};
 
 /// A host's end of its link.
 pub const HOST_INTERFACE: &str = "eth0";
+/// Our ends are of this group: they are removed together. The number says `weir`.
+const GROUP: u32 = u32::from_be_bytes(*b"weir");
 /// All hosts share one network.
 const PREFIX: u8 = 16;
 
@@ -49,9 +51,19 @@ impl Links {
         link: &Link,
         options: &Options,
     ) -> Result<(), BedError> {
-        // Both ends are made here under names of our own, and a host's end is then moved and renamed by its namespace.
+        // Ours have names of their own; a host's has the name that all hosts' have, each in its namespace.
         let names = [format!("weir{number}a"), format!("weir{number}b")];
-        self.ours.create_veth(&names[0], &names[1])?;
+        let ends = [0, 1].map(|side| match self.hosts.get(&link.ends[side]) {
+            Some((host, _)) => LinkEnd {
+                name: HOST_INTERFACE,
+                namespace: Some(host.namespace()),
+            },
+            None => LinkEnd {
+                name: &names[side],
+                namespace: None,
+            },
+        });
+        self.ours.connect(ends, GROUP)?;
         for (end, name) in link.ends.iter().zip(&names) {
             if topology.has_switch(end) {
                 let port = topology
@@ -72,22 +84,19 @@ impl Links {
                 let host = topology
                     .host(end)
                     .ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
-                let (namespace, netlink) = self
+                let (_, netlink) = self
                     .hosts
                     .get(end)
                     .ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
-                self.ours.move_to(name, namespace.namespace())?;
-                netlink.rename(name, HOST_INTERFACE)?;
                 let address = options.kernel_ip.then_some((host.ip, PREFIX));
                 self.bring_up(netlink, HOST_INTERFACE, host.mac.0, link, address)?;
                 if options.kernel_ip {
-                    for other in topology
+                    let others = topology
                         .hosts
                         .iter()
-                        .filter(|other| other.name != host.name)
-                    {
-                        netlink.add_neighbour(HOST_INTERFACE, other.ip, other.mac.0)?;
-                    }
+                        .filter(|other| other.name != host.name);
+                    let others = others.map(|other| (other.ip, other.mac.0));
+                    netlink.add_neighbours(HOST_INTERFACE, others)?;
                 }
             }
         }
@@ -145,12 +154,9 @@ impl Links {
 
 impl Drop for Links {
     fn drop(&mut self) {
-        // A namespace goes with its last descriptor, and takes its end of a veth along, but links between switches are all
-        // ours.
-        for (interface, _) in self.ports.values() {
-            // Gone already where the peer was removed.
-            let _ = self.ours.remove(interface);
-        }
+        // A namespace goes with its last descriptor, and takes its end of a veth along, but links between switches are all ours. There
+        // is nobody to tell that it failed, and our namespace goes next.
+        let _ = self.ours.remove_group(GROUP);
     }
 }
 

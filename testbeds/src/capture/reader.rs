@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use proof::{Digest, Identity, Loser, Way};
+use rings::side_by_side;
 
 use super::ring::{CapturedFrame, RETIRE_MS, Ring};
 use super::{Batch, Handed, Lost};
@@ -270,7 +271,9 @@ impl<S: FnMut(Handed)> Reader<S> {
             watched.report(missing, end_ns, &mut self.sink);
         }
         self.pass(end_ns);
-        Ok(self.rings.iter().map(|watched| watched.reported).collect())
+        let lost = self.rings.iter().map(|watched| watched.reported).collect();
+        side_by_side(self.rings, drop);
+        Ok(lost)
     }
 }
 

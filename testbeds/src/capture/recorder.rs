@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use proof::Digest;
+use rings::side_by_side;
 
 use super::reader::{Identifier, Reader, WatchedRing};
 use super::ring::{PacketSocket, page_bytes};
@@ -87,12 +88,13 @@ impl Recorder {
             mtu: socket.mtu,
         });
         let sizes = ring_sizes(&links.collect::<Vec<_>>(), page_bytes());
-        let mut rings = Vec::with_capacity(ports.len());
-        for ((port, socket), size) in ports.into_iter().zip(sockets).zip(sizes) {
+        let unstarted = ports.into_iter().zip(sockets).zip(sizes).collect();
+        let rings = side_by_side(unstarted, |((port, socket), size)| {
             let what = "cannot give a packet socket its ring";
             let ring = socket.start(size).map_err(failed(&port.interface, what))?;
-            rings.push(WatchedRing::new(port.port, port.keep, ring));
-        }
+            Ok(WatchedRing::new(port.port, port.keep, ring))
+        });
+        let rings = rings.into_iter().collect::<Result<Vec<_>, _>>()?;
         let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)
             .map_err(io::Error::from)
             .map_err(failed(&interfaces, "cannot make a pipe"))?;

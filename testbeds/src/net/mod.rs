@@ -7,24 +7,27 @@ mod bridge_port;
 mod ethtool;
 mod existing;
 mod lasting;
+mod neighbours;
 mod tbf;
 
 use std::fs;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use futures::{StreamExt, TryStreamExt};
+use rtnetlink::LinkUnspec;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkMessage, Stats64,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
+    LinkInfo, LinkMessage, Stats64,
 };
-use rtnetlink::{LinkUnspec, LinkVeth};
 use tokio::runtime::Runtime;
 
 pub use bridge_port::BridgePort;
@@ -75,8 +78,17 @@ pub struct Interface {
     pub mtu: u32,
     /// Its address and prefix length. Without one, the kernel's own stack answers nothing there.
     pub address: Option<(Ipv4Addr, u8)>,
-    /// Whether ARP runs. Without it the peers' addresses must be given with [`Netlink::add_neighbour`].
+    /// Whether ARP runs. Without it the peers' addresses must be given with [`Netlink::add_neighbours`].
     pub arp: bool,
+}
+
+/// An end of a link that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkEnd<'a> {
+    /// Its name there.
+    pub name: &'a str,
+    /// Where it is to be; `None` is the namespace of the channel.
+    pub namespace: Option<&'a Namespace>,
 }
 
 /// A rate, kept by a token bucket in the kernel.
@@ -144,32 +156,65 @@ impl Netlink {
 
     /// Makes a pair of connected interfaces, down, both in this namespace.
     pub fn create_veth(&self, name: &str, peer: &str) -> Result<(), NetError> {
-        check_name(name)?;
-        check_name(peer)?;
-        let message = LinkVeth::new(name, peer).build();
-        self.request("cannot create", name, |handle| async move {
+        let ends = [name, peer].map(|name| LinkEnd {
+            name,
+            namespace: None,
+        });
+        self.connect(ends, 0)
+    }
+
+    /// Makes a pair of connected interfaces, down, each where it belongs: to move one there later takes the kernel longer than all
+    /// else. Both are of a group, for [`Netlink::remove_group`]; interfaces for which none was named are of group 0.
+    pub fn connect(&self, ends: [LinkEnd<'_>; 2], group: u32) -> Result<(), NetError> {
+        let end = |end: &LinkEnd<'_>| {
+            check_name(end.name)?;
+            let mut attributes = vec![
+                LinkAttribute::IfName(end.name.to_owned()),
+                LinkAttribute::Group(group),
+            ];
+            attributes.extend(
+                end.namespace
+                    .map(|namespace| LinkAttribute::NetNsFd(namespace.as_fd().as_raw_fd())),
+            );
+            let mut message = LinkMessage::default();
+            message.attributes = attributes;
+            Ok(message)
+        };
+        let [mut message, peer] = [end(&ends[0])?, end(&ends[1])?];
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.request("cannot create", ends[0].name, |handle| async move {
             handle.link().add(message).execute().await
         })
     }
 
+    /// Removes all interfaces of a group, and their peers with them, in the time that one takes. There may be none.
+    pub fn remove_group(&self, group: u32) -> Result<(), NetError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::Group(group));
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::DelLink(message));
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
+        let removed = self.request("cannot remove", "a group", |handle| {
+            acknowledged(handle, request)
+        });
+        match removed {
+            Err(NetError::Interface { source, .. })
+                if source.raw_os_error() == Some(libc::ENODEV) =>
+            {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// Moves an interface into another namespace. It arrives down and without addresses.
     pub fn move_to(&self, name: &str, namespace: &Namespace) -> Result<(), NetError> {
-        use std::os::fd::{AsFd, AsRawFd};
         let index = self.index(name)?;
         let fd = namespace.as_fd().as_raw_fd();
         let message = LinkUnspec::new_with_index(index).setns_by_fd(fd).build();
         self.request("cannot move", name, |handle| async move {
-            handle.link().set(message).execute().await
-        })
-    }
-
-    /// Gives an interface that is down another name.
-    pub fn rename(&self, name: &str, new_name: &str) -> Result<(), NetError> {
-        check_name(new_name)?;
-        let message = LinkUnspec::new_with_index(self.index(name)?)
-            .name(new_name.to_owned())
-            .build();
-        self.request("cannot rename", name, |handle| async move {
             handle.link().set(message).execute().await
         })
     }
@@ -225,18 +270,20 @@ impl Netlink {
         set.map_err(|source| failure("cannot order", name, source))
     }
 
-    /// Says, for ever, which Ethernet address an IP address has: no ARP is sent for it.
-    pub fn add_neighbour(&self, name: &str, address: Ipv4Addr, mac: Mac) -> Result<(), NetError> {
+    /// Says, for ever, which Ethernet addresses IP addresses have: no ARP is sent for them. Many in one call: each host of a network
+    /// of hundreds knows all others.
+    pub fn add_neighbours(
+        &self,
+        name: &str,
+        neighbours: impl IntoIterator<Item = (Ipv4Addr, Mac)>,
+    ) -> Result<(), NetError> {
         let index = self.index(name)?;
-        self.request("cannot add a neighbour on", name, |handle| async move {
-            handle
-                .neighbours()
-                .add(index, IpAddr::V4(address))
-                .link_layer_address(&mac)
-                .replace()
-                .execute()
-                .await
-        })
+        let entries = neighbours
+            .into_iter()
+            .map(|(address, mac)| neighbours::entry(index, address, mac));
+        let entries: Vec<_> = entries.collect();
+        let told = self.namespace.run(|| neighbours::tell(entries));
+        told.map_err(|source| failure("cannot add a neighbour on", name, source))
     }
 
     /// Limits what an interface sends.

@@ -235,7 +235,13 @@ fn redis_get_loss_hits_client_a_and_not_client_b() {
         (300.0, 600.0)
     );
     assert_eq!(metric("flow.a-gets.lost"), metric("fault.drop-gets.fired"));
-    assert_eq!(metric("flow.a-gets.received"), 100.0);
+    // All hundred came. A kernel that waited too long for an answer sends one twice: then both are received.
+    let received = metric("flow.a-gets.received");
+    assert_eq!(
+        received,
+        metric("flow.a-gets.sent") - metric("flow.a-gets.lost")
+    );
+    assert!((100.0..110.0).contains(&received), "{received}");
     assert_eq!(metric("flow.a-cart-sets.lost"), 0.0);
     assert_eq!(metric("switch.sw.unparsed"), 0.0);
     let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();

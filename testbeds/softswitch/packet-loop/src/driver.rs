@@ -83,7 +83,8 @@ pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Resul
             let priority = priority::raise();
             core.set_priority(priority);
             waiter.set_priority(priority);
-            run(core, commands, waiter);
+            run(&mut core, commands, waiter);
+            core.close_ports();
         })?;
     Ok(Driver {
         handle,
@@ -92,14 +93,14 @@ pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Resul
     })
 }
 
-fn run(mut core: Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waiter) {
+fn run(core: &mut Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waiter) {
     // What is left of a command that works in steps.
     let mut unfinished: Option<Command> = None;
     waiter.look(core.engine());
     loop {
         let frames = core.engine().turn();
         core.tell_failed_ports();
-        match run_commands(&mut core, &mut commands, &mut unfinished) {
+        match run_commands(core, &mut commands, &mut unfinished) {
             Flow::End => return,
             Flow::More => {
                 waiter.look(core.engine());

@@ -9,7 +9,9 @@ pub mod memory;
 pub mod pcap;
 mod socket;
 
-pub use rings::{MAX_FRAME, MOST_MARK_AT, Mmsg, PortIo, Received, Ring, RingOptions, Sink};
+pub use rings::{
+    MAX_FRAME, MOST_MARK_AT, Mmsg, PortIo, Received, Ring, RingOptions, Sink, side_by_side,
+};
 pub use socket::Socket;
 
 use std::io;

@@ -27,7 +27,8 @@ pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
         })?;
         if !arp {
             let peer = 3 - last;
-            netlink.add_neighbour(name, Ipv4Addr::new(10, 0, 0, peer), [2, 0, 0, 0, 0, peer])?;
+            let peer = (Ipv4Addr::new(10, 0, 0, peer), [2, 0, 0, 0, 0, peer]);
+            netlink.add_neighbours(name, [peer])?;
         }
         hosts.push((host, netlink));
     }

@@ -5,6 +5,7 @@ use super::port::PortCounters;
 use super::priority::Priority;
 use crate::dataplane::Dataplane;
 use pipeline::ReconcileError;
+use rings::side_by_side;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -66,6 +67,12 @@ impl Core {
     /// What the loop works on.
     pub(super) fn engine(&mut self) -> &mut Engine {
         &mut self.engine
+    }
+
+    /// Nothing arrives any more and nothing leaves.
+    pub(super) fn close_ports(&mut self) {
+        let ports = std::mem::take(&mut self.engine.ports);
+        side_by_side(ports, drop);
     }
 
     /// Tells the program of ports that have failed.

@@ -12,7 +12,7 @@ use controller::target::Kind;
 use scenario::Scenario;
 use scenario::job::Transport;
 use testbeds::host::{Host, Process};
-use testbeds::net::{Interface, Netlink, Rate};
+use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
 use super::Setting;
 use super::ranks::line;
@@ -77,10 +77,8 @@ impl Bed {
             let port = format!("port{number}");
             let inside = Host::new(&host.name)?;
             let netlink = Netlink::open_in(inside.namespace())?;
-            let name = format!("host{number}");
-            ours.create_veth(&port, &name)?;
-            ours.move_to(&name, inside.namespace())?;
-            netlink.rename(&name, "eth0")?;
+            let end = |name, namespace| LinkEnd { name, namespace };
+            ours.connect([end(&port, None), end("eth0", Some(inside.namespace()))], 0)?;
             let ends = [
                 (&netlink, "eth0", host.mac.0, Some((host.ip, PREFIX))),
                 (&ours, port.as_str(), [2, 0, 0, 0, 1, number as u8], None),
@@ -104,13 +102,12 @@ impl Bed {
                     )?;
                 }
             }
-            for other in topology
+            let others = topology
                 .hosts
                 .iter()
-                .filter(|other| other.name != host.name)
-            {
-                netlink.add_neighbour("eth0", other.ip, other.mac.0)?;
-            }
+                .filter(|other| other.name != host.name);
+            let others = others.map(|other| (other.ip, other.mac.0));
+            netlink.add_neighbours("eth0", others)?;
             self.hosts.push(inside);
             self._links.push(netlink);
             ports.push(port);
