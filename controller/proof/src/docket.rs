@@ -40,6 +40,10 @@ pub struct Change {
 /// Counts a switch's decided frames, and holds those that wait.
 pub struct Docket {
     ordinals: Ordinals,
+    /// Frames of which not all has left that may leave, by when they came and how many were taken before.
+    open: BTreeMap<(u64, u64), Odd>,
+    taken: u64,
+    /// Frames to which something else than what had to be done was done, as far as it is plain.
     odd: Vec<Odd>,
     /// Frames that are decided, where faults let some wait.
     moves: VecDeque<Move>,
@@ -56,6 +60,8 @@ impl Docket {
     pub fn new(injections: usize, triggers: usize) -> Docket {
         Docket {
             ordinals: Ordinals::default(),
+            open: BTreeMap::new(),
+            taken: 0,
             odd: Vec::new(),
             moves: VecDeque::new(),
             ties: Vec::new(),
@@ -67,11 +73,18 @@ impl Docket {
 
     /// When the oldest came of the frames that are to be decided.
     pub fn oldest_ns(&self) -> Option<u64> {
-        self.odd.iter().map(|odd| odd.frame.arrival.at_ns).min()
+        let odd = self.odd.iter().map(|odd| odd.frame.arrival.at_ns);
+        odd.chain(self.oldest_open_ns()).min()
+    }
+
+    /// When the oldest came of the frames that may yet leave.
+    pub fn oldest_open_ns(&self) -> Option<u64> {
+        self.open.first_key_value().map(|((at_ns, _), _)| *at_ns)
     }
 
     /// Forgets the frames that are to be decided.
-    pub fn forget_odd(&mut self) {
+    pub fn forget_undecided(&mut self) {
+        self.open.clear();
         self.odd.clear();
     }
 
@@ -161,7 +174,7 @@ impl Docket {
         true
     }
 
-    /// Takes frames that are replayed: decides those of which nothing is odd.
+    /// Takes frames that are replayed: decides those that have left as they had to. The others wait for [`Docket::settle`].
     pub fn take(&mut self, ground: &Ground<'_>, passed: &mut Passed, stretch: Stretch) {
         let Stretch {
             frames,
@@ -216,22 +229,51 @@ impl Docket {
                 ordinals,
                 tie,
             };
-            if tie.is_none() {
-                let passage = &odd.frame.judged[0].passage;
-                self.tally.turn(passage);
-                for counter in ground.engine.counted(passage) {
-                    self.counts[counter] += 1;
+            let has_left = |left: &Vec<Vec<u64>>| left.iter().all(|times| !times.is_empty());
+            match plainly(ground, passed, &odd).filter(|left| !left.is_empty() && has_left(left)) {
+                Some(left) => self.look_at(ground, passed, odd, Some(left)),
+                None => {
+                    self.taken += 1;
+                    self.open.insert((odd.frame.arrival.at_ns, self.taken), odd);
                 }
             }
-            self.tell_change(passed, &odd.frame);
-            match plainly(ground, passed, &odd) {
-                Some(left) => {
-                    let found = (&odd, &left[..]);
-                    count(ground, passed, found, 0, &Lazy::default(), &mut self.tally);
-                    self.is_decided(ground, passed, odd, &left);
-                }
-                None => self.odd.push(odd),
+        }
+    }
+
+    /// Frames that came by a time leave no more: decides those of which nothing is odd.
+    pub fn settle(&mut self, ground: &Ground<'_>, passed: &mut Passed, until_ns: u64) {
+        while let Some(first) = self.open.first_entry()
+            && first.key().0 <= until_ns
+        {
+            let odd = first.remove();
+            let left = plainly(ground, passed, &odd);
+            self.look_at(ground, passed, odd, left);
+        }
+    }
+
+    /// Decides a frame if nothing is odd of it: then it is given when what had to leave of it left.
+    fn look_at(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        odd: Odd,
+        left: Option<Vec<Vec<u64>>>,
+    ) {
+        if odd.tie.is_none() {
+            let passage = &odd.frame.judged[0].passage;
+            self.tally.turn(passage);
+            for counter in ground.engine.counted(passage) {
+                self.counts[counter] += 1;
             }
+        }
+        self.tell_change(passed, &odd.frame);
+        match left {
+            Some(left) => {
+                let found = (&odd, &left[..]);
+                count(ground, passed, found, 0, &Lazy::default(), &mut self.tally);
+                self.is_decided(ground, passed, odd, &left);
+            }
+            None => self.odd.push(odd),
         }
     }
 
@@ -287,6 +329,24 @@ impl Docket {
 
     /// Decides odd frames that came by a time: what may be like them, and what passed meanwhile, is replayed.
     pub fn decide<'w>(
+        &mut self,
+        ground: &Ground<'_>,
+        passed: &mut Passed,
+        waiting: impl Iterator<Item = &'w Arrival> + Clone,
+        until_ns: u64,
+    ) {
+        let open = std::mem::take(&mut self.open);
+        let arrivals = open.values().map(|odd| &odd.frame.arrival);
+        #[expect(
+            clippy::map_identity,
+            reason = "the references of `waiting` live longer than those of `open`"
+        )]
+        let waiting = waiting.map(|arrival| arrival).chain(arrivals);
+        self.decide_among(ground, passed, waiting, until_ns);
+        self.open = open;
+    }
+
+    fn decide_among<'w>(
         &mut self,
         ground: &Ground<'_>,
         passed: &mut Passed,

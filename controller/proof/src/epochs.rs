@@ -20,6 +20,10 @@ use super::trace::{Arrival, Queue};
 
 /// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
+/// Frames that the switch has evidently taken wait so long, in which they may leave a second time or others like them may come.
+pub const AFTER_LEAVING_NS: u64 = 100_000_000;
+/// Among so many frames one is looked for that has left.
+const MOST_LOOKED_AT: usize = 256;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 /// For that so many frames behind them are followed.
@@ -67,6 +71,24 @@ pub struct Stretch {
     pub readings: Vec<Reading>,
     /// So much was open that not all readings could be followed.
     pub is_crowded: bool,
+}
+
+/// Which frames may be replayed: of which all is there that may say what they met.
+#[derive(Debug, Clone, Copy)]
+pub struct Ripe {
+    /// All that came by this time.
+    pub until_ns: u64,
+    /// Those with lower numbers,
+    pub taken: usize,
+    /// if they came by this time.
+    pub taken_until_ns: u64,
+}
+
+impl Ripe {
+    /// Whether a frame is, by its number.
+    fn has(self, number: usize, from_ns: u64) -> bool {
+        from_ns <= self.until_ns || (number < self.taken && from_ns <= self.taken_until_ns)
+    }
 }
 
 /// Frames that are replayed together: each port's, or all of a switch in the order of their stamps.
@@ -133,15 +155,7 @@ impl Group {
             let oldest = write.sent_ns.saturating_sub(BACKLOG_NS);
             let was_done = |number: &usize| {
                 let arrival = &self.queue[*number];
-                let passed = scene.passed;
-                let has_left = || {
-                    let exits = arrival.frame.exits.iter();
-                    let left = exits
-                        .filter_map(|(exit, _)| passed.left(*exit, arrival.identity).first())
-                        .min();
-                    left.is_some_and(|at_ns| *at_ns < write.sent_ns)
-                };
-                arrival.at_ns < oldest || (passed.is_unique(arrival.identity) && has_left())
+                arrival.at_ns < oldest || has_left(scene, arrival, write.sent_ns)
             };
             let done = (first..end).rfind(was_done);
             let start = done.map_or(first, |last| last + 1).max(self.next);
@@ -155,14 +169,30 @@ impl Group {
         }
     }
 
-    /// Replays frames that came by a time, until some are decided by that.
+    /// The number behind the last frame that came by a time and that the switch has taken, as is seen from one that left: it takes
+    /// the frames of a port in order. A lower number if none of the last ones left.
+    pub fn taken(&self, scene: Scene<'_>, until_ns: u64) -> usize {
+        let end = self.queue.behind_time(until_ns);
+        let lately = (self.next..end).rev().take(MOST_LOOKED_AT);
+        let mut left = lately.filter(|number| has_left(scene, &self.queue[*number], u64::MAX));
+        left.next().map_or(self.next, |last| last + 1)
+    }
+
+    /// The next frame of which it is not known what became of it, if it is ripe.
+    pub fn next_unknown(&self, ripe: Ripe) -> Option<usize> {
+        let number = self.known;
+        (number < self.queue.end() && ripe.has(number, self.queue[number].from_ns))
+            .then_some(number)
+    }
+
+    /// Replays frames that are ripe, until some are decided by that.
     pub fn replay(
         &mut self,
         scene: Scene<'_>,
         writes: &[EpochWrite],
-        until_ns: u64,
+        ripe: Ripe,
     ) -> Option<Replayed> {
-        while self.next < self.known && self.queue[self.next].from_ns <= until_ns {
+        while self.next < self.known && ripe.has(self.next, self.queue[self.next].from_ns) {
             let number = self.next;
             self.next += 1;
             let is_over = |boundary: &Boundary| boundary.range.end <= number;
@@ -311,6 +341,14 @@ impl Group {
             });
         passages.collect()
     }
+}
+
+/// Whether a frame, of which there is no other like it, left before a time.
+fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
+    let passed = scene.passed;
+    let exits = arrival.frame.exits.iter();
+    let mut left = exits.filter_map(|(exit, _)| passed.left(*exit, arrival.identity).first());
+    passed.is_unique(arrival.identity) && left.any(|at_ns| *at_ns < before_ns)
 }
 
 /// What becomes of a frame that no unit looks at.

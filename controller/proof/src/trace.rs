@@ -73,6 +73,12 @@ impl Queue {
         self.first + self.arrivals.len()
     }
 
+    /// The number behind the last that came by a time.
+    pub fn behind_time(&self, until_ns: u64) -> usize {
+        let by_time = |arrival: &Arrival| arrival.from_ns <= until_ns;
+        self.first + self.arrivals.partition_point(by_time)
+    }
+
     /// One that came behind those of its time: frames of several ports are in the order of their stamps. What one packet brings
     /// another to be sent for comes after it in any case; of two that come within a few microseconds by different ports the switch
     /// may have taken the other one first. Its number.

@@ -16,7 +16,7 @@ use scenario::telling::{Telling, Told};
 
 use super::STAMP_NS;
 use super::docket::Docket;
-use super::epochs::{BACKLOG_NS, Group, Replayed};
+use super::epochs::{AFTER_LEAVING_NS, BACKLOG_NS, Group, Replayed, Ripe};
 use super::facts::EpochWrite;
 use super::frame::{Digest, Sight, Way};
 use super::odd::Ground;
@@ -139,10 +139,21 @@ impl<'a> Witness<'a> {
         self.horizon_ns
     }
 
-    /// All that came before this is replayed.
+    /// A frame may be decided so long after it came: it has left if nothing keeps it, and a later one has shown that the switch
+    /// took it.
+    fn certain_ns(&self) -> u64 {
+        let held_ns = self.horizon_ns - BACKLOG_NS;
+        match self.ground.engine.has_triggers() {
+            true => self.horizon_ns,
+            false => held_ns + AFTER_LEAVING_NS,
+        }
+    }
+
+    /// All that came before this is replayed, and nothing more leaves of it.
     pub fn until_ns(&self) -> u64 {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
-        waiting.min().unwrap_or(u64::MAX)
+        let open = self.docket.oldest_open_ns();
+        waiting.chain(open).min().unwrap_or(u64::MAX)
     }
 
     /// The witness has decided all frames with an earlier stamp, except those that several readings explain.
@@ -163,8 +174,8 @@ impl<'a> Witness<'a> {
     /// Frames that passed after a time are missing: judges those alone of which all is known by then. Returns `false`, and goes on,
     /// if later ones may be decided already.
     pub fn give_up(&mut self, since_ns: u64) -> bool {
-        // What stays for as long as it may, and a backlog less, is not decided.
-        let is_in_time = self.is_over || self.now_ns <= since_ns.saturating_add(BACKLOG_NS);
+        let decided_ns = self.now_ns.saturating_sub(self.certain_ns());
+        let is_in_time = self.is_over || decided_ns <= since_ns;
         if is_in_time && !self.is_over {
             self.ends_ns = Some(self.ends_ns.unwrap_or(u64::MAX).min(since_ns));
         }
@@ -176,7 +187,7 @@ impl<'a> Witness<'a> {
         self.is_over = true;
         self.groups.clear();
         self.passed = Passed::default();
-        self.docket.forget_odd();
+        self.docket.forget_undecided();
     }
 
     /// When it gave up, if it did.
@@ -248,24 +259,39 @@ impl<'a> Witness<'a> {
 
     fn advance_to(&mut self, now_ns: u64) {
         let known_ns = now_ns.saturating_sub(self.horizon_ns);
-        // What comes next may tell what a frame has left open of a trigger.
-        let ahead_ns = match self.ground.engine.has_triggers() {
-            true => self.horizon_ns,
-            false => 0,
-        };
+        let lately_ns = now_ns.saturating_sub(self.certain_ns());
+        let has_triggers = self.ground.engine.has_triggers();
         let is_over = |write: &&EpochWrite| write.confirmed_ns.saturating_add(STAMP_NS) <= now_ns;
         let over = self.ground.writes.iter().take_while(is_over).count();
         let next_ns = self.ground.writes.get(over).map_or(u64::MAX, |write| {
             write.sent_ns.saturating_sub(BACKLOG_NS).saturating_sub(1)
         });
-        let until_ns = known_ns.saturating_sub(ahead_ns).min(next_ns);
+        // What comes next may tell what a frame has left open of a trigger.
+        let replayed_ns = match has_triggers {
+            true => known_ns.saturating_sub(self.horizon_ns),
+            false => lately_ns,
+        };
         let mut groups = std::mem::take(&mut self.groups);
         for group in &mut groups {
             group.bound(self.ground.scene(&self.passed), &self.ground.writes[..over]);
-            self.note(group, known_ns);
+            let scene = self.ground.scene(&self.passed);
+            let taken = match has_triggers {
+                true => 0,
+                false => group.taken(scene, lately_ns),
+            };
+            let ripe = |until_ns: u64, taken_until_ns| Ripe {
+                until_ns,
+                taken,
+                taken_until_ns,
+            };
+            self.note(group, ripe(known_ns, lately_ns));
             let (ground, docket) = (&self.ground, &mut self.docket);
+            let ripe = ripe(
+                known_ns.min(replayed_ns).min(next_ns),
+                lately_ns.min(next_ns),
+            );
             while let Some(replayed) =
-                group.replay(ground.scene(&self.passed), &ground.writes[..over], until_ns)
+                group.replay(ground.scene(&self.passed), &ground.writes[..over], ripe)
             {
                 let passed = &mut self.passed;
                 match replayed {
@@ -277,13 +303,16 @@ impl<'a> Witness<'a> {
             }
         }
         self.groups = groups;
+        self.docket.settle(&self.ground, &mut self.passed, known_ns);
         // By the frames' own time: who judges them again does so at the same times.
-        let half_ns = self.horizon_ns / 2;
+        let quarter_ns = self.horizon_ns / 4;
         let before_ns = std::mem::replace(&mut self.now_ns, now_ns);
-        if now_ns / half_ns == before_ns / half_ns {
+        if now_ns / quarter_ns == before_ns / quarter_ns {
             return;
         }
-        let decided_ns = until_ns.saturating_sub(self.horizon_ns);
+        let decided_ns = replayed_ns
+            .min(self.until_ns())
+            .saturating_sub(self.horizon_ns);
         self.decide(decided_ns);
         if now_ns / self.horizon_ns != before_ns / self.horizon_ns {
             self.sweep(decided_ns);
@@ -306,6 +335,7 @@ impl<'a> Witness<'a> {
                 self.docket.take(&self.ground, &mut self.passed, stretch);
             }
         }
+        self.docket.settle(&self.ground, &mut self.passed, u64::MAX);
         self.decide(u64::MAX);
         self.sweep(u64::MAX);
     }
@@ -342,10 +372,10 @@ impl<'a> Witness<'a> {
             .forget_before(before_ns.saturating_sub(self.horizon_ns));
     }
 
-    /// Notes of frames that came by a time what was seen to become of them.
-    fn note(&mut self, group: &mut Group, known_ns: u64) {
-        while group.known < group.queue.end() && group.queue[group.known].from_ns <= known_ns {
-            let arrival = &group.queue[group.known];
+    /// Notes of frames that are ripe what was seen to become of them.
+    fn note(&mut self, group: &mut Group, ripe: Ripe) {
+        while let Some(number) = group.next_unknown(ripe) {
+            let arrival = &group.queue[number];
             let exits = arrival.frame.exits.iter();
             let left = exits
                 .filter_map(|(port, _)| self.passed.left(*port, arrival.identity).first().copied());
