@@ -229,6 +229,9 @@ impl Docket {
                 ordinals,
                 tie,
             };
+            if odd.frame.judged[0].leaves_as != odd.frame.arrival.identity {
+                self.tell_change(&odd.frame);
+            }
             let has_left = |left: &Vec<Vec<u64>>| left.iter().all(|times| !times.is_empty());
             match plainly(ground, passed, &odd).filter(|left| !left.is_empty() && has_left(left)) {
                 Some(left) => self.look_at(ground, passed, odd, Some(left)),
@@ -266,7 +269,11 @@ impl Docket {
                 self.counts[counter] += 1;
             }
         }
-        self.tell_change(passed, &odd.frame);
+        // That it leaves as another was told when it was taken.
+        let identity = odd.frame.arrival.identity;
+        if odd.frame.judged[0].leaves_as == identity && !passed.is_unique(identity) {
+            self.tell_change(&odd.frame);
+        }
         match left {
             Some(left) => {
                 let found = (&odd, &left[..]);
@@ -277,12 +284,9 @@ impl Docket {
         }
     }
 
-    /// Adds what faults made of a frame, where it is not plain from its bytes.
-    fn tell_change(&mut self, passed: &Passed, frame: &Decided) {
+    /// Adds what faults made of a frame: it is not plain from its bytes.
+    fn tell_change(&mut self, frame: &Decided) {
         let (arrival, judged) = (&frame.arrival, &frame.judged[0]);
-        if judged.leaves_as == arrival.identity && passed.is_unique(arrival.identity) {
-            return;
-        }
         let passage = &judged.passage;
         let exits = 0..passage.exits.len();
         let copies = exits.map(|exit| passage.leaving(exit)).max().unwrap_or(0);

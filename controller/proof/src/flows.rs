@@ -85,7 +85,8 @@ pub struct Flows<'a> {
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
-    /// By end, in the order in which it sent them.
+    /// By end, in the order in which it sent them: those that nobody has looked at yet, and those that were not through then.
+    fresh: Vec<VecDeque<(u64, Identity)>>,
     waiting: Vec<VecDeque<(u64, Identity)>>,
     changed: Changed,
     swept_ns: u64,
@@ -181,6 +182,7 @@ impl<'a> Flows<'a> {
             seen: HashMap::default(),
             key: Vec::new(),
             flights: HashMap::default(),
+            fresh: ends.iter().map(|_| VecDeque::new()).collect(),
             waiting: ends.iter().map(|_| VecDeque::new()).collect(),
             changed: Changed::default(),
             swept_ns: 0,
@@ -250,7 +252,7 @@ impl<'a> Flows<'a> {
             belongs,
             wire_len: sight.wire_len,
         });
-        self.waiting[end].push_back((sight.at_ns, sight.identity));
+        self.fresh[end].push_back((sight.at_ns, sight.identity));
     }
 
     /// The flows of a frame that an end sent.
@@ -312,9 +314,41 @@ impl<'a> Flows<'a> {
         belongs
     }
 
+    /// All is known of what the switches did to frames that came out until a time: counts those that were sent by another time, came
+    /// out once, where they were to, and have no like.
+    pub fn advance_lately(&mut self, sent_until_ns: u64, left_until_ns: u64) {
+        for end in 0..self.fresh.len() {
+            while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= sent_until_ns) {
+                match self.has_come_through(entry.1, left_until_ns) {
+                    true => {
+                        let flight = self.flights.remove(&entry.1).unwrap_or_default();
+                        self.count_one(entry.1, flight);
+                    }
+                    false => self.waiting[end].push_back(entry),
+                }
+            }
+        }
+    }
+
+    fn has_come_through(&self, identity: Identity, left_until_ns: u64) -> bool {
+        let Some(Flight { sent, left }) = self.flights.get(&identity) else {
+            return false;
+        };
+        let ([one], [(end, left_ns)]) = (&sent[..], &left[..]) else {
+            return false;
+        };
+        one.to == Some(*end)
+            && one.belongs.unaddressed.is_empty()
+            && *left_ns <= left_until_ns
+            && !self.changed.knows(identity)
+    }
+
     /// All is known of what was sent until a time: counts it.
     pub fn advance(&mut self, until_ns: u64) {
         for end in 0..self.waiting.len() {
+            while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= until_ns) {
+                self.waiting[end].push_back(entry);
+            }
             let is_old = |(sent_ns, _): &mut (u64, Identity)| *sent_ns <= until_ns;
             while let Some((_, identity)) = self.waiting[end].pop_front_if(is_old) {
                 self.settle(identity, until_ns);

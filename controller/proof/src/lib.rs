@@ -373,9 +373,13 @@ impl<'a> Judge<'a> {
             downtime.advance(now_ns);
         }
         let mut until_ns = now_ns.saturating_sub(self.stay_ns);
+        let mut replayed_ns = now_ns.saturating_sub(epochs::AFTER_LEAVING_NS);
+        let mut hold_ns: u64 = 0;
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.advance(now_ns);
             until_ns = until_ns.min(witness.until_ns());
+            replayed_ns = replayed_ns.min(witness.replayed_ns());
+            hold_ns = hold_ns.saturating_add(witness.longest_hold_ns());
             for change in witness.docket.changes.drain(..) {
                 self.flows.change(number, change);
             }
@@ -385,6 +389,8 @@ impl<'a> Judge<'a> {
             }
             connections.advance(now_ns);
         }
+        let sent_ns = replayed_ns.saturating_sub(hold_ns);
+        self.flows.advance_lately(sent_ns, replayed_ns);
         self.flows.advance(until_ns.saturating_sub(self.way_ns));
     }
 

@@ -142,11 +142,22 @@ impl<'a> Witness<'a> {
     /// A frame may be decided so long after it came: it has left if nothing keeps it, and a later one has shown that the switch
     /// took it.
     fn certain_ns(&self) -> u64 {
-        let held_ns = self.horizon_ns - BACKLOG_NS;
         match self.ground.engine.has_triggers() {
             true => self.horizon_ns,
-            false => held_ns + AFTER_LEAVING_NS,
+            false => self.longest_hold_ns() + AFTER_LEAVING_NS,
         }
+    }
+
+    /// All that came before this is replayed: what leaves as another frame is told.
+    pub fn replayed_ns(&self) -> u64 {
+        let waiting = self.groups.iter().filter_map(Group::oldest_ns);
+        let lately_ns = self.now_ns.saturating_sub(self.certain_ns());
+        waiting.fold(lately_ns, u64::min)
+    }
+
+    /// Faults and links keep a frame for so long.
+    pub fn longest_hold_ns(&self) -> u64 {
+        self.horizon_ns - BACKLOG_NS
     }
 
     /// All that came before this is replayed, and nothing more leaves of it.

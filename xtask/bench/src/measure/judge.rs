@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anyhow::{Context, Result};
-use proof::{Conditions, Digest, EpochWrite, Judge, Proof, Sight, Way};
+use proof::{Conditions, Digest, EpochWrite, Identity, Judge, Proof, Sight, Way};
 use scenario::plan::TargetModel;
 use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, Scenario, load, plan};
@@ -28,6 +28,8 @@ const KEPT: usize = 128;
 /// A frame waits in the switch for so long, beside what faults hold it for.
 const STAY_NS: u64 = 20_000;
 const STEP_NS: u64 = 50_000_000;
+/// The recorder lets so much gather.
+const GATHERING_NS: u64 = 2_000_000;
 const START_NS: u64 = 1_000_000_000;
 
 const SCENARIO: &str = "weir: 1
@@ -234,7 +236,20 @@ struct Run<'a> {
     judge: Judge<'a>,
     ports: Vec<(String, u32)>,
     digest: Digest,
+    /// What the recorder has handed over, and the bytes that it has kept.
+    records: Vec<Record>,
+    kept: Vec<u8>,
     cost_ns: u64,
+}
+
+/// A frame as a recorder hands it over; its bytes begin at `start`.
+struct Record {
+    port: usize,
+    at_ns: u64,
+    way: Way,
+    wire_len: u32,
+    identity: Identity,
+    start: usize,
 }
 
 impl<'a> Run<'a> {
@@ -257,27 +272,51 @@ impl<'a> Run<'a> {
             judge,
             ports,
             digest,
+            records: Vec::new(),
+            kept: Vec::new(),
             cost_ns: 0,
         }
     }
 
-    /// Judges frames as a recorder hands them over; what is made here is not counted.
-    fn see(&mut self, made: &[Made], now_ns: u64) {
+    /// Records and judges what `frames` makes until a time; what is made here is not counted.
+    fn carry_on(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
+        // A recorder reads frames soon after they have passed, and the judge decides at every step.
+        for before in (0..STEP_NS / GATHERING_NS).rev() {
+            let made = frames.until(now_ns - before * GATHERING_NS, is_over);
+            let begun_ns = thread_cpu_ns();
+            self.record(&made);
+            self.cost_ns += thread_cpu_ns() - begun_ns;
+        }
         let begun_ns = thread_cpu_ns();
+        for record in self.records.drain(..) {
+            let sight = Sight {
+                at_ns: record.at_ns,
+                way: record.way,
+                wire_len: record.wire_len,
+                identity: record.identity,
+                bytes: &self.kept[record.start..record.start + KEPT],
+            };
+            self.judge.see(record.port, &sight);
+        }
+        self.kept.clear();
+        self.judge.advance(now_ns, |_| ());
+        self.cost_ns += thread_cpu_ns() - begun_ns;
+    }
+
+    fn record(&mut self, made: &[Made]) {
         for frame in made {
             let port = self.ports.iter().position(|(_, port)| *port == frame.port);
             let wire_len = frame.bytes.len() as u32;
-            let sight = Sight {
+            self.records.push(Record {
+                port: port.unwrap_or(0),
                 at_ns: frame.at_ns,
                 way: frame.way,
                 wire_len,
                 identity: self.digest.of(&frame.bytes, wire_len),
-                bytes: &frame.bytes,
-            };
-            self.judge.see(port.unwrap_or(0), &sight);
+                start: self.kept.len(),
+            });
+            self.kept.extend_from_slice(&frame.bytes[..KEPT]);
         }
-        self.judge.advance(now_ns, |_| ());
-        self.cost_ns += thread_cpu_ns() - begun_ns;
     }
 }
 
@@ -296,8 +335,7 @@ pub fn cost() -> Result<Row> {
     let mut now_ns = START_NS;
     while frames.number < FRAMES {
         now_ns += STEP_NS;
-        let made = frames.until(now_ns, false);
-        run.see(&made, now_ns);
+        run.carry_on(&mut frames, now_ns, false);
     }
     let counted = frames.number;
     let cost_ns = run.cost_ns as f64 / counted as f64;
@@ -383,10 +421,10 @@ pub fn mutants() -> Result<Row> {
         // Long enough that a fault by chance errs after it has skipped an ordinal.
         while frames.number < mutant.from + 50_000 {
             now_ns += STEP_NS;
-            run.see(&frames.until(now_ns, false), now_ns);
+            run.carry_on(&mut frames, now_ns, false);
         }
         now_ns += STEP_NS;
-        run.see(&frames.until(now_ns, true), now_ns);
+        run.carry_on(&mut frames, now_ns, true);
         count += 1;
         run.judge.end(|_| ());
         if wrong(&run.judge.conclude(&[0; 3], &[], |_| ())) == 0 {
@@ -426,8 +464,7 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
     let (mut early_kb, mut most_kb) = (0, 0);
     while now_ns < end_ns {
         now_ns += STEP_NS;
-        let made = frames.until(now_ns, false);
-        run.see(&made, now_ns);
+        run.carry_on(&mut frames, now_ns, false);
         let resident_kb = resident_kb()?;
         most_kb = most_kb.max(resident_kb);
         if now_ns <= START_NS + 10_000_000_000 {
@@ -435,7 +472,7 @@ pub fn long(minutes: u64) -> Result<Vec<Row>> {
         }
     }
     now_ns += STEP_NS;
-    run.see(&frames.until(now_ns, true), now_ns);
+    run.carry_on(&mut frames, now_ns, true);
     run.judge.end(|_| ());
     let proof = run.judge.conclude(&[0; 3], &[], |_| ());
     let note = format!(
