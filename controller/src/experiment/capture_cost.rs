@@ -174,9 +174,9 @@ topology:
         let captures = captures(&text);
         assert_eq!(
             captures.to_string(),
-            "captures of `weir run`: 3 ports, 88.8 MiB of rings\n  \
+            "captures of `weir run`: 3 ports, 80.1 MiB of rings\n  \
                far port 2: 1.0 MiB; for the counts of flow f\n  \
-               near ports 1, 2: 87.8 MiB; for the proof of fault lost\n"
+               near ports 1, 2: 79.1 MiB; for the proof of fault lost\n"
         );
         let json = serde_json::to_value(&captures).expect("JSON");
         assert_eq!(json["ports"][0]["switch"], "far");

@@ -28,7 +28,7 @@ impl RingSize {
 const LEAST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 64 << 20;
 /// All rings of a recorder together, as long as each has [`LEAST_BYTES`].
-const ALL_BYTES: u64 = 96 << 20;
+const ALL_BYTES: u64 = 80 << 20;
 /// Largest block: it holds a frame of 65,535 bytes.
 const MOST_BLOCK: u64 = 1 << 17;
 /// The kernel hands over a block that is not full after [`RETIRE_MS`](super::ring::RETIRE_MS), 4 ms. A link that is too slow to fill
@@ -61,9 +61,9 @@ pub fn ring_bytes(links: &[LinkSize], page_bytes: u32) -> Vec<u64> {
 /// Sizes of the rings of one recorder.
 ///
 /// A ring holds one second of its link's rate in both directions, rate / 8 · 2 bytes, from 1 MiB (at 4 Mbit/s) to 64 MiB (at
-/// 268 Mbit/s; a link of 10 Gbit/s fills that in 27 ms). If all rings together exceed 96 MiB, all shrink by the same factor, but
-/// none below 1 MiB: two links of 1 Gbit/s get 48 MiB each, which hold 0.4 seconds of one direction. 64 links of 100 Mbit/s ask for
-/// 24 MiB each and get 1.5 MiB, which hold an eighth of a second of one direction.
+/// 268 Mbit/s; a link of 10 Gbit/s fills that in 27 ms). If all rings together exceed 80 MiB, all shrink by the same factor, but
+/// none below 1 MiB: two links of 1 Gbit/s get 40 MiB each, which hold 0.3 seconds of one direction. 64 links of 100 Mbit/s ask for
+/// 24 MiB each and get 1.25 MiB, which hold a tenth of a second of one direction.
 ///
 /// Then the ring is cut into blocks. The largest power of two of which the ring holds 256 is the size of a block, as a slow link
 /// uses up 250 blocks in a second whatever their size is: 8 KiB for a ring of 2.4 MiB, 4 KiB for one of 1 MiB. A block is never
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn rings_of_many_links_share_96_mib() {
+    fn rings_of_many_links_share_80_mib() {
         let link = LinkSize {
             rate_bps: Some(100_000_000),
             mtu: 1500,
         };
         let sizes = ring_sizes(&[link; 64], 4096);
-        assert_eq!((sizes[0].block_bytes, sizes[0].blocks), (4 * KIB, 384));
-        assert_eq!(ring_bytes(&[link; 64], 4096), [3 << 19; 64]);
+        assert_eq!((sizes[0].block_bytes, sizes[0].blocks), (4 * KIB, 320));
+        assert_eq!(ring_bytes(&[link; 64], 4096), [5 << 18; 64]);
         // Each has 1 MiB at least.
         assert_eq!(ring_bytes(&[link; 512], 4096), [1 << 20; 512]);
     }
