@@ -36,34 +36,37 @@ pub(crate) fn hint_for_field(
     })
 }
 
-/// Checks a user's filter and joins it with the senders' and receivers' addresses.
+/// A sum has the address of the rank whose update came last, and is from a switch: no packet of that rank.
+const NO_SUM: &str = "!(agg.kind == 2)";
+/// Who asks for this field says which kinds are meant.
+const KIND: &str = "agg.kind";
+
+/// Checks a user's filter and joins it with the senders' and receivers' addresses. `is_rank` says whether the sender's values are
+/// summed by a switch.
 pub(crate) fn compile(
     sink: &mut Sink<'_>,
     library: &Library,
     written: Option<&Node>,
     topology: &Topology,
-    from: Option<&Host>,
+    (from, is_rank): (Option<&Host>, bool),
     to: Option<&Host>,
 ) -> Option<Filter> {
+    let own = match written {
+        None => None,
+        Some(node) => Some(check(sink, library, node)?),
+    };
     let mut text = ends(topology, from, to);
-    if let Some(node) = written {
-        let Kind::Text { value, .. } = &node.kind else {
-            return None;
-        };
-        if let Err(error) = Filter::parse(library, value) {
-            let span = locate(sink.source().text, node, error.span.start, error.span.end);
-            let diagnostic = sink.error(Code::Filter, span, error.kind.to_string());
-            if let Some(hint) = error.hint {
-                diagnostic.hint(hint);
-            }
-            return None;
-        }
+    let asks_for_kinds = own.as_ref().is_some_and(|own| own.fields().contains(KIND));
+    if is_rank && !topology.wire && !asks_for_kinds {
+        text.push(NO_SUM.to_owned());
+    }
+    if let Some(own) = own {
         // Alone it needs no parentheses, and reads as the user wrote it.
-        let value = value.trim();
+        let own = own.text().trim();
         text.push(if text.is_empty() {
-            value.to_owned()
+            own.to_owned()
         } else {
-            format!("({value})")
+            format!("({own})")
         });
     }
     if text.is_empty() {
@@ -76,6 +79,24 @@ pub(crate) fn compile(
         Err(error) => {
             let span = written.map(|node| node.span).unwrap_or_default();
             sink.error(Code::Filter, span, error.kind.to_string());
+            None
+        }
+    }
+}
+
+/// A user's filter.
+fn check(sink: &mut Sink<'_>, library: &Library, node: &Node) -> Option<Filter> {
+    let Kind::Text { value, .. } = &node.kind else {
+        return None;
+    };
+    match Filter::parse(library, value) {
+        Ok(filter) => Some(filter),
+        Err(error) => {
+            let span = locate(sink.source().text, node, error.span.start, error.span.end);
+            let diagnostic = sink.error(Code::Filter, span, error.kind.to_string());
+            if let Some(hint) = error.hint {
+                diagnostic.hint(hint);
+            }
             None
         }
     }

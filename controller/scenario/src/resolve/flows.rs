@@ -14,6 +14,7 @@ use crate::protocols::Protocols;
 use crate::routing::Ways;
 use crate::schema::{Raw, RawFlow};
 use crate::topology::Host;
+use crate::workload::Training;
 use crate::yaml::Kind;
 use crate::{decision, filter, overlap};
 
@@ -95,6 +96,12 @@ fn expand(
             .hint("leave `from` or `to` out, and test the hosts' addresses in `filter`");
         return Vec::new();
     }
+    let is_rank = |host: &Host| {
+        let mut ranks = raw.jobs.iter().flat_map(|job| &job.ranks);
+        let trains = |training: &Training| training.workers.contains(&host.name);
+        ranks.any(|rank| rank.value == host.name)
+            || raw.training().is_some_and(|(training, _)| trains(training))
+    };
     let mut flows = Vec::new();
     for (source, target) in from
         .iter()
@@ -106,7 +113,7 @@ fn expand(
             library,
             flow.filter.as_ref(),
             &raw.topology,
-            source.as_ref(),
+            (source.as_ref(), source.as_ref().is_some_and(is_rank)),
             target.as_ref(),
         ) else {
             // The same text would be wrong again for the next pair.

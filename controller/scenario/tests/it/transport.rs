@@ -32,6 +32,28 @@ fn a_switch_writes_to_each_rank_by_itself() {
     assert_eq!(replicas(", transport: rdma", "leaf").len(), 2);
 }
 
+/// A sum carries the address of the rank whose update came last. It would come to a switch before the ranks by another port than
+/// that rank's packets, and share their ordinals.
+#[test]
+fn a_sum_is_no_packet_of_a_rank() {
+    let jobs = ", transport: udp}}\nflows: {up: {from: a, filter: udp}, all: {from: b}, \
+                sums: {from: b, filter: agg.kind == 2}, other: {from: d";
+    let filters: Vec<String> = two_switches(jobs)
+        .flows
+        .iter()
+        .map(|flow| flow.filter.text().to_owned())
+        .collect();
+    assert_eq!(
+        filters,
+        [
+            "ip.src == 10.0.0.1 && !(agg.kind == 2) && (udp)",
+            "ip.src == 10.0.0.2 && !(agg.kind == 2)",
+            "ip.src == 10.0.0.2 && (agg.kind == 2)",
+            "ip.src == 10.0.0.4",
+        ]
+    );
+}
+
 #[test]
 fn programs_are_told_and_the_switch_that_sums_has_text_for_it() {
     for (keys, is_rdma) in [
