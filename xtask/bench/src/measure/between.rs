@@ -5,11 +5,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use scenario::topology::Mac;
+use serde_json::{Value, json};
 use testbeds::host::Namespace;
 use testbeds::net::{Interface, Netlink};
 
@@ -20,8 +21,11 @@ use super::{Args, files, veth};
 
 /// The rows.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
-/// The role of this program inside of the namespace.
+/// Those of a minute under a fault.
+pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
+/// The roles of this program inside of the namespace.
 pub const ROLE: &str = "between";
+pub const LONG_ROLE: &str = "between-long";
 
 /// Frames of 64 bytes with their FCS.
 const PAYLOAD: usize = 18;
@@ -41,9 +45,25 @@ faults: [{id: lost, flows: others, effect: drop}]
 expect: [fault.lost.fired == 0]
 ";
 
+/// So long data flow in the long runs.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Nothing of a wire without faults is captured.
+const FREE: &str = "weir: 1\nname: free\ntopology: {wire: [left, right]}\n";
+/// Its faults hit what is measured.
+const LOSING: &str = "\
+weir: 1
+name: losing
+topology: {wire: [left, right]}
+flows: {bulk: {from: left, filter: tcp.dport == 9001}}
+faults: [{id: lost, flows: bulk, effect: drop, select: {probability: 0.1%}}]
+";
+
 /// Measures what `args` asks for.
 pub fn run(args: &Args) -> Result<bool> {
-    let groups = vec![Group::new(NAMES, |_| both())];
+    let groups = vec![
+        Group::new(NAMES, |_| both()),
+        Group::new(LONG, |_| a_minute()),
+    ];
     driver::measure(args, groups, || WEIR.build(args.prebuilt))
 }
 
@@ -85,6 +105,66 @@ fn both() -> Result<Vec<Row>> {
     ])
 }
 
+/// Measures a minute with a fault, beside one without.
+fn a_minute() -> Result<Vec<Row>> {
+    let text = veth::in_namespace("between", LONG_ROLE, None)?;
+    let said: Value =
+        serde_json::from_str(&text).with_context(|| format!("the measurement said {text:?}"))?;
+    let figure = |name: &str| {
+        said[name]
+            .as_f64()
+            .with_context(|| format!("no {name}: {text}"))
+    };
+    let (with, without) = (figure("with")?, figure("without")?);
+    ensure!(said["proved"] == true, "not proved: {text}");
+    let note = format!(
+        "one TCP connection for {} s, {} packets met, {} lost; {with:.0} Mbit/s, by a wire without faults, which captures nothing, \
+         {without:.0}",
+        MINUTE.as_secs(),
+        said["met"],
+        said["observed"]
+    );
+    let row = |name, value, unit, goal| Row {
+        name,
+        value: Some(value),
+        unit,
+        goal,
+        floor: None,
+        note: note.clone(),
+    };
+    Ok(vec![
+        row(
+            LONG[0],
+            figure("memory")? / f64::from(1 << 20),
+            "MiB",
+            Goal::AtMost(200.0),
+        ),
+        row(LONG[1], with / without, "ratio", Goal::AtLeast(0.9)),
+    ])
+}
+
+/// In the namespace: all figures of the long runs as JSON.
+pub fn measure_long() -> Result<String> {
+    Netlink::open()?.set_up("lo", true)?;
+    let wired = Ends::with_a_wire()?;
+    let wire = Wire::start(FREE)?;
+    let without = wired.for_a_minute()?;
+    wire.end()?;
+    let wire = Wire::start(LOSING)?;
+    let with = wired.for_a_minute()?;
+    let report = wire.end()?;
+    let fault = &report["faults"][0];
+    let said = json!({
+        "with": with,
+        "without": without,
+        "memory": report["machine_strain"]["peak_memory_bytes"],
+        "proved": fault["proved"],
+        "met": fault["met"],
+        "observed": fault["observed"],
+    });
+    Ok(said.to_string())
+}
+
 /// In the namespace: all figures in one line.
 pub fn measure() -> Result<String> {
     // The switch is spoken to there.
@@ -95,12 +175,12 @@ pub fn measure() -> Result<String> {
     let (bare_rtt, bare_p99) = bare.questions()?;
     let bare_mbit = bare.bulk()?;
     let wired = Ends::with_a_wire()?;
-    let wire = Wire::start()?;
+    let wire = Wire::start(SCENARIO)?;
     let (rtt, p99) = wired.questions()?;
     drop(wire);
     // A run keeps what passed, so each has its own.
     let rounds = (0..ROUNDS).map(|_| {
-        let wire = Wire::start()?;
+        let wire = Wire::start(SCENARIO)?;
         let rate = wired.once()?;
         drop(wire);
         Ok(rate)
@@ -189,18 +269,30 @@ impl Ends {
     }
 
     fn once(&self) -> Result<f64> {
+        let begun = Instant::now();
+        let come = self.carry(|sent| sent < BULK)?;
+        ensure!(come == BULK, "{come} bytes of {BULK} came");
+        Ok(8.0 * BULK as f64 / begun.elapsed().as_secs_f64() / 1e6)
+    }
+
+    /// The same, of what a minute brings.
+    fn for_a_minute(&self) -> Result<f64> {
+        let begun = Instant::now();
+        let come = self.carry(move |_| begun.elapsed() < MINUTE)?;
+        Ok(8.0 * come as f64 / begun.elapsed().as_secs_f64() / 1e6)
+    }
+
+    /// Sends over one TCP connection, as long as `goes_on` says so of what was sent; how much came.
+    fn carry(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
         let listener = self.0[1].run(|| TcpListener::bind(to))?;
         let mut from = self.0[0].run(|| TcpStream::connect(to))?;
         let (mut accepted, _) = listener.accept()?;
-        let begun = Instant::now();
         let sender = std::thread::spawn(move || {
-            let block = vec![0x5a; 1 << 16];
-            let mut left = BULK;
-            while left > 0 {
-                let part = left.min(block.len());
-                from.write_all(&block[..part])?;
-                left -= part;
+            let (block, mut sent) = (vec![0x5a; 100_000], 0);
+            while goes_on(sent) {
+                from.write_all(&block)?;
+                sent += block.len();
             }
             std::io::Result::Ok(())
         });
@@ -211,11 +303,9 @@ impl Ends {
                 length => come += length,
             }
         }
-        let took = begun.elapsed();
         let sent = sender.join().map_err(|_| anyhow::anyhow!("a panic"))?;
         sent.context("the sender")?;
-        ensure!(come == BULK, "{come} bytes of {BULK} came");
-        Ok(8.0 * BULK as f64 / took.as_secs_f64() / 1e6)
+        Ok(come)
     }
 }
 
@@ -227,21 +317,23 @@ fn middle(mut rounds: Vec<f64>) -> f64 {
 /// `weir between left1 right1`, which ends with this value.
 struct Wire {
     child: Child,
+    output: ChildStdout,
     /// Where its scenario and its report are.
     _folder: tempfile::TempDir,
 }
 
 impl Wire {
-    fn start() -> Result<Wire> {
+    fn start(scenario: &str) -> Result<Wire> {
         let folder = tempfile::tempdir()?;
-        files::write(folder.path().join("s.yaml"), SCENARIO)?;
+        files::write(folder.path().join("s.yaml"), scenario)?;
         let mut weir = Command::new(WEIR.path()?);
         weir.args(["-v", "between", "left1", "right1", "--json"])
             .args(["--scenario", "s.yaml"])
             .current_dir(folder.path())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = weir.spawn().context("cannot run weir")?;
+        let output = child.stdout.take().context("its output")?;
         let errors = child.stderr.take().context("its output")?;
         let mut lines = BufReader::new(errors);
         let mut said = String::new();
@@ -252,15 +344,28 @@ impl Wire {
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Ok(Wire {
             child,
+            output,
             _folder: folder,
         })
+    }
+
+    /// Ends it; what it reported.
+    fn end(mut self) -> Result<Value> {
+        self.interrupt();
+        let mut report = String::new();
+        self.output.read_to_string(&mut report)?;
+        serde_json::from_str(&report).with_context(|| format!("weir between reported {report:?}"))
+    }
+
+    fn interrupt(&self) {
+        let id = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
     }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        let id = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
+        self.interrupt();
         let _ = self.child.wait();
     }
 }

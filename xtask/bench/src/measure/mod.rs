@@ -126,6 +126,7 @@ fn play(subject: &str, role: &str) -> Result<String> {
         ("switch", role) => veth::play(role),
         ("faults", collateral::ROLE) => collateral::measure(),
         ("between", between::ROLE) => between::measure(),
+        ("between", between::LONG_ROLE) => between::measure_long(),
         ("allreduce", role) => allreduce::play(role),
         ("collectives", role) => collectives::play(role),
         _ => bail!("{subject} has no role {role}"),

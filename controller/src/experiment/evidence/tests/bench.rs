@@ -86,6 +86,8 @@ pub enum Error {
     Leaks,
     /// It leaves with a byte that it had not.
     Changes,
+    /// It leaves once more, 300 ms later.
+    RepeatsLate,
 }
 
 /// A run.
@@ -349,6 +351,9 @@ impl Bench {
             for exit in exits {
                 for copy in 0..copies.max(u32::from(wrongly)) {
                     record(exit, left_ns(copy as usize), Direction::Out, &bytes);
+                }
+                if error == Some(Error::RepeatsLate) {
+                    record(exit, left_ns(0) + 300 * MS, Direction::Out, &bytes);
                 }
             }
         }

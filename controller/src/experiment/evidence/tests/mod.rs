@@ -435,6 +435,14 @@ fn rates_are_proved_but_for_what_the_clocks_leave_open() {
 }
 
 #[test]
+fn a_copy_that_leaves_when_its_frame_is_decided_is_told() {
+    let mut bench = Bench::new(DENSE, evenly(2_000, MS));
+    bench.errors = [(501, Error::RepeatsLate)].into();
+    let fault = bench.fault();
+    told(&fault, "1 frame left switch sw");
+}
+
+#[test]
 fn any_loss_makes_the_run_unproved() {
     let mut bench = Bench::new(DENSE, evenly(20, MS));
     bench.unrecorded = [(4, 2)].into();
