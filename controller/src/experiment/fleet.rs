@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use p4lang::runtime::{ActionCall, TableEntry};
 use p4rt::translate::CounterValue;
@@ -66,7 +66,12 @@ pub(super) struct Device {
     pub(super) is_down: bool,
     /// Refreshes the lease of its faults while they are armed.
     lease: Option<LeaseKeeper>,
+    /// When and why its lease could be refreshed no more.
+    lapsed: Option<(Instant, TargetError)>,
 }
+
+/// A process that dies closes its sessions first, and is found dead within this time.
+const DYING: Duration = Duration::from_millis(300);
 
 impl Device {
     fn set_defaults(&mut self, calls: Vec<(String, ActionCall)>) -> Result<(), FleetError> {
@@ -244,6 +249,7 @@ impl Fleet {
                 rates,
                 is_down: false,
                 lease: None,
+                lapsed: None,
             });
         }
         Ok(fleet)
@@ -330,9 +336,22 @@ impl Fleet {
         }
     }
 
-    /// An error if the lease of a switch's faults can be refreshed no more.
+    /// An error if the lease of a switch's faults can be refreshed no more, and the switch has not been found dead [`DYING`] after.
     pub fn check_leases(&mut self) -> Result<(), FleetError> {
-        self.leases().try_for_each(LeaseKeeper::check)?;
+        for device in &mut self.devices {
+            if let Some(Err(error)) = device.lease.as_mut().map(LeaseKeeper::check) {
+                device.lapsed = Some((Instant::now(), error));
+            }
+            let is_over = |(since, _): &mut (Instant, _)| since.elapsed() >= DYING;
+            match device.is_down {
+                true => device.lapsed = None,
+                false => {
+                    if let Some((_, error)) = device.lapsed.take_if(is_over) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
         Ok(())
     }
 

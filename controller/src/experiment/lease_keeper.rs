@@ -91,7 +91,7 @@ fn join(thread: JoinHandle<Result<(), TargetError>>) -> Result<(), TargetError> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// State of the judge's thread.
+/// State of the keeper's thread.
 struct Held {
     session: Box<dyn LeaseSession>,
     lease: Lease,
