@@ -1,13 +1,9 @@
 //! A host is a network namespace. Processes run in it and end with the [`Process`] that stands for them.
-//!
-//! A namespace is held by a descriptor, not by a process: there is nothing to start, nothing that can die, and
-//! nothing to leave behind.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -16,73 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};
 
-use crate::net;
+pub use crate::namespace::Namespace;
 use crate::sandbox::priority;
 use crate::starter;
-
-/// A network namespace.
-#[derive(Debug, Clone)]
-pub struct Namespace {
-    fd: Arc<OwnedFd>,
-}
-
-impl Namespace {
-    /// Makes a new one, with its loopback interface up.
-    pub fn new() -> io::Result<Namespace> {
-        on_scratch_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET)?;
-            net::loopback_up()?;
-            Namespace::current()
-        })
-    }
-
-    /// The calling thread's.
-    pub fn current() -> io::Result<Namespace> {
-        Ok(Namespace {
-            fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()),
-        })
-    }
-
-    /// One that exists, by its file.
-    pub fn open(path: &std::path::Path) -> io::Result<Namespace> {
-        let file: OwnedFd = File::open(path)?.into();
-        let namespace = Namespace { fd: Arc::new(file) };
-        // Whether it is one is known when it is entered.
-        namespace.run(|| Ok(()))?;
-        Ok(namespace)
-    }
-
-    /// Runs `work` inside, on a thread of its own, so that the calling thread stays where it is. Sockets that `work`
-    /// opens and returns keep belonging to this namespace.
-    pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        on_scratch_thread(|| {
-            setns(&self.fd, CloneFlags::CLONE_NEWNET)?;
-            work()
-        })
-    }
-}
-
-impl AsFd for Namespace {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-fn on_scratch_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    thread::scope(|scope| {
-        let worker = thread::Builder::new()
-            .name("namespace".into())
-            .spawn_scoped(scope, work)?;
-        worker
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the work in a namespace panicked")))
-    })
-}
 
 /// A host: a name and a network namespace.
 #[derive(Debug, Clone)]
@@ -112,10 +49,12 @@ impl Host {
 
     /// Starts a process in this host.
     pub fn spawn(&self, mut command: Command) -> Result<Process, ProcessError> {
-        let fd = Arc::clone(&self.namespace.fd);
+        let namespace = self.namespace.clone();
         // SAFETY: setns(2) is async-signal-safe, and the closure only reads a descriptor that it keeps open.
         unsafe {
-            command.pre_exec(move || setns(&fd, CloneFlags::CLONE_NEWNET).map_err(io::Error::from));
+            command.pre_exec(move || {
+                setns(&namespace, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
+            });
         }
         Process::spawn(&self.name, command)
     }

@@ -40,10 +40,10 @@ pub struct Change {
 /// Counts a switch's decided frames, and holds those that wait.
 pub struct Docket {
     ordinals: Ordinals,
-    /// Frames of which not all has left that may leave, by when they came and how many were taken before.
+    /// Replayed frames whose copies have not all left. Key: time of arrival in nanoseconds since 1970, and a serial number.
     open: BTreeMap<(u64, u64), Odd>,
     taken: u64,
-    /// Frames to which something else than what had to be done was done, as far as it is plain.
+    /// Frames whose departure does not match the model, or is ambiguous.
     odd: Vec<Odd>,
     /// Frames that are decided, where faults let some wait.
     moves: VecDeque<Move>,
@@ -77,7 +77,7 @@ impl Docket {
         odd.chain(self.oldest_open_ns()).min()
     }
 
-    /// When the oldest came of the frames that may yet leave.
+    /// Time of arrival of the oldest frame that may still leave the switch.
     pub fn oldest_open_ns(&self) -> Option<u64> {
         self.open.first_key_value().map(|((at_ns, _), _)| *at_ns)
     }
@@ -174,7 +174,7 @@ impl Docket {
         true
     }
 
-    /// Takes frames that are replayed: decides those that have left as they had to. The others wait for [`Docket::settle`].
+    /// Takes replayed frames. A frame that has left as the model expects is decided now; the others wait for [`Docket::settle`].
     pub fn take(&mut self, ground: &Ground<'_>, passed: &mut Passed, stretch: Stretch) {
         let Stretch {
             frames,
@@ -243,7 +243,7 @@ impl Docket {
         }
     }
 
-    /// Frames that came by a time leave no more: decides those of which nothing is odd.
+    /// Closes the frames that arrived until `until_ns`, which cannot leave any more: decides each that matches the model.
     pub fn settle(&mut self, ground: &Ground<'_>, passed: &mut Passed, until_ns: u64) {
         while let Some(first) = self.open.first_entry()
             && first.key().0 <= until_ns
@@ -254,7 +254,7 @@ impl Docket {
         }
     }
 
-    /// Decides a frame if nothing is odd of it: then it is given when what had to leave of it left.
+    /// Counts a frame. `left` has the departure times of its copies, by exit, if they match the model; otherwise the frame is odd.
     fn look_at(
         &mut self,
         ground: &Ground<'_>,
@@ -269,7 +269,7 @@ impl Docket {
                 self.counts[counter] += 1;
             }
         }
-        // That it leaves as another was told when it was taken.
+        // A frame that leaves with other bytes was announced when it was taken.
         let identity = odd.frame.arrival.identity;
         if odd.frame.judged[0].leaves_as == identity && !passed.is_unique(identity) {
             self.tell_change(&odd.frame);
@@ -284,7 +284,7 @@ impl Docket {
         }
     }
 
-    /// Adds what faults made of a frame: it is not plain from its bytes.
+    /// Announces the expected outcome of a frame whose bytes alone do not show it.
     fn tell_change(&mut self, frame: &Decided) {
         let (arrival, judged) = (&frame.arrival, &frame.judged[0]);
         let passage = &judged.passage;

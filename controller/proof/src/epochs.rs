@@ -20,9 +20,9 @@ use super::trace::{Arrival, Queue};
 
 /// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
-/// Frames that the switch has evidently taken wait so long, in which they may leave a second time or others like them may come.
+/// Delay between the departure of a frame and its replay: a second copy or an equal frame may appear in this time.
 pub const AFTER_LEAVING_NS: u64 = 100_000_000;
-/// Among so many frames one is looked for that has left.
+/// Maximum number of frames that are searched for one that has left.
 const MOST_LOOKED_AT: usize = 256;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
@@ -73,20 +73,20 @@ pub struct Stretch {
     pub is_crowded: bool,
 }
 
-/// Which frames may be replayed: of which all is there that may say what they met.
+/// Selects the frames that may be replayed: everything that can affect them is known.
 #[derive(Debug, Clone, Copy)]
-pub struct Ripe {
-    /// All that came by this time.
+pub struct ReplayLimit {
+    /// Every frame that arrived until this time.
     pub until_ns: u64,
-    /// Those with lower numbers,
+    /// Also each frame with a lower number than this,
     pub taken: usize,
-    /// if they came by this time.
+    /// if it arrived until this time.
     pub taken_until_ns: u64,
 }
 
-impl Ripe {
-    /// Whether a frame is, by its number.
-    fn has(self, number: usize, from_ns: u64) -> bool {
+impl ReplayLimit {
+    /// Whether a frame with this number and time may be replayed.
+    fn allows(self, number: usize, from_ns: u64) -> bool {
         from_ns <= self.until_ns || (number < self.taken && from_ns <= self.taken_until_ns)
     }
 }
@@ -169,8 +169,8 @@ impl Group {
         }
     }
 
-    /// The number behind the last frame that came by a time and that the switch has taken, as is seen from one that left: it takes
-    /// the frames of a port in order. A lower number if none of the last ones left.
+    /// Number of the first frame that the switch may not have taken yet, among those that arrived until `until_ns`. The switch takes
+    /// the frames of a port in order, so a frame that left shows that all before it were taken.
     pub fn taken(&self, scene: Scene<'_>, until_ns: u64) -> usize {
         let end = self.queue.behind_time(until_ns);
         let lately = (self.next..end).rev().take(MOST_LOOKED_AT);
@@ -178,21 +178,21 @@ impl Group {
         left.next().map_or(self.next, |last| last + 1)
     }
 
-    /// The next frame of which it is not known what became of it, if it is ripe.
-    pub fn next_unknown(&self, ripe: Ripe) -> Option<usize> {
+    /// Number of the next frame without an observed outcome, if it may be replayed.
+    pub fn next_unknown(&self, limit: ReplayLimit) -> Option<usize> {
         let number = self.known;
-        (number < self.queue.end() && ripe.has(number, self.queue[number].from_ns))
+        (number < self.queue.end() && limit.allows(number, self.queue[number].from_ns))
             .then_some(number)
     }
 
-    /// Replays frames that are ripe, until some are decided by that.
+    /// Replays frames until one or several are decided.
     pub fn replay(
         &mut self,
         scene: Scene<'_>,
         writes: &[EpochWrite],
-        ripe: Ripe,
+        limit: ReplayLimit,
     ) -> Option<Replayed> {
-        while self.next < self.known && ripe.has(self.next, self.queue[self.next].from_ns) {
+        while self.next < self.known && limit.allows(self.next, self.queue[self.next].from_ns) {
             let number = self.next;
             self.next += 1;
             let is_over = |boundary: &Boundary| boundary.range.end <= number;
@@ -343,7 +343,7 @@ impl Group {
     }
 }
 
-/// Whether a frame, of which there is no other like it, left before a time.
+/// Whether a frame left before a time; `false` if an equal frame is undecided.
 fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     let passed = scene.passed;
     let exits = arrival.frame.exits.iter();

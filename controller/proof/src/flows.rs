@@ -85,7 +85,7 @@ pub struct Flows<'a> {
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
-    /// By end, in the order in which it sent them: those that nobody has looked at yet, and those that were not through then.
+    /// Sent frames by sending end, in order: those not examined yet, and those that had not arrived when they were examined.
     fresh: Vec<VecDeque<(u64, Identity)>>,
     waiting: Vec<VecDeque<(u64, Identity)>>,
     changed: Changed,
@@ -314,8 +314,8 @@ impl<'a> Flows<'a> {
         belongs
     }
 
-    /// All is known of what the switches did to frames that came out until a time: counts those that were sent by another time, came
-    /// out once, where they were to, and have no like.
+    /// Counts each frame that was sent until `sent_until_ns`, arrived once, at its destination, until `left_until_ns`, and has no equal
+    /// frame. Every change that switches made to frames until `left_until_ns` has been announced.
     pub fn advance_lately(&mut self, sent_until_ns: u64, left_until_ns: u64) {
         for end in 0..self.fresh.len() {
             while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= sent_until_ns) {

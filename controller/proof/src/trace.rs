@@ -73,7 +73,7 @@ impl Queue {
         self.first + self.arrivals.len()
     }
 
-    /// The number behind the last that came by a time.
+    /// Number of the first frame that arrived after a time.
     pub fn behind_time(&self, until_ns: u64) -> usize {
         let by_time = |arrival: &Arrival| arrival.from_ns <= until_ns;
         self.first + self.arrivals.partition_point(by_time)
@@ -101,7 +101,7 @@ impl Queue {
             before.from_ns = from_ns;
         }
         if self.arrivals.len() == self.arrivals.capacity() {
-            // By a quarter, not to twice as many: the frames of a second are a large part of all memory.
+            // Growth by a quarter instead of doubling: the queue is a large part of the judge's memory.
             let more = (self.arrivals.len() / 4).max(64);
             self.arrivals.reserve_exact(more);
         }

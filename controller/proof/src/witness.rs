@@ -16,7 +16,7 @@ use scenario::telling::{Telling, Told};
 
 use super::STAMP_NS;
 use super::docket::Docket;
-use super::epochs::{AFTER_LEAVING_NS, BACKLOG_NS, Group, Replayed, Ripe};
+use super::epochs::{AFTER_LEAVING_NS, BACKLOG_NS, Group, ReplayLimit, Replayed};
 use super::facts::EpochWrite;
 use super::frame::{Digest, Sight, Way};
 use super::odd::Ground;
@@ -139,8 +139,7 @@ impl<'a> Witness<'a> {
         self.horizon_ns
     }
 
-    /// A frame may be decided so long after it came: it has left if nothing keeps it, and a later one has shown that the switch
-    /// took it.
+    /// Time after its arrival at which a frame can be decided, if a later frame shows that the switch has taken it.
     fn certain_ns(&self) -> u64 {
         match self.ground.engine.has_triggers() {
             true => self.horizon_ns,
@@ -148,19 +147,19 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// All that came before this is replayed: what leaves as another frame is told.
+    /// Every frame that arrived before this time has been replayed, and changes to its bytes have been announced.
     pub fn replayed_ns(&self) -> u64 {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let lately_ns = self.now_ns.saturating_sub(self.certain_ns());
         waiting.fold(lately_ns, u64::min)
     }
 
-    /// Faults and links keep a frame for so long.
+    /// Longest time for which faults and links hold a frame.
     pub fn longest_hold_ns(&self) -> u64 {
         self.horizon_ns - BACKLOG_NS
     }
 
-    /// All that came before this is replayed, and nothing more leaves of it.
+    /// Every frame that arrived before this time has been replayed and cannot leave any more.
     pub fn until_ns(&self) -> u64 {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let open = self.docket.oldest_open_ns();
@@ -277,7 +276,7 @@ impl<'a> Witness<'a> {
         let next_ns = self.ground.writes.get(over).map_or(u64::MAX, |write| {
             write.sent_ns.saturating_sub(BACKLOG_NS).saturating_sub(1)
         });
-        // What comes next may tell what a frame has left open of a trigger.
+        // The next frames may show which trigger state a frame met.
         let replayed_ns = match has_triggers {
             true => known_ns.saturating_sub(self.horizon_ns),
             false => lately_ns,
@@ -290,19 +289,19 @@ impl<'a> Witness<'a> {
                 true => 0,
                 false => group.taken(scene, lately_ns),
             };
-            let ripe = |until_ns: u64, taken_until_ns| Ripe {
+            let limit = |until_ns: u64, taken_until_ns| ReplayLimit {
                 until_ns,
                 taken,
                 taken_until_ns,
             };
-            self.note(group, ripe(known_ns, lately_ns));
+            self.note(group, limit(known_ns, lately_ns));
             let (ground, docket) = (&self.ground, &mut self.docket);
-            let ripe = ripe(
+            let limit = limit(
                 known_ns.min(replayed_ns).min(next_ns),
                 lately_ns.min(next_ns),
             );
             while let Some(replayed) =
-                group.replay(ground.scene(&self.passed), &ground.writes[..over], ripe)
+                group.replay(ground.scene(&self.passed), &ground.writes[..over], limit)
             {
                 let passed = &mut self.passed;
                 match replayed {
@@ -383,9 +382,9 @@ impl<'a> Witness<'a> {
             .forget_before(before_ns.saturating_sub(self.horizon_ns));
     }
 
-    /// Notes of frames that are ripe what was seen to become of them.
-    fn note(&mut self, group: &mut Group, ripe: Ripe) {
-        while let Some(number) = group.next_unknown(ripe) {
+    /// Notes the observed departure of each frame that may be replayed.
+    fn note(&mut self, group: &mut Group, limit: ReplayLimit) {
+        while let Some(number) = group.next_unknown(limit) {
             let arrival = &group.queue[number];
             let exits = arrival.frame.exits.iter();
             let left = exits

@@ -36,9 +36,9 @@ pub(crate) fn hint_for_field(
     })
 }
 
-/// A sum has the address of the rank whose update came last, and is from a switch: no packet of that rank.
+/// Excludes sums from a rank's flow. A switch sends a sum with the address of the rank whose update completed it.
 const NO_SUM: &str = "!(agg.kind == 2)";
-/// Who asks for this field says which kinds are meant.
+/// A filter that tests this field selects the kinds itself.
 const KIND: &str = "agg.kind";
 
 /// Checks a user's filter and joins it with the senders' and receivers' addresses. `is_rank` says whether the sender's values are
@@ -84,7 +84,7 @@ pub(crate) fn compile(
     }
 }
 
-/// A user's filter.
+/// Parses a user's filter.
 fn check(sink: &mut Sink<'_>, library: &Library, node: &Node) -> Option<Filter> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;

@@ -16,7 +16,7 @@ use testbeds::bed::Wiring;
 use testbeds::edge::{self, Before, EdgeError, Keeper, Kept, Mark, Splice};
 use testbeds::net::Netlink;
 
-use super::p4::stdout_colour;
+use super::colour::stdout_colour;
 use super::report_file::ReportFile;
 use super::{ERROR, exit_code, fail, load, print, print_json, show};
 use crate::cli;

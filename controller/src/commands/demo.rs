@@ -9,7 +9,7 @@ use controller::progress::Progress;
 use testbeds::bed::Wiring;
 use testbeds::sandbox;
 
-use super::p4::stdout_colour;
+use super::colour::stdout_colour;
 use super::report_file::ReportFile;
 use super::{FAILED, fail, print, print_json};
 use crate::cli::{Demo, Links};

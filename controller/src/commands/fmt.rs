@@ -71,7 +71,7 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
         Err(diagnostics) => {
             cli_io::stderr::tell(format_args!(
                 "{}",
-                diagnostics.render(super::p4::is_coloured())
+                diagnostics.render(super::colour::is_coloured())
             ));
             Err(())
         }

@@ -3,6 +3,7 @@
 #[cfg(feature = "testbed")]
 pub mod between;
 pub mod collectives;
+mod colour;
 pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;

@@ -3,7 +3,6 @@
 #[cfg(feature = "testbed")]
 mod run;
 
-use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use p4lang::diagnostics::{Code, Diagnostics, Severity};
 use p4lang::tofino;
 use serde_json::json;
 
+use super::colour::coloured;
 use super::{ERROR, fail, print, print_bytes, print_json};
 use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 
@@ -125,33 +125,6 @@ fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
         }
     }
     diagnostics
-}
-
-fn coloured(color: Color, output: &impl IsTerminal) -> bool {
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        // https://no-color.org: set and not empty.
-        Color::Auto => {
-            std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                && output.is_terminal()
-        }
-    }
-}
-
-/// Whether a report on the standard output is coloured when nobody says.
-#[cfg(feature = "testbed")]
-pub(super) fn stdout_colour() -> controller::report::text::Colour {
-    use controller::report::text::Colour;
-    match coloured(Color::Auto, &std::io::stdout()) {
-        true => Colour::On,
-        false => Colour::Off,
-    }
-}
-
-/// Whether what goes to the standard error is coloured when nobody says.
-pub(super) fn is_coloured() -> bool {
-    coloured(Color::Auto, &std::io::stderr())
 }
 
 /// The exit code is for when they are errors.

@@ -13,7 +13,7 @@ use controller::run_folder::{self, Kept, replay};
 use controller::target::Kind;
 use serde_json::json;
 
-use super::p4::stdout_colour;
+use super::colour::stdout_colour;
 use super::{FAILED, fail, print, print_json, protocols, run};
 use crate::cli;
 

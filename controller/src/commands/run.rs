@@ -10,7 +10,7 @@ use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 use testbeds::sandbox;
 
-use super::p4::stdout_colour;
+use super::colour::stdout_colour;
 use super::report_file::ReportFile;
 use super::{exit_code, fail, load, load_quietly, print, print_json, show};
 use crate::cli::Run;

@@ -66,11 +66,11 @@ pub(super) struct Device {
     pub(super) is_down: bool,
     /// Refreshes the lease of its faults while they are armed.
     lease: Option<LeaseKeeper>,
-    /// When and why its lease could be refreshed no more.
+    /// Time and reason of a failed refresh of its lease.
     lapsed: Option<(Instant, TargetError)>,
 }
 
-/// A process that dies closes its sessions first, and is found dead within this time.
+/// A dying process closes its sessions first. The run notices its death within this time.
 const DYING: Duration = Duration::from_millis(300);
 
 impl Device {
@@ -336,7 +336,7 @@ impl Fleet {
         }
     }
 
-    /// An error if the lease of a switch's faults can be refreshed no more, and the switch has not been found dead [`DYING`] after.
+    /// An error if a refresh of a switch's lease failed and the switch is still alive after [`DYING`].
     pub fn check_leases(&mut self) -> Result<(), FleetError> {
         for device in &mut self.devices {
             if let Some(Err(error)) = device.lease.as_mut().map(LeaseKeeper::check) {

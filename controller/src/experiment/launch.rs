@@ -20,7 +20,7 @@ const _: () = assert!(scenario::topology::MOST_MARK_AT as usize == softswitch::p
 /// How long a switch may take to say where it listens.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a switch may take to end when it is asked to.
+/// Timeout for a switch that was asked to exit.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a switch does not run.
@@ -173,9 +173,9 @@ pub fn switches(
     Ok((fleet, processes))
 }
 
-/// Ends the switches that still run, all at a time.
+/// Asks all running embedded switches to exit and waits for them together.
 pub fn end(switches: &mut [SwitchProcess]) {
-    // A process that is killed closes its ports one after the other, and one that is asked closes them together. BMv2 is killed.
+    // The kernel closes the ports of a killed process one by one; a switch that exits closes them in parallel. BMv2 is killed.
     let mut asked = Vec::new();
     for switch in switches
         .iter_mut()
@@ -186,7 +186,7 @@ pub fn end(switches: &mut [SwitchProcess]) {
     }
     let deadline = Instant::now() + ENDS_WITHIN;
     for process in asked {
-        // One that does not end is killed with the others.
+        // A switch that does not exit in time is killed when its process is dropped.
         let _ = process.wait(deadline.saturating_duration_since(Instant::now()));
     }
 }

@@ -4,7 +4,7 @@ use planner::Network;
 use planner::gradient::{Job, JobError, Method, Plan, inart};
 use scenario::{ReadFor, TrainingInNetwork};
 
-use super::traffic;
+use super::traffic::{self, GOAT};
 
 /// Who says where trainings are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,6 @@ pub enum By {
 const NODES: usize = 2_000;
 /// A plan is as good as the best within this share.
 const PRECISION: f64 = 1e-6;
-/// [`By::Goat`].
-const GOAT: &str = "goat";
 
 impl By {
     /// All names.

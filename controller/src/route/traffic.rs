@@ -10,7 +10,9 @@ use planner::routing::{Costs, Routing};
 use scenario::{CutGradient, TrainingInNetwork};
 use serde::Serialize;
 
-/// Draws are made by it.
+/// Name of the method [`planner::gradient::goat`].
+pub const GOAT: &str = "goat";
+/// Seed of all draws.
 const SEED: u64 = 1;
 /// Fragments of all workers that are followed one by one.
 const MOST_SENDS: usize = 100_000;
@@ -166,11 +168,7 @@ fn passes(network: &Network, job: &Job, gradient: &CutGradient, plan: &Plan) -> 
         part.members.retain(|member| first.contains(&member.worker));
     }
     let sends = one_after_another(first, gradient.fragments);
-    let mut told = vec![tell(
-        super::By::Goat.name(),
-        None,
-        &planned(&waited_for, &sends),
-    )];
+    let mut told = vec![tell(GOAT, None, &planned(&waited_for, &sends))];
     if order.len() * gradient.fragments > MOST_SENDS {
         return told;
     }

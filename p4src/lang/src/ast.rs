@@ -77,7 +77,31 @@ pub struct Decl {
     pub span: Span,
 }
 
-/// What a declaration declares.
+impl Decl {
+    /// The name a declaration declares, if it declares one.
+    pub(crate) fn name(&self) -> Option<&Ident> {
+        match &self.kind {
+            DeclKind::Const { name, .. }
+            | DeclKind::Var { name, .. }
+            | DeclKind::Instance { name, .. }
+            | DeclKind::Extern { name, .. }
+            | DeclKind::Action { name, .. }
+            | DeclKind::Package { name, .. }
+            | DeclKind::Typedef { name, .. }
+            | DeclKind::NewType { name, .. }
+            | DeclKind::Struct { name, .. }
+            | DeclKind::Enum { name, .. }
+            | DeclKind::ValueSet { name, .. } => Some(name),
+            DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => Some(&proto.name),
+            DeclKind::Parser(p) => Some(&p.name),
+            DeclKind::Control(c) => Some(&c.name),
+            DeclKind::Table(t) => Some(&t.name),
+            DeclKind::Error(_) | DeclKind::MatchKind(_) => None,
+        }
+    }
+}
+
+/// The declared thing.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum DeclKind {

@@ -8,8 +8,9 @@ mod roles;
 
 use crate::diagnostics::{Diagnostics, Sink};
 use crate::lexer::{Tok, Token, lex};
-use crate::preprocess::{continuation, is_continued, is_directive, logical_line};
+use crate::preprocess::{is_directive, logical_line};
 use crate::source::SourceMap;
+use crate::spelling::{continuation, is_continued};
 use roles::{Role, roles};
 use std::ops::Range;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::diagnostics::{Code, Sink};
 use crate::limits::LIMITS;
-use crate::preprocess::{continuation, line_comment};
 use crate::source::Span;
+use crate::spelling::{continuation, line_comment};
 use num_bigint::BigInt;
 
 /// A token and where it stands.
@@ -383,40 +383,10 @@ fn split_width(text: &str) -> (Option<(&str, bool)>, &str) {
     }
 }
 
-/// A string literal's value: quotes off, escapes resolved.
-pub fn unescape(literal: &str) -> String {
-    let inner = literal.strip_prefix('"').unwrap_or(literal);
-    let inner = inner.strip_suffix('"').unwrap_or(inner);
-    let mut out = String::with_capacity(inner.len());
-    let mut chars = inner.chars();
-    loop {
-        let rest = chars.as_str();
-        let Some(c) = chars.next() else {
-            return out;
-        };
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
-        // The C preprocessor joins lines within strings, too.
-        if let Some(length) = continuation(rest).filter(|n| rest[..*n].ends_with('\n')) {
-            chars = rest[length..].chars();
-            continue;
-        }
-        match chars.next() {
-            Some('n') => out.push('\n'),
-            Some('t') => out.push('\t'),
-            Some('r') => out.push('\r'),
-            Some(other @ ('"' | '\\')) => out.push(other),
-            Some(other) => out.extend(['\\', other]),
-            None => out.push('\\'),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spelling::unescape;
 
     fn kinds(text: &str) -> Vec<Tok> {
         let mut sink = Sink::new();

@@ -14,6 +14,7 @@ pub mod parse;
 pub mod preprocess;
 pub mod runtime;
 pub mod source;
+mod spelling;
 pub mod tofino;
 pub mod validity;
 

@@ -13,18 +13,22 @@ mod channel;
 mod cpio;
 mod elf;
 mod image;
+mod image_error;
 mod kernel;
 mod lan;
 mod machine;
+mod options;
 mod packages;
 mod pair;
 mod qemu;
 mod tap;
 
 pub use channel::{OUTPUT_LIMIT, Output};
-pub use image::{Image, ImageError};
+pub use image::Image;
+pub use image_error::ImageError;
 pub use lan::{neighbour, switch_program};
-pub use machine::{Job, Machine, MachineError, MachineOptions};
+pub use machine::{Job, Machine, MachineError};
+pub use options::MachineOptions;
 pub use pair::{PORT, between};
 pub use qemu::Accelerator;
 

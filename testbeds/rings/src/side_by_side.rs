@@ -1,15 +1,15 @@
-//! System calls in which the kernel waits until all processors have passed a quiet state (RCU), 9 to 24 ms each: to give a packet
-//! socket its ring, and to close it. Callers that wait at the same time wait together.
+//! Parallel calls that wait for an RCU grace period of the kernel, 9 to 24 ms each: creating the ring of a packet socket, and closing
+//! it. Calls that wait at the same time share the grace period.
 
 use std::thread;
 
-/// So many threads wait together at most.
+/// Maximum number of threads.
 const THREADS: usize = 64;
 
-/// The results of `work` on all items, in their order, with many of them at work at the same time.
+/// Runs `work` on all items in parallel and returns the results in the order of the items.
 ///
 /// # Panics
-/// If `work` does.
+/// If `work` panics.
 pub fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let share = items.len().div_ceil(THREADS).max(1);
     let mut items = items.into_iter();

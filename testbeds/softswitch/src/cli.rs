@@ -312,7 +312,7 @@ fn serve(instance: instance::Instance) -> Result<(), String> {
     instance.wait().map_err(|error| format!("error: {error}"))
 }
 
-/// All ports at a time: the kernel takes about 15 ms for each.
+/// Opens all ports in parallel: the kernel takes about 15 ms for each.
 fn open_all(
     interfaces: &[Interface],
     marks: &[PortMark],

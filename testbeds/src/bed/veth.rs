@@ -11,7 +11,7 @@ use crate::net::{Counters, Interface, LinkEnd, Netlink, Rate};
 
 /// A host's end of its link.
 pub const HOST_INTERFACE: &str = "eth0";
-/// Our ends are of this group: they are removed together. The number says `weir`.
+/// Interface group of the switches' ends, which are removed together: `weir` in ASCII.
 const GROUP: u32 = u32::from_be_bytes(*b"weir");
 /// All hosts share one network.
 const PREFIX: u8 = 16;
@@ -51,7 +51,7 @@ impl Links {
         link: &Link,
         options: &Options,
     ) -> Result<(), BedError> {
-        // Ours have names of their own; a host's has the name that all hosts' have, each in its namespace.
+        // A switch's end has a name of its own; a host's end is `eth0` in the host's namespace.
         let names = [format!("weir{number}a"), format!("weir{number}b")];
         let ends = [0, 1].map(|side| match self.hosts.get(&link.ends[side]) {
             Some((host, _)) => LinkEnd {
@@ -154,8 +154,8 @@ impl Links {
 
 impl Drop for Links {
     fn drop(&mut self) {
-        // A namespace goes with its last descriptor, and takes its end of a veth along, but links between switches are all ours. There
-        // is nobody to tell that it failed, and our namespace goes next.
+        // A host's interface disappears with its namespace; links between switches are in this one. A failure has no effect: the
+        // sandbox removes its namespace at its end.
         let _ = self.ours.remove_group(GROUP);
     }
 }

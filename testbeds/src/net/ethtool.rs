@@ -1,12 +1,12 @@
-//! What rtnetlink cannot do, by ioctl in the namespace of the calling thread: offloads, and the loopback interface
-//! before there is anything to run netlink on.
+//! Offloads, which rtnetlink cannot set: by ioctl in the namespace of the calling thread.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use crate::ioctl::{control_socket, interface_request};
 
 const ETHTOOL_SRXCSUM: u32 = 0x15;
 const ETHTOOL_STXCSUM: u32 = 0x17;
@@ -184,43 +184,4 @@ pub(super) fn one_queue(name: &str) -> io::Result<()> {
     let result =
         unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     Errno::result(result).map(drop).map_err(io::Error::from)
-}
-
-/// Brings the loopback interface of the current namespace up.
-pub fn loopback_up() -> io::Result<()> {
-    let socket = control_socket()?;
-    let mut request = interface_request("lo")?;
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    // SAFETY: SIOCSIFFLAGS reads the name and the flags of an ifreq, both set.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCSIFFLAGS as _,
-            &raw mut request,
-        )
-    };
-    Errno::result(result)?;
-    Ok(())
-}
-
-fn control_socket() -> io::Result<OwnedFd> {
-    Ok(socket(
-        AddressFamily::Inet,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?)
-}
-
-fn interface_request(name: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: ifreq is plain data, for which all zeros is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One byte stays zero, as the end.
-    if name.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    Ok(request)
 }

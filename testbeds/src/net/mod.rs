@@ -31,12 +31,12 @@ use rtnetlink::packet_route::link::{
 use tokio::runtime::Runtime;
 
 pub use bridge_port::BridgePort;
+pub use ethtool::Merging;
 pub use ethtool::Sending;
-pub use ethtool::{Merging, loopback_up};
 pub use existing::Found;
 pub use lasting::Lasting;
 
-use crate::host::Namespace;
+use crate::namespace::Namespace;
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -82,12 +82,12 @@ pub struct Interface {
     pub arp: bool,
 }
 
-/// An end of a link that is to be made.
+/// An end of a new link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkEnd<'a> {
-    /// Its name there.
+    /// Name of the interface.
     pub name: &'a str,
-    /// Where it is to be; `None` is the namespace of the channel.
+    /// Namespace of the interface; `None` for the namespace of the channel.
     pub namespace: Option<&'a Namespace>,
 }
 
@@ -163,8 +163,8 @@ impl Netlink {
         self.connect(ends, 0)
     }
 
-    /// Makes a pair of connected interfaces, down, each where it belongs: to move one there later takes the kernel longer than all
-    /// else. Both are of a group, for [`Netlink::remove_group`]; interfaces for which none was named are of group 0.
+    /// Creates a pair of connected interfaces, each in its namespace, down. Moving an interface to a namespace afterwards would take the
+    /// kernel 16 ms. `group` is for [`Netlink::remove_group`]; the kernel's default is 0.
     pub fn connect(&self, ends: [LinkEnd<'_>; 2], group: u32) -> Result<(), NetError> {
         let end = |end: &LinkEnd<'_>| {
             check_name(end.name)?;
@@ -190,7 +190,7 @@ impl Netlink {
         })
     }
 
-    /// Removes all interfaces of a group, and their peers with them, in the time that one takes. There may be none.
+    /// Removes all interfaces of a group and their peers in one request. An empty group is no error.
     pub fn remove_group(&self, group: u32) -> Result<(), NetError> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::Group(group));
@@ -270,8 +270,7 @@ impl Netlink {
         set.map_err(|source| failure("cannot order", name, source))
     }
 
-    /// Says, for ever, which Ethernet addresses IP addresses have: no ARP is sent for them. Many in one call: each host of a network
-    /// of hundreds knows all others.
+    /// Adds permanent neighbor entries (IP address and Ethernet address), so the host sends no ARP for them.
     pub fn add_neighbours(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Neighbours by the hundred: many requests in one message to the kernel. A request of its own for each takes ten times as long, and
-//! 512 hosts that know each other have 261,632 of them.
+//! Neighbor entries, many requests in one netlink message: single requests take ten times as long, and a network of 512 hosts has
+//! 261,632 entries.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,10 +17,10 @@ use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::Mac;
 
-/// So many requests go in one message. Together they are well below the least room that a socket has for sending.
+/// Number of requests in one message: about 12 KiB, below the smallest send buffer of a socket.
 const TOGETHER: usize = 256;
 
-/// An entry of the table that lasts.
+/// A permanent entry of the neighbor table.
 pub(super) fn entry(interface: u32, address: Ipv4Addr, mac: Mac) -> NeighbourMessage {
     let mut entry = NeighbourMessage::default();
     entry.header.family = AddressFamily::Inet;
@@ -34,7 +34,7 @@ pub(super) fn entry(interface: u32, address: Ipv4Addr, mac: Mac) -> NeighbourMes
     entry
 }
 
-/// Makes entries in the namespace of the calling thread, in place of those that are there for the same addresses.
+/// Adds entries to the namespace of the calling thread; an entry replaces an older one for the same address.
 pub(super) fn tell(entries: Vec<NeighbourMessage>) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
@@ -46,7 +46,7 @@ pub(super) fn tell(entries: Vec<NeighbourMessage>) -> io::Result<()> {
         for (number, entry) in (1..).zip(batch) {
             let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewNeighbour(entry));
             request.header.flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_REPLACE;
-            // The kernel answers in the order of the requests, and a failure though nobody asked: the last answer is enough.
+            // The kernel processes the requests in order and reports every failure, so one acknowledgment, of the last, is enough.
             if number == last {
                 request.header.flags |= NLM_F_ACK;
             }
@@ -62,7 +62,7 @@ pub(super) fn tell(entries: Vec<NeighbourMessage>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads answers until the one to request `last` is there. The first failure is the result.
+/// Reads replies until request `last` is acknowledged. Returns the first failure.
 fn wait_for(socket: &Socket, last: u32) -> io::Result<()> {
     loop {
         let (answers, _) = socket.recv_from_full()?;

@@ -16,7 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::{MARK, Step};
-use crate::net;
+use crate::ioctl;
 
 /// Who we are outside.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,7 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
     // old one still shows each process itself, which is all that is asked of it.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
-    net::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
+    ioctl::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
     let started = start_program().map_err(|error| (Step::Execute, errno_of(&error)));
     super::priority::lower();
     started

@@ -1,6 +1,6 @@
 //! Nodes of a branch and bound, in which order they are taken, and by what they are split.
 
-use super::milp::WHOLE;
+use super::propagate::WHOLE;
 use super::simplex::Basis;
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! Whole values near those of a relaxation.
 
 use super::check;
-use super::milp::WHOLE;
 use super::program::{Bounds, Program};
+use super::propagate::WHOLE;
 use super::propagate::{self, Cutoff};
 use super::relax::{Relaxed, Relaxer};
 use super::simplex::Basis;

@@ -9,7 +9,7 @@ use super::check;
 use super::heuristic;
 use super::model::{Answer, Model, SolveError, Unsolved};
 use super::program::{Bounds, Program};
-use super::propagate::{self, Cutoff};
+use super::propagate::{self, Cutoff, WHOLE};
 use super::relax::{Point, Relaxed, Relaxer, magnitude};
 use super::simplex::Basis;
 use std::collections::BinaryHeap;
@@ -19,9 +19,6 @@ pub const MAX_INTEGERS: usize = 20_000;
 
 /// Bounds that nodes hold which are still to be looked at, at most: 256 MiB of them.
 const MAX_HELD: usize = 32 << 20;
-
-/// What is nearer to a whole number counts as one.
-pub(super) const WHOLE: f64 = 1e-6;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]

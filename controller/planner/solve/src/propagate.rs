@@ -11,8 +11,8 @@ use super::program::{Bounds, Program};
 const ROUNDS: usize = 8;
 /// By what share of its range a bound of a fractional variable has to move to be taken.
 const WORTH: f64 = 0.05;
-/// What a whole number may be off by in floating point.
-const WHOLE: f64 = 1e-6;
+/// A value that is nearer than this to a whole number counts as one.
+pub(super) const WHOLE: f64 = 1e-6;
 
 /// A row that no point within bounds meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

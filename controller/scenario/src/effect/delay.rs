@@ -5,7 +5,7 @@ use std::fmt;
 
 use parser_gen::engine::{Action, Hold};
 
-use super::distribution::{self, Distribution};
+use super::distribution::{self, Distribution, MAX_NS};
 use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::{Code, Sink};
 use crate::plan::TargetModel;
@@ -31,9 +31,6 @@ pub enum Time {
     /// Each as long as its word says.
     Drawn(Distribution),
 }
-
-/// The hold header's deadline has 48 bits and is compared by the sign of a difference.
-pub(super) const MAX_NS: u64 = (1 << 47) - 1;
 
 const LATENCY: &str = "latency";
 

@@ -59,8 +59,8 @@ pub(super) static PARETO: Object = Object {
 
 /// Points of a distribution that a file lists.
 const MAX_POINTS: usize = QUANTILES;
-/// Of a delay: a day and a half.
-const MAX_NS: u64 = super::delay::MAX_NS;
+/// The longest delay, a day and a half: the hold header's deadline has 48 bits and is compared by the sign of a difference.
+pub(super) const MAX_NS: u64 = (1 << 47) - 1;
 
 impl Distribution {
     /// From its inverse distribution function. What would be negative is no time at all.

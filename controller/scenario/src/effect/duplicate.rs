@@ -32,7 +32,7 @@ impl Duplicate {
 /// Each is a replica of a multicast group.
 const MAX_COPIES: u64 = 15;
 /// So that all copies together wait no longer than a delay may.
-const MAX_SPACED_NS: u64 = super::delay::MAX_NS / MAX_COPIES;
+const MAX_SPACED_NS: u64 = super::distribution::MAX_NS / MAX_COPIES;
 
 static DUPLICATE: Object = Object {
     what: "`duplicate`",

@@ -32,8 +32,8 @@ fn a_switch_writes_to_each_rank_by_itself() {
     assert_eq!(replicas(", transport: rdma", "leaf").len(), 2);
 }
 
-/// A sum carries the address of the rank whose update came last. It would come to a switch before the ranks by another port than
-/// that rank's packets, and share their ordinals.
+/// A sum carries the address of the rank whose update completed it. A switch below would receive it by another port than that rank's
+/// packets and count both with the same ordinals.
 #[test]
 fn a_sum_is_no_packet_of_a_rank() {
     let jobs = ", transport: udp}}\nflows: {up: {from: a, filter: udp}, all: {from: b}, \

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use softswitch::p4_run::{self, ControlState, Error};
 
 use super::super::{FAILED, cannot_read, fail, print};
-use super::{coloured, compile};
+use super::compile;
 use crate::cli::{Executor, P4Run};
+use crate::commands::colour::coloured;
 
 /// Reads the file of `--entries`, which may be larger than a program's text.
 fn written(path: &Path) -> Result<ControlState, ExitCode> {

@@ -146,7 +146,7 @@ impl<'a> Checker<'a, '_> {
             self.err(Code::Type, ty.span, "an action takes no type arguments");
         }
         let sig = self.action_signature(id, decl);
-        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
+        let name = decl.name().map_or("action", |n| n.name.as_str());
         let bound: Vec<Given<'a>> = match self.bind_args(sig.params, call.args, name, call.span) {
             Some(bound) => bound,
             None => {

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::call::Call;
-use super::externs::Instantiation;
+use super::generic::Instantiation;
 use super::generic::Wanted;
 use super::types::Ty;
 use super::unit::{Body, UnitKind, join};

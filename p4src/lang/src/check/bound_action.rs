@@ -2,7 +2,6 @@
 
 use super::Checker;
 use super::args::Given;
-use super::decls::decl_name;
 use super::infer::{Infer, Signature};
 use super::types::Ty;
 use super::unit::Body;
@@ -33,7 +32,7 @@ impl<'a> Checker<'a, '_> {
         }
         let (action, decl) = self.named_action(callee)?;
         let Some(at) = t.actions.iter().position(|a| a.action == action) else {
-            let name = decl_name(decl).map_or("", |n| n.name.as_str());
+            let name = decl.name().map_or("", |n| n.name.as_str());
             self.push(
                 Diagnostic::error(
                     Code::Type,
@@ -62,7 +61,7 @@ impl<'a> Checker<'a, '_> {
             .iter()
             .take_while(|p| p.direction != ast::Direction::None)
             .count();
-        let name = decl_name(decl).map_or("action", |n| n.name.as_str());
+        let name = decl.name().map_or("action", |n| n.name.as_str());
         let mut rest = written;
         // The arguments bound in `actions` may be repeated, unchanged.
         if directed > 0 && written.len() == sig.params.len() {

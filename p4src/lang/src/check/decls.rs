@@ -172,7 +172,7 @@ impl<'a> Checker<'a, '_> {
                     ast::TypeOrDecl::Type(ty) => self.typedef(ty),
                     ast::TypeOrDecl::Decl(inner) => {
                         self.top_level(inner);
-                        match decl_name(inner) {
+                        match inner.name() {
                             Some(id) => self
                                 .globals
                                 .get(id.name.as_str())
@@ -448,27 +448,5 @@ impl<'a> Checker<'a, '_> {
         }
         self.types.structs.push(info);
         Ty::Struct(self.types.structs.len() as u32 - 1)
-    }
-}
-
-/// The name a declaration declares, if it declares one.
-pub(crate) fn decl_name(decl: &Decl) -> Option<&ast::Ident> {
-    match &decl.kind {
-        DeclKind::Const { name, .. }
-        | DeclKind::Var { name, .. }
-        | DeclKind::Instance { name, .. }
-        | DeclKind::Extern { name, .. }
-        | DeclKind::Action { name, .. }
-        | DeclKind::Package { name, .. }
-        | DeclKind::Typedef { name, .. }
-        | DeclKind::NewType { name, .. }
-        | DeclKind::Struct { name, .. }
-        | DeclKind::Enum { name, .. }
-        | DeclKind::ValueSet { name, .. } => Some(name),
-        DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => Some(&proto.name),
-        DeclKind::Parser(p) => Some(&p.name),
-        DeclKind::Control(c) => Some(&c.name),
-        DeclKind::Table(t) => Some(&t.name),
-        DeclKind::Error(_) | DeclKind::MatchKind(_) => None,
     }
 }

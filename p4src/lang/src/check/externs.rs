@@ -4,6 +4,7 @@ use super::Checker;
 use super::args::accepts;
 use super::call::Call;
 use super::decls::ExternDecl;
+use super::generic::Instantiation;
 use super::infer::Infer;
 use super::recursion::executes;
 use super::scope::nearest;
@@ -13,17 +14,6 @@ use super::value::{DeclRef, Val};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
-use crate::source::Span;
-
-/// An instantiation as written.
-#[derive(Clone, Copy)]
-pub(crate) struct Instantiation<'a> {
-    pub(crate) args: &'a [ast::Arg],
-    pub(crate) annotations: &'a [ast::Annotation],
-    /// Implementations of abstract methods.
-    pub(crate) init: Option<&'a [ast::Decl]>,
-    pub(crate) span: Span,
-}
 
 impl<'a> Checker<'a, '_> {
     /// Resolves every signature once, over the extern's own parameters.

@@ -2,11 +2,11 @@
 //! package wants (P4_16 1.2.5, section 6.7).
 
 use super::Checker;
-use super::externs::Instantiation;
 use super::infer::Infer;
 use super::types::Ty;
 use super::value::Val;
 use crate::ast;
+use crate::source::Span;
 use std::rc::Rc;
 
 /// What an instance is made of.
@@ -36,6 +36,16 @@ impl<'a> Template<'a> {
             ctor_params: &decl.ctor_params,
         }
     }
+}
+
+/// An instantiation as written.
+#[derive(Clone, Copy)]
+pub(crate) struct Instantiation<'a> {
+    pub(crate) args: &'a [ast::Arg],
+    pub(crate) annotations: &'a [ast::Annotation],
+    /// Implementations of abstract methods.
+    pub(crate) init: Option<&'a [ast::Decl]>,
+    pub(crate) span: Span,
 }
 
 /// Type arguments as written, and the type that the place of the instance wants.

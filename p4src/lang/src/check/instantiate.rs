@@ -1,8 +1,8 @@
 //! Instances of parsers and controls: each is elaborated as a unit of its own, constructor parameters put in.
 
 use super::Checker;
-use super::externs::Instantiation;
 use super::fold;
+use super::generic::Instantiation;
 use super::generic::{Template, Wanted};
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind};

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::decls::ExternDecl;
-use super::externs::Instantiation;
+use super::generic::Instantiation;
 use super::infer::Infer;
 use super::scope::Scope;
 use super::types::Ty;

@@ -73,7 +73,7 @@ pub fn check(
 ) -> Option<ir::Program> {
     let mut checker = Checker::new(sink, source);
     for decl in &program.decls {
-        if let Some(name) = decls::decl_name(decl) {
+        if let Some(name) = decl.name() {
             checker
                 .top_names
                 .entry(&name.name)
@@ -200,7 +200,7 @@ impl<'a, 's> Checker<'a, 's> {
 
     /// `main` is the instance of the architecture's package.
     fn main_is_an_instance(&mut self, decl: &ast::Decl) {
-        let Some(name) = decls::decl_name(decl).filter(|n| n.name == "main") else {
+        let Some(name) = decl.name().filter(|n| n.name == "main") else {
             return;
         };
         // Functions have a name space of their own kind: none of them is called by the architecture.

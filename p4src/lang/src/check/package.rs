@@ -2,7 +2,7 @@
 //! architecture declares, which binds its type parameters (`H`, `M` …).
 
 use super::Checker;
-use super::externs::Instantiation;
+use super::generic::Instantiation;
 use super::generic::Template;
 use super::infer::Infer;
 use super::pipelines::Pipeline;

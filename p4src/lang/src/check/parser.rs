@@ -1,7 +1,7 @@
 //! Parsers: locals, states, value sets.
 
 use super::Checker;
-use super::externs::Instantiation;
+use super::generic::Instantiation;
 use super::generic::{Template, Wanted};
 use super::scope::nearest;
 use super::types::Ty;

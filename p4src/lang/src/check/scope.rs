@@ -99,7 +99,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Expr(Ty::MatchKind, kind);
         }
         let local = self.unit.locals.iter().find_map(|decl| {
-            let found = super::decls::decl_name(decl).filter(|n| !absolute && n.name == *text)?;
+            let found = decl.name().filter(|n| !absolute && n.name == *text)?;
             Some((found.span, decl.span))
         });
         if let Some((at, whole)) = local.or_else(|| self.top_names.get(text.as_str()).copied()) {

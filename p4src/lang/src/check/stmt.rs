@@ -266,7 +266,7 @@ impl<'a> Checker<'a, '_> {
             } => self.local_instance(decl, ty, args, name, init.as_deref()),
             _ => {
                 self.err(Code::Placement, decl.span, "this cannot be declared here");
-                if let Some(name) = super::decls::decl_name(decl) {
+                if let Some(name) = decl.name() {
                     self.declare(name, Val::Poison);
                 }
             }

@@ -222,7 +222,7 @@ impl<'a> Checker<'a, '_> {
             .count();
         sig.params = &sig.params[..bound];
         sig.types.truncate(bound);
-        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
+        let name = decl.name().map_or("action", |n| n.name.as_str());
         let (args, calls) = self.directed_args(&sig, written, name, a.expr.span);
         let applies = |s: &ir::Stmt| {
             matches!(

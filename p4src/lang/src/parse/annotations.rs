@@ -3,8 +3,9 @@
 use super::{Parsed, Parser};
 use crate::ast::{Annotation, AnnotationBody, Ident, Literal};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::lexer::{Tok, parse_int, unescape};
+use crate::lexer::{Tok, parse_int};
 use crate::source::Span;
+use crate::spelling::unescape;
 use num_bigint::BigInt;
 
 impl Parser<'_, '_> {

@@ -4,8 +4,9 @@ use super::scope::Meaning;
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Operation, Type, TypeKind, UnOp};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::lexer::{Tok, parse_int, unescape};
+use crate::lexer::{Tok, parse_int};
 use crate::source::Span;
+use crate::spelling::unescape;
 
 /// How tight a binary operator binds; the bitwise ones bind tighter than comparisons, unlike in C (P4_16 section 8).
 fn precedence(op: BinOp) -> u8 {

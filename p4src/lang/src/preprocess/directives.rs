@@ -6,9 +6,9 @@ use super::macros::{CallSite, Defined};
 use super::tokens::{self, Kind, Token, tokens};
 use super::{Cursor, Preprocessor};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::lexer::unescape;
 use crate::limits::LIMITS;
 use crate::source::Span;
+use crate::spelling::unescape;
 
 /// Why a file is not included.
 enum NotFound {

@@ -14,7 +14,6 @@ mod target;
 mod tokens;
 
 pub(crate) use directives::logical_line;
-pub(crate) use tokens::{continuation, is_continued, line_comment};
 
 pub use loader::{BUILTIN_DIR, Files, Loader, builtin, source_text};
 

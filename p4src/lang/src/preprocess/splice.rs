@@ -1,7 +1,7 @@
 //! Lines that a backslash continues are joined before anything else is looked at, so that a token may stand on two of them
 //! (C23, section 5.1.1.2, phase 2).
 
-use super::tokens::continuation;
+use crate::spelling::continuation;
 use std::borrow::Cow;
 
 /// A file's text with continued lines joined.

@@ -100,7 +100,11 @@ fn a_backslash_continues_a_line_comment_too() {
             .with("i.p4", included);
         let (map, _) = run(files, &Options::default());
         let before = map.text.strip_suffix("\nb\n").expect("a line of its own");
-        assert!(!tokens::is_continued(before.trim_end()), "{}", map.text);
+        assert!(
+            !crate::spelling::is_continued(before.trim_end()),
+            "{}",
+            map.text
+        );
     }
     let (map, found) = run(
         Files::new().with("main.p4", "a // c \\ \nb\nc"),

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::spelling::{continuation, line_comment};
+
 /// Kinds that the preprocessor tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -56,40 +58,6 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
             }
         }
         _ => (Kind::Punct, text.chars().next().map_or(1, char::len_utf8)),
-    }
-}
-
-/// Length of the `//` comment at the start of `text`: to its line's end, or of the first line behind it that no backslash
-/// continues. The C preprocessor joins lines before it looks for comments (C23, section 5.1.1.2).
-pub(crate) fn line_comment(text: &str) -> usize {
-    let mut length = 0;
-    for line in text.split_inclusive('\n') {
-        let Some(whole) = line.strip_suffix('\n') else {
-            break;
-        };
-        if !is_continued(whole) {
-            return length + whole.len();
-        }
-        length += line.len();
-    }
-    text.len()
-}
-
-/// Whether a backslash makes the next line a part of this one.
-pub(crate) fn is_continued(line: &str) -> bool {
-    let backslash = line.rfind('\\').map(|at| &line[at..]);
-    backslash.is_some_and(|end| continuation(end) == Some(end.len()))
-}
-
-/// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.
-pub(crate) fn continuation(text: &str) -> Option<usize> {
-    let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
-    let behind = text.strip_prefix('\\')?.bytes();
-    let blanks = behind.take_while(|b| blank(b)).count();
-    match text.as_bytes().get(1 + blanks) {
-        None => Some(text.len()),
-        Some(b'\n') => Some(2 + blanks),
-        Some(_) => None,
     }
 }
 

@@ -21,9 +21,9 @@ use super::{Args, files, veth};
 
 /// The rows.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
-/// Those of a minute under a fault.
+/// Rows of one minute under a fault.
 pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
-/// The roles of this program inside of the namespace.
+/// Roles of this program inside the namespace.
 pub const ROLE: &str = "between";
 pub const LONG_ROLE: &str = "between-long";
 
@@ -45,11 +45,11 @@ faults: [{id: lost, flows: others, effect: drop}]
 expect: [fault.lost.fired == 0]
 ";
 
-/// So long data flow in the long runs.
+/// Duration of a long run.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Nothing of a wire without faults is captured.
+/// Without faults, nothing is captured.
 const FREE: &str = "weir: 1\nname: free\ntopology: {wire: [left, right]}\n";
-/// Its faults hit what is measured.
+/// The fault hits the measured connection.
 const LOSING: &str = "\
 weir: 1
 name: losing
@@ -105,7 +105,7 @@ fn both() -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures a minute with a fault, beside one without.
+/// Measures one minute without faults and one with a fault.
 fn a_minute() -> Result<Vec<Row>> {
     let text = veth::in_namespace("between", LONG_ROLE, None)?;
     let said: Value =
@@ -143,7 +143,7 @@ fn a_minute() -> Result<Vec<Row>> {
     ])
 }
 
-/// In the namespace: all figures of the long runs as JSON.
+/// Inside the namespace: measures the long runs and returns the figures as JSON.
 pub fn measure_long() -> Result<String> {
     Netlink::open()?.set_up("lo", true)?;
     let wired = Ends::with_a_wire()?;
@@ -275,14 +275,14 @@ impl Ends {
         Ok(8.0 * BULK as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// The same, of what a minute brings.
+    /// Mbit/s of TCP payload over one minute.
     fn for_a_minute(&self) -> Result<f64> {
         let begun = Instant::now();
         let come = self.carry(move |_| begun.elapsed() < MINUTE)?;
         Ok(8.0 * come as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Sends over one TCP connection, as long as `goes_on` says so of what was sent; how much came.
+    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number of received bytes.
     fn carry(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
         let listener = self.0[1].run(|| TcpListener::bind(to))?;
@@ -349,7 +349,7 @@ impl Wire {
         })
     }
 
-    /// Ends it; what it reported.
+    /// Ends the wire and returns its report.
     fn end(mut self) -> Result<Value> {
         self.interrupt();
         let mut report = String::new();

@@ -28,7 +28,7 @@ const KEPT: usize = 128;
 /// A frame waits in the switch for so long, beside what faults hold it for.
 const STAY_NS: u64 = 20_000;
 const STEP_NS: u64 = 50_000_000;
-/// The recorder lets so much gather.
+/// Interval at which the recorder reads the rings.
 const GATHERING_NS: u64 = 2_000_000;
 const START_NS: u64 = 1_000_000_000;
 
@@ -236,7 +236,7 @@ struct Run<'a> {
     judge: Judge<'a>,
     ports: Vec<(String, u32)>,
     digest: Digest,
-    /// What the recorder has handed over, and the bytes that it has kept.
+    /// Frames of the current step, and their kept bytes.
     records: Vec<Record>,
     kept: Vec<u8>,
     cost_ns: u64,
@@ -278,7 +278,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records and judges what `frames` makes until a time; what is made here is not counted.
+    /// Records and judges the frames that pass until a time. The cost of making the frames is not counted.
     fn carry_on(&mut self, frames: &mut Frames, now_ns: u64, is_over: bool) {
         // A recorder reads frames soon after they have passed, and the judge decides at every step.
         for before in (0..STEP_NS / GATHERING_NS).rev() {

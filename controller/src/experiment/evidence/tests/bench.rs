@@ -352,7 +352,7 @@ impl Bench {
                 for copy in 0..copies.max(u32::from(wrongly)) {
                     record(exit, left_ns(copy as usize), Direction::Out, &bytes);
                 }
-                if error == Some(Error::RepeatsLate) {
+                if error == Some(&Error::RepeatsLate) {
                     record(exit, left_ns(0) + 300 * MS, Direction::Out, &bytes);
                 }
             }

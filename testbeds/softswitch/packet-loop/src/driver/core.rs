@@ -69,7 +69,7 @@ impl Core {
         &mut self.engine
     }
 
-    /// Nothing arrives any more and nothing leaves.
+    /// Closes all ports.
     pub(super) fn close_ports(&mut self) {
         let ports = std::mem::take(&mut self.engine.ports);
         side_by_side(ports, drop);

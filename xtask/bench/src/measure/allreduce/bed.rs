@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use controller::experiment::fleet::Fleet;
 use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
 use scenario::job::Transport;
-use testbeds::host::{Host, Process};
+use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
 use super::Setting;
-use super::ranks::line;
 
 const PREFIX: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -204,6 +203,28 @@ fn ip(arguments: &str) -> Result<()> {
         "ip {arguments} failed"
     );
     Ok(())
+}
+
+/// The first wanted line of a process.
+pub fn line(
+    process: &mut Process,
+    patience: Duration,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<String> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
+            Output::Line(line) if wanted(&line) => return Ok(line),
+            Output::Line(_) => {}
+            Output::TimedOut | Output::End => {
+                process.kill();
+                bail!(
+                    "it never said what was waited for: {}",
+                    process.stderr().trim()
+                )
+            }
+        }
+    }
 }
 
 /// Puts the scripts and the package for them there: copied, so that nothing is left in the sources.

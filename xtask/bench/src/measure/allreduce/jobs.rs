@@ -18,8 +18,9 @@ use testbeds::host::{Host, Process};
 use super::super::clock::cpu_ns;
 use super::super::row::{Goal, Row};
 use super::bed::Bed;
+use super::bed::line;
 use super::machine::{self, Look};
-use super::ranks::{hear, line};
+use super::ranks::hear;
 use super::{Bench, Setting, monotonic_ns};
 
 pub const NAMES: &[&str] = &[

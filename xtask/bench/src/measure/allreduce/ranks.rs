@@ -103,28 +103,6 @@ fn start(setting: &Setting, bed: &Bed, folder: &Path, rank: usize) -> Result<Pro
     Ok(host.spawn(command)?)
 }
 
-/// The first line that is wanted.
-pub fn line(
-    process: &mut Process,
-    patience: Duration,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<String> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match process.next_line(deadline.saturating_duration_since(Instant::now())) {
-            Output::Line(line) if wanted(&line) => return Ok(line),
-            Output::Line(_) => {}
-            Output::TimedOut | Output::End => {
-                process.kill();
-                bail!(
-                    "it never said what was waited for: {}",
-                    process.stderr().trim()
-                )
-            }
-        }
-    }
-}
-
 /// All lines of a rank that has ended well.
 pub fn hear(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();

@@ -1,0 +1,50 @@
+//! Requests to interfaces by ioctl, in the namespace of the calling thread. The sandbox brings its loopback interface up by one,
+//! before there is anything to run netlink on.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+/// Brings the loopback interface of the current namespace up.
+pub fn loopback_up() -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = interface_request("lo")?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads the name and the flags of an ifreq, both set.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw mut request,
+        )
+    };
+    Errno::result(result)?;
+    Ok(())
+}
+
+/// A socket for requests to interfaces.
+pub fn control_socket() -> io::Result<OwnedFd> {
+    Ok(socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?)
+}
+
+/// A request to an interface, without its argument.
+pub fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: ifreq is plain data, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte stays zero, as the end.
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
