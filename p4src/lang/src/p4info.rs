@@ -5,6 +5,7 @@
 
 mod annotations;
 mod build;
+mod builder;
 mod externs;
 mod package;
 pub(crate) mod translation;

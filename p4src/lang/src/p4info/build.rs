@@ -6,11 +6,13 @@
 use super::annotations::{
     annotation_texts, field_ids, given_name, integer, is_hidden, param_ids, scope, structured,
 };
+use super::builder::Builder;
 use super::externs;
+use super::typing::padded;
 use super::walk::{Blocks, NO_ACTION, Visible, VisibleAction, listed_no_action};
 use super::*;
 use crate::diagnostics::{Code, Sink};
-use crate::ids::{Ids, Names, Prefix};
+use crate::ids::{Names, Prefix};
 use crate::ir::{self, Type};
 use crate::source::Span;
 
@@ -99,11 +101,6 @@ fn controller_header(ty: &ir::StructType) -> Option<&str> {
     }
 }
 
-pub(super) struct Builder<'p> {
-    pub(super) program: &'p ir::Program,
-    pub(super) ids: Ids,
-}
-
 impl Builder<'_> {
     fn build(&self, blocks: &Blocks<'_>) -> P4Info {
         let mut info = P4Info {
@@ -146,24 +143,6 @@ impl Builder<'_> {
             }
         }
         info
-    }
-
-    pub(super) fn preamble(
-        &self,
-        prefix: Prefix,
-        name: &str,
-        annotations: &[ir::Annotation],
-    ) -> Preamble {
-        let (brief, description) = super::package::documentation(annotations);
-        Preamble {
-            id: self.ids.id(prefix, name),
-            name: name.to_owned(),
-            alias: self.ids.alias(name),
-            annotations: annotation_texts(annotations),
-            brief,
-            description,
-            structured: structured(annotations),
-        }
     }
 
     fn actions(&self, visible: &Visible<'_>, info: &mut P4Info) {
@@ -284,7 +263,7 @@ impl Builder<'_> {
                     ir::Const::Bool(b) => u8::from(*b).into(),
                     _ => return None,
                 };
-                Some((id, super::typing::padded(&value, width)))
+                Some((id, padded(&value, width)))
             })
             .collect()
     }
@@ -397,20 +376,6 @@ impl Builder<'_> {
                 }
                 _ => fields.push((name, field)),
             }
-        }
-    }
-
-    /// Bits that a value takes in the protocol.
-    pub(super) fn width(&self, ty: &Type) -> u32 {
-        match ty {
-            Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => *w,
-            Type::Bool => 1,
-            Type::Struct(id) => {
-                let fields = self.program.types.get(id.index()).map(|t| t.fields.iter());
-                fields.map_or(0, |f| f.map(|f| self.width(&f.ty)).sum())
-            }
-            Type::Tuple(types) => types.iter().map(|t| self.width(t)).sum(),
-            _ => 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Extern objects of PSA, v1model and TNA in P4Info.
 
-use super::build::Builder;
+use super::builder::Builder;
 use super::typing::type_name;
 use super::*;
 use crate::ids::Prefix;

@@ -1,7 +1,7 @@
 //! Declared types → [`TypeInfo`]. What is named once is described with everything that it names itself.
 
 use super::annotations::{annotation_texts, given_name, structured};
-use super::build::Builder;
+use super::builder::Builder;
 use super::translation::{TRANSLATION, translated};
 use super::types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 use crate::ast::StructKind;

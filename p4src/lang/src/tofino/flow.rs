@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::memory;
 use super::place::{Place, Unit};
 use crate::ir::{
-    ActionId, Arg, BinOp, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program, Stmt,
-    StmtKind, TableId, Type, UnOp, VarId,
+    ActionId, Arg, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program, Stmt,
+    StmtKind, TableId, VarId,
 };
 use crate::source::Span;
 
@@ -447,29 +447,4 @@ impl<'p> Walk<'p> {
         self.bind(cx, cx.unit, action.params.iter().map(|p| p.var), args);
         self.block(cx, &action.body);
     }
-}
-
-pub(super) fn width(ty: &Type) -> u64 {
-    match ty {
-        Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => u64::from(*w),
-        Type::Bool => 1,
-        Type::Error => 16,
-        Type::Enum(_) => 8,
-        _ => 0,
-    }
-}
-
-pub(super) fn is_const(e: &Expr) -> bool {
-    match &e.kind {
-        ExprKind::Const(_) => true,
-        ExprKind::Cast(e) | ExprKind::Unary(UnOp::Neg | UnOp::BitNot, e) => is_const(e),
-        _ => false,
-    }
-}
-
-pub(super) fn is_comparison(op: BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge
-    )
 }

@@ -1,6 +1,6 @@
 //! SRAM, TCAM and map RAM.
 
-use super::flow::width;
+use super::expr::width;
 use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 use super::salu;
 use crate::ir::{Const, ExternInstance, ExternKind, Program, Table, Type, VarId};

@@ -4,6 +4,7 @@
 //! costs more: tables that cannot share a stage, padding of containers, ways of hash tables, copies. So a program beyond a
 //! limit is certainly illegal, and one within it may still not fit. docs/tofino.md says how far off the bound was found to be.
 
+mod expr;
 mod flow;
 mod items;
 mod limits;

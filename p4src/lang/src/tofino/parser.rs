@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::flow::width;
+use super::expr::width;
 use super::limits::Limits;
 use crate::ir::{
     Keyset, LValue, ParserId, Program, StateId, Stmt, StmtKind, Target, Transition, Type,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::flow::{is_comparison, is_const, width};
+use super::expr::{is_comparison, is_const, width};
 use super::limits::{LARGE_CONSTANTS, Limits, REGISTER_ACTIONS, UPDATES_OF_A_WORD};
 use super::place::reads;
 use crate::diagnostics::{Code, Diagnostic};

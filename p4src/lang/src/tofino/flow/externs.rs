@@ -1,8 +1,9 @@
 //! Registers, counters, hashes.
 
+use super::super::expr::{is_const, width};
 use super::super::place::{Place, reads};
 use super::super::salu;
-use super::{Cx, Node, Reader, Val, Walk, is_const, width};
+use super::{Cx, Node, Reader, Val, Walk};
 use crate::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
 
 impl Walk<'_> {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::expr::{is_comparison, is_const, width};
 use super::super::place::{Place, Step, Unit};
-use super::{Cx, Node, Op, Reader, Val, Walk, is_comparison, is_const, width};
+use super::{Cx, Node, Op, Reader, Val, Walk};
 use crate::ast::StructKind;
 use crate::ir::{Arm, BinOp, Const, Expr, ExprKind, ExternId, LValue, Stmt, Type};
 use crate::source::Span;
