@@ -1,8 +1,7 @@
 //! ESA (Wang et al., "Efficient Data-Plane Memory Scheduling for In-Network Aggregation", 2022): as ATP, but jobs of higher
 //! priority take a switch from others, whose partial sums go to the server.
 //!
-//! A single job is as fast as with ATP. ESA's gain, memory that is not held while a switch waits, shows only if workers are out
-//! of step.
+//! A single job is as fast as with ATP. ESA's gain, memory that is not held during waits, shows only with workers out of step.
 
 use std::collections::BTreeMap;
 
