@@ -25,7 +25,7 @@ pub enum Refusal {
         /// Whether another path crosses the switch.
         crossed: bool,
     },
-    /// Choices that share state have no common switch. If [`Conflict::least`], all but any one of them would have one.
+    /// Choices that share state have no common switch. If [`Conflict::least`] is set, any one choice fewer would have one.
     Tied(Box<Conflict>),
     /// Resources do not suffice for these choices.
     Capacity(Box<Conflict>),
@@ -45,7 +45,7 @@ pub enum Refusal {
     },
     /// Constraints of several kinds contradict each other.
     Conflict(Box<Conflict>),
-    /// No placement was found, but none is proved impossible: the problem is too large for a complete search.
+    /// Neither a placement was found nor a proof that there is none: the problem is too large for a complete search.
     NotFound,
 }
 

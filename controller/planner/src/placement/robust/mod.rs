@@ -49,7 +49,7 @@ pub enum Refusal {
     NoOption(DecisionId),
     /// Constraints that contradict each other.
     Conflict(Box<Conflict>),
-    /// No result was found, but none is proved impossible.
+    /// Neither a result was found nor a proof that there is none.
     NotFound,
 }
 

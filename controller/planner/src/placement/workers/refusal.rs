@@ -20,7 +20,7 @@ pub enum Refusal {
     PinsBeyondSlots(HostId, Vec<usize>),
     /// Constraints that contradict each other.
     Conflict(Box<Conflict>),
-    /// No placement was found, but none is proved impossible.
+    /// Neither a placement was found nor a proof that there is none.
     NotFound,
 }
 
