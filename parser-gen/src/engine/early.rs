@@ -1,8 +1,8 @@
 //! Early fault: a fault in one program with a sum on Tofino. It drops by ordinal, in the stage before the sum begins.
 //!
-//! Sums of 32 values take all stages of the chip but one (docs/tofino.md), which leaves one table, in the first stage. It
-//! matches the fields that tell flows apart, and its action runs the register that counts. No value can be computed before it,
-//! so the parser reports whether faults are armed, and ordinals are constants of the program.
+//! Sums of 32 values leave room for one table only, in the first stage (docs/tofino.md). It matches the fields that tell flows
+//! apart, and its action runs the register that counts. No value can be computed before it, so the parser reports whether
+//! faults are armed, and ordinals are constants of the program.
 
 use super::{Side, UnitSpec};
 use crate::generate::writer::Writer;

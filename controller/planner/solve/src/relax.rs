@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) enum Relaxed {
     /// Values that passed the check, and multipliers that prove a bound.
     Solved(Point),
-    /// Refuted by multipliers; all are 0 if bounds alone are infeasible.
+    /// Refuted by multipliers; none are needed if bounds alone are infeasible.
     Infeasible(Vec<f64>),
     /// A feasible point, and a direction from it of unlimited improvement.
     Unbounded,

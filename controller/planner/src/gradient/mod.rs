@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`goat`] | nodes for each sub-model, within switches' memory; the least traffic | GOAT, IWQoS 2023 |
 //! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
-//! | [`inart`] | several servers: their shares, a node for each worker and server, ways; the greatest rate | InArt, WWW 2024 |
+//! | [`inart`] | several servers: their shares, a node for each worker and server, paths; the greatest rate | InArt, WWW 2024 |
 
 pub mod fragments;
 pub mod goat;

@@ -100,7 +100,7 @@ struct Branch {
     piece: Piece,
     /// Target of packets that match the row.
     to: To,
-    /// Target of these packets without the row and the rows below it.
+    /// Target, by later rows, of packets that no row below this one matches.
     otherwise: Otherwise,
 }
 

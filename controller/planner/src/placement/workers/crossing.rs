@@ -47,7 +47,7 @@ impl<'p> Crossing<'p> {
         }
     }
 
-    /// Places a worker, unless that exceeds a limit; returns whether it did.
+    /// Places a worker, unless that exceeds a limit; returns whether it was placed.
     pub fn place(&mut self, worker: usize, host: HostId) -> bool {
         self.at[worker] = Some(host);
         let rack = self.problem.machines[host].rack;

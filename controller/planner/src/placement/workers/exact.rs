@@ -77,7 +77,7 @@ impl Program {
         self.model.constrain(terms, Cmp::Le, 0.0);
     }
 
-    /// Adds counts by host. All workers of a rack have equal numbers of pairs with another rack.
+    /// Adds counts by host. Each worker in a rack has a fixed number of pairs with another rack.
     fn alike(&mut self, problem: &Problem) {
         let workers = problem.workers as f64;
         let counts: Vec<Var> = (problem.machines.iter())

@@ -231,7 +231,7 @@ proptest! {
 }
 
 proptest! {
-    // Each model is enumerated, which is slow.
+    // The solver makes all its attempts at each case, which is slow.
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     /// Numbers of all sizes, and infinities: every answer is valid, and every claim passes the checks.
