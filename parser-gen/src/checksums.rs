@@ -1,26 +1,26 @@
-//! The internet checksums of a frame, by whole sums over its bytes (RFC 1071).
+//! Internet checksums of a frame, computed as full sums over its bytes (RFC 1071).
 //!
-//! The model of a run's proof works with these. The P4 text that a switch runs works with differences (RFC 1624) and shares
-//! nothing with this file, so a mistake in one of them shows as a frame that differs.
+//! The model that proves a run uses them. The P4 text of a switch updates checksums incrementally (RFC 1624) and shares no
+//! code with this file, so an error in either shows as a frame that differs.
 
 use std::ops::Range;
 
 use crate::dissect::Headers;
 use crate::library::Library;
 
-/// A checksum of a frame, and the bytes that it covers.
+/// One checksum of a frame, and the bytes that it covers.
 #[derive(Debug)]
 struct Covered {
-    /// The first of the checksum's two bytes.
+    /// Byte offset of the checksum in the frame; it takes two bytes.
     checksum: usize,
-    /// The addresses of the pseudo-header; empty without one.
+    /// Bytes of the addresses in the pseudo-header; empty if the checksum has no pseudo-header.
     addresses: Range<usize>,
-    /// The header or segment that it covers, as 16-bit words from its first byte on. A last odd byte counts as the upper half
-    /// of a word.
+    /// Bytes of the covered header or segment, summed as 16-bit words from the first byte on. A last odd byte is the upper
+    /// half of a word.
     covered: Range<usize>,
-    /// Length and protocol number of the pseudo-header.
+    /// Sum of the segment's length and the protocol number in the pseudo-header; 0 without one.
     pseudo: u64,
-    /// UDP writes 0xffff for 0, and 0 for "no checksum" (RFC 768).
+    /// UDP sends 0xffff for a checksum of 0, since 0 means "no checksum" (RFC 768).
     is_udp: bool,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct Checksums(Vec<Covered>);
 /// The network header that carries a transport.
 struct Network {
     addresses: Range<usize>,
-    /// The first byte behind its payload.
+    /// Byte offset behind the network header's payload, by the length in the header.
     end: usize,
 }
 
-/// What behind a transport header belongs to its checksum, as the lengths of the packet say.
+/// Bytes that a transport checksum covers, by the lengths in the packet's headers.
 pub(crate) struct Segment {
     begin: usize,
-    /// May lie beyond the frame where only its first bytes were recorded.
+    /// Exclusive. It may lie beyond the frame if only the frame's first bytes were recorded.
     end: usize,
 }
 
@@ -59,7 +59,7 @@ impl Segment {
         None
     }
 
-    /// Whether a header of a frame belongs to the packet, and not to the padding behind it.
+    /// Whether a header of `bytes` bytes at `begin` belongs to the packet rather than to the padding behind it.
     pub fn holds(&self, begin: usize, bytes: usize) -> bool {
         begin <= self.begin || begin + bytes <= self.end
     }
@@ -82,7 +82,7 @@ impl Network {
 }
 
 impl Checksums {
-    /// Those of a frame whose headers stand at these places.
+    /// Finds the checksums of a frame whose headers are `headers`.
     pub fn of(library: &Library, headers: &Headers, frame: &[u8]) -> Checksums {
         let mut all = Vec::new();
         let mut addresses = 0..0;
@@ -109,7 +109,7 @@ impl Checksums {
                 "tcp" => (Some(6), segment),
                 "icmpv6" => (Some(58), segment),
                 "icmp" => (None, segment),
-                // A user's: its own header, whatever else.
+                // A protocol that a user declared: its checksum covers its own header only.
                 _ => (None, *start..header),
             };
             all.push(Covered {
@@ -126,21 +126,21 @@ impl Checksums {
         Checksums(all)
     }
 
-    /// The sum that each checksum covers, itself included, by ones' complement: 0 where it is right.
+    /// Ones' complement sum that each checksum covers, itself included: 0 if the checksum is right.
     pub fn errors(&self, frame: &[u8]) -> Vec<u16> {
         let errors = self.0.iter().map(|covered| covered.error(frame));
         errors.collect()
     }
 
-    /// Writes the checksums of a changed frame such that each is as wrong as before: right if it was right. The innermost comes
-    /// first, since those in front of it cover it.
+    /// Rewrites the checksums of a changed frame so that each keeps its `errors` value: right if it was right. The innermost
+    /// is written first, since the outer ones cover it.
     pub fn restore(&self, frame: &mut [u8], errors: &[u16]) {
         for (covered, error) in self.0.iter().zip(errors).rev() {
             covered.write(frame, *error);
         }
     }
 
-    /// Makes the checksum right that stands at a byte of a frame.
+    /// Corrects the checksum at byte `at` of the frame.
     pub fn make_right(&self, frame: &mut [u8], at: usize) {
         let covered = self.0.iter().filter(|covered| covered.checksum == at);
         covered.for_each(|covered| covered.write(frame, 0));
@@ -167,7 +167,7 @@ impl Covered {
         if (self.is_udp && old == 0) || now == error {
             return;
         }
-        // In the sum, a checksum at an odd byte has its halves the other way round.
+        // A checksum at an odd byte of the covered range counts with its halves swapped.
         let weight = match (self.checksum - self.covered.start) % 2 {
             0 => 1,
             _ => 0x100,

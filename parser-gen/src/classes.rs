@@ -1,7 +1,7 @@
-//! Classes: the sets of flows that a packet can be in, numbered.
+//! Classes: numbered sets of flows, one for each combination of flows that a packet can be in.
 //!
-//! A switch keeps one number per packet instead of a bit per flow. All that is asked of pairs of flows (can one packet
-//! be in both? is every packet of one in the other?) is asked of the classes.
+//! A switch keeps one class number per packet instead of one bit per flow. Questions about pairs of flows (can one packet be
+//! in both? is every packet of one in the other?) are answered from the classes.
 
 use crate::diagram::{Diagram, MAX_CLASSES};
 use crate::generate::{Flow, GenerateError};
@@ -9,7 +9,7 @@ use crate::library::Library;
 use crate::slice::Slice;
 use crate::terms::{Implications, Term, TermError, terms};
 
-/// The sets of flows that packets can be in. Class 0 is the empty one: "of no flow".
+/// Sets of flows that packets can be in. Class 0 is the empty set: packets of no flow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Classes {
     flows_of: Vec<Vec<usize>>,
@@ -17,11 +17,11 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The classes of flows, in this order. A flow whose filter no packet passes is in none.
+    /// Computes the classes of `flows`. A flow whose filter matches no packet is in no class.
     ///
     /// # Errors
     ///
-    /// A filter that is too large, or filters that overlap too much, are named.
+    /// If a filter is too large, or filters overlap too much; the error names them.
     pub fn new(library: &Library, flows: &[Flow]) -> Result<Classes, GenerateError> {
         let (terms, _) = flow_terms(library, flows, false)?;
         Ok(Classes::of(&diagram(library, flows, &terms)?, flows.len()))
@@ -40,7 +40,7 @@ impl Classes {
         }
     }
 
-    /// Class to flows, ascending indexes. Sorted by their number, then by the flows, so that it is the same every time.
+    /// Flow indexes of each class, ascending. Classes are sorted by number of flows, then by flows: their order is fixed.
     #[must_use]
     pub fn sets(&self) -> &[Vec<usize>] {
         &self.flows_of
@@ -52,7 +52,7 @@ impl Classes {
         self.classes_of.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of a set of flows, ascending; `None` if no packet is in just these.
+    /// Class of exactly these flows, given in ascending order; `None` if no packet is in exactly these.
     #[must_use]
     pub fn number(&self, flows: &[usize]) -> Option<u32> {
         let key = |set: &Vec<usize>| (set.len(), set.as_slice().cmp(flows));
@@ -87,7 +87,7 @@ impl Classes {
     }
 }
 
-/// The terms of each flow, without those that no packet meets, and the part of the library that they need.
+/// Terms of each flow, without those that no packet matches, and the part of the library that they need.
 pub(crate) fn flow_terms(
     library: &Library,
     flows: &[Flow],
@@ -110,7 +110,7 @@ pub(crate) fn flow_terms(
     Ok((all, slice))
 }
 
-/// The diagram of these flows' terms.
+/// Decision diagram of the flows' terms.
 pub(crate) fn diagram(
     library: &Library,
     flows: &[Flow],
@@ -148,5 +148,5 @@ pub(crate) fn diagram(
     })
 }
 
-/// For messages.
+/// Maximum number of classes, for error messages.
 pub(crate) const LIMIT: usize = MAX_CLASSES;

@@ -1,18 +1,18 @@
-//! A frame's bytes to the values that filters compare, in plain Rust.
+//! Dissector: reads a frame's bytes into the values that filters compare, in plain Rust.
 //!
-//! It reads what the generated parser can read, with the same limits, so that a flow's packets can be told apart in a
-//! capture. A header that the frame ends inside is absent.
+//! It reads what the generated parser can read, with equal limits, so that it finds a flow's packets in a capture. A header
+//! that the frame cuts off counts as absent.
 
 use smallvec::SmallVec;
 
 use crate::filter::{FieldValues, Value};
 use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
 
-/// Where a frame's headers are, for what asks of them and what changes them: a frame is parsed once, as a switch does it.
+/// The headers of a frame and their byte offsets. A frame is parsed once, as on a switch, and then read or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub(crate) SmallVec<[(ProtocolId, usize); 6]>);
 
-/// A field that is asked of many frames, found once by its name.
+/// A field of the library, looked up once by name and then read from many frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldId {
     protocol: ProtocolId,
@@ -20,7 +20,7 @@ pub struct FieldId {
 }
 
 impl Library {
-    /// What filters see in a frame that came in by `port`.
+    /// Values that filters see in a frame that arrived at `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
         let mut values = FieldValues::new();
         let protocols = self.protocols.iter();
@@ -43,13 +43,13 @@ impl Library {
         values
     }
 
-    /// Where a frame's headers are.
+    /// Parses a frame into its headers.
     #[inline]
     pub fn parsed(&self, frame: &[u8]) -> Headers {
         Headers(self.headers(frame))
     }
 
-    /// The field that filters call so.
+    /// Field of this name in filters; `None` if there is no such field.
     pub fn field_id(&self, name: &str) -> Option<FieldId> {
         let field = self.field(name)?;
         Some(FieldId {
@@ -58,8 +58,8 @@ impl Library {
         })
     }
 
-    /// Writes all that filters on these fields can see in a frame that came in by `port` behind what stands in `key`: frames
-    /// whose keys are equal pass the same filters. `headers` are the frame's.
+    /// Appends to `key` everything that filters on `fields` can see in a frame that arrived at `port`. Frames with equal
+    /// keys match the same filters. `headers` are the frame's.
     #[inline]
     pub fn ask(
         &self,
@@ -72,7 +72,7 @@ impl Library {
         const NUMBER: u8 = 1;
         const TEXT: u8 = 2;
         let mut message: Option<FieldValues> = None;
-        // Fewer than 256 headers follow each other, and a library has fewer than 65,536 protocols.
+        // A frame has fewer than 256 headers, and a library has fewer than 65,536 protocols.
         key.push(headers.0.len() as u8);
         for (id, _) in &headers.0 {
             key.extend((*id as u16).to_le_bytes());
@@ -118,7 +118,7 @@ impl Library {
         }
     }
 
-    /// The number in a field of a header; `None` if the frame lacks it. `headers` are the frame's.
+    /// Value of a header's field; `None` if the frame lacks the header. `headers` are the frame's.
     #[inline]
     pub fn number(&self, field: FieldId, frame: &[u8], headers: &Headers) -> Option<u128> {
         let begin = headers.begin(field.protocol)?;
@@ -127,7 +127,7 @@ impl Library {
         is_header.then(|| protocol.number(&frame[begin..], field.index))
     }
 
-    /// The headers that are whole in a frame, and at which byte each begins.
+    /// Complete headers of a frame, and the byte offset of each.
     #[inline]
     pub(crate) fn headers(&self, frame: &[u8]) -> SmallVec<[(ProtocolId, usize); 6]> {
         let mut found = SmallVec::new();
@@ -143,7 +143,7 @@ impl Library {
         found
     }
 
-    /// Reads one protocol, its values only for whom they are asked; returns whether the frame has it, and what follows.
+    /// Reads one protocol, and its values into `values`. Returns whether the frame has the protocol, and the one that follows.
     #[inline]
     fn header(
         &self,
@@ -176,7 +176,7 @@ impl Library {
 }
 
 impl Headers {
-    /// At which byte one begins.
+    /// Byte offset of a protocol's header.
     #[inline]
     fn begin(&self, protocol: ProtocolId) -> Option<usize> {
         let mut headers = self.0.iter();
@@ -186,7 +186,7 @@ impl Headers {
 }
 
 impl Protocol {
-    /// The value of a field of a header.
+    /// Value of the field with this index in a header.
     #[inline]
     pub(crate) fn number(&self, header: &[u8], index: usize) -> u128 {
         let field = &self.fields[index];
@@ -195,7 +195,7 @@ impl Protocol {
     }
 }
 
-/// Returns the protocol that follows a header. `rest` then begins behind the header, if the header is whole.
+/// Returns the protocol that follows a header. Moves `rest` behind the header if the header is complete.
 #[inline]
 fn next(protocol: &Protocol, header: &[u8], rest: &mut &[u8]) -> Option<ProtocolId> {
     let length = match protocol.options() {
@@ -220,7 +220,7 @@ fn header_length(options: Options, protocol: &Protocol, header: &[u8]) -> Option
     (words >= options.first_word as usize).then_some(words * 4)
 }
 
-/// The bits `at..end` of a header, numbered from the most significant one of its first byte.
+/// Bits `at..end` of a header, numbered from the most significant bit of its first byte.
 #[inline]
 fn bits(header: &[u8], at: usize, end: usize) -> u128 {
     let bytes = &header[at / 8..end.div_ceil(8)];
@@ -231,8 +231,7 @@ fn bits(header: &[u8], at: usize, end: usize) -> u128 {
                 .fold(0_u64, |value, byte| value << 8 | u64::from(*byte)),
         );
     }
-    // The first byte without the bits before the field, the last one without those behind it: a field of up to 128 bits may
-    // touch 17 bytes.
+    // Masks the bits before and behind the field in the first and last byte: a field of up to 128 bits may touch 17 bytes.
     let mut value = 0;
     for (index, byte) in bytes.iter().enumerate() {
         let first = (at / 8 + index) * 8;
@@ -243,7 +242,7 @@ fn bits(header: &[u8], at: usize, end: usize) -> u128 {
     value
 }
 
-/// A message, element by element, as far as each is what it has to be.
+/// Reads a message element by element, until one does not match.
 fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: &mut FieldValues) {
     let mut rest = rest;
     let mut number: Option<u128> = None;
@@ -313,7 +312,7 @@ fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: 
                         }
                         rest = &rest[length + 1..];
                     }
-                    // Longer than what is read.
+                    // The text is longer than the parser reads.
                     None => {
                         values.add_protocol(&protocol.filter);
                         text(values, &seen[..seen.len().min(*max)], usize::MAX);
@@ -326,7 +325,7 @@ fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: 
     }
 }
 
-/// The value, and how many bytes it takes.
+/// Reads a number: its value, and its length in bytes.
 fn read_number(kind: &Kind, rest: &[u8]) -> Option<(u128, usize)> {
     match kind {
         Kind::Number { bits, .. } => {

@@ -1,9 +1,9 @@
-//! What tells the packets of one key from those of another: a hash of header fields, as P4 text and on a frame's bytes,
-//! which must come to the same.
+//! Packet keys: hashes of header fields that tell packets of different keys apart. The P4 text and the computation on a frame's
+//! bytes must give equal hashes.
 //!
-//! It is the CRC-32 of IEEE 802.3, which PSA, v1model and Tofino have by name. A CRC is linear, so it decides nothing by
-//! itself: the decision function mixes what comes of it. A field whose header a packet lacks counts as 0, and each field is
-//! as wide as its bytes, since targets pad a list of odd bits differently.
+//! The hash is the CRC-32 of IEEE 802.3, which PSA, v1model and Tofino have by name. A CRC is linear, so it is never a decision
+//! by itself: the decision function mixes it. A field whose header is absent counts as 0, and each field is padded to whole
+//! bytes, since targets pad a list of odd widths differently.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
 use crate::program::Arch;
 
-/// The most fields of a key.
+/// Maximum number of fields in a key.
 pub const MAX_FIELDS: usize = 16;
 
-/// Fields whose values are a packet's key, in order.
+/// Fields whose values, in order, are a packet's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketKey {
     fields: Vec<Part>,
-    /// The fields stand in pairs, one of each end of a connection, and the smaller end comes first: both directions have one
+    /// The fields are pairs, one field of each end of a connection, and the smaller end comes first: both directions have one
     /// key.
     both_ways: bool,
 }
@@ -27,37 +27,37 @@ pub struct PacketKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     protocol: ProtocolId,
-    /// In P4: `hdr.ipv4`.
+    /// Name of the header in P4: `hdr.ipv4`.
     header: String,
-    /// In P4: `src`.
+    /// Name of the field in P4: `src`.
     field: String,
-    /// Which of the protocol's it is.
+    /// Index of the field in its protocol.
     index: usize,
     bits: usize,
 }
 
-/// What a switch makes of a key. Both are linear, of different fields' orders.
+/// A packet's key, and its two hashes as a switch computes them: linear both, over the fields in order and in reverse.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash {
-    /// What tells keys apart.
+    /// CRC-32 of the fields in order; it tells keys apart.
     pub hash: u32,
-    /// Where it is looked for.
+    /// CRC-32 of the fields in reverse order; it selects the cells to search.
     pub place: u32,
-    /// The key itself.
+    /// Bytes of the key itself.
     pub key: Arc<[u8]>,
 }
 
-/// In how many ways a key's cell may be found.
+/// Number of cells in which a key may be found, one in each way of the table.
 pub const WAYS: usize = 4;
 
 impl KeyHash {
-    /// What a cell holds of the key of a flow with this salt; never 0, which is an empty cell's.
+    /// Fingerprint of the key in a cell, for a flow with this salt; never 0, which marks an empty cell.
     #[must_use]
     pub fn print(&self, salt: u32) -> u32 {
         (self.hash ^ salt).max(1)
     }
 
-    /// The cells that may be its own, in the order in which they are asked, where each way has 2 to the power of `bits` cells.
+    /// Cells that may hold the key, in search order. Each way of the table has 2^`bits` cells.
     #[must_use]
     pub fn cells(&self, salt: u32, bits: u32) -> [u32; WAYS] {
         let (print, place) = (self.hash ^ salt, self.place ^ salt);
@@ -67,24 +67,24 @@ impl KeyHash {
     }
 }
 
-/// Why fields are no key.
+/// Why a list of fields is no valid key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// No such field.
+    /// The library has no field of this name.
     #[error("no field is called `{0}`")]
     Unknown(String),
-    /// It is no part of a header, or not at a fixed place in it.
+    /// The field is not in a header, or at no fixed position in it.
     #[error("`{0}` is no field of fixed size in a header")]
     NoHeader(String),
-    /// None, or too many.
+    /// The list is empty, or too long.
     #[error("a key has 1 to {MAX_FIELDS} fields; found {0}")]
     Count(usize),
-    /// It says nothing more the second time.
+    /// The list contains the field twice.
     #[error("`{0}` is named twice")]
     Twice(String),
 }
 
-/// Puts the hash of values that are there already into a variable of 32 bits.
+/// Writes statements that put the CRC of existing variables into a 32-bit variable.
 fn crc_of(
     arch: Arch,
     (crc, into): (&str, &str),
@@ -102,7 +102,7 @@ fn crc_of(
 }
 
 impl PacketKey {
-    /// Fields by their names in filters.
+    /// Builds a key from fields, named as in filters.
     pub fn new(library: &Library, names: &[&str]) -> Result<PacketKey, KeyError> {
         if names.is_empty() || names.len() > MAX_FIELDS {
             return Err(KeyError::Count(names.len()));
@@ -119,7 +119,7 @@ impl PacketKey {
         })
     }
 
-    /// Fields of the two ends of a connection: which of them sends makes no difference. The two of a pair are equally wide.
+    /// Builds a key from pairs of fields of a connection's two ends, of equal width: both directions have one key.
     pub fn both_ways(library: &Library, pairs: &[[&str; 2]]) -> Result<PacketKey, KeyError> {
         let key = PacketKey::new(library, pairs.as_flattened())?;
         Ok(PacketKey {
@@ -128,13 +128,13 @@ impl PacketKey {
         })
     }
 
-    /// Whether fields are compared with each other, which not every target can.
+    /// Whether the key compares fields with each other, which not every target can.
     #[must_use]
     pub fn is_both_ways(&self) -> bool {
         self.both_ways
     }
 
-    /// The hashes of the key of a frame, whose headers these are.
+    /// Hashes the key of a frame whose headers are `headers`.
     pub fn hash(&self, library: &Library, frame: &[u8], headers: &Headers) -> KeyHash {
         let values = self.fields.iter().map(|part| {
             let start = headers.0.iter().find(|(id, _)| *id == part.protocol);
@@ -159,13 +159,13 @@ impl PacketKey {
         }
     }
 
-    /// The protocols that a program must parse for it.
+    /// Protocols that a program must parse to read the key.
     pub(crate) fn protocols(&self) -> impl Iterator<Item = ProtocolId> {
         self.fields.iter().map(|part| part.protocol)
     }
 
-    /// What stands before a control's `apply`: for the hash alone, or for the place too. `tag` ends all names, so that a
-    /// control may have several keys.
+    /// Writes the declarations before a control's `apply`: for the hash, and for the place if `has_place`. `tag` is appended to
+    /// all names, so that one control can have several keys.
     pub(crate) fn write_state(&self, arch: Arch, tag: &str, has_place: bool, w: &mut Writer) {
         for name in ["crc", "crc_of_place"]
             .iter()
@@ -185,7 +185,7 @@ impl PacketKey {
         }
     }
 
-    /// Statements that put the hash into a variable of 32 bits.
+    /// Writes statements that put the hash into a 32-bit variable.
     pub(crate) fn write(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
         for (number, part) in self.fields.iter().enumerate() {
             let field = format!("{}.{}", part.header, part.field);
@@ -205,14 +205,14 @@ impl PacketKey {
         crc_of(arch, (&format!("crc{tag}"), into), parts, w);
     }
 
-    /// The same behind [`PacketKey::write`]: where the key is looked for, as the hash of the fields the other way round.
+    /// Writes statements, behind those of [`PacketKey::write`], that put [`KeyHash::place`] into a 32-bit variable.
     pub(crate) fn write_place(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
         let parts = (0..self.fields.len()).rev();
         let parts = parts.map(|part| format!("part{part}{tag}"));
         crc_of(arch, (&format!("crc_of_place{tag}"), into), parts, w);
     }
 
-    /// The smaller end comes first: by the first field in which the two differ.
+    /// Writes statements that put the smaller end first, by the first pair whose fields differ.
     fn write_order(&self, tag: &str, w: &mut Writer) {
         let part = |number: usize| format!("part{number}{tag}");
         let pairs = (0..self.fields.len()).step_by(2);
@@ -280,7 +280,7 @@ mod tests {
         );
     }
 
-    /// A UDP datagram from one end to another.
+    /// A UDP datagram from one end (address and port) to another.
     fn datagram([from, to]: [(u32, u16); 2]) -> Vec<u8> {
         let mut frame = vec![2; 12];
         frame.extend([0x08, 0x00, 0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -310,7 +310,7 @@ mod tests {
                 seen.push(hash(ends));
             }
         }
-        // Ports that have changed sides are another connection, but between the same addresses.
+        // Swapped ports alone are another connection between equal addresses.
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), 5);

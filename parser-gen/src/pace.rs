@@ -1,36 +1,36 @@
-//! Packets that are let go one after the other at a rate: a virtual queue. How long a packet is, and the P4 text of the queue.
+//! Pacing: packets leave one after the other at a rate, through a virtual queue. Packet length, and the queue's P4 text.
 //!
-//! The queue is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371): a packet adds to it what it
-//! takes at the rate. What would wait for longer than the queue may be goes beyond it.
+//! The queue's state is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371). Each packet adds its
+//! time at the rate. A packet that would wait for longer than the maximum exceeds the queue.
 
 use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
 
-/// A rate, and how long the queue may become.
+/// A rate, and the maximum length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Nanoseconds a byte, times 2^16.
+    /// Time per byte, in nanoseconds times 2^16.
     pub step: u64,
-    /// The longest that the queue may be when a packet has come, in nanoseconds.
+    /// Maximum length of the queue with the new packet in it, in nanoseconds.
     pub most_ns: u64,
-    /// Whether packets wait for their turn; else they only count.
+    /// Whether packets wait for their turn; otherwise the queue only measures the rate.
     pub holds: bool,
 }
 
-/// Of a frame without IP.
+/// Length of a frame without IP, in bytes.
 const OTHER_BYTES: u32 = 60;
-/// Ethernet, and Ethernet with IPv6.
+/// Bytes of an Ethernet header; below, bytes of Ethernet and IPv6 headers.
 const ETHERNET_BYTES: u32 = 14;
 const IPV6_BYTES: u32 = 54;
 
 impl Pace {
-    /// What a frame takes at the rate.
+    /// Time that a frame takes at the rate, in nanoseconds.
     #[must_use]
     pub fn cost_ns(&self, bytes: u32) -> u64 {
         u64::try_from((u128::from(bytes) * u128::from(self.step)) >> 16).unwrap_or(u64::MAX)
     }
 
-    /// What a unit does with a packet that it fires on; `name` is the register's.
+    /// Writes the statements for a packet that the unit fires on. `read` and `write` access the register of the queue.
     pub(crate) fn write(&self, read: &str, write: &str, w: &mut Writer) {
         w.open("@atomic");
         w.line("time_ns_t free;");
@@ -53,7 +53,7 @@ impl Pace {
     }
 }
 
-/// How long a frame is: Ethernet's header and what the IP header says; 60 bytes where there is none.
+/// Length of a frame in bytes: Ethernet's header plus the length in the IP header; 60 without IP.
 #[must_use]
 pub fn bytes(library: &Library, frame: &[u8]) -> u32 {
     for (id, start) in library.headers(frame) {
@@ -67,7 +67,7 @@ pub fn bytes(library: &Library, frame: &[u8]) -> u32 {
     OTHER_BYTES
 }
 
-/// The same in the engine, before its units.
+/// Writes statements that compute [`bytes`] in the engine, before its units.
 pub(crate) fn measure(w: &mut Writer) {
     w.line(format!("bit<32> bytes = {OTHER_BYTES};"));
     w.open("if (hdr.ipv4.isValid())");
@@ -81,7 +81,7 @@ pub(crate) fn measure(w: &mut Writer) {
     w.close();
 }
 
-/// The protocols that a program must parse for it.
+/// Protocols that a program must parse for [`measure`].
 pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
     let protocols = library.protocols.iter().enumerate();
     let named =

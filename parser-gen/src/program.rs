@@ -1,23 +1,23 @@
-//! The whole P4 source of a program: p4src's files, embedded, and the generated text among them.
+//! The complete P4 source of a program: the embedded files of p4src, and the generated files.
 
 use crate::generate::Generated;
 
-/// An architecture that p4src has a `main.p4` for.
+/// Architecture of a switch; p4src has a `main.p4` for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Arch {
-    /// Portable Switch Architecture: the embedded switch, BMv2's `psa_switch`.
+    /// Portable Switch Architecture: the embedded switch and BMv2's `psa_switch`.
     Psa,
-    /// BMv2's `simple_switch`.
+    /// v1model: BMv2's `simple_switch`.
     V1model,
-    /// Tofino.
+    /// Tofino Native Architecture.
     Tna,
 }
 
 impl Arch {
-    /// All of them.
+    /// All architectures.
     pub const ALL: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
 
-    /// Its folder in p4src.
+    /// Name of the architecture's folder in p4src.
     pub fn name(self) -> &'static str {
         match self {
             Arch::Psa => "psa",
@@ -26,7 +26,7 @@ impl Arch {
         }
     }
 
-    /// The path of the file to compile, among those of [`program`].
+    /// Path of the file to compile, among the files of [`program`].
     pub fn main_path(self) -> String {
         format!("{}/main.p4", self.name())
     }
@@ -71,9 +71,9 @@ const V1MODEL: &[(&str, &str)] = p4src![
 ];
 const TNA: &[(&str, &str)] = p4src!["tna/externs.p4", "tna/slots.p4", "tna/main.p4"];
 
-/// Path and text of every file of the program but the architecture's own declarations (`<core.p4>`, `<psa.p4>` …).
+/// Path and text of every file of a program, except the architecture's declarations (`<core.p4>`, `<psa.p4>` …).
 ///
-/// Paths are relative to p4src, and so are the `#include`s in them: `generated.p4` and `engine.p4` stand beside `main.p4`.
+/// Paths, and the `#include`s in the files, are relative to p4src. `generated.p4` and `engine.p4` stand beside `main.p4`.
 pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
     let own = match arch {
         Arch::Psa => PSA,

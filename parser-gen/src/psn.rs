@@ -1,40 +1,40 @@
-//! Data packets of RDMA connections by their sequence numbers: which packets they are, and where each stands, as P4 text and
-//! on a frame's bytes, which must come to the same.
+//! Data packets of RDMA connections by packet sequence number (PSN): which packets carry data, and each one's position in its
+//! connection. The P4 text and the computation on a frame's bytes must agree.
 //!
 //! A base transport header has no source queue pair, so a connection is (source, destination, destination queue pair), and each
-//! direction is one of its own. Responses of a READ have the numbers of the side that asks, while all else that their sender
-//! sends to the same queue pair has the sender's: they stand apart.
+//! direction is a connection of its own. READ responses have PSNs of the requester, while all other packets from that sender to
+//! that queue pair have the sender's: responses therefore count as a separate connection.
 
 use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
 
-/// Fields that tell connections apart.
+/// Fields that identify a connection.
 pub const CONNECTION: [&str; 3] = ["ip.src", "ip.dst", "roce.qp"];
 
-/// What data packets have in common, as a filter (InfiniBand architecture, volume 1, table 38): SEND and WRITE of reliable and
-/// unreliable connections, responses of a READ.
+/// Filter that matches data packets (InfiniBand architecture, volume 1, table 38): SEND and WRITE of reliable and unreliable
+/// connections, and READ responses.
 pub const DATA: &str = "ip && roce.opcode in {0x00..0x0b, 0x0d..0x10, 0x16..0x17, 0x20..0x2b}";
 
-/// Mixed into the key of responses. Any number that two keys hardly differ by.
+/// XORed into the key of READ responses; an arbitrary number by which two keys hardly ever differ.
 pub const RESPONSES: u32 = 0x5EAD_0B5E;
 
-/// Sequence numbers are counted modulo this.
+/// PSNs count modulo this.
 pub const MODULUS: u32 = 1 << 24;
 
 /// A RoCEv2 packet over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Its sender's address.
+    /// Sender's address.
     pub source: [u8; 4],
-    /// Its receiver's.
+    /// Receiver's address.
     pub destination: [u8; 4],
-    /// The receiver's queue pair.
+    /// Receiver's queue pair.
     pub qp: u32,
-    /// Its sequence number, of 24 bits.
+    /// PSN, 24 bits.
     pub psn: u32,
-    /// What it is.
+    /// Opcode of the base transport header.
     pub opcode: u8,
-    /// The byte behind the base transport header: of an acknowledgement, the syndrome.
+    /// First byte behind the base transport header: the syndrome, in an acknowledgement. `None` if the frame ends before it.
     pub syndrome: Option<u8>,
 }
 
@@ -42,7 +42,7 @@ pub struct Packet {
 const HEADER: usize = 12;
 
 impl Packet {
-    /// What a frame is, if it is one.
+    /// Parses a frame; `None` if it is no RoCEv2 packet over IPv4.
     #[must_use]
     pub fn of(library: &Library, frame: &[u8]) -> Option<Packet> {
         let headers = library.headers(frame);
@@ -66,7 +66,7 @@ impl Packet {
         })
     }
 
-    /// The same, if it carries data.
+    /// The packet as a data packet; `None` if it carries no data.
     #[must_use]
     pub fn data(&self) -> Option<DataPacket> {
         let responds = match self.opcode {
@@ -78,14 +78,14 @@ impl Packet {
         Some(DataPacket { psn, responds })
     }
 
-    /// Whether it says that the sender of data is to begin again at its number: "RC Acknowledge" whose syndrome is a NAK, PSN
-    /// sequence error (InfiniBand architecture, volume 1, 9.7.5.2).
+    /// Whether the packet requests retransmission from its PSN on: "RC Acknowledge" whose syndrome is a NAK, PSN sequence error
+    /// (InfiniBand architecture, volume 1, 9.7.5.2).
     #[must_use]
     pub fn is_sequence_nak(&self) -> bool {
         self.opcode == 0x11 && self.syndrome == Some(0x60)
     }
 
-    /// Whether it asks for data: "RC RDMA READ Request".
+    /// Whether the packet is an "RC RDMA READ Request".
     #[must_use]
     pub fn is_read_request(&self) -> bool {
         self.opcode == 0x0c
@@ -95,51 +95,51 @@ impl Packet {
 /// A packet that carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPacket {
-    /// Its sequence number, of 24 bits.
+    /// PSN, 24 bits.
     pub psn: u32,
-    /// Whether it answers a READ.
+    /// Whether the packet is a READ response.
     pub responds: bool,
 }
 
 impl DataPacket {
-    /// What a frame is, if it is one.
+    /// Parses a frame; `None` if it is no data packet.
     #[must_use]
     pub fn of(library: &Library, frame: &[u8]) -> Option<DataPacket> {
         Packet::of(library, frame)?.data()
     }
 
-    /// What is mixed into its connection's key.
+    /// Number to XOR into the key of the packet's connection.
     #[must_use]
     pub fn salt(self) -> u32 {
         if self.responds { RESPONSES } else { 0 }
     }
 }
 
-/// Where a data packet stands in its connection.
+/// Position of a data packet in its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its number less the first, modulo [`MODULUS`].
+    /// PSN less the connection's first PSN, modulo [`MODULUS`].
     pub relative: u32,
-    /// From 1: in how many unbroken runs of numbers packets have come so far.
+    /// Number of unbroken runs of PSNs so far, this packet's included; from 1.
     pub round: u32,
 }
 
-/// What a switch remembers of a connection. Round 0: nothing has come.
+/// State that a switch keeps per connection. Round 0: no packet has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Connection {
     first: u32,
     last: u32,
     round: u32,
-    /// What it was told last, as [`Begun::word`]; 0: nothing.
+    /// Latest announcement, as [`Begun::word`]; 0 before the first.
     told: u32,
 }
 
-/// What a switch is told of a connection.
+/// Announcement of a connection to the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
-    /// The number of its first packet.
+    /// PSN of the connection's first packet.
     pub first: u32,
-    /// From 1; the next connection that has the same queue pair has another.
+    /// Generation of the queue pair, from 1: each new connection on the queue pair has another.
     pub life: u8,
 }
 
@@ -150,8 +150,8 @@ impl Begun {
 }
 
 impl Connection {
-    /// Takes the next data packet. `told`: what the switch was told of the connection by then. Something else than before is
-    /// another connection, which has the same queue pair.
+    /// Records the next data packet. `told` is the announcement that the switch has by then: if it differs from the previous
+    /// one, the packet belongs to a new connection on the queue pair.
     pub fn take(&mut self, psn: u32, told: Option<Begun>) -> Place {
         let told = told.map_or(0, Begun::word);
         if told != 0 && told != self.told {
@@ -172,7 +172,7 @@ impl Connection {
     }
 }
 
-/// The registers of [`Connection`], one cell each.
+/// Registers that hold [`Connection`], one cell per connection: name and type.
 pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("firsts", "bit<24>"),
     ("lasts", "bit<24>"),
@@ -180,11 +180,11 @@ pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("tellings", "bit<32>"),
 ];
 
-/// Room of the table of connections: both ways of as many as a unit has cells for at most, and what answers READs. It is the same in
-/// all units, so what one has room for, all have.
+/// Size of the table of connections: both directions of as many connections as a unit can have cells for, and READ responses.
+/// The tables of all units have this size, so all units have capacity for the same connections.
 pub const MOST_TOLD: usize = 1 << 18;
 
-/// Variables of the control.
+/// Variables of the control: type and name.
 pub(crate) const VARIABLES: [(&str, &str); 4] = [
     ("bit<24>", "relative"),
     ("bit<32>", "round"),
@@ -192,8 +192,8 @@ pub(crate) const VARIABLES: [(&str, &str); 4] = [
     ("bit<32>", "told"),
 ];
 
-/// The table of connections whose first numbers the switch is told: by the fields of [`CONNECTION`], and `data`, which is 2 of
-/// responses and 1 of all else.
+/// Writes the table of announced connections. Its key is [`CONNECTION`] and `data`, which is 2 for READ responses and 1 for all
+/// other data packets.
 pub(crate) fn write_table(w: &mut Writer) {
     w.open("action began(bit<8> life, bit<24> first)");
     w.line("told = life ++ first;");
@@ -211,7 +211,7 @@ pub(crate) fn write_table(w: &mut Writer) {
     w.close();
 }
 
-/// Statements that say whether the packet is one: `data` is 1, or 2 of a response; else 0.
+/// Writes statements that set `data`: 1 for a data packet, 2 for a READ response, otherwise 0.
 pub(crate) fn write_kind(w: &mut Writer) {
     w.line("data = 0;");
     w.line("told = 0;");
@@ -230,8 +230,8 @@ pub(crate) fn write_kind(w: &mut Writer) {
     w.close();
 }
 
-/// Statements that put [`Place`] into `relative` and `round`. `read` and `write` are a register's statements: of its name, and
-/// of the variable or value.
+/// Writes statements that put [`Place`] into `relative` and `round`. `read` (register, variable) and `write` (register, value)
+/// return a register's statements.
 pub(crate) fn write_place(
     read: impl Fn(&str, &str) -> String,
     write: impl Fn(&str, &str) -> String,
@@ -332,15 +332,15 @@ mod tests {
         let mut connection = Connection::default();
         let begun = |first, life| Some(Begun { first, life });
         let taken = [
-            // It was told of before anything came, and not again.
+            // Announced before the first packet, and not again.
             (7, begun(0, 1)),
             (8, begun(0, 1)),
             (9, None),
-            // The queue pair has another life.
+            // A new generation of the queue pair.
             (100, begun(98, 2)),
             (101, begun(98, 2)),
             (101, begun(98, 2)),
-            // And one that begins with the same number.
+            // A generation with an equal first PSN.
             (98, begun(98, 3)),
         ];
         let places = taken.map(|(psn, told)| {
@@ -349,7 +349,7 @@ mod tests {
         });
         let expected = [(7, 1), (8, 1), (9, 1), (2, 1), (3, 1), (3, 2), (0, 1)];
         assert_eq!(places, expected);
-        // It was seen before it was told of.
+        // A packet arrived before the announcement.
         let mut late = Connection::default();
         let seen = late.take(5, None);
         assert_eq!((seen.relative, seen.round), (0, 1));

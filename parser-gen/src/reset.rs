@@ -1,9 +1,9 @@
-//! A TCP packet becomes the reset of its connection: as P4 text, and on a frame's bytes for the proof.
+//! Turns a TCP packet into the reset of its connection: as P4 text, and on a frame's bytes for the proof.
 //!
-//! Its sequence number stays, since a receiver takes a reset only where it waits for the next byte (RFC 5961, section 3.2), and
-//! so do the acknowledgement and its flag, without which one in the handshake is ignored (RFC 9293, section 3.10.7.3). The
-//! network header's length ends it behind 20 bytes of TCP; what came behind them stays in the frame, where receivers of
-//! Ethernet take it for padding (RFC 1122, section 3.2.1.1; RFC 894). No switch need be able to shorten a packet.
+//! The sequence number stays, since a receiver accepts a reset only at the next byte that it expects (RFC 5961, section 3.2).
+//! The acknowledgement and its flag stay too, since a reset in the handshake is ignored without them (RFC 9293, section
+//! 3.10.7.3). The length in the network header then covers 20 bytes of TCP; later bytes stay in the frame, and receivers of
+//! Ethernet treat them as padding (RFC 1122, section 3.2.1.1; RFC 894). No switch has to shorten a packet.
 
 use crate::checksums::Checksums;
 use crate::dissect::Headers;
@@ -11,26 +11,26 @@ use crate::generate::writer::Writer;
 use crate::library::{Library, ProtocolId};
 use crate::rewrite::text::{fold, write_checksum};
 
-/// The headers that it reads and writes.
+/// Protocols whose headers the reset reads and writes.
 const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
-/// Of TCP without options.
+/// Bytes of a TCP header without options.
 const TCP_BYTES: usize = 20;
-/// Words that a TCP header has then, and the flags: its 13th and 14th byte.
+/// Values of a reset's data offset and flags (bytes 12 and 13 of the TCP header), without and with ACK.
 const RST: u16 = 0x5004;
 const RST_ACK: u16 = 0x5014;
 const ACK_BIT: u8 = 0x10;
 const TCP: u8 = 6;
-/// The byte of an IPv4 header at which its checksum stands.
+/// Byte offset of the checksum in an IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
 
-/// The protocols that a program must parse for it.
+/// Protocols that a program must parse for a reset.
 pub(crate) fn protocols(library: &Library) -> impl Iterator<Item = ProtocolId> {
     let protocols = library.protocols.iter().enumerate();
     let named = protocols.filter(|(_, protocol)| PROTOCOLS.contains(&protocol.name.as_str()));
     named.map(|(id, _)| id)
 }
 
-/// Makes a reset of a frame with TCP in IPv4 or IPv6; any other frame stays as it is. `headers` are those of the frame
+/// Turns a TCP frame over IPv4 or IPv6 into a reset; any other frame stays as it is. `headers` are the frame's
 /// ([`Library::parsed`]).
 pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     let place = |name: &str| {
@@ -54,7 +54,7 @@ pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
         frame[tcp + 8..tcp + 12].fill(0);
     }
     frame[tcp + 14..tcp + TCP_BYTES].fill(0);
-    // The segment is new, and so is its checksum; that of the network header is as right as it was.
+    // The segment is new, so its checksum is recomputed; the network header's keeps its error, if it had one.
     let sums = Checksums::of(library, headers, frame);
     sums.restore(frame, &errors);
     sums.make_right(frame, tcp + 16);
@@ -64,7 +64,7 @@ fn put(frame: &mut [u8], at: usize, word: u16) {
     frame[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
-/// The control that makes a reset of a packet's headers.
+/// Writes the control that turns a packet's headers into a reset.
 pub(crate) fn write(name: &str, w: &mut Writer) {
     let add = |w: &mut Writer, field: &str, bits: usize| {
         for word in (0..bits / 16).rev() {

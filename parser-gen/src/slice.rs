@@ -1,4 +1,4 @@
-//! Which part of the protocol library a set of filters needs: paths from Ethernet to the headers that they name.
+//! Slice: the part of the protocol library that a set of filters needs, as paths from Ethernet to the headers they name.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// The slice of some flows' terms. Terms that no packet can meet are removed, and so are constraints that every
-    /// packet of a term meets.
+    /// Slice of the terms of all flows. Removes terms that no packet can match, and constraints that every packet of a term
+    /// meets.
     pub fn new<'a>(
         library: &Library,
         flows: impl Iterator<Item = &'a mut Vec<Term>>,
@@ -34,7 +34,7 @@ impl Slice {
         slice
     }
 
-    /// Adds every path to a header, so that it is found wherever it is.
+    /// Adds every path to a header, so that the parser finds it wherever it is.
     pub fn add_protocol(&mut self, library: &Library, id: ProtocolId) {
         for chain in chains(library)
             .iter()
@@ -46,7 +46,7 @@ impl Slice {
         }
     }
 
-    /// Adds TCP and UDP straight behind Ethernet and IPv4, options skipped: what tells a flow's packets from others'.
+    /// Adds TCP and UDP directly behind Ethernet and IPv4, with IPv4 options skipped: the ports identify a flow's packets.
     pub fn add_ports(&mut self, library: &Library) {
         let named = |chain: &[ProtocolId], last: &str| {
             let names = chain.iter().map(|id| library.protocols[*id].name.as_str());
@@ -60,7 +60,7 @@ impl Slice {
         }
     }
 
-    /// Adds BTH and RETH straight behind Ethernet, IPv4 and UDP: what of RoCEv2 is summed, which has no options.
+    /// Adds BTH and RETH directly behind Ethernet, IPv4 and UDP: the RoCEv2 packets that a switch sums have no options.
     pub fn add_roce(&mut self, library: &Library) {
         let named = |chain: &[ProtocolId]| {
             let names = chain.iter().map(|id| library.protocols[*id].name.as_str());
@@ -75,7 +75,7 @@ impl Slice {
         self.edges.contains(&(from, to))
     }
 
-    /// Some filter looks beyond this header.
+    /// Whether some filter needs a header behind this one.
     pub fn filters_look_beyond(&self, from: ProtocolId) -> bool {
         self.filter_edges.iter().any(|(a, _)| *a == from)
     }
@@ -86,7 +86,7 @@ impl Slice {
             .extend(chain.windows(2).map(|pair| (pair[0], pair[1])));
     }
 
-    /// Adds the paths on which the term can be decided; false if no path meets it.
+    /// Adds the paths on which the term can be decided; returns false if no path can match the term.
     fn add_term(&mut self, library: &Library, chains: &[Vec<ProtocolId>], term: &mut Term) -> bool {
         let owner = |key: &MatchKey| match key {
             MatchKey::Present(id) | MatchKey::There(id, _) => Some(*id),
@@ -99,7 +99,7 @@ impl Slice {
             let keys = term.iter().filter(|(_, values)| values.is(value));
             keys.filter_map(|(key, _)| match key {
                 MatchKey::Present(id) => Some(*id),
-                // A message of which something is there is there.
+                // A message is present if any part of it is.
                 MatchKey::There(id, _) | MatchKey::AtLeast(id, ..) if value == 1 => Some(*id),
                 _ => None,
             })
@@ -110,7 +110,7 @@ impl Slice {
             required.iter().all(|id| chain.contains(id))
                 && !chain.iter().any(|id| absent.contains(id))
         };
-        // Without required headers, the packet may be too short for any.
+        // A packet may be too short for any header, unless the term requires one.
         if !required.is_empty() && !chains.iter().any(|chain| possible(&chain)) {
             return false;
         }
@@ -127,7 +127,7 @@ impl Slice {
                 if required.contains(&id) {
                     return false;
                 }
-                // With the required headers there, this one never is.
+                // No path with the required headers contains this header.
                 term.retain(|key, _| owner(key) != Some(id));
             }
         }
@@ -140,11 +140,11 @@ impl Slice {
     }
 }
 
-/// Every path from the root to every protocol.
+/// All paths from the root, to every protocol.
 fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
     let mut chains = vec![vec![library.root]];
     let mut at = 0;
-    // Edges lead forward in wire order, so this ends.
+    // The loop ends, since edges lead forward in wire order.
     while at < chains.len() {
         let chain = chains[at].clone();
         let mut targets = BTreeSet::new();
@@ -165,7 +165,7 @@ fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
     chains
 }
 
-/// Ethernet, IPv4, UDP, aggregation header: as docs/protocol.md lays a frame out. They are what p4src/common names.
+/// Ethernet, IPv4, UDP, aggregation header: the frame of docs/protocol.md, whose headers p4src/common names.
 fn aggregation_chain(library: &Library) -> Vec<ProtocolId> {
     (0..library.protocols.len())
         .filter(|id| library.protocols[*id].is_common())

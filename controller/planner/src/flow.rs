@@ -1,4 +1,4 @@
-//! Whole streams through a network: as many as there is room for, each by a way of its own, over as few links as can be.
+//! Whole streams through a network: as many as capacities allow, each on one path, over as few links as possible.
 
 mod residual;
 
@@ -7,37 +7,37 @@ use std::collections::BTreeMap;
 use crate::network::{Arc, Network, NodeId};
 use residual::Residual;
 
-/// The room that links have left, in whole streams.
+/// Spare capacity of links, in whole streams.
 #[derive(Clone)]
 pub struct Flow<'n> {
     network: &'n Network,
-    /// By direction.
+    /// Spare capacity of each arc, by its index.
     room: Vec<u32>,
 }
 
-/// A stream's way.
+/// A stream and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// Where it starts.
+    /// Node where it starts.
     pub from: NodeId,
-    /// Where it ends.
+    /// Node where it ends.
     pub to: NodeId,
-    /// Between them.
+    /// Arcs of its path, in order.
     pub route: Vec<Arc>,
 }
 
-/// What could be sent.
+/// Result of [`Flow::send_by`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// In the order of the sources.
+    /// Streams that could be sent, in the order of their sources.
     pub streams: Vec<Stream>,
-    /// By node: whether a further stream would get so far. What leads from such nodes to others is full; so are such sinks
-    /// as it does not get to.
+    /// By node: whether an additional stream could get there. All arcs from such nodes to other nodes are full, and so are all
+    /// sinks among them.
     pub reached: Vec<bool>,
 }
 
 impl<'n> Flow<'n> {
-    /// Links with so much room each.
+    /// Network whose arcs have the capacities `room`, in streams.
     pub fn new(network: &'n Network, room: impl Fn(Arc) -> usize) -> Flow<'n> {
         let arcs = network.arcs();
         Flow {
@@ -46,33 +46,33 @@ impl<'n> Flow<'n> {
         }
     }
 
-    /// The streams that a direction has room for yet.
+    /// Number of streams for which an arc still has capacity.
     #[must_use]
     pub fn room(&self, arc: Arc) -> usize {
         self.room[arc.index()] as usize
     }
 
-    /// Takes the room of a stream by this way, which there has to be.
+    /// Reserves one stream's capacity along a path, which must have it.
     pub fn take(&mut self, route: &[Arc]) {
         for arc in route {
             self.room[arc.index()] -= 1;
         }
     }
 
-    /// Gives it back.
+    /// Releases one stream's capacity along a path.
     pub fn give(&mut self, route: &[Arc]) {
         for arc in route {
             self.room[arc.index()] += 1;
         }
     }
 
-    /// Sends as many streams as can be from sources to sinks, of which each gives or takes so many at most, and takes their
-    /// room. Of all ways to do it, they pass the fewest links together. Hosts pass nothing on. In the order of the sources.
+    /// Sends as many streams as possible from sources to sinks, each up to its count, and reserves their capacity. Minimizes
+    /// the total number of links. Hosts do not forward. Returns streams in the order of the sources.
     pub fn send(&mut self, sources: &[(NodeId, usize)], sinks: &[(NodeId, usize)]) -> Vec<Stream> {
         self.send_by(sources, sinks, |_| 1).streams
     }
 
-    /// The same where links have costs: the sum over all links that streams pass is the least.
+    /// Sends streams as [`Flow::send`] does, with a cost per arc: the total cost over all streams is the least possible.
     pub fn send_by(
         &mut self,
         sources: &[(NodeId, usize)],
@@ -124,13 +124,13 @@ impl<'n> Flow<'n> {
     }
 }
 
-/// What of a flow has not been taken apart yet.
+/// Part of a flow that is not decomposed into streams yet.
 struct Left {
-    /// How many streams start at each node.
+    /// Number of streams that start at each node.
     starts: Vec<u32>,
-    /// How many end there.
+    /// Number of streams that end at each node.
     ends: Vec<u32>,
-    /// Where streams go on from each node, and how many.
+    /// Arcs on which streams leave each node, their ends, and the number of streams.
     onward: Vec<Vec<(Arc, NodeId, u32)>>,
 }
 
@@ -163,12 +163,12 @@ impl Left {
         left
     }
 
-    /// One stream from a node.
+    /// Removes one stream from `from`: returns its end and its path.
     fn take(&mut self, from: NodeId) -> Option<(NodeId, Vec<Arc>)> {
         *self.starts.get_mut(from.index())? = self.starts[from.index()].checked_sub(1)?;
         let mut route: Vec<(NodeId, Arc)> = Vec::new();
         let mut at = from;
-        // What comes to a node ends there or goes on, so this ends; where a way meets itself, the loop is cut off.
+        // Flow into a node ends there or continues, so this terminates; a loop in the path is cut off.
         loop {
             if self.ends[at.index()] > 0 {
                 self.ends[at.index()] -= 1;
@@ -189,6 +189,6 @@ impl Left {
 }
 
 fn clamp(count: usize) -> u32 {
-    // Below what sums of them would exceed.
+    // Small enough that sums of such counts do not overflow.
     count.min(1 << 24) as u32
 }

@@ -1,8 +1,8 @@
-//! Where to aggregate, where to inject: topologies, routing, optimisation. Pure.
+//! Planner: where to aggregate and where to inject faults. Topologies, routing, optimization. Pure.
 //!
-//! A [`Network`] is what there is: hosts, switches, links, and what each can take. Planners read it and say where a job's
-//! gradients are summed, or where a fault meets its flows; they never plan over a capacity, and say how far from the
-//! optimum they may be. The same input and seed give the same plan.
+//! A [`Network`] consists of hosts, switches, links and their capacities. Planners decide where a job's gradients are summed,
+//! or where a fault meets its flows. They never exceed a capacity, and report how far from the optimum a plan may be. Equal
+//! input and seed give equal plans.
 
 pub mod baseline;
 pub mod evaluation;

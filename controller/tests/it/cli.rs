@@ -255,8 +255,8 @@ fn a_plan_is_the_same_each_time() {
         &format!("  entries of {}\n", fault::select_table(Ingress, 0)),
         &format!("  entries of {TABLE}\n    {KEY} 0x25745000001: unicast(port 1)\n"),
         "  multicast group 2: to ports 1, 2, 3\n",
-        "\ncaptures of `weir run`: 3 ports, 192.0 MiB of rings\n  \
-           sw ports 1, 2, 3: 192.0 MiB; for the proof of faults drop-gets, delay-carts\n",
+        "\ncaptures of `weir run`: 3 ports, 79.9 MiB of rings\n  \
+           sw ports 1, 2, 3: 79.9 MiB; for the proof of faults drop-gets, delay-carts\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -1,8 +1,8 @@
-//! Which flows a packet is in, as a diagram of decisions: one level per match key, one edge per set of values.
+//! Decision diagram that finds the flows of a packet: one level per match key, one edge per set of values.
 //!
-//! As Camus (Jepsen et al., CoNEXT 2018) does for subscriptions: the terms that are still open are what a node stands for,
-//! so equal remainders are one node, and terms that a value excludes are gone below its edge. Terms are never compared in
-//! pairs: a node sorts the ends of its terms' ranges, and sweeps over them.
+//! It follows Camus (Jepsen et al., CoNEXT 2018): a node stands for the set of terms that are still open, so equal
+//! remainders share a node, and an edge drops the terms that its values exclude. Terms are never compared in pairs: a node
+//! sorts the ends of its terms' ranges and sweeps over them.
 
 mod overflow;
 mod term;
@@ -14,16 +14,16 @@ use term::Remainders;
 
 use crate::terms::{MatchKey, Term};
 
-/// Classes that `class_t` can tell apart besides 0: "of no flow".
+/// Maximum number of classes that `class_t` can hold besides class 0, "of no flow".
 pub const MAX_CLASSES: usize = 65_535;
 
-/// Flows of all classes together.
+/// Maximum number of flows, summed over all classes.
 const MAX_MEMBERS: usize = 1 << 24;
 
-/// Open terms of all nodes together: what bounds time and memory.
+/// Maximum number of open terms, summed over all nodes. It bounds time and memory.
 const MAX_OPEN: usize = 1 << 25;
 
-/// Where an edge leads.
+/// Target of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum To {
     /// Index into [`Diagram::nodes`].
@@ -33,34 +33,34 @@ pub(crate) enum To {
 }
 
 impl To {
-    /// The packet is in no flow.
+    /// Target of packets that are in no flow.
     pub const NONE: To = To::Class(0);
 }
 
 /// A decision by the value of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// Index into [`Diagram::levels`]. Edges lead to greater ones.
+    /// Index into [`Diagram::levels`]. Edges lead to greater levels only.
     pub level: usize,
-    /// From which value on where to, ascending, the first from 0. Neighbours differ.
+    /// (Lowest value, target), ascending from value 0: an edge holds until the next one's value. Adjacent targets differ.
     pub edges: Vec<(u128, To)>,
 }
 
 /// A reduced, ordered decision diagram over match keys whose leaves are sets of flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Diagram {
-    /// The keys, in the order in which they are looked at.
+    /// Match keys, in the order in which the diagram tests them.
     pub levels: Vec<MatchKey>,
-    /// Targets stand before what leads to them.
+    /// Nodes; the target of an edge stands before the node that has the edge.
     pub nodes: Vec<Node>,
-    /// Sets of flows, ascending: that of nobody, those of one flow, of two …
+    /// Flows of each class, ascending: first the empty set, then sets of one flow, of two …
     pub classes: Vec<Vec<usize>>,
-    /// Where to begin.
+    /// Where a packet enters the diagram.
     pub root: To,
 }
 
 impl Diagram {
-    /// The diagram of flows, each given by its terms; `max_of`: the largest value of a key.
+    /// Builds the diagram of flows, each given by its terms. `max_of` returns the largest value of a key.
     pub fn new(
         flows: &[Vec<Term>],
         max_of: impl Fn(&MatchKey) -> u128,
@@ -90,24 +90,24 @@ impl Diagram {
     }
 }
 
-/// A flow, and what is left of one of its terms; nothing of it is 0.
+/// A flow's index, and the number of the remainder of one of its terms; remainder 0 is empty: the term holds.
 pub(super) type Open = (u32, u32);
 
 /// An end of a term's range.
 struct Mark {
     at: u128,
-    /// From here on the term is open; else it was until here.
+    /// Whether the term opens at this value; otherwise it closes here.
     begins: bool,
     open: Open,
 }
 
 struct Builder {
     remainders: Remainders,
-    /// The largest value of each level.
+    /// Largest value of each level's key.
     max: Vec<u128>,
     nodes: Vec<Node>,
     leaves: Vec<Vec<u32>>,
-    /// What has been built, by the open terms.
+    /// Targets built so far, by their open terms.
     built: HashMap<Vec<Open>, To>,
     node_numbers: HashMap<(usize, Vec<(u128, To)>), u32>,
     leaf_numbers: HashMap<Vec<u32>, u32>,
@@ -140,7 +140,7 @@ impl Builder {
             .iter()
             .partition(|(_, rest)| remainders.level(*rest) == Some(level));
         let marks = self.marks(level, &here);
-        // Two terms of a flow may have the same rest, and ranges that overlap: hence the counts.
+        // Two terms of one flow may have equal remainders and overlapping ranges, so open terms are counted.
         let mut within: BTreeMap<Open, usize> = BTreeMap::new();
         let mut edges: Vec<(u128, To)> = Vec::new();
         if marks.first().is_none_or(|mark| mark.at > 0) {
@@ -189,7 +189,7 @@ impl Builder {
                 marks.extend((high < self.max[level]).then(|| mark(high + 1, false)));
             }
         }
-        // Counts stay above zero if what begins at a value is counted before what ended at it.
+        // Ranges that begin at a value come before those that end there, so that counts stay above zero.
         marks.sort_unstable_by_key(|mark| (mark.at, !mark.begins, mark.open));
         marks
     }
@@ -220,7 +220,7 @@ impl Builder {
         Ok(To::Class(number))
     }
 
-    /// Numbers the classes by their flows rather than by the order in which they were found.
+    /// Renumbers the classes by their flows, independent of the order in which they were found.
     fn finish(self, levels: Vec<MatchKey>, root: To) -> Diagram {
         let mut order: Vec<usize> = (0..self.leaves.len()).collect();
         order.sort_by_key(|leaf| (self.leaves[*leaf].len(), &self.leaves[*leaf]));
@@ -255,7 +255,7 @@ impl Builder {
     }
 }
 
-/// Sorted, and without the other terms of a flow of which one term holds already.
+/// Sorts open terms, and removes the other terms of a flow of which one term already holds.
 fn without_settled(mut open: Vec<Open>) -> Vec<Open> {
     open.sort_unstable();
     open.dedup();

@@ -1,20 +1,20 @@
-//! Filters that overlap too much, and which.
+//! Error of filters that overlap too much: names the flows at fault.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many flows are named.
+/// Maximum number of flows that the error names.
 const NAMED: usize = 6;
 
-/// A switch cannot tell so many combinations of flows apart.
+/// The flows form more combinations than a switch can tell apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Overflow {
-    /// The flow that is in most of the combinations, and those that it shares most of them with: at most six indexes.
+    /// Index of the flow in most combinations, then of the flows that share most of them with it: at most six in all.
     pub flows: Vec<usize>,
 }
 
 impl Overflow {
-    /// `last`: flows that were being combined when it became too much.
+    /// `last`: the flows that were being combined when a limit was exceeded.
     pub fn of(last: impl Iterator<Item = u32>, leaves: &[Vec<u32>]) -> Overflow {
         let last: Vec<u32> = last.collect();
         let sets = || leaves.iter().chain([&last]).filter(|flows| flows.len() > 1);

@@ -1,11 +1,11 @@
-//! What is left of a term below a level, as a number: equal remainders of different terms are the same one.
+//! Remainders of terms below a level, numbered: equal remainders of different terms have one number.
 
 use std::collections::HashMap;
 
 use super::Open;
 use crate::terms::{MatchKey, Ranges, Term};
 
-/// Remainders by number; 0 is "nothing is left: the term holds".
+/// Remainders by number; number 0 is the empty remainder: the term holds.
 pub(super) struct Remainders {
     all: Vec<Remainder>,
 }
@@ -18,7 +18,7 @@ struct Remainder {
 }
 
 impl Remainders {
-    /// All remainders of the flows' terms, and each term as a whole.
+    /// Collects all remainders of the flows' terms; also returns each whole term as an open one.
     pub fn of(levels: &[MatchKey], flows: &[Vec<Term>]) -> (Remainders, Vec<Open>) {
         let mut all = Vec::new();
         let mut numbers: HashMap<Remainder, u32> = HashMap::new();
@@ -27,7 +27,7 @@ impl Remainders {
             for term in terms {
                 let mut next = 0;
                 for (key, ranges) in term.iter().rev() {
-                    // The levels are the keys of all terms.
+                    // `levels` contains the keys of all terms, so the search always succeeds.
                     let level = levels.binary_search(key).unwrap_or_default();
                     let remainder = Remainder {
                         level,
@@ -49,12 +49,12 @@ impl Remainders {
         self.all.get((number as usize).checked_sub(1)?)
     }
 
-    /// The next level that it looks at.
+    /// Next level that the remainder tests; `None` for the empty remainder.
     pub fn level(&self, number: u32) -> Option<usize> {
         self.at(number).map(|remainder| remainder.level)
     }
 
-    /// The values that it lets pass there, and what is left then.
+    /// Values that pass at that level, and the remainder behind it.
     pub fn step(&self, number: u32) -> Option<(&Ranges, u32)> {
         self.at(number)
             .map(|remainder| (&remainder.ranges, remainder.next))

@@ -1,5 +1,5 @@
-//! What becomes of a packet that units have fired on: a drop stands over all, fields change in declared
-//! order, delays add up, of duplicates the first is made.
+//! Composition: the joint effect on a packet of all units that fired. A drop takes precedence, fields change in declared order,
+//! delays add up, and only the first of several duplicates is made.
 
 use super::dialect::Dialect;
 use super::lot;
@@ -10,22 +10,22 @@ use super::{Action, Side, TriggerSpec, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::pace;
 
-/// What a unit does to the packet that it fires on, as an action of the composition.
+/// Effect of a unit on the packets that it fires on, as an action of the composition.
 struct Acting {
-    /// Which unit.
+    /// Number of the unit.
     number: usize,
-    /// Where one table decides, the first that fired does: what comes first has in it what comes later.
+    /// Priority in Tofino's table, lowest first: the first match decides, and its effect includes those of later ranks.
     rank: u8,
     name: String,
     body: Vec<String>,
-    /// Whether no other of its kind has decided already; where one table does, it has seen to that.
+    /// Condition that no unit of this kind has decided already. Tofino's table needs none: its priorities ensure it.
     only_if: Option<String>,
 }
 
 impl Acting {
     fn of(number: usize, action: &Action) -> Option<Acting> {
         let (rank, name, body): (u8, String, Vec<String>) = match action {
-            // Of bytes that change, each unit has a control of its own.
+            // These actions have controls or statements of their own, or no effect.
             Action::Observe
             | Action::Rewrite(_)
             | Action::Reset
@@ -49,9 +49,9 @@ impl Acting {
             ),
         };
         let only_if = match action {
-            // Of several duplicates, the one declared first is made.
+            // The duplicate that is declared first is made.
             Action::Duplicate(_) => Some("meta.duplicate == 0".to_owned()),
-            // Of several cuts, the shortest.
+            // The shortest of several cuts holds.
             Action::Truncate(bytes) => Some(format!("(meta.cut == 0 || meta.cut > {bytes})")),
             _ => None,
         };
@@ -196,7 +196,7 @@ pub(super) fn write(
     w.close();
 }
 
-/// Adds up in pairs, then pairs of pairs: on Tofino each addition is a stage, and so they are few.
+/// Adds pairs, then pairs of sums: each level of additions takes a stage on Tofino, and so there are few.
 fn sum(mut addends: Vec<String>, w: &mut Writer) {
     while addends.len() > 2 {
         let mut sums = Vec::new();
@@ -213,7 +213,7 @@ fn sum(mut addends: Vec<String>, w: &mut Writer) {
     }
 }
 
-/// One ternary table over what fired, as Tofino wants it.
+/// Writes one ternary table over the units that fired, for Tofino.
 fn table(acting: &[Acting], w: &mut Writer) {
     let mut ordered: Vec<(usize, &Acting)> = acting.iter().enumerate().collect();
     ordered.sort_by_key(|(_, acting)| acting.rank);

@@ -1,19 +1,19 @@
-//! What the architectures spell differently: registers, counters, and how parts of a draw are put together.
+//! Architecture-specific spelling of registers and counters in P4.
 
 use crate::generate::writer::Writer;
 use crate::program::Arch;
 
-/// An architecture, as a writer of P4 text.
+/// Architecture for which P4 text is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect(pub Arch);
 
 impl Dialect {
-    /// Tofino runs a register within an action of a table; elsewhere it is read and written in statements.
+    /// Whether the target is Tofino, which runs a register in an action of a table; other targets access it in statements.
     pub fn is_tna(self) -> bool {
         self.0 == Arch::Tna
     }
 
-    /// Packets by cell.
+    /// Declares a counter of packets with `cells` cells.
     pub fn counter(self, w: &mut Writer, name: &str, index: &str, cells: usize) {
         w.line(match self.0 {
             Arch::Psa => {
@@ -26,7 +26,7 @@ impl Dialect {
         });
     }
 
-    /// Counts a packet.
+    /// Statement that counts a packet in the cell `cell_`.
     pub fn count(self, name: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{name}.count((bit<32>) cell_);"),
@@ -34,7 +34,7 @@ impl Dialect {
         }
     }
 
-    /// Counts a packet in the only cell of a counter.
+    /// Statement that counts a packet in the only cell of a counter.
     pub fn count_once(self, name: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{name}.count((bit<32>) 0);"),
@@ -42,7 +42,7 @@ impl Dialect {
         }
     }
 
-    /// A register of words of this type, all 0.
+    /// Declares a register of `cells` words of type `word`, initially 0.
     pub fn register(self, w: &mut Writer, name: &str, word: &str, index: &str, cells: usize) {
         w.line(match self.0 {
             Arch::Psa => format!("Register<{word}, {index}>({cells}) {name};"),
@@ -51,7 +51,7 @@ impl Dialect {
         });
     }
 
-    /// Statement that reads the cell with this number into a variable.
+    /// Statement that reads the cell `at` of a register into a variable.
     pub fn read(self, register: &str, into: &str, at: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{register}.read({into}, (bit<32>) {at});"),
@@ -59,7 +59,7 @@ impl Dialect {
         }
     }
 
-    /// Statement that writes a cell.
+    /// Statement that writes a value to the cell `at` of a register.
     pub fn write(self, register: &str, value: &str, at: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{register}.write((bit<32>) {at}, {value});"),

@@ -1,20 +1,20 @@
-//! A fault beside a sum on Tofino: it drops by ordinal, and is decided in the stage before the one in which the sum begins.
+//! Early fault: a fault in one program with a sum on Tofino. It drops by ordinal, in the stage before the sum begins.
 //!
-//! The sums of 32 values take what stages the chip has (docs/tofino.md). What is left is one table, in the first stage: it
-//! matches what tells the flows apart, and its action runs the register that counts. Nothing can have been computed for it: so
-//! the parser says whether faults are armed, and ordinals are constants of the program.
+//! Sums of 32 values leave room for one table only, in the first stage (docs/tofino.md). It matches the fields that tell flows
+//! apart, and its action runs the register that counts. No value can be computed before it, so the parser reports whether
+//! faults are armed, and ordinals are constants of the program.
 
 use super::{Side, UnitSpec};
 use crate::generate::writer::Writer;
 
-/// Which packets of a flow such a fault drops, by their index: the ordinal less one.
+/// Selects packets of a flow by index: the ordinal less one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
-    /// The one that it drops.
+    /// Index of the packet that the fault drops.
     pub fires_at: u32,
-    /// The one after which it counts from 0 again.
+    /// Index after which the count restarts at 0.
     pub last: u32,
-    /// By how many ports packets may come.
+    /// Number of the switch's ports; packets may arrive at any of them.
     pub ports: usize,
 }
 
@@ -26,7 +26,7 @@ fn either(index: u32, then: &[&str], otherwise: &[&str], w: &mut Writer) {
     w.close();
 }
 
-/// The text of `engine.p4`'s controls. `key` is what tells flows apart, in `rows` rows.
+/// Writes the controls of `engine.p4`. `key` is the match key that tells flows apart, and `rows` its number of table rows.
 pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w: &mut Writer) {
     let cells = unit.cells.max(1).next_power_of_two();
     let cell = super::unit::cell_type(unit);
@@ -46,7 +46,7 @@ pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w
         "RegisterAction<countdown_t, {cell}, verdict_t>(ordinals) next ="
     ));
     w.open("void apply(inout countdown_t cell_, out verdict_t now)");
-    // A stateful ALU has two comparators.
+    // A stateful ALU has two comparators only.
     let (hit, miss) = (
         "cell_.verdict = (bit<32>) VERDICT_DROP;",
         "cell_.verdict = (bit<32>) VERDICT_FORWARD;",

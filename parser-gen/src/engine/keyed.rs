@@ -1,15 +1,15 @@
-//! Keys that have a cell each: it is found in one of several ways, by hashes, and is the index of all that is held of the key.
-//! Units number the packets of each key so, and triggers follow each key by itself.
+//! Keys with a cell each: hashes give one candidate cell in each of several ways, and the cell that is found indexes all
+//! registers of the key. Units number the packets of each key with it, and triggers follow each key separately.
 //!
-//! A packet takes the first cell that is its key's own, or empty. Nothing is taken out of a cell again, so what was found once
-//! is found always. A key for which there is no cell is `keyless`: its packets are counted, and spared.
+//! A key gets the first candidate that is its own or empty. Cells are never freed, so a key that was found once is always
+//! found. A packet whose key has no cell counts as `keyless`, and no fault applies to it.
 
 use super::dialect::Dialect;
 use super::{Keys, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::key::{PacketKey, WAYS};
 
-/// The keys of one unit or trigger, as a writer of P4 text. `tag` ends all names, where one control has several of them.
+/// Keys of one unit or trigger, for writing P4 text. `tag` is appended to all names, since a control can have several keys.
 #[derive(Clone, Copy)]
 pub(super) struct Keyed<'a> {
     pub dialect: Dialect,
@@ -19,7 +19,7 @@ pub(super) struct Keyed<'a> {
 }
 
 impl<'a> Keyed<'a> {
-    /// Of a unit, if its packets are numbered key by key.
+    /// Keys of a unit; `None` if the unit does not number packets per key.
     pub fn of(dialect: Dialect, unit: &'a UnitSpec) -> Option<Keyed<'a>> {
         let (key, keys) = unit.key.as_ref().zip(unit.keys)?;
         Some(Keyed {
@@ -30,17 +30,17 @@ impl<'a> Keyed<'a> {
         })
     }
 
-    /// What the hashes need.
+    /// Declares the hashes.
     pub fn hashes(&self, w: &mut Writer) {
         self.key.write_state(self.dialect.0, self.tag, true, w);
     }
 
-    /// How many cells there are in all ways.
+    /// Number of cells, in all ways together.
     pub fn cells(&self) -> usize {
         WAYS << self.keys.bits
     }
 
-    /// Registers and variables.
+    /// Declares registers and variables.
     pub fn state(&self, w: &mut Writer) {
         let Keyed { dialect, tag, .. } = self;
         for way in 0..WAYS {
@@ -55,7 +55,7 @@ impl<'a> Keyed<'a> {
         w.line(format!("bit<32> {} = 0;", self.slot()));
     }
 
-    /// The packet's cell, once it is found.
+    /// Name of the variable that holds the index of the packet's cell.
     pub fn slot(&self) -> String {
         format!("slot_{}", self.tag.trim_start_matches('_'))
     }
@@ -68,8 +68,8 @@ impl<'a> Keyed<'a> {
         format!("births{}", self.tag)
     }
 
-    /// Statements that put the packet's key into `print`, which is what a cell holds, and `place`; `salt` tells keys of different
-    /// flows apart, where they are.
+    /// Writes statements that compute the packet's key: `print`, its fingerprint in a cell, and `place`. `salt` is mixed into
+    /// both if keys of different flows must differ.
     pub fn hash(&self, salt: Option<&str>, w: &mut Writer) {
         let (print, place) = (format!("print{}", self.tag), format!("place{}", self.tag));
         self.key.write(self.dialect.0, self.tag, &print, w);
@@ -96,8 +96,8 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Statements that find the packet's cell: the first that is its key's own, or empty. Way by way they read what the cell
-    /// holds into `known`; `then` stands where it is found.
+    /// Writes statements that find the packet's cell: the first candidate that is its key's own or empty. They read the content
+    /// of each candidate into `known`; the statements of `then` run at the cell that is found.
     pub fn find(&self, known: &str, then: impl Fn(&mut Writer, &str, &str), w: &mut Writer) {
         let print = format!("print{}", self.tag);
         w.open("@atomic");
@@ -119,13 +119,13 @@ impl<'a> Keyed<'a> {
         (0..=WAYS).for_each(|_| w.close());
     }
 
-    /// Statement that takes a cell for the packet's key.
+    /// Statement that writes the packet's key to a cell.
     pub fn take(&self, register: &str, at: &str) -> String {
         self.dialect
             .write(register, &format!("print{}", self.tag), at)
     }
 
-    /// Statements that take the cell that was found, whichever way it is in.
+    /// Writes statements that write the packet's key to the cell that was found, in whichever way it is.
     pub fn take_found(&self, w: &mut Writer) {
         let slot = self.slot();
         for way in 0..WAYS {
@@ -144,7 +144,7 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Statements that begin a key's numbers again with a connection: its SYN has a sequence number that is not the last one's.
+    /// Writes statements that restart a key's numbers at a new connection: a SYN with a new sequence number.
     pub fn restart(&self, registers: &[&str], w: &mut Writer) {
         let (births, slot) = (self.births(), self.slot());
         w.open(format!("if ({BEGINS})"));
@@ -162,11 +162,11 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Statement of a packet that has just taken a cell: with which connection the key begins.
+    /// Statement that records, in a new cell, the sequence number of the connection with which the key began.
     pub fn bear(&self, seq: &str) -> String {
         self.dialect.write(&self.births(), seq, &self.slot())
     }
 }
 
-/// The packet begins a TCP connection.
+/// Condition that the packet begins a TCP connection.
 pub(super) const BEGINS: &str = "hdr.tcp.isValid() && hdr.tcp.syn == 1 && hdr.tcp.ack == 0";

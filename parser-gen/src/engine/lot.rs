@@ -1,18 +1,18 @@
-//! What a unit's effect makes of the word `w` that it draws: a table of 1,024 values, and the order of what is held.
+//! Draws of a unit's effect: a table of 1,024 values indexed by the drawn word `w`, and the order of held packets.
 
 use super::dialect::Dialect;
 use super::{Action, UnitSpec};
 use crate::generate::writer::Writer;
 
-/// So many of the upper bits of the word choose one.
+/// Number of upper bits of the word that index the table.
 const BITS: usize = 10;
 
-/// Whether the unit's effect draws.
+/// Whether the unit's effect draws a random value.
 pub(super) fn is_drawn(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.drawn) || mask_bits(unit).is_some()
 }
 
-/// Bits of the mask that it draws, if it does.
+/// Width in bits of the drawn mask; `None` if the unit draws no mask.
 pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
     match &unit.action {
         Action::Rewrite(rewrite) => rewrite.drawn_bits(),
@@ -20,17 +20,17 @@ pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
     }
 }
 
-/// Whether what it holds keeps its order.
+/// Whether packets that the unit holds keep their order.
 pub(super) fn keeps_order(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.keeps_order)
 }
 
-/// Whether it has a register of times.
+/// Whether the unit has a register of deadlines.
 pub(super) fn has_deadlines(unit: &UnitSpec) -> bool {
     keeps_order(unit) || matches!(unit.action, Action::Pace(_))
 }
 
-/// `lots`: the value that the packet's word stands for.
+/// Writes the table `lots`, which maps the packet's word to a drawn value.
 pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Writer) {
     let bits = if dialect.is_tna() { 16 } else { 32 };
     let (ty, into) = match mask_bits(unit) {
@@ -54,8 +54,8 @@ pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Write
     w.close();
 }
 
-/// What the time of others makes of the packet: it waits for its turn at a rate; or it is due when the one is that was held
-/// before it, if that is later. A register that is 0 has held none.
+/// Writes statements that set a packet's deadline by earlier packets': it waits for its turn at a rate, or until the packet
+/// that was held before it is due, if that is later. A deadline of 0 means that no packet was held.
 pub(super) fn keep_order(dialect: Dialect, unit: &UnitSpec, w: &mut Writer) {
     if let Action::Pace(pace) = unit.action {
         pace.write(

@@ -1,9 +1,9 @@
-//! `engine.p4`: the fault engine of one program, with just the units that its faults need.
+//! `engine.p4`: the fault engine of one program, with only the units that its faults need.
 //!
-//! Units stand side by side: each looks at every packet of its flows, whatever the others do, and says whether it fires; what
-//! becomes of the packet is composed behind them. So a pipeline is as deep as one unit, however many there are.
-//! docs/fault-engine.md has the tables that a control plane writes; `unit.rs` writes one unit, `compose.rs` what follows,
-//! `dialect.rs` what the three architectures spell differently.
+//! Units stand side by side: each inspects every packet of its flows, independent of the others, and reports whether it fires.
+//! The composition behind them applies all effects to the packet. So a pipeline is as deep as one unit, however many there are.
+//! docs/fault-engine.md lists the tables that a control plane writes. `unit.rs` writes a unit, `compose.rs` the composition,
+//! `dialect.rs` the architecture-specific parts.
 
 mod compose;
 mod dialect;
@@ -30,70 +30,70 @@ pub use trigger::{RESETS, Stage, TriggerSpec};
 /// The fault engine of a program: the units of each pipeline, in declared order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EngineSpec {
-    /// Where packets come in.
+    /// Units that see each packet when it arrives.
     pub ingress: Vec<UnitSpec>,
-    /// Where copies go out. Nothing is parsed or classified there if this is empty.
+    /// Units that see each copy when it leaves. If there are none, egress neither parses nor classifies.
     pub egress: Vec<UnitSpec>,
-    /// What units of ingress wait for.
+    /// Triggers for which units of ingress wait.
     pub triggers: Vec<TriggerSpec>,
-    /// On Tofino the one unit of ingress stands before a sum, in the same pass.
+    /// Set if the single unit of ingress runs before a sum in the same pass, on Tofino.
     pub early: Option<Early>,
 }
 
 impl EngineSpec {
-    /// Whether packets wait for others.
+    /// Whether packets wait for others of their flow.
     #[must_use]
     pub fn waits(&self) -> bool {
         wait::waits(&self.ingress)
     }
 }
 
-/// One fault.
+/// Unit of the engine: one fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSpec {
-    /// For people, in one line: which fault it is.
+    /// Description of the fault for people, one line.
     pub about: String,
     /// How it selects packets.
     pub select: Select,
-    /// What tells the keys apart of which [`Select::Share`] selects some, or whose packets are numbered each for itself.
+    /// Key that tells packets apart, for [`Select::Share`], which selects by key, or for packets numbered per key.
     pub key: Option<PacketKey>,
-    /// Where keys are numbered, how many there may be.
+    /// Cells of the keys, if packets are numbered per key.
     pub keys: Option<Keys>,
-    /// The trigger that it waits for: it looks at packets while that is on.
+    /// Index of the trigger for which the unit waits: it inspects packets only while the trigger is on.
     pub when: Option<usize>,
-    /// What it does to those.
+    /// Effect on the packets that it selects.
     pub action: Action,
-    /// How many flows it counts apart: its registers and its counter have room for as many.
+    /// Number of flows that the unit counts separately; its registers and counter have as many cells.
     pub cells: usize,
-    /// Entries of its table `select`.
+    /// Number of entries in its table `select`.
     pub entries: usize,
-    /// Entries of its table `outcome`.
+    /// Number of entries in its table `outcome`.
     pub outcomes: usize,
 }
 
-/// How the keys of a unit, or of a trigger, find their cells.
+/// How keys of a unit or trigger find their cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// Each of [`crate::key::WAYS`] ways has 2 to the power of this cells.
+    /// Each of the [`crate::key::WAYS`] ways has 2^`bits` cells.
     pub bits: u32,
-    /// A TCP packet that begins a connection begins its key's numbers, or its trigger, again.
+    /// Whether a TCP packet that begins a connection restarts its key's numbers, or its trigger.
     pub restarts: bool,
 }
 
 /// How a unit selects packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
-    /// All of them.
+    /// All packets.
     Always,
-    /// By their number in the flow.
+    /// Packets by their ordinal in the flow.
     Counted,
-    /// By chance, each for itself.
+    /// Packets at random, independent of each other.
     Probability,
-    /// By chance, in a channel of two states.
+    /// Packets at random, by a channel with a good and a bad state.
     GilbertElliott,
-    /// All packets of some keys: by chance, each key for itself.
+    /// All packets of some keys, which are chosen at random, independent of each other.
     Share,
-    /// Data packets of RDMA connections, by sequence number and round. Its keys are the connections.
+    /// Data packets of RDMA connections, by PSN and round. The unit's keys are the connections.
     Psn,
 }
 
@@ -106,57 +106,57 @@ impl Select {
     }
 }
 
-/// What a unit does to a packet that it selects.
+/// Effect of a unit on the packets that it selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: it is counted.
+    /// The packet is counted only.
     Observe,
-    /// The packet ends.
+    /// The packet is dropped.
     Drop,
-    /// The packet is held. Ingress alone can do that.
+    /// The packet is held. Ingress only.
     Delay(Hold),
-    /// The packet comes twice. Ingress alone can do that.
+    /// The packet is duplicated. Ingress only.
     Duplicate(Copies),
-    /// Fields change.
+    /// Fields of the packet change.
     Rewrite(Rewrite),
-    /// It becomes the reset of its TCP connection.
+    /// The packet becomes the reset of its TCP connection.
     Reset,
-    /// It waits for others of its flow. Tofino has no text of it.
+    /// The packet waits for later packets of its flow. Not on Tofino.
     Reorder(Reorder),
-    /// So many bytes of it are left. Tofino has no text of it.
+    /// The packet is cut to this many bytes. Not on Tofino.
     Truncate(u16),
-    /// It waits for its turn in a queue, or ends beyond it. Tofino has no text of it.
+    /// The packet waits for its turn in a queue, and is dropped if it exceeds the queue. Not on Tofino.
     Pace(Pace),
 }
 
 /// How a unit holds packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hold {
-    /// For how long is drawn for each packet: it stands in the table `lots`.
+    /// Whether the delay is drawn for each packet, from the table `lots`.
     pub drawn: bool,
-    /// No packet is due before the one that the unit held before, of the same cell.
+    /// Whether no packet is due before the one that the unit held before it in the same cell.
     pub keeps_order: bool,
 }
 
-/// For what a packet waits.
+/// For how many packets, and at most for how long, a packet waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// So many packets of its cell come after it, whatever becomes of them.
+    /// Number of packets of its cell that must arrive after it, whatever happens to them.
     pub distance: u32,
-    /// But no longer than this.
+    /// Maximum wait in nanoseconds.
     pub within_ns: u64,
 }
 
 /// How a unit multiplies packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copies {
-    /// The multicast group that has the recirculation port once for each copy.
+    /// Multicast group that contains the recirculation port once for each copy.
     pub group: u16,
-    /// How much later than the packet the copy of each of the group's instances is due.
+    /// (Instance in the group, delay of its copy behind the packet in nanoseconds).
     pub later_ns: Vec<(u16, u64)>,
 }
 
-/// Which control of a program.
+/// Control of a program that holds a fault engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Ingress,
@@ -188,7 +188,7 @@ impl Side {
 
 /// The text of `engine.p4`.
 ///
-/// `classes` is what tells classes apart as a table's key, and in how many rows, if that is one table.
+/// `classes`: the match key that tells classes apart and its number of rows, if one table can.
 pub(crate) fn text(
     arch: Arch,
     library: &Library,

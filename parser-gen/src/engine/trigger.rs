@@ -1,13 +1,13 @@
-//! Triggers: what faults wait for, as a state machine in registers of `FaultEngine`.
+//! Triggers: conditions for which faults wait, as state machines in registers of `FaultEngine`.
 //!
-//! A trigger counts events, stage by stage: packets of some flows, or packets that a unit fires on. When the last stage is
-//! complete it is on. A packet meets the state that those before it have led to: it is read in front of the units and advanced
-//! behind them, so what a packet brings about holds from the next one on, and no order among units or triggers is needed.
-//! Ingress takes one packet after the other on the switches that have this text, so the two halves need no lock.
+//! A trigger counts events, stage by stage: packets of some flows, or packets on which a unit fires. It is on once its last
+//! stage is complete. A trigger's state is read before the units and advanced after them, so an event takes effect from the
+//! next packet on, and units and triggers need no order. Ingress processes one packet after the other on the switches that have
+//! this text, so the two halves need no lock.
 //!
-//! A trigger with a key is so many triggers as there are keys: its registers have a cell for each. In front of the units a packet
-//! looks for its key's cell and takes none; behind them it takes one if it is an event. So keys that only meet faults which wait
-//! hold none.
+//! A trigger with a key is one trigger per key: its registers have a cell for each. Before the units, a packet looks up its
+//! key's cell but takes none; after them it takes one if it is an event. So keys whose packets only meet faults that wait
+//! occupy no cells.
 
 use super::Keys;
 use super::dialect::Dialect;
@@ -15,43 +15,43 @@ use super::keyed::{BEGINS, Keyed};
 use crate::generate::writer::Writer;
 use crate::key::PacketKey;
 
-/// The bit of a packet's events that says "start again"; below it, one for each stage.
+/// Bit of a packet's events that restarts the trigger; the bits below it are one for each stage.
 pub const RESETS: u32 = 15;
 
-/// A trigger.
+/// Trigger: condition for which faults wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerSpec {
-    /// For people, in one line.
+    /// Description for people, one line.
     pub about: String,
-    /// What it waits for, one after the other.
+    /// Stages, in the order in which they must complete.
     pub stages: Vec<Stage>,
-    /// For how long it is then on; until it is reset without.
+    /// How long the trigger then stays on, in nanoseconds; `None`: until it is reset.
     pub on_for_ns: Option<u64>,
-    /// Units that put it back to the start by firing.
+    /// Units that reset the trigger by firing.
     pub resets: Vec<usize>,
-    /// What tells packets apart each of which follows a trigger of its own; all follow one without.
+    /// Key by which packets follow separate triggers; `None`: all packets follow one.
     pub key: Option<PacketKey>,
-    /// Where there is a key, how its cells are found.
+    /// Cells of the keys, if there is a key.
     pub keys: Option<Keys>,
-    /// Whether a counter says how often it came on.
+    /// Whether a counter counts how often the trigger came on.
     pub counted: bool,
-    /// Entries of its table: of a trigger with a key, they name every packet that meets it.
+    /// Number of entries in its table. If there is a key, they match all packets that the trigger concerns.
     pub entries: usize,
 }
 
 /// A stage of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// So many events complete it.
+    /// Number of events that complete the stage.
     pub count: u32,
-    /// Units whose firing is one. That a packet is of a flow, the trigger's table says.
+    /// Units whose firing is an event. The trigger's table decides which flows' packets are events.
     pub units: Vec<usize>,
-    /// How long after the stage before it may be complete at the latest: else it all starts again.
+    /// Maximum time in nanoseconds after the previous stage; if it passes, the trigger restarts.
     pub within_ns: Option<u64>,
 }
 
 impl TriggerSpec {
-    /// By stage, how many events complete it and those before it.
+    /// Number of events up to the end of each stage.
     fn ends(&self) -> Vec<u32> {
         let stages = self.stages.iter();
         stages
@@ -62,7 +62,7 @@ impl TriggerSpec {
             .collect()
     }
 
-    /// Stretches of the count that time ends, from the first on and before the second: a stage with a limit, or being on.
+    /// Ranges of the count, the end exclusive, that have a time limit: stages with one, and the time for which it is on.
     fn limited(&self) -> Vec<(u32, u32)> {
         let ends = self.ends();
         let begins = std::iter::once(0).chain(ends.iter().copied());
@@ -78,7 +78,7 @@ impl TriggerSpec {
     }
 }
 
-/// A trigger, as a writer of P4 text.
+/// Trigger for which P4 text is written.
 struct Text<'a> {
     dialect: Dialect,
     number: usize,
@@ -107,18 +107,18 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Which cell of its registers is the packet's.
+    /// Index of the packet's cell in the trigger's registers.
     fn at(&self) -> String {
         self.keyed()
             .map_or_else(|| FIRST.to_owned(), |keyed| keyed.slot())
     }
 
-    /// The packet's key has a cell, or could have one.
+    /// Condition that the packet's key has a cell, or that one is free.
     fn may_have_cell(&self) -> String {
         format!("is_known{} == 1", self.tag)
     }
 
-    /// What the cell held when the packet came: 0 if it was empty.
+    /// Variable with the cell's content when the packet arrived: 0 if it was empty.
     fn held(&self) -> String {
         format!("known{}", self.tag)
     }
@@ -183,7 +183,7 @@ impl<'a> Text<'a> {
         if keyed.keys.restarts {
             w.open(format!("if ({BEGINS})"));
             w.line(format!("meets{number} = 1;"));
-            // Behind the units it may be another.
+            // Units may change the packet's headers.
             w.line(format!("seq{number} = hdr.tcp.seq;"));
             w.close();
         }
@@ -203,7 +203,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// How far it is, and whether that is over.
+    /// Writes statements that read the trigger's progress, and reset it if its time limit has passed.
     fn read(&self, w: &mut Writer) {
         let Text {
             dialect,
@@ -232,7 +232,7 @@ impl<'a> Text<'a> {
         ));
         w.line(format!("{step} = 0;"));
         if self.keyed().is_some() {
-            // No event may come for long, and clocks wrap.
+            // Reset the register too: clocks wrap, and the next event may be far off.
             w.line(dialect.write(&format!("progress{number}"), "0", &at));
         }
         w.close();
@@ -278,7 +278,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// How far it is with what the packet was.
+    /// Writes statements that add the packet's events to the trigger's progress.
     fn count(&self, w: &mut Writer) {
         let Text {
             dialect,
@@ -287,7 +287,7 @@ impl<'a> Text<'a> {
             ..
         } = self;
         let (step, sees, at) = (format!("step{number}"), format!("sees{number}"), self.at());
-        // What starts it again may be what it then counts first.
+        // The event that restarts the trigger may be its first event as well.
         w.open(format!("if ({sees}[{RESETS}:{RESETS}] == 1)"));
         w.line(format!("{step} = 0;"));
         w.close();
@@ -321,26 +321,26 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Registers, variables and tables of `FaultEngine`.
+/// Writes registers, variables and tables of `FaultEngine`.
 pub(super) fn state(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.state(w));
 }
 
-/// Statements in front of the units: where each trigger stands when the packet comes.
+/// Writes statements before the units that read each trigger's state.
 pub(super) fn look(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.look(w));
 }
 
-/// Statements behind the units: what the packet was.
+/// Writes statements after the units that advance each trigger by the packet's events.
 pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.advance(w));
 }
 
-/// Whether a trigger is on.
+/// Condition that a trigger is on.
 pub(super) fn is_on(number: usize, trigger: &TriggerSpec) -> String {
     let last = trigger.ends().last().copied().unwrap_or(0);
     format!("step{number} == {last}")
 }
 
-/// The cell of what all packets share.
+/// Index of the cell that all packets share.
 const FIRST: &str = "0";

@@ -1,7 +1,7 @@
-//! One unit: which packets it looks at, which of them it selects, and what it says of those.
+//! One unit: which packets it inspects, which of them it selects, and the result for those.
 //!
-//! The parts stand in the order in which a packet meets them, and a unit has only those that it needs: `select` (flows and
-//! steps), the count or the place in a connection, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
+//! Its parts stand in the order in which a packet meets them, and a unit has only the parts that it needs: `select` (flows and
+//! epochs), the ordinal or the position in a connection, the drawn words (`t0` to `t5`), the channel's state, `outcome`.
 
 mod channel;
 mod words;
@@ -15,19 +15,19 @@ use crate::generate::writer::Writer;
 use crate::key::PacketKey;
 use crate::psn;
 
-/// The key of `select` that says which flows a packet belongs to.
+/// Match key of `select` that identifies a packet's flows.
 const FLOWS: &str = "meta.class: exact;";
 
-/// Room for this many entries at least, so that a flow more needs no other program.
+/// Minimum size of a table, so that one more flow needs no new program.
 pub(super) const MIN_ENTRIES: usize = 64;
 
-/// What a unit needs.
+/// Parts that a unit needs.
 struct Needs<'a> {
     dialect: Dialect,
     unit: &'a UnitSpec,
-    /// The type of a cell's number.
+    /// Type of a cell's index.
     cell: &'static str,
-    /// The words that are drawn, by name.
+    /// Names of the words that are drawn.
     words: Vec<char>,
 }
 
@@ -36,17 +36,17 @@ impl Needs<'_> {
         self.unit.select == Select::Counted
     }
 
-    /// By what its packets are numbered, if not flow by flow.
+    /// Keys by which its packets are numbered; `None`: they are numbered per flow.
     fn keyed(&self) -> Option<Keyed<'_>> {
         Keyed::of(self.dialect, self.unit)
     }
 
-    /// Whether it knows packets by their place in an RDMA connection.
+    /// Whether the unit selects packets by their position in an RDMA connection.
     fn places(&self) -> bool {
         self.unit.select == Select::Psn
     }
 
-    /// Which cells of registers are the packet's.
+    /// Variable with the index of the packet's cell.
     fn at(&self) -> &'static str {
         if self.keyed().is_some() {
             "slot_"
@@ -63,7 +63,7 @@ impl Needs<'_> {
         self.dialect.write(register, value, self.at())
     }
 
-    /// What is drawn by instead of a count.
+    /// Key whose hash is drawn from, instead of a count.
     fn key(&self) -> Option<&PacketKey> {
         let key = self.unit.key.as_ref();
         key.filter(|_| self.unit.select == Select::Share)
@@ -73,7 +73,7 @@ impl Needs<'_> {
         !self.words.is_empty()
     }
 
-    /// Whether `outcome` decides; else every packet that is looked at is selected.
+    /// Whether the table `outcome` selects packets; otherwise all inspected packets are selected.
     fn decides(&self) -> bool {
         self.unit.select != Select::Always
     }
@@ -82,12 +82,12 @@ impl Needs<'_> {
         holds(self.unit)
     }
 
-    /// The register of how many packets have drawn: a count by itself only if the other one starts again after a cycle.
+    /// Register that counts the packets that have drawn: `turns` if `ordinals` restarts after a cycle.
     fn turns(&self) -> &'static str {
         if self.counts() { "turns" } else { "ordinals" }
     }
 
-    /// The registers that a packet's number, its turn to draw and its channel's state stand in, and their words.
+    /// Registers of a packet's ordinal, the count of draws and the channel's state: name and type.
     fn registers(&self) -> Vec<(&'static str, &'static str)> {
         let mut registers = Vec::new();
         if self.counts() {
@@ -109,13 +109,13 @@ impl Needs<'_> {
         self.unit.cells.max(1).next_power_of_two()
     }
 
-    /// `bit<32> u0 = 0;` and the like.
+    /// Declares a variable, for example `bit<32> u0 = 0;`.
     fn variable(&self, w: &mut Writer, ty: &str, name: &str) {
         w.line(format!("{ty} {name} = 0;"));
     }
 }
 
-/// The type of a cell's number.
+/// Type of a cell's index.
 pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
     if unit.cells <= 256 {
         "bit<8>"
@@ -124,7 +124,7 @@ pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
     }
 }
 
-/// Whether a unit says for how long a packet is held.
+/// Whether the unit sets a delay for packets.
 pub(super) fn holds(unit: &UnitSpec) -> bool {
     match unit.action {
         Action::Delay(_) => true,
@@ -167,7 +167,7 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
         parameters.extend(["out bit<8> met", "out bit<16> at"]);
     }
     if dialect.is_tna() && needs.draws() && needs.key().is_some() && side == Side::Ingress {
-        // A hash and what it is mixed with: bf-p4c finds no way to mix them where it has put them in halves.
+        // A hash and its operand need one container: bf-p4c cannot combine them once it has split them in halves.
         w.line(format!(
             "@pa_container_size(\"ingress\", \"faults_u{number}_mixed\", 32)"
         ));
@@ -211,7 +211,7 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     w.close();
 }
 
-/// Counters and registers.
+/// Declares counters and registers.
 fn state(needs: &Needs<'_>, w: &mut Writer) {
     let (dialect, cell, cells) = (needs.dialect, needs.cell, needs.cells());
     dialect.counter(w, "fired", cell, cells);
@@ -264,7 +264,7 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// `select`: which packets the unit looks at, and how.
+/// Writes `select`: which packets the unit inspects, and with which parameters.
 fn select(needs: &Needs<'_>, w: &mut Writer) {
     let mut parameters = vec![format!("{} cell", needs.cell)];
     let mut body = vec!["cell_ = cell;".to_owned()];
@@ -289,7 +289,7 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     if !needs.decides() {
         body.push("fire = 1;".to_owned());
         if needs.dialect.is_tna() {
-            // The index is the entry's own: it takes no hash.
+            // The index comes with the entry and takes no hash.
             body.push(needs.dialect.count("fired").replace("cell_", "cell"));
         }
     }
@@ -309,7 +309,7 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// Whether the unit fires.
+/// Writes `outcome`: whether the unit fires.
 fn outcome(needs: &Needs<'_>, w: &mut Writer) {
     w.open("action fires()");
     w.line("fire = 1;");
@@ -445,7 +445,7 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// Tofino's registers: one execution a packet.
+/// Writes Tofino's register actions: each executes once per packet.
 fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
     let (cell, cells) = (needs.cell, needs.cells());
     if needs.counts() {
@@ -478,7 +478,7 @@ fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// The packet's number, and the next one's.
+/// Writes statements that read the packet's ordinal and advance the count.
 fn count(needs: &Needs<'_>, w: &mut Writer) {
     if needs.dialect.is_tna() {
         w.line("number();");

@@ -1,12 +1,12 @@
-//! Packets that wait for others of their flow: each unit that makes some wait counts what it meets, and a packet that comes
-//! back over the recirculation port looks at that count.
+//! Packets that wait for later packets of their flow: each unit with waiting packets counts those that it meets, and a packet
+//! that returns over the recirculation port reads the count.
 
 use super::dialect::Dialect;
 use super::{Action, EngineSpec, Reorder, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::program::Arch;
 
-/// For what the packets of a unit wait, if they do.
+/// How long the packets of a unit wait; `None` if they do not.
 pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
     match unit.action {
         Action::Reorder(reorder) => Some(reorder),
@@ -14,12 +14,12 @@ pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
     }
 }
 
-/// Whether packets wait in any unit.
+/// Whether packets wait in any of the units.
 pub(super) fn waits(units: &[UnitSpec]) -> bool {
     units.iter().any(|unit| reorder(unit).is_some())
 }
 
-/// What main.p4 asks of a packet that comes back.
+/// Writes the definitions that main.p4 needs for packets that return.
 pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
     if !waits(&spec.ingress) {
         return;
@@ -41,7 +41,7 @@ pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
     w.close();
 }
 
-/// Registers of `FaultEngine`.
+/// Declares registers of `FaultEngine`.
 pub(super) fn state(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     for (number, unit) in units.iter().enumerate() {
         if reorder(unit).is_some() {
@@ -53,7 +53,7 @@ pub(super) fn state(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     }
 }
 
-/// Statements behind the composition: counts a packet that comes in, and lets one go that has waited.
+/// Writes statements after the composition: they count a packet that arrives, and release one that has waited long enough.
 pub(super) fn apply(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     for (number, unit) in units.iter().enumerate() {
         let Some(Reorder {

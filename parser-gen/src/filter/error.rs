@@ -1,20 +1,20 @@
-//! What can be wrong with a filter, and where.
+//! Errors in a filter, and their positions.
 
 use std::ops::Range;
 
-/// Why a text is no filter.
+/// Why a text is no valid filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct FilterError {
-    /// What is wrong.
+    /// The error.
     pub kind: FilterErrorKind,
-    /// Bytes of the filter's text that it is about.
+    /// Bytes of the filter's text that the error is about.
     pub span: Range<usize>,
-    /// What to write instead.
+    /// Suggested replacement.
     pub hint: Option<String>,
 }
 
-/// What is wrong with a filter.
+/// Kind of an error in a filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
@@ -24,18 +24,18 @@ pub enum FilterErrorKind {
         /// The character.
         found: char,
     },
-    /// No closing quote.
+    /// A string without a closing quote.
     #[error("unterminated string")]
     UnterminatedString,
-    /// A backslash before something that is no escape.
+    /// A backslash before a character that it does not escape.
     #[error("unknown escape in a string")]
     BadEscape,
-    /// The grammar wants something else here.
+    /// A token that the grammar does not allow here.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What may stand here.
+        /// Description of the tokens that are allowed.
         expected: &'static str,
-        /// What stands here.
+        /// Description of the token that was found.
         found: String,
     },
     /// Parentheses and negations nest too deep.
@@ -44,19 +44,19 @@ pub enum FilterErrorKind {
         /// The limit.
         limit: usize,
     },
-    /// The text is longer than a filter may be.
+    /// The text exceeds the maximum length of a filter.
     #[error("longer than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// An operator of other filter languages.
+    /// An operator of another filter language.
     #[error("there is no operator `{operator}`")]
     UnknownOperator {
-        /// As written.
+        /// The operator as written.
         operator: String,
     },
-    /// The protocol library has no such name.
+    /// A name that the protocol library does not contain.
     #[error("no {what} is called `{name}`")]
     Unknown {
         /// "field" or "protocol".
@@ -64,7 +64,7 @@ pub enum FilterErrorKind {
         /// The name.
         name: String,
     },
-    /// Slices of payloads are read where it would stand.
+    /// A protocol that is not parsed, since filters read payload bytes in its position.
     #[error(
         "`{protocol}` is not read here: filters look at bytes of the payload where it would stand"
     )]
@@ -72,23 +72,23 @@ pub enum FilterErrorKind {
         /// The protocol.
         protocol: String,
     },
-    /// A protocol that no packet has.
+    /// A protocol that no other protocol carries.
     #[error("no packet has `{protocol}`: nothing carries it")]
     Uncarried {
         /// The protocol.
         protocol: String,
     },
-    /// A string for a field of another length.
+    /// A string whose length is not the field's.
     #[error("`{field}` has {expected} byte(s), and the string {found}")]
     TextLength {
         /// The field.
         field: String,
-        /// Its bytes.
+        /// Length of the field in bytes.
         expected: usize,
-        /// The string's.
+        /// Length of the string in bytes.
         found: usize,
     },
-    /// A protocol where a field is needed.
+    /// A protocol in place of a field.
     #[error("`{name}` is a protocol and has no value")]
     ProtocolCompared {
         /// The protocol.
@@ -107,13 +107,13 @@ pub enum FilterErrorKind {
         field: String,
         /// The field's type.
         expected: &'static str,
-        /// What stands there.
+        /// The value found.
         found: String,
     },
-    /// An operator that the field's type lacks.
+    /// An operator that does not apply to the field's type.
     #[error("`{operator}` does not apply to {ty}")]
     OperatorClash {
-        /// As written.
+        /// The operator as written.
         operator: &'static str,
         /// The field's type.
         ty: &'static str,
@@ -123,50 +123,50 @@ pub enum FilterErrorKind {
     OutOfRange {
         /// The field.
         field: String,
-        /// As written.
+        /// The number as written.
         value: String,
         /// The field's width.
         bits: u32,
     },
-    /// A string longer than what the switch reads.
+    /// A string longer than the part of the field that the switch reads.
     #[error("the string has {length} bytes, but the switch reads only {limit} of `{field}`")]
     TextTooLong {
         /// The field.
         field: String,
-        /// The string's length.
+        /// Length of the string in bytes.
         length: usize,
-        /// The field's limit.
+        /// Number of bytes that the switch reads.
         limit: usize,
     },
-    /// No name made of labels.
+    /// A string that is no domain name of labels.
     #[error("not a name of labels with dots between them")]
     NotLabels,
-    /// A string with a byte that ends the field.
+    /// A string that contains a byte at which the field ends.
     #[error("`{field}` ends at the first `{end}`, so it holds none")]
     BeyondEnd {
         /// The field.
         field: String,
-        /// The byte.
+        /// The byte, escaped.
         end: String,
     },
     /// A prefix length beyond the address.
     #[error("/{length} is longer than an address of {bits} bits")]
     PrefixLength {
-        /// As written.
+        /// The prefix length as written.
         length: u32,
         /// Width of the address.
         bits: u32,
     },
-    /// Set bits beyond the prefix.
+    /// An address with bits set beyond its prefix.
     #[error("the address has bits set beyond its prefix")]
     HostBits,
-    /// `hi..lo`.
+    /// A range `hi..lo` whose end is before its beginning.
     #[error("the range is empty: its end is before its beginning")]
     EmptyRange,
-    /// `in {}`.
+    /// An empty set: `in {}`.
     #[error("the set is empty")]
     EmptySet,
-    /// A comparison that no value passes, such as `< 0`.
+    /// A comparison that no value fulfills, such as `< 0`.
     #[error("no value passes this comparison")]
     NeverTrue,
 }

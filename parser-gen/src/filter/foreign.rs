@@ -1,4 +1,4 @@
-//! Field names of P4 programs, Wireshark and tcpdump, and the field of this library that each of them means.
+//! Field names of P4 programs, Wireshark and tcpdump, and the field of this library that each corresponds to.
 
 mod hint;
 pub(super) mod whole;
@@ -7,7 +7,7 @@ use crate::library::{FieldType, Library};
 
 pub(super) use hint::{for_field, for_filter};
 
-/// Names of a header, in small letters without underscores, and the protocol that has it here.
+/// Foreign names of a header, in small letters without underscores, and the protocol's name in this library.
 const PROTOCOLS: [(&[&str], &str); 7] = [
     (&["ipv4", "ip4", "iphdr"], "ip"),
     (&["ip6", "ipv6hdr"], "ipv6"),
@@ -18,7 +18,7 @@ const PROTOCOLS: [(&[&str], &str); 7] = [
     (&["bth", "infiniband", "ibbth"], "roce"),
 ];
 
-/// Names of a field, in small letters without underscores and dots, and its names here: the protocol has one of them.
+/// Foreign names of a field, in small letters without underscores and dots, and names in this library: each protocol has one.
 const FIELDS: [(&[&str], &[&str]); 24] = [
     (&["srcaddr", "saddr", "source", "srcip", "srcmac"], &["src"]),
     (
@@ -52,7 +52,7 @@ const FIELDS: [(&[&str], &[&str]); 24] = [
     (&["requesturi", "uri", "url"], &["path"]),
 ];
 
-/// Protocols that this library does not read, and a filter for their packets in both directions.
+/// Protocols that this library does not parse, and a filter that matches their packets in both directions.
 const SERVICES: [(&[&str], &str); 9] = [
     (&["bootp", "dhcp"], "udp.dport in {67, 68}"),
     (
@@ -68,28 +68,28 @@ const SERVICES: [(&[&str], &str); 9] = [
     (&["quic"], "(udp.sport == 443 || udp.dport == 443)"),
 ];
 
-/// What a foreign name means.
+/// Meaning of a foreign name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
-    /// One of these fields, or this one.
+    /// One of these fields.
     Fields(Vec<String>),
-    /// Either end's field, as Wireshark's `ip.addr` is.
+    /// The field of either end, as in Wireshark's `ip.addr`.
     Ends([String; 2]),
-    /// A whole byte of flags: a field for each, the highest bit first.
+    /// A whole byte of flags: one field for each, from the highest bit on.
     Flags(Vec<String>),
     /// The byte that holds DSCP and ECN.
     TypeOfService,
     /// The version of the Internet protocol.
     Version,
-    /// The length of a header in bytes; the field counts words of four.
+    /// The length of a header in bytes; this field counts 4-byte words instead.
     HeaderLength(String),
-    /// No header has it; the nearest is `ip.len`, which counts this.
+    /// A length that is no field; the nearest is `ip.len`, and the text says what that counts.
     Length(&'static str),
-    /// A protocol by its name here.
+    /// A protocol, by its name in this library.
     Protocol(String),
-    /// Packets of a protocol that is not read.
+    /// A protocol that is not parsed: a filter for its packets.
     Service(&'static str),
-    /// No packet has it, and this is why.
+    /// No field; the text says why.
     NoField(&'static str),
 }
 
@@ -148,7 +148,7 @@ fn meaning(library: &Library, name: &str) -> Option<Meaning> {
         .or_else(|| Some(Meaning::Fields(vec![field(library, protocol, &written)?])))
 }
 
-/// A name without a dot: a protocol, or a field whose protocol is left out.
+/// Meaning of a name without a dot: a protocol, or a field whose protocol is left out.
 fn alone(library: &Library, name: &str, protocol: &str) -> Option<Meaning> {
     let fields = |names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned());
@@ -181,7 +181,7 @@ fn alone(library: &Library, name: &str, protocol: &str) -> Option<Meaning> {
     }
 }
 
-/// The flags of a group of them, such as `tcp.flags`.
+/// The flags of a group such as `tcp.flags`.
 fn flags(library: &Library, group: &str) -> Option<Meaning> {
     let of_group = |name: &str| {
         let rest = name.strip_prefix(group);
@@ -193,7 +193,7 @@ fn flags(library: &Library, group: &str) -> Option<Meaning> {
     (fields.len() > 1).then_some(Meaning::Flags(fields))
 }
 
-/// The field of a protocol that is written so elsewhere, in small letters without underscores and dots.
+/// Field of a protocol by its foreign name, in small letters without underscores and dots.
 fn field(library: &Library, protocol: &str, written: &str) -> Option<String> {
     let fields: Vec<&str> = library
         .fields()
@@ -214,7 +214,7 @@ fn field(library: &Library, protocol: &str, written: &str) -> Option<String> {
     Some(format!("{protocol}.{field}"))
 }
 
-/// The name here of a protocol.
+/// Name of a protocol in this library.
 fn protocol(name: &str) -> &str {
     let mut known = PROTOCOLS.iter();
     known

@@ -1,7 +1,7 @@
-//! Filter text to tokens, with nom.
+//! Lexer: splits a filter's text into tokens, with nom.
 //!
-//! What a word means (a name, a number, an address) depends on the field that it is compared with, so the lexer keeps
-//! it whole: `10.0.0.0/8`, `2001:db8::1` and `aa:bb:cc:dd:ee:ff` are words.
+//! The meaning of a word (a name, a number, an address) depends on the field that it is compared with, so the lexer keeps it
+//! whole: `10.0.0.0/8`, `2001:db8::1` and `aa:bb:cc:dd:ee:ff` are words.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// How a message names what it found.
+    /// Description of the token for error messages.
     pub fn describe(&self) -> String {
         match self {
             Token::Word(word) => format!("`{word}`"),
@@ -68,7 +68,7 @@ impl Token {
 
 pub(super) type Spanned = (Token, Range<usize>);
 
-/// All tokens, the last one is `End`.
+/// Splits a text into tokens; the last one is `End`.
 pub(super) fn tokens(text: &str) -> Result<Vec<Spanned>, FilterError> {
     let mut tokens = Vec::new();
     let mut rest = skip_space(text);
@@ -156,7 +156,7 @@ fn word(text: &str) -> IResult<&str, Token> {
     Ok((rest, token))
 }
 
-/// `[4:2]` behind a word, as its name has it.
+/// Parses a slice such as `[4:2]` behind a word: its canonical spelling, and the rest.
 fn slice(text: &str) -> Option<(String, &str)> {
     let end = text.find(']')?;
     let (offset, length) = payload_bounds(&text[..=end])?;

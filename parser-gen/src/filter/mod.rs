@@ -1,8 +1,8 @@
-//! The filter language: which packets a flow consists of, written like a display filter.
+//! Filter language: selects the packets of a flow, written like a display filter.
 //!
-//! `ip.src == 10.0.0.1 && tcp.dport == 6379 && redis.command == "GET"`. docs/filters.md describes it for users. Text
-//! becomes tokens (`lex`, with nom), syntax (`syntax`) and, by the protocol library, a typed [`Filter`]
-//! (`typing`). [`Filter::matches`] is the meaning of a filter; generated tables are held against it.
+//! `ip.src == 10.0.0.1 && tcp.dport == 6379 && redis.command == "GET"`. docs/filters.md describes it for users. Text becomes
+//! tokens (`lex`, with nom), a syntax tree (`syntax`) and, with the protocol library, a typed [`Filter`] (`typing`).
+//! [`Filter::matches`] defines the meaning of a filter; tests compare generated tables with it.
 
 mod error;
 mod foreign;
@@ -18,8 +18,8 @@ pub use typing::UNCARRIED;
 
 use crate::library::Library;
 
-/// What to write instead of a name that is no field of the library, where one field is named that is to have this value, if
-/// any: the field that another tool calls so, or the nearest one, of those that `fits` accepts.
+/// Suggestion for a name that is no field of the library, where one field is expected that is to have `value`, if any: the
+/// field that another tool calls so, or the nearest name, of the fields that `fits` accepts.
 #[must_use]
 pub fn hint_for_field(
     library: &Library,
@@ -30,7 +30,7 @@ pub fn hint_for_field(
     foreign::for_field(library, name, value, fits)
 }
 
-/// Filters are short; this bounds what a file can make the parser do.
+/// Maximum length of a filter in bytes. It bounds the parser's work on text from outside.
 const MAX_LENGTH: usize = 4096;
 
 /// A filter that names only known fields and compares them with values of their types.
@@ -40,23 +40,23 @@ pub struct Filter {
     root: Node,
 }
 
-/// An expression and where it stands in the text.
+/// An expression, and its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// What it says.
+    /// The expression.
     pub expr: Expr,
-    /// Bytes of the filter's text.
+    /// Its bytes in the filter's text.
     pub span: Range<usize>,
 }
 
 /// A typed expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
-    /// At least one holds.
+    /// At least one operand holds.
     Or(Vec<Node>),
-    /// All hold.
+    /// All operands hold.
     And(Vec<Node>),
-    /// It does not hold.
+    /// The operand does not hold.
     Not(Box<Node>),
     /// The packet has this protocol.
     Present {
@@ -72,39 +72,39 @@ pub enum Expr {
 pub struct Test {
     /// The field's name in filters.
     pub field: String,
-    /// ASCII letters are equal in both cases.
+    /// Whether upper and lower case of ASCII letters are equal.
     pub ignore_case: bool,
-    /// `!=`: the field is there, and its value is not in the set.
+    /// `!=`: the packet has the field, and its value is not in the set.
     pub negated: bool,
-    /// Values.
+    /// Values that the field is compared with.
     pub set: ValueSet,
 }
 
-/// Values that a field may take.
+/// Set of values of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSet {
     /// Sorted, disjoint ranges.
     Numbers(Vec<RangeInclusive<u128>>),
-    /// Any of these.
+    /// Any of these texts.
     Texts(Vec<TextPattern>),
 }
 
-/// A text, or all texts with this beginning.
+/// A text, or all texts that begin with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPattern {
-    /// The bytes.
+    /// Bytes of the text.
     pub bytes: Vec<u8>,
-    /// Only the beginning is compared.
+    /// Whether only the beginning is compared.
     pub prefix: bool,
 }
 
-/// Parses a filter against the embedded library.
+/// Parses a filter, with the embedded library.
 pub fn parse(text: &str) -> Result<Filter, FilterError> {
     Filter::parse(&Library::builtin(), text)
 }
 
 impl Filter {
-    /// Parses a filter against a protocol library.
+    /// Parses a filter, with a protocol library.
     pub fn parse(library: &Library, text: &str) -> Result<Filter, FilterError> {
         if text.len() > MAX_LENGTH {
             return Err(FilterError::new(
@@ -129,22 +129,22 @@ impl Filter {
         })
     }
 
-    /// As written.
+    /// The filter's text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The expression.
+    /// The filter's expression.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Whether a packet with these values is in the flow: what the language means, in plain Rust.
+    /// Whether a packet with these values is in the flow. This defines the language's meaning.
     pub fn matches(&self, values: &FieldValues) -> bool {
         self.root.expr.matches(values)
     }
 
-    /// The fields that the filter compares, sorted.
+    /// Names of the fields that the filter compares, sorted.
     pub fn fields(&self) -> BTreeSet<&str> {
         let mut fields = BTreeSet::new();
         self.root.expr.visit(&mut |expr| {
@@ -209,7 +209,7 @@ impl TextPattern {
     }
 }
 
-/// What one packet holds, in the filters' names.
+/// Protocols and field values of one packet, by their names in filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldValues {
     pub(crate) protocols: BTreeSet<String>,
@@ -219,37 +219,37 @@ pub struct FieldValues {
 /// A field's value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// Of any type but text.
+    /// Value of any type except text.
     Number(u128),
-    /// A text, which may be cut.
+    /// A text; the packet may contain only its beginning.
     Text {
-        /// The bytes that the packet holds.
+        /// Bytes that the packet contains.
         bytes: Vec<u8>,
-        /// How long the text is by its own account.
+        /// Length of the text in bytes, as the packet declares it.
         length: usize,
     },
 }
 
 impl FieldValues {
-    /// A packet with nothing in it.
+    /// A packet without protocols or fields.
     pub fn new() -> FieldValues {
         FieldValues::default()
     }
 
-    /// Says that the packet has a protocol.
+    /// Adds a protocol to the packet.
     pub fn add_protocol(&mut self, filter_name: &str) {
         if !self.has_protocol(filter_name) {
             self.protocols.insert(filter_name.to_owned());
         }
     }
 
-    /// Sets a field, and says that the packet has the field's protocol: the part of its name before the first dot.
+    /// Sets a field, and adds the field's protocol: the part of its name before the first dot.
     pub fn set(&mut self, field: &str, value: Value) {
         self.add_protocol(field.split('.').next().unwrap_or(field));
         self.add_value(field, value);
     }
 
-    /// Sets a field of a protocol that the packet is known to have.
+    /// Sets a field of a protocol that the packet already has.
     pub(crate) fn add_value(&mut self, field: &str, value: Value) {
         match self.values.get_mut(field) {
             Some(before) => *before = value,
@@ -259,12 +259,12 @@ impl FieldValues {
         }
     }
 
-    /// As [`set`](Self::set), for a number.
+    /// Sets a field to a number, as [`set`](Self::set) does.
     pub fn set_number(&mut self, field: &str, value: u128) {
         self.set(field, Value::Number(value));
     }
 
-    /// As [`set`](Self::set), for a whole text.
+    /// Sets a field to a complete text, as [`set`](Self::set) does.
     pub fn set_text(&mut self, field: &str, text: &[u8]) {
         self.set(
             field,
@@ -275,7 +275,7 @@ impl FieldValues {
         );
     }
 
-    /// A field's value, if the packet has it.
+    /// Value of a field; `None` if the packet lacks it.
     pub fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field)
     }

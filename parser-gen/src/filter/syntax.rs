@@ -1,4 +1,4 @@
-//! Tokens to a syntax tree: what was written, before anything is known of fields and types.
+//! Parser: turns tokens into a syntax tree, as written, before fields and types are resolved.
 //!
 //! ```text
 //! or      = and { ("||" | "or") and }
@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::error::{FilterError, FilterErrorKind};
 use super::lex::{Spanned, Token};
 
-/// Recursion is bounded, since filters come from outside.
+/// Maximum nesting depth. It bounds recursion, since filters come from outside.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub(super) fn parse(tokens: &[Spanned]) -> Result<Syntax, FilterError> {
     }
 }
 
-/// An operator of Wireshark's display filters that this language does not have.
+/// Operator of Wireshark's display filters that this language lacks.
 fn foreign_operator(token: &Token) -> Option<&str> {
     let Token::Word(word) = token else {
         return None;

@@ -1,4 +1,4 @@
-//! Syntax to a typed filter, by the protocol library.
+//! Type checker: turns a syntax tree into a typed filter, with the protocol library.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::{Range, RangeInclusive};
@@ -27,7 +27,7 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
     })
 }
 
-/// What to do about a protocol that nothing carries.
+/// Hint for a protocol that no other protocol carries.
 pub const UNCARRIED: &str = "say by what: `carried_by: [{by: tcp, when: [PORT]}]` in its own file, or `next` in that of its \
                              carrier";
 
@@ -115,7 +115,7 @@ fn lookup<'a>(
         foreign::for_filter(library, &name.text, condition)
     };
     let kind = match known {
-        // Metadata is there for every packet, so its presence is no test.
+        // Every packet has metadata, so its presence is no test.
         Some(_) if *condition == Condition::Bare => FilterErrorKind::BareField {
             name: name.text.clone(),
         },
@@ -175,7 +175,7 @@ fn compare(
     let max = field.max;
     let range = match operator {
         Comparison::Equal | Comparison::NotEqual => Some(range),
-        // Only networks hold several values, and they have no order.
+        // Only a network has several values, and networks have no order.
         _ if range.start() != range.end() => {
             return Err(FilterError::new(
                 FilterErrorKind::OperatorClash {
@@ -241,7 +241,7 @@ fn in_set(field: &FieldRef<'_>, items: &[Item]) -> Result<ValueSet, FilterError>
     Ok(ValueSet::Numbers(merged(ranges)))
 }
 
-/// Sorted, without overlaps or neighbours.
+/// Sorts ranges, and merges those that overlap or adjoin.
 pub(crate) fn merged(mut ranges: Vec<RangeInclusive<u128>>) -> Vec<RangeInclusive<u128>> {
     ranges.sort_by_key(|range| *range.start());
     let mut merged: Vec<RangeInclusive<u128>> = Vec::new();
@@ -290,7 +290,7 @@ fn type_clash(field: &FieldRef<'_>, literal: &Literal) -> FilterError {
     FilterError::new(kind, literal.span.clone()).hint(hint)
 }
 
-/// Whether it is `tcp.payload[4:2]`, which numbers and strings both stand for.
+/// Whether the field is a slice such as `tcp.payload[4:2]`, which can be compared with numbers and strings.
 fn is_slice(field: &FieldRef<'_>) -> bool {
     field.name.ends_with(']')
 }
@@ -309,7 +309,7 @@ fn text_length(
     FilterError::new(kind, literal.span.clone())
 }
 
-/// A string that is to be all of a field.
+/// String that is compared with the whole field.
 fn whole_text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError> {
     let bytes = text(field, literal)?;
     match field.is_fixed && bytes.len() != field.max_bytes {
@@ -351,7 +351,7 @@ fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError>
     Ok(bytes)
 }
 
-/// A name as DNS carries it: each label behind its length. A dot at the end is that of a beginning.
+/// Encodes a domain name as DNS does: each label behind its length byte. A dot at the end is ignored.
 fn labels(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.strip_suffix(b".").unwrap_or(text);
     let mut wire = Vec::new();
@@ -365,7 +365,7 @@ fn labels(text: &[u8]) -> Option<Vec<u8>> {
     Some(wire)
 }
 
-/// The values that a literal stands for: one, or a network's.
+/// Values that a literal denotes: one value, or all of a network.
 fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128>, FilterError> {
     let word = match &literal.kind {
         LiteralKind::Word(word) => word,

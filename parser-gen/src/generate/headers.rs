@@ -1,16 +1,16 @@
-//! Header types, `headers_t`, and the deparser, which emits it in wire order.
+//! Header types, `headers_t`, and the deparser, which emits headers in wire order.
 
 use super::writer::Writer;
 use super::{FrameValues, Program, roce};
 use crate::library::{Body, Protocol, ProtocolId};
 
 impl Program<'_> {
-    /// What the aggregator of p4src/common names is there even if nothing parses it.
+    /// Whether a header is declared: also if no state parses it but the aggregator of p4src/common names it.
     fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
         self.slice.nodes.contains(&id) || (self.options.aggregate.is_some() && protocol.is_common())
     }
 
-    /// Options are skipped by unrolled states if a filter looks at what follows them.
+    /// Whether unrolled states skip the protocol's options: a filter needs a header behind them.
     pub(super) fn skips_options(&self, id: ProtocolId) -> bool {
         self.library.protocols[id].options().is_some() && self.slice.filters_look_beyond(id)
     }
@@ -41,7 +41,7 @@ impl Program<'_> {
                 _ => {}
             }
         }
-        // They stand behind either header.
+        // These headers stand behind BTH or RETH.
         if self.options.sums_roce {
             let named = |(ty, name): &(&str, &str)| ((*ty).to_owned(), (*name).to_owned());
             instances.extend(roce::BEFORE_VALUES.iter().map(named));

@@ -1,8 +1,8 @@
-//! Named filters to one P4 text, `generated.p4`, and the entries of its tables.
+//! Turns named filters into one P4 text, `generated.p4`, and the entries of its tables.
 //!
-//! [`generate`] in four steps: filters to terms (`crate::terms`), terms to a slice of the protocol library
-//! (`crate::slice`), the slice to headers, parsers and deparser (`headers`, `parsers`, `resp`); and the terms to a
-//! diagram of decisions (`crate::diagram`), which becomes tables and entries (`classify`).
+//! [`generate`] takes four steps: filters to terms (`crate::terms`); terms to a slice of the protocol library (`crate::slice`);
+//! the slice to headers, parsers and deparser (`headers`, `parsers`, `message`); the terms to a decision diagram
+//! (`crate::diagram`), which becomes tables and entries (`classify`).
 
 mod classify;
 mod headers;
@@ -30,38 +30,38 @@ use classify::Table;
 use message::Reads;
 use writer::Writer;
 
-/// The most flows that one program tells apart.
+/// Maximum number of flows in one program.
 pub const MAX_FLOWS: usize = 16_384;
 
-/// A declared flow. Its index among the flows is its number in [`Classes`].
+/// A declared flow. Its index in the list of flows is its number in [`Classes`].
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.
+    /// Name of letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.
     pub name: String,
-    /// Which packets belong to it.
+    /// Filter that matches the flow's packets.
     pub filter: Filter,
 }
 
-/// What the program does besides classifying.
+/// Features of the program besides classification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The program sums frames of so many values: they are parsed, values included, whatever the filters name.
+    /// Number of values in frames that the program sums. They are parsed, values included, whatever the filters name.
     pub aggregate: Option<FrameValues>,
-    /// The program forwards by the port that a packet came in by.
+    /// Forward each packet by the port at which it arrived.
     pub wire: bool,
-    /// Packets wait for others: a header says for how many.
+    /// Packets wait for others of their flow; an extra header holds for how many.
     pub waits: bool,
-    /// Before frames are summed it is asked who may speak for their job, until when, and how much. Tofino has no text of it.
+    /// Before a frame is summed, check which hosts may send for its job, until when, and how much. Not on Tofino.
     pub guards_jobs: bool,
-    /// Several ways lead to some hosts, and a packet's flow says which it takes: addresses and ports are parsed, whatever the
-    /// filters name. Tofino has no text of it.
+    /// Hosts may have several paths, and a packet's flow decides which it takes: addresses and ports are parsed, whatever the
+    /// filters name. Not on Tofino.
     pub multipath: bool,
-    /// Frames of RoCEv2 are summed as well, of 256 values: docs/rdma.md, "Sums by the switch". Tofino has no text of it.
+    /// Sum RoCEv2 frames of 256 values as well: docs/rdma.md, "Sums by the switch". Not on Tofino.
     pub sums_roce: bool,
 }
 
 impl Options {
-    /// Frames of the usual size are summed, or none.
+    /// Options that sum frames of the default size, or none.
     #[must_use]
     pub fn aggregating(aggregate: bool) -> Options {
         Options {
@@ -75,18 +75,18 @@ impl Options {
     }
 }
 
-/// How many values an aggregation frame has that is summed; frames of another size are malformed.
+/// Number of values in an aggregation frame that is summed; frames of another size are malformed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u16")]
 pub enum FrameValues {
-    /// As many as one pass of a Tofino sums.
+    /// 32 values: one pass of a Tofino.
     V32,
-    /// As many as one pass of a Tofino 2 sums.
+    /// 64 values: one pass of a Tofino 2.
     V64,
-    /// As many as a frame of 1,500 bytes has room for, as a power of two.
+    /// 256 values: the largest power of two that fits a frame of 1,500 bytes.
     #[default]
     V256,
-    /// As many as a frame of 9,000 bytes has room for, as a power of two.
+    /// 2,048 values: the largest power of two that fits a frame of 9,000 bytes.
     V2048,
 }
 
@@ -97,7 +97,7 @@ impl From<FrameValues> for u16 {
 }
 
 impl FrameValues {
-    /// All, from the smallest on.
+    /// All sizes, ascending.
     pub const ALL: [FrameValues; 4] = [
         FrameValues::V32,
         FrameValues::V64,
@@ -105,7 +105,7 @@ impl FrameValues {
         FrameValues::V2048,
     ];
 
-    /// The number.
+    /// Number of values.
     #[must_use]
     pub fn count(self) -> u16 {
         match self {
@@ -116,23 +116,23 @@ impl FrameValues {
         }
     }
 
-    /// Headers `values32_h` of a frame.
+    /// Number of headers `values32_h` in a frame.
     fn blocks(self) -> u16 {
         self.count() / 32
     }
 }
 
-/// Why no program comes of a set of flows.
+/// Why flows give no program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// More than [`MAX_FLOWS`].
+    /// More than [`MAX_FLOWS`] flows.
     #[error("{count} flows are declared, but a switch tells at most {MAX_FLOWS} apart")]
     TooManyFlows {
-        /// How many there are.
+        /// Number of flows.
         count: usize,
     },
-    /// A name that is no identifier.
+    /// A flow's name is no identifier.
     #[error(
         "flow `{flow}`: a name is made of letters, digits, `_` and `-`, and begins with a letter or `_`"
     )]
@@ -143,7 +143,7 @@ pub enum GenerateError {
     /// Two flows with one name.
     #[error("flow `{flow}` is declared twice (`-` and `_` are the same in P4)")]
     DuplicateName {
-        /// The second one.
+        /// Name of the second one.
         flow: String,
     },
     /// The filter unfolds into too many alternatives.
@@ -154,13 +154,13 @@ pub enum GenerateError {
         /// The flow.
         flow: String,
     },
-    /// Packets can be in too many sets of flows.
+    /// Packets can be in too many different sets of flows.
     #[error("the filters overlap in more than {LIMIT} ways, above all {}", overlapping(.flows))]
     TooManyClasses {
         /// Names and filters of the flows that are in most of these sets, at most six.
         flows: Vec<(String, String)>,
     },
-    /// Nothing passes the filter.
+    /// No packet can match the filter.
     #[error("flow `{flow}`: no packet can pass the filter `{filter}`")]
     NeverMatches {
         /// The flow.
@@ -168,30 +168,30 @@ pub enum GenerateError {
         /// Its filter.
         filter: String,
     },
-    /// A fault that stands before a sum has one table to find its packets.
+    /// The filters take several tables, but a fault before a sum has one table to find its packets.
     #[error("the filters take more than one table, and before a sum there is room for one")]
     TooDeepForSum,
-    /// The filter was parsed against a library that has other names.
+    /// The filter was parsed with a library that has other names.
     #[error("flow `{flow}`: the protocol library has no `{name}`")]
     ForeignFilter {
         /// The flow.
         flow: String,
-        /// The name.
+        /// The unknown name.
         name: String,
     },
 }
 
-/// What the generator makes of a set of flows.
+/// Program of a set of flows, and its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// The text of `generated.p4`.
+    /// Text of `generated.p4`.
     pub p4: String,
-    /// Values of `meta.parse_note`, which are the indexes of the counter `notes`, that this program can set.
+    /// Values of `meta.parse_note` that this program can set; they index the counter `notes`.
     pub notes: Vec<Note>,
     classes: Classes,
     tables: Vec<Table>,
     engine: EngineSpec,
-    /// The texts of `engine.p4`, which each architecture spells for itself.
+    /// Text of `engine.p4` for each architecture.
     engines: Vec<(Arch, String)>,
 }
 
@@ -203,24 +203,24 @@ fn overlapping(flows: &[(String, String)]) -> String {
 }
 
 impl Generated {
-    /// The text of `engine.p4` for an architecture.
+    /// Text of `engine.p4` for an architecture.
     #[must_use]
     pub fn engine(&self, arch: Arch) -> &str {
         let engine = self.engines.iter().find(|(other, _)| *other == arch);
         engine.map_or("", |(_, text)| text)
     }
 
-    /// The entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
+    /// Entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
     pub fn entries_for(&self, control: &str) -> Vec<TableEntry> {
-        // Without faults there, egress classifies nothing.
+        // Egress without faults classifies nothing.
         if control.starts_with("SwitchEgress.") && self.engine.egress.is_empty() {
             return Vec::new();
         }
         classify::entries(&self.tables, control)
     }
 
-    /// The entries of the unit of [`EngineSpec::early`] in `table`, which looks at packets while `also` holds: `action` is what
-    /// it does with a class.
+    /// Entries of [`EngineSpec::early`]'s unit in `table`, which apply to packets that match `also`. `action` returns the
+    /// action for a class.
     pub fn early_entries(
         &self,
         table: &str,
@@ -230,13 +230,13 @@ impl Generated {
         classify::entries_of_classes(&self.tables, also, table, action)
     }
 
-    /// The values of `meta.class`: which flows each stands for.
+    /// Values of `meta.class`, and the flows of each.
     pub fn classes(&self) -> &Classes {
         &self.classes
     }
 }
 
-/// Makes the parser, the match tables and their entries for these flows, in this order; no fault acts on them.
+/// Generates the parser, the match tables and their entries for these flows, in this order, without faults.
 pub fn generate(
     library: &Library,
     flows: &[Flow],
@@ -245,7 +245,7 @@ pub fn generate(
     generate_with(library, flows, options, &EngineSpec::default())
 }
 
-/// The same, with faults.
+/// Generates a program as [`generate`] does, with faults.
 pub fn generate_with(
     library: &Library,
     flows: &[Flow],
@@ -326,7 +326,7 @@ pub fn generate_with(
     })
 }
 
-/// What the terms ask of each message that is parsed.
+/// Parts that the terms need of each message that is parsed.
 fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<ProtocolId, Reads> {
     let messages = slice
         .nodes
@@ -337,11 +337,11 @@ fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<Prot
         .collect()
 }
 
-/// What the writers of the text's parts share.
+/// State that the writers of all parts share.
 struct Program<'a> {
     library: &'a Library,
     slice: Slice,
-    /// What of each message is read.
+    /// Parts of each message that are read.
     reads: BTreeMap<ProtocolId, Reads>,
     options: Options,
 }

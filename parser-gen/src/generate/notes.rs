@@ -1,10 +1,10 @@
-//! `meta.parse_note`: which codes a program sets, and their names in P4.
+//! `meta.parse_note`: the codes that a program sets, and their names in P4.
 
 use super::Program;
 use super::writer::Writer;
 use crate::library::{Note, Target};
 
-/// The codes that the program's parser or classifier can set, in order.
+/// Codes that the program's parser or classifier can set, ascending.
 pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
     let library = program.library;
     let mut codes = Vec::new();
@@ -28,12 +28,12 @@ pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
         .collect()
 }
 
-/// The P4 name of a code.
+/// P4 name of a code.
 pub(super) fn constant(name: &str) -> String {
     format!("NOTE_{}", name.to_ascii_uppercase())
 }
 
-/// The state that sets a code and gives up.
+/// State that sets a code and stops parsing.
 pub(super) fn state(name: &str) -> String {
     format!("note_{name}")
 }

@@ -1,4 +1,4 @@
-//! `FlowParser` and `FlowParserShort`: one state per header of the slice, and what its options need.
+//! `FlowParser` and `FlowParserShort`: one state per header of the slice, and states for its options.
 
 use super::notes;
 use super::roce;
@@ -6,7 +6,7 @@ use super::writer::{Transition, Writer, extract};
 use super::{FrameValues, Program};
 use crate::library::{Body, Edge, Options, ProtocolId, Target};
 
-/// Accepts a packet that was read as deep as the filters ask.
+/// State that accepts a packet which was read as deep as the filters need.
 pub(super) const COMPLETE: &str = "complete";
 
 pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
@@ -36,7 +36,7 @@ fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
         }
     }
     for note in notes::used(program) {
-        // A packet that is cut off has had this one from the start.
+        // A packet that is cut short has this note from the start.
         if note.name != "truncated" {
             w.state(
                 &notes::state(&note.name),
@@ -58,14 +58,14 @@ fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
 }
 
 impl Program<'_> {
-    /// The state that parses a protocol.
+    /// State that parses a protocol.
     fn entry_state(&self, to: ProtocolId) -> String {
         format!("parse_{}", self.library.protocols[to].name)
     }
 
-    /// The edges that the program follows, in the library's order, and to where. Notes and ends count only where a filter
-    /// looks beyond, since they say that it could not. What the program does not read ends there, where something else
-    /// would be read in its place.
+    /// Edges that the program follows, in the library's order, and their targets. Notes and ends are kept only where a filter
+    /// tests a header behind them, since they report that it could not. An edge that the program does not follow becomes an end
+    /// if otherwise a later edge would take its packets.
     fn kept(&self, id: ProtocolId) -> impl Iterator<Item = (&Edge, Target)> {
         let next = &self.library.protocols[id].next;
         let follows = move |edge: &Edge| matches!(edge.to, Target::Protocol(to) if self.slice.follows(id, to));
@@ -122,12 +122,12 @@ fn header_states(program: &Program<'_>, id: ProtocolId, values: bool, w: &mut Wr
     }
 }
 
-/// The select on what follows a header.
+/// Select on the protocol that follows a header.
 fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     let protocol = &program.library.protocols[id];
     let hdr = |index: usize| format!("hdr.{}.{}", protocol.name, protocol.fields[index].name);
     let mut on: Vec<String> = protocol.select.iter().map(|index| hdr(*index)).collect();
-    // Without states for options, only a header without options leads on.
+    // Without states that skip options, parsing continues only behind a header without options.
     let plain = protocol.options().filter(|_| !program.skips_options(id));
     if let Some(options) = plain {
         on.insert(0, hdr(options.length));
@@ -168,7 +168,7 @@ fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     )
 }
 
-/// EtherTypes are known in hexadecimal, ports and protocol numbers in decimal.
+/// Formats a select value: EtherTypes in hexadecimal, ports and protocol numbers in decimal.
 fn select_value(value: u128, field: &str) -> String {
     if field == "ether_type" {
         format!("{value:#06x}")
@@ -177,7 +177,7 @@ fn select_value(value: u128, field: &str) -> String {
     }
 }
 
-/// The chain of states that skips options: with k words to go, take one, and k - 1 are to go.
+/// Writes the chain of states that skip options: the state with k words left extracts one and continues with k - 1.
 fn option_states(
     program: &Program<'_>,
     id: ProtocolId,
@@ -230,7 +230,7 @@ fn values_states(summed: FrameValues, state: &str, extracted: &[String], w: &mut
     );
 }
 
-/// Takes so many blocks of values.
+/// Statements that extract `blocks` blocks of values.
 pub(super) fn values(blocks: u16) -> Vec<String> {
     let blocks = 0..blocks;
     blocks.map(|n| extract(&format!("values{n}"))).collect()

@@ -1,31 +1,31 @@
-//! RoCEv2 that is summed: headers behind BTH and RETH, and the states that parse them.
+//! RoCEv2 packets that the switch sums: headers behind BTH and RETH, and the states that parse them.
 //!
-//! A switch looks at it if it comes to the address of a job's sum: what of other packets stands there would be nobody's values.
+//! A switch parses them only in packets to the address of a job's sum; other packets have other bytes there.
 
 use super::parsers::{COMPLETE, values};
 use super::writer::{Transition, Writer, extract};
 use super::{FrameValues, Program};
 
-/// Type and instance of the headers before the values: p4src/common/headers.p4 declares them.
+/// Type and instance of the headers before the values, as p4src/common/headers.p4 declares them.
 pub(super) const BEFORE_VALUES: [(&str, &str); 3] = [
     ("roce_immediate_h", "roce_immediate"),
     ("roce_hello_h", "roce_hello"),
     ("roce_answer_h", "roce_answer"),
 ];
-/// The same of what ends a packet.
+/// Type and instance of the header that ends a packet.
 pub(super) const BEHIND_VALUES: (&str, &str) = ("roce_icrc_h", "roce_icrc");
 
-/// The protocol behind which they stand.
+/// Protocol behind which these headers stand.
 pub(super) const CARRIER: &str = "roce";
-/// The address of a job's sum, without the job's number.
+/// Destination MAC address of a job's sum, without the job's number.
 const SUM_ADDRESS: &str = "0x02005e5745";
-/// Operations: WRITE ONLY with immediate, and SEND ONLY, of an unreliable connection.
+/// Opcodes of an unreliable connection: WRITE ONLY with immediate, and SEND ONLY.
 const WRITE: &str = "0x2b";
 const SEND: &str = "0x24";
 /// Bytes of a frame's values.
 const VALUES_LENGTH: &str = "1024";
 
-/// The state `parse_roce`, which goes on to `others` with what is not summed.
+/// Writes the state `parse_roce`, which continues with `others` for packets that are not summed.
 pub(super) fn write_states(program: &Program<'_>, others: &str, w: &mut Writer) {
     let icrc = extract(BEHIND_VALUES.1);
     let case = |opcode: &str, state: &str| {

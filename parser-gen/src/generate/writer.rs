@@ -1,6 +1,6 @@
-//! Indented text.
+//! Writer of indented text.
 
-/// Collects lines; `{` and `}` are written by whoever opens and closes.
+/// Collects lines; the caller opens and closes each block.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     text: String,
@@ -21,7 +21,7 @@ impl Writer {
         self.line("");
     }
 
-    /// `head {`, and deeper from here.
+    /// Writes `head {`, and indents the lines that follow.
     pub fn open(&mut self, head: impl AsRef<str>) {
         self.line(format!("{} {{", head.as_ref()));
         self.depth += 1;
@@ -32,20 +32,20 @@ impl Writer {
         self.line("}");
     }
 
-    /// `};` and the like.
+    /// Closes a block with `}` and `end`, as in `};`.
     pub fn close_with(&mut self, end: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(format!("}}{end}"));
     }
 
-    /// `} else if … {` and the like.
+    /// Closes a block and opens the next, as in `} else if … {`.
     pub fn close_open(&mut self, between: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(format!("}} {between} {{"));
         self.depth += 1;
     }
 
-    /// A parser state that extracts, then selects or goes on.
+    /// Writes a parser state: its statements, then its transition.
     pub fn state(&mut self, name: &str, statements: &[String], transition: &Transition) {
         self.open(format!("state {name}"));
         for statement in statements {
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// Where a state leads.
+/// Transition of a parser state.
 #[derive(Debug, Clone)]
 pub(crate) enum Transition {
     To(String),
@@ -85,7 +85,7 @@ pub(crate) enum Transition {
     },
 }
 
-/// One line of a select.
+/// Case of a select.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub keys: Vec<String>,

@@ -1,18 +1,18 @@
-//! Which protocols stand in one packet: what follows from the parse graph alone.
+//! Which protocols a packet can contain together, as the parse graph implies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::Kind;
 use super::{Body, Library, Protocol, ProtocolId, Target};
 
-/// The same, worked out once: a scenario asks it about each filter and each stream.
+/// Relations between protocols, computed once: a scenario needs them for each filter and each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Carriage {
-    /// By the name of filters.
+    /// Protocols by their names in filters.
     ids: BTreeMap<String, ProtocolId>,
     /// For each protocol, those behind which it may stand, at whatever distance, itself included.
     behind: Vec<BTreeSet<ProtocolId>>,
-    /// For each protocol, those on every way from the root to it, itself included; none for one that no packet has.
+    /// For each protocol, those on every path from the root to it, itself included; empty if no packet has the protocol.
     carriers: Vec<BTreeSet<ProtocolId>>,
 }
 
@@ -36,7 +36,7 @@ impl Carriage {
                     carriage.carriers[carried].insert(id);
                 }
             }
-            // Metadata are no part of a packet, and nothing carries them.
+            // Metadata is no part of a packet, so no protocol carries it.
             if is_metadata(&protocols[id]) {
                 carriage.carriers[id] = [id].into();
             }
@@ -46,8 +46,8 @@ impl Carriage {
 }
 
 impl Library {
-    /// The protocols that every packet with `protocol` has, itself included: those that stand on every way from the root
-    /// to it. Names are those of filters. Empty for a name that the library does not have.
+    /// Protocols that every packet with `protocol` has, itself included: those on every path from the root to it. Names are
+    /// those of filters. Empty if the library has no such protocol.
     pub fn implied_by(&self, protocol: &str) -> BTreeSet<&str> {
         let id = self.carriage.ids.get(protocol);
         let carriers = id.into_iter().flat_map(|id| &self.carriage.carriers[*id]);
@@ -56,7 +56,7 @@ impl Library {
             .collect()
     }
 
-    /// Whether a packet may have both protocols: whether one of them may follow the other, at whatever distance.
+    /// Whether a packet may have both protocols: one of them may follow the other, at whatever distance.
     pub fn coexist(&self, a: &str, b: &str) -> bool {
         let id = |name: &str| self.carriage.ids.get(name).copied();
         let (Some(a), Some(b)) = (id(a), id(b)) else {
@@ -72,8 +72,8 @@ impl Library {
         lost.map(|id| self.protocols[id].filter.clone()).collect()
     }
 
-    /// The values that select fields of a header may have in a packet with another protocol behind it, by the field's index.
-    /// Fields that may have any value are left out.
+    /// Values of select fields in the header `from`, by field index, in a packet with `to` behind it. Leaves out fields that
+    /// may have any value.
     pub(crate) fn selecting(&self, from: ProtocolId, to: ProtocolId) -> Vec<(usize, Vec<u128>)> {
         let protocol = &self.protocols[from];
         let leads = |target: Target| match target {
@@ -92,13 +92,12 @@ impl Library {
         fields.filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// Whether one header may stand behind another in a packet, at whatever distance.
+    /// Whether the header `to` may stand behind the header `from` in a packet, at whatever distance.
     pub(crate) fn leads_to(&self, from: ProtocolId, to: ProtocolId) -> bool {
         from != to && self.reaches(from, to)
     }
 
-    /// Number of bytes, from the start of a frame, that parsers and filters can look at; `None` if headers may repeat without
-    /// end.
+    /// Number of bytes, from the start of a frame, that parsers and filters can read; `None` if headers may repeat without end.
     pub fn depth(&self) -> Option<usize> {
         let mut depths = vec![Depth::Unknown; self.protocols.len()];
         depth(&self.protocols, self.root, &mut depths)
@@ -112,12 +111,12 @@ impl Library {
 #[derive(Clone, Copy)]
 enum Depth {
     Unknown,
-    /// It is being computed: whoever asks stands behind itself.
+    /// Being computed: a protocol that reaches this stands behind itself.
     Open,
     Known(usize),
 }
 
-/// Length of the longest sequence of headers that begins with one.
+/// Length in bytes of the longest sequence of headers that begins with a protocol; `None` if headers may repeat without end.
 fn depth(protocols: &[Protocol], id: ProtocolId, depths: &mut [Depth]) -> Option<usize> {
     match depths[id] {
         Depth::Open => return None,
@@ -135,7 +134,7 @@ fn depth(protocols: &[Protocol], id: ProtocolId, depths: &mut [Depth]) -> Option
     Some(bytes)
 }
 
-/// Length of the longest header of a protocol, in bytes.
+/// Length in bytes of a protocol's longest header.
 fn longest(protocol: &Protocol) -> usize {
     match &protocol.body {
         Body::Metadata { .. } => 0,
@@ -160,7 +159,7 @@ fn is_metadata(protocol: &Protocol) -> bool {
     matches!(protocol.body, Body::Metadata { .. })
 }
 
-/// For each protocol, whether a parse may come from one to it without passing `without`.
+/// For each protocol, whether a parse may reach it from `from` without passing `without`.
 fn reached(protocols: &[Protocol], from: ProtocolId, without: Option<ProtocolId>) -> Vec<bool> {
     let mut reached = vec![false; protocols.len()];
     let mut waiting = vec![from];
@@ -190,7 +189,7 @@ mod tests {
     fn no_filter_looks_behind_the_depth() {
         let library = Library::builtin();
         let depth = library.depth().unwrap();
-        // Ethernet, IPv4 and TCP with all options, and a command of Redis.
+        // Ethernet, IPv4 and TCP with all options, and a Redis command.
         assert!((14 + 60 + 60 + 60..400).contains(&depth), "{depth}");
         let command =
             b"*2\r\n$16\r\nABCDEFGHIJKLMNOP\r\n$32\r\nabcdefghijklmnopqrstuvwxyz012345\r\n";

@@ -1,4 +1,4 @@
-//! From YAML to a consistent [`Library`].
+//! Loads YAML files into a consistent [`Library`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use super::protocol::Context;
 use super::schema::{CarrierFile, EdgeFile, NoteFile, ProtocolFile, WhenFile};
 use super::{Library, Note};
 
-/// Why a set of protocol files is no library.
+/// Error in a protocol file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct LibraryError {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and with which field or edge.
+    /// Description of the error, with the field or edge that has it.
     pub message: String,
 }
 
@@ -32,7 +32,7 @@ macro_rules! builtin {
     };
 }
 
-/// Wire order: a protocol stands after everything that can carry it.
+/// Shipped protocol files in wire order: a protocol stands behind all protocols that can carry it.
 const BUILTIN: &[(&str, &str)] = builtin![
     "switch",
     "ethernet",
@@ -64,31 +64,31 @@ const BUILTIN: &[(&str, &str)] = builtin![
 ];
 const BUILTIN_NOTES: (&str, &str) = ("notes.yaml", include_str!("../../protocols/notes.yaml"));
 
-/// Cells of the counter `notes`, and so the number of codes.
+/// Number of cells of the counter `notes`; codes are below it.
 const NUM_NOTES: u8 = 64;
 
 impl Library {
-    /// The library that comes with the crate.
+    /// The embedded library.
     pub fn builtin() -> Library {
-        // The text is part of the program; the test `builtin_library_loads` reads it.
+        // The embedded text is constant, and the test `builtin_library_loads` loads it.
         Library::from_sources(BUILTIN, BUILTIN_NOTES)
             .expect("the embedded protocol library is consistent")
     }
 
-    /// The library with protocol files of a user's. Their order does not matter.
+    /// The embedded library and a user's protocol files, in any order.
     ///
     /// # Errors
     ///
-    /// Files that are wrong, that redefine or contradict the library or each other, or that carry each other.
+    /// If a file is invalid, redefines or contradicts the library or another file, or if files carry each other.
     pub fn with(sources: &[ProtocolSource]) -> Result<Library, LibraryError> {
         Library::with_payload(sources, &[])
     }
 
-    /// The same, and slices of payloads that filters name.
+    /// The embedded library, a user's protocol files, and slices of payloads that filters name.
     ///
     /// # Errors
     ///
-    /// As [`Library::with`]; slices that [`Library::slices_are_readable`] refuses.
+    /// Errors of [`Library::with`], and of [`Library::slices_are_readable`].
     pub fn with_payload(
         sources: &[ProtocolSource],
         slices: &[PayloadSlice],
@@ -103,16 +103,16 @@ impl Library {
         Library::read(&all, BUILTIN_NOTES, payloads)
     }
 
-    /// Whether slices can be read beside each other.
+    /// Checks that slices can be read together.
     ///
     /// # Errors
     ///
-    /// Those that overlap, or are too long, or too far from the payload's beginning.
+    /// If slices overlap, are too long, or end too far from the payload's beginning.
     pub fn slices_are_readable(slices: &[PayloadSlice]) -> Result<(), SliceError> {
         payload::protocols(slices).map(|_| ())
     }
 
-    /// Reads protocol files, given as (name, text) in wire order, and the file of notes.
+    /// Loads protocol files, given as (name, text) in wire order, and the file of notes.
     pub fn from_sources(
         protocols: &[(&str, &str)],
         notes: (&str, &str),
@@ -126,7 +126,7 @@ impl Library {
         payloads: Vec<ProtocolFile>,
     ) -> Result<Library, LibraryError> {
         let text_of = |file: &str| {
-            // A user's may be called as a shipped one is, and comes behind it.
+            // A user's file may have the name of a shipped one, and comes behind it.
             let mut files = [&notes].into_iter().chain(protocols).rev();
             files
                 .find(|(name, _)| *name == file)
@@ -232,7 +232,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError
     serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
 }
 
-/// What serde_yaml says, with its place in front.
+/// Converts an error of serde_yaml, and its position.
 fn misshapen(file: &str, error: &serde_yaml::Error) -> LibraryError {
     let (line, column) = error
         .location()
@@ -251,7 +251,7 @@ fn misshapen(file: &str, error: &serde_yaml::Error) -> LibraryError {
     }
 }
 
-/// Adds to each carrier's `next` what says of itself that it is carried by it.
+/// Adds each `carried_by` of a file to its carrier's `next`.
 fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
     for index in 0..files.len() {
         let (file, name) = (files[index].0, files[index].1.name.clone());
@@ -282,7 +282,7 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
                     format!("carried_by: with these values `{by}` carries `{what}` already"),
                 ));
             }
-            // Before what fits everything.
+            // Specific edges stand before one that matches all values.
             next.insert(
                 0,
                 EdgeFile {
@@ -296,7 +296,7 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
     Ok(())
 }
 
-/// Filter names of what nothing carries, nor what it would be carried by: no packet has it.
+/// Filter names of protocols that no packet has: no path leads to them from a root.
 fn uncarried(files: &[(&str, ProtocolFile)]) -> Vec<String> {
     let mut reached = BTreeSet::new();
     let files = files.iter().map(|(_, file)| file);
@@ -316,8 +316,8 @@ fn uncarried(files: &[(&str, ProtocolFile)]) -> Vec<String> {
     lost.map(|file| file.filter.clone()).collect()
 }
 
-/// Takes away what stood where slices of a payload are read now; whether there was any. Frames of weir's own stay: what
-/// sums them reads them by their port, which comes first.
+/// Removes the edges of carriers whose payload slices are read instead; returns whether there are slices. Edges to weir's own
+/// frames stay: these have a port of their own, and their edge comes first.
 fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
     let payloads: Vec<(String, String)> = files
         .iter()
@@ -330,7 +330,7 @@ fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
                 to == Some(payload) || to == Some("agg")
             };
             file.next.retain(stays);
-            // What has a port of its own is asked first.
+            // Edges with a port come before the slices, which match all values.
             file.next
                 .sort_by_key(|edge| edge.to.as_deref() == Some(payload));
         }
@@ -338,7 +338,7 @@ fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
     !payloads.is_empty()
 }
 
-/// Said of the file that is carried: the carrier, which may be a shipped one, is right.
+/// Checks `carried_by` against its carrier. Errors are about the file that has it: the carrier, which may be shipped, is right.
 fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
     let by = &carrier.name;
     if when.len() != carrier.select.len() {
@@ -374,7 +374,7 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
     Ok(())
 }
 
-/// The place is found when the error leaves: [`located`].
+/// Error without a position; [`located`] adds it before the error is returned.
 pub(super) fn invalid(file: &str, message: String) -> LibraryError {
     LibraryError {
         file: file.to_owned(),
@@ -384,8 +384,8 @@ pub(super) fn invalid(file: &str, message: String) -> LibraryError {
     }
 }
 
-/// A message with the place of what it names first: the first word in backticks that stands in the file; behind the key with
-/// which the message begins, if it does.
+/// Error at the first position of a name in its message: the first word in backticks that the file contains. If the message
+/// begins with a key of the file, positions behind that key come first.
 pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let section = section(text, &message);
@@ -405,7 +405,7 @@ pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     };
     let find = |word: &str| {
         let places = places(word);
-        // A whole key or value, rather than a word of a sentence.
+        // A complete key or value, rather than a word in a sentence.
         let is_value = |at: &&usize| {
             let before = text[..**at].trim_end_matches([' ', '"']);
             before.is_empty() || before.ends_with([':', '[', '{', ',', '-', '\n'])
@@ -430,7 +430,7 @@ pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     }
 }
 
-/// Where a key of the file begins with which a message does, as `carried_by: …` and `next 2: …`; else the file.
+/// Byte offset of the key with which a message begins, as in `carried_by: …` and `next 2: …`; 0 if the file lacks it.
 fn section(text: &str, message: &str) -> usize {
     let key = message.split([':', ' ', '`']).next().unwrap_or("");
     let mut at = 0;

@@ -1,40 +1,40 @@
-//! Messages: what stands behind the headers, element by element, where not everything has a fixed length.
+//! Messages: the elements behind the headers, some of which have no fixed length.
 
 use super::FieldType;
 use super::schema::ElementFile;
 
-/// The longest text that others follow whose length is counted: it is one value of a table's key.
+/// Maximum length in bytes of a counted text with elements behind it: it is one value of a table's key.
 const MAX_COUNTED: usize = 16;
-/// The longest other text.
+/// Maximum length in bytes of any other text.
 const MAX_TEXT: usize = 64;
-/// Digits of a decimal number, bytes of a varint.
+/// Maximum number of digits of a decimal number, and of bytes of a varint.
 const MAX_NUMERAL: usize = 4;
 
-/// A part of a message.
+/// Element of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
     pub kind: Kind,
-    /// Dots in filters stand for the lengths of DNS labels.
+    /// Whether the text consists of DNS labels; filters write their lengths as dots.
     pub labels: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// These bytes, or the message ends here.
+    /// Exactly these bytes; the message ends before any others.
     Literal(Vec<u8>),
-    /// Big endian, of whole bytes.
+    /// Big-endian number of whole bytes.
     ///
-    /// `signed`: if it is negative, nothing follows.
+    /// `signed`: if it is negative, nothing follows it.
     Number { bits: u32, signed: bool },
-    /// Digits without a leading zero, and the byte that ends them.
+    /// Decimal digits, at most `max`, without a leading zero, and the byte `end` that ends them.
     Decimal { max: usize, end: u8 },
-    /// Seven bits a byte, the lowest first, a set top bit if more follow; in as few bytes as will do.
+    /// Seven bits per byte, lowest first, top bit set if more bytes follow; as few bytes as possible, at most `max`.
     Varint { max: usize },
-    /// So many bytes.
+    /// Text of this many bytes.
     Fixed(usize),
-    /// As many bytes as the number before it says, less some. `walked`: elements follow, so that it has at most `max`.
+    /// Text of as many bytes as the number before it says, minus `less`. `walked`: elements follow; at most `max` bytes.
     Counted { less: u32, max: usize, walked: bool },
-    /// Up to one of these bytes, which is taken too; behind one of `stops`, which are among them, nothing follows.
+    /// Text up to one of the bytes `ends`, which is consumed too. Nothing follows behind one of `stops`, a subset of `ends`.
     Until {
         ends: Vec<u8>,
         stops: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Longest text read; 0 for what is no text.
+    /// Maximum length of the text in bytes; 0 for an element that is no text.
     pub fn max_bytes(&self) -> usize {
         match self {
             Kind::Fixed(max) | Kind::Counted { max, .. } | Kind::Until { max, .. } => *max,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// What ends the text.
+    /// Bytes that end the text.
     pub fn ends(&self) -> &[u8] {
         match self {
             Kind::Until { ends, .. } => ends,
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// The width of a number as filters compare it.
+    /// Width in bits of the number as filters compare it.
     pub fn bits(&self) -> u32 {
         match self {
             Kind::Number { bits, .. } => *bits,
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// The largest number that lets elements follow; 0 for what is no number.
+    /// Largest number behind which elements can follow; 0 for an element that is no number.
     fn most(&self) -> u64 {
         match self {
             Kind::Number { bits, signed } => u64::MAX >> (64 - *bits + u32::from(*signed)),
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// An element as a file has it: name, kind and type; or what is wrong with it.
+/// Parses an element of a file: name, kind and type, or an error message.
 pub(super) fn element(
     file: &ElementFile,
     before: Option<(&str, &Kind)>,

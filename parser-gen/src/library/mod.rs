@@ -1,8 +1,8 @@
-//! The protocol library: which headers exist, which fields filters may name, what follows what.
+//! Protocol library: headers, the fields that filters may name, and which header follows which.
 //!
-//! One YAML file per protocol under `protocols/`, embedded in the crate. A loaded [`Library`] is consistent: every edge
-//! leads somewhere, every header is whole bytes, every filter name is unique. `schema` is the files' shape,
-//! `load` turns it into this model.
+//! `protocols/` has one YAML file per protocol, embedded in the crate. A loaded [`Library`] is consistent: every edge has a
+//! target, every header is whole bytes, every filter name is unique. `schema` defines the format of a file, `load` converts it
+//! into this model.
 
 mod carriage;
 mod load;
@@ -21,15 +21,15 @@ pub use own::ProtocolSource;
 pub(crate) use payload::bounds as payload_bounds;
 pub use payload::{PayloadSlice, SliceError};
 
-/// Every protocol, in the order in which headers stand in a packet.
+/// All protocols, in the order in which headers stand in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
     pub(crate) protocols: Vec<Protocol>,
     pub(crate) notes: Vec<Note>,
     pub(crate) root: ProtocolId,
-    /// Filter names of what is not read, since filters look at the bytes where it would stand.
+    /// Filter names of protocols that are not parsed, since filters read the bytes in their position.
     pub(crate) hidden: Vec<String>,
-    /// Filter names of what no packet has, since nothing carries it.
+    /// Filter names of protocols that no packet has, since no protocol carries them.
     pub(crate) uncarried: Vec<String>,
     carriage: Carriage,
 }
@@ -37,35 +37,35 @@ pub struct Library {
 /// Index into [`Library::protocols`].
 pub(crate) type ProtocolId = usize;
 
-/// A value of `meta.parse_note`: why a packet could not be read as deep as the filters ask.
+/// Value of `meta.parse_note`: why a packet could not be parsed as deep as the filters need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The value, and the index of the counter `notes`.
+    /// The value, which is also the index into the counter `notes`.
     pub code: u8,
     /// Stable name, for reports.
     pub name: String,
-    /// One line for people.
+    /// Description for people, one line.
     pub about: String,
 }
 
 /// One protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocol {
-    /// Name in P4: the header's instance, the parser's state.
+    /// Name in P4, of the header's instance and the parser's state.
     pub name: String,
-    /// Name in filters (`ip`), and the first part of its fields' names.
+    /// Name in filters (`ip`), and first component of its fields' names.
     pub filter: String,
-    /// One line for people.
+    /// Description for people, one line.
     pub about: String,
-    /// What it is made of.
+    /// Content of the protocol: metadata, a header or a message.
     pub(crate) body: Body,
     /// Fields in wire order.
     pub(crate) fields: Vec<Field>,
-    /// Notes that reading it can set, besides those of its options and of `next`.
+    /// Codes of notes that parsing it can set, besides those of its options and of `next`.
     pub(crate) notes: Vec<u8>,
-    /// Indexes of the fields that choose what follows.
+    /// Indexes of the fields that select the next protocol.
     pub(crate) select: Vec<usize>,
-    /// What follows, first match wins; no match ends the parse.
+    /// Edges to the next protocol; the first match applies, and without a match the parse ends.
     pub(crate) next: Vec<Edge>,
 }
 
@@ -76,36 +76,36 @@ pub(crate) enum Body {
     /// A header of fixed size, perhaps with options.
     Header {
         type_name: String,
-        /// p4src/common/headers.p4 declares the type, and the controls there name the instance.
+        /// Whether p4src/common/headers.p4 declares the type, and the controls there name the instance.
         common: bool,
-        /// The values that p4src/common/aggregate.p4 sums follow.
+        /// Whether the values that p4src/common/aggregate.p4 sums follow.
         values: bool,
         options: Option<Options>,
         payload: Option<PayloadLength>,
     },
-    /// Elements of which some have no fixed length, one after the other. Each has its entry in `fields`.
+    /// Elements in sequence, some without a fixed length. Each has an entry in `fields`.
     Message(Vec<Element>),
 }
 
-/// 32-bit words that follow the fixed part, as many as a field says.
+/// Options: 32-bit words behind a header's fixed part. A field holds their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Index of the field that holds the header's length in words.
+    /// Index of the field that holds the header's length in words, options included.
     pub length: usize,
-    /// The length without options.
+    /// Length in words of a header without options.
     pub first_word: u32,
-    /// The largest length.
+    /// Maximum length in words.
     pub max: u32,
-    /// Note for a length below `first_word`.
+    /// Code of the note for a length below `first_word`.
     pub malformed: u8,
 }
 
-/// How a network header says how many bytes it carries.
+/// Field of a network header that holds the length of its payload in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PayloadLength {
-    /// The field counts this header too.
+    /// Index of the field, which counts this header too.
     Total(usize),
-    /// The field counts what follows this header.
+    /// Index of the field, which counts the bytes behind this header only.
     AfterHeader(usize),
 }
 
@@ -122,7 +122,7 @@ impl PayloadLength {
 pub(crate) struct Field {
     pub name: String,
     pub bits: u32,
-    /// How many bits of its header stand before it.
+    /// Offset of the field in its header, in bits.
     pub begin: u32,
     pub filter: Option<FilterField>,
 }
@@ -134,12 +134,12 @@ pub(crate) struct FilterField {
     pub about: String,
 }
 
-/// What values a field takes in filters.
+/// Type of a field's values in filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
     /// A number.
     Unsigned,
-    /// One bit; its bare name tests for 1.
+    /// One bit; the field's name alone tests for 1.
     Flag,
     /// An IPv4 address.
     Ipv4,
@@ -147,14 +147,14 @@ pub enum FieldType {
     Ipv6,
     /// A MAC address.
     Mac,
-    /// Bytes compared without regard to the case of ASCII letters.
+    /// Bytes that are compared without regard to the case of ASCII letters.
     Name,
     /// Bytes.
     Text,
 }
 
 impl FieldType {
-    /// "an IPv4 address".
+    /// Name of the type in messages, as in "an IPv4 address".
     pub fn describe(self) -> &'static str {
         match self {
             FieldType::Unsigned => "a number",
@@ -166,7 +166,7 @@ impl FieldType {
         }
     }
 
-    /// Compared as bytes rather than as a number.
+    /// Whether values are compared as bytes rather than as numbers.
     pub fn is_text(self) -> bool {
         matches!(self, FieldType::Name | FieldType::Text)
     }
@@ -174,7 +174,7 @@ impl FieldType {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// One per select field; `None` is any value.
+    /// Required value of each select field; `None` matches any value.
     pub when: Vec<Option<u128>>,
     pub to: Target,
 }
@@ -186,28 +186,28 @@ pub(crate) enum Target {
     End,
 }
 
-/// A field as filters see it.
+/// A field as filters use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldRef<'a> {
     pub(crate) protocol: ProtocolId,
     pub(crate) index: usize,
-    /// Name in filters.
+    /// Name of the field in filters.
     pub name: &'a str,
-    /// What values it takes.
+    /// Type of its values.
     pub ty: FieldType,
-    /// Width in bits; 0 for text.
+    /// Width in bits; 0 for a text.
     pub bits: u32,
-    /// The largest number.
+    /// Largest value of a number.
     pub(crate) max: u128,
-    /// Longest text read, in bytes; 0 for numbers.
+    /// Maximum length of a text in bytes; 0 for a number.
     pub max_bytes: usize,
-    /// Whether each text has just as many.
+    /// Whether every text has the maximum length.
     pub(crate) is_fixed: bool,
-    /// Written with dots, carried with the length of each label.
+    /// Whether filters write it with dots, and packets carry the length of each label.
     pub(crate) labels: bool,
-    /// Bytes that the text does not hold, since they end it.
+    /// Bytes that the text cannot contain, since they end it.
     pub(crate) ends: &'a [u8],
-    /// One line for people.
+    /// Description for people, one line.
     pub about: &'a str,
 }
 
@@ -222,7 +222,7 @@ impl Library {
         &self.notes
     }
 
-    /// Every field that filters may name, in wire order.
+    /// All fields that filters may name, in wire order.
     pub fn fields(&self) -> impl Iterator<Item = FieldRef<'_>> {
         self.protocols
             .iter()
@@ -236,12 +236,12 @@ impl Library {
             })
     }
 
-    /// Filter names of the protocols that no packet has, since nothing carries them.
+    /// Filter names of the protocols that no packet has, since no protocol carries them.
     pub fn uncarried(&self) -> &[String] {
         &self.uncarried
     }
 
-    /// The field that filters call `name`.
+    /// Field of this name in filters.
     pub fn field(&self, name: &str) -> Option<FieldRef<'_>> {
         self.fields().find(|field| field.name == name)
     }
@@ -271,7 +271,7 @@ impl Library {
         })
     }
 
-    /// The protocol that filters call `name`, if its presence can be tested.
+    /// Protocol of this name in filters; `None` if its presence cannot be tested.
     pub(crate) fn protocol_by_filter(&self, name: &str) -> Option<ProtocolId> {
         self.protocols
             .iter()
@@ -287,7 +287,7 @@ impl Library {
 }
 
 impl Protocol {
-    /// What a message is made of; nothing for a header.
+    /// Elements of a message; empty for a header.
     pub(crate) fn elements(&self) -> &[Element] {
         match &self.body {
             Body::Message(elements) => elements,
@@ -295,7 +295,7 @@ impl Protocol {
         }
     }
 
-    /// Size of the fixed part.
+    /// Width in bits of the header's fixed part.
     #[inline]
     pub(crate) fn header_bits(&self) -> u32 {
         self.fields.iter().map(|field| field.bits).sum()
@@ -306,12 +306,12 @@ impl Protocol {
         matches!(self.body, Body::Header { common: true, .. })
     }
 
-    /// Whether the values that are summed follow the header.
+    /// Whether the values that a switch sums follow the header.
     pub(crate) fn has_values(&self) -> bool {
         matches!(self.body, Body::Header { values: true, .. })
     }
 
-    /// The first bit of a field in the header, and how many it has.
+    /// Offset of a field in the header, and its width, both in bits.
     pub(crate) fn place(&self, name: &str) -> Option<(usize, usize)> {
         let index = self.fields.iter().position(|field| field.name == name)?;
         let before: u32 = self.fields[..index].iter().map(|field| field.bits).sum();

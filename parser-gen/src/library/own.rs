@@ -1,25 +1,25 @@
-//! Protocol files of a user's, put behind what can carry them, and held to what a generated parser can bear.
+//! Protocol files of a user: sorts them behind their carriers, and checks the limits of a generated parser.
 
 use super::load::{LibraryError, located, parse};
 use super::schema::{Declared, EdgeFile, ProtocolFile};
 
-/// A protocol file of a user's.
+/// Protocol file of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtocolSource {
-    /// Its name, for messages.
+    /// Name of the file, for messages.
     pub file: String,
-    /// Its text.
+    /// Content of the file.
     pub text: String,
 }
 
-/// The longest file: nobody writes as much by hand, and each line may become states of a parser.
+/// Maximum size of a file in bytes. Handwritten files are smaller, and each line may become states of a parser.
 const MAX_BYTES: usize = 64 * 1024;
-/// Fields or elements of one protocol.
+/// Maximum number of fields or elements in one protocol.
 const MAX_FIELDS: usize = 64;
-/// Words of a header with options: what four bits count, as IPv4's and TCP's do.
+/// Maximum number of words in a header with options: a count of four bits, as in IPv4 and TCP.
 const MAX_WORDS: u32 = 15;
 
-/// Files of the user's behind the shipped ones, each behind all that can carry it.
+/// The shipped files, then the user's files, each behind all files that can carry it.
 pub(super) fn in_wire_order<'a>(
     shipped: &[(&'a str, &'a str)],
     own: &'a [ProtocolSource],
@@ -70,8 +70,8 @@ fn carries(before: &ProtocolFile, after: &ProtocolFile) -> bool {
     before.next.iter().any(leads) || after.carried_by.iter().any(|by| by.by == before.name)
 }
 
-/// What is legal in a shipped file and not in a user's: what p4src/common declares, and names that would be taken for those
-/// of other protocols in the P4 text.
+/// Checks the rules that hold for a user's file only: no declarations of p4src/common, and no names that could be confused with
+/// those of other protocols in the P4 text.
 fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
     let name = &file.name;
     if file.root || file.metadata.is_some() {
@@ -113,7 +113,7 @@ fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
         })
         .collect();
     for name in &elements {
-        // What the generator calls the parts of a message: message_headers.
+        // Names that the generator gives to the parts of a message: `message_headers`.
         let part = |rest: &str| {
             rest == "read"
                 || rest

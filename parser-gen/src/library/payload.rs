@@ -1,22 +1,22 @@
-//! Bytes at an offset of what TCP or UDP carry, matched without a protocol file: `tcp.payload[4:2]`.
+//! Payload slices: bytes at an offset in the payload of TCP or UDP, matched without a protocol file: `tcp.payload[4:2]`.
 //!
-//! The slices that filters name become one message behind the carrier, of as many pieces, and what else the carrier could
-//! carry is not read any more: a parser sees a payload once.
+//! The slices that filters name become the elements of one message behind the carrier. The carrier's other payload protocols
+//! are then not parsed, since a parser reads a payload only once.
 
 use std::ops::Range;
 
 use super::schema::{CarrierFile, ElementFile, ProtocolFile, WhenFile};
 
-/// What has a payload.
+/// Protocols that have a payload.
 const CARRIERS: [&str; 2] = ["tcp", "udp"];
-/// Bytes of one slice.
+/// Maximum length of one slice in bytes.
 const MAX_LENGTH: usize = 16;
-/// Where a slice may end: each byte before it is one that the parser walks over.
+/// Maximum end of a slice in the payload, in bytes: a parser has to extract all bytes before it.
 const MAX_END: usize = 128;
-/// Bytes of an element that nobody looks at.
+/// Maximum length in bytes of an element that fills a gap between slices.
 const MAX_GAP: usize = 16;
 
-/// Some bytes of a payload. In filters `tcp.payload[offset:length]`.
+/// Slice of a payload. Filters write `tcp.payload[offset:length]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PayloadSlice {
     carrier: &'static str,
@@ -27,13 +27,13 @@ pub struct PayloadSlice {
 /// Why slices cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// None, or too many bytes.
+    /// The slice has no bytes, or too many.
     #[error("`{0}`: a slice has 1 to {MAX_LENGTH} bytes")]
     Length(PayloadSlice),
-    /// Too far behind the header.
+    /// The slice ends too far behind the header.
     #[error("`{0}`: a slice ends within the first {MAX_END} bytes of the payload")]
     TooFar(PayloadSlice),
-    /// Some bytes are in both.
+    /// The slices share bytes.
     #[error("`{0}` and `{1}` overlap: name the bytes by slices that do not")]
     Overlap(PayloadSlice, PayloadSlice),
 }
@@ -50,7 +50,7 @@ impl std::fmt::Display for PayloadSlice {
 }
 
 impl PayloadSlice {
-    /// The slices that a filter's text names, each with its place, as far as they are well formed.
+    /// Slices that a filter's text names, each with its bytes in the text; skips malformed ones.
     pub fn named_in(filter: &str) -> Vec<(PayloadSlice, Range<usize>)> {
         let mut found = Vec::new();
         for (at, _) in filter.match_indices(".payload[") {
@@ -82,7 +82,7 @@ impl PayloadSlice {
         self.offset.saturating_add(self.length)
     }
 
-    /// As a part of the message: a number where it is as wide as one, else text.
+    /// The slice as an element of the message: a number if its length is that of one, otherwise a text.
     fn element(self) -> ElementFile {
         let name = Some(format!("at{}", self.offset));
         let element = ElementFile {
@@ -105,7 +105,7 @@ impl PayloadSlice {
     }
 }
 
-/// `[4:2]`, or `[4]` for one byte.
+/// Offset and length of `[4:2]`, or of `[4]` for one byte.
 pub(crate) fn bounds(text: &str) -> Option<(usize, usize)> {
     let inside = text.strip_prefix('[')?.strip_suffix(']')?;
     let number = |text: &str| {
@@ -118,11 +118,11 @@ pub(crate) fn bounds(text: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// The protocols that slices make: one for each carrier.
+/// Protocols for the slices: one for each carrier.
 ///
 /// # Errors
 ///
-/// Slices that overlap, or are too long or too far.
+/// If slices overlap, are too long, or end too far from the payload's beginning.
 pub(super) fn protocols(slices: &[PayloadSlice]) -> Result<Vec<ProtocolFile>, SliceError> {
     let mut sorted = slices.to_vec();
     sorted.sort();
@@ -173,7 +173,7 @@ fn protocol(carrier: &str, slices: &[PayloadSlice]) -> ProtocolFile {
         message: Some(message),
         carried_by: vec![CarrierFile {
             by: carrier.to_owned(),
-            // By whatever port.
+            // For any port.
             when: vec![WhenFile::Word("any".to_owned())],
         }],
         payload_of: Some(carrier.to_owned()),

@@ -1,4 +1,4 @@
-//! From one protocol file to a [`Protocol`], by what the other files and the notes are.
+//! Converts one protocol file into a [`Protocol`], and checks it against the other files and the notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{
     Target,
 };
 
-/// What the checks of one file need to see.
+/// Context for the checks of one file.
 pub(super) struct Context<'a> {
     pub file: &'a str,
     pub ids: &'a BTreeMap<String, usize>,
@@ -83,7 +83,7 @@ impl Context<'_> {
         Ok(fields)
     }
 
-    /// The elements of a message, and each as a field.
+    /// Elements of a message, and a field for each.
     fn message(
         &self,
         file: &ProtocolFile,
@@ -167,7 +167,7 @@ impl Context<'_> {
         })
     }
 
-    /// A field's name begins with its protocol's, so that its presence follows from the name.
+    /// Checks that a field's name begins with its protocol's, so that a test of the field implies the protocol.
     fn filter_name(&self, protocol: &str, name: &str) -> Result<(), LibraryError> {
         let rest = name
             .strip_prefix(protocol)
@@ -193,7 +193,7 @@ impl Context<'_> {
             (None, None, Some(_)) if !file.fields.is_empty() || file.options.is_some() => {
                 Err(self.error("a message has elements, and neither `fields` nor `options`"))
             }
-            // `message` fills it in.
+            // `message` adds the elements.
             (None, None, Some(_)) => Ok(Body::Message(Vec::new())),
             (None, Some(header), None) => {
                 let bits: u32 = fields.iter().map(|field| field.bits).sum();
@@ -283,7 +283,7 @@ impl Context<'_> {
         let to = match (&edge.to, &edge.note) {
             (Some(to), None) if to == "end" => Target::End,
             (Some(to), None) => match self.ids.get(to) {
-                // Wire order also keeps the graph free of cycles.
+                // The order of the files also keeps the graph free of cycles.
                 Some(id) if *id > self.id => Target::Protocol(*id),
                 Some(_) => {
                     return Err(self.error(format!("next {n}: `{to}` stands before this protocol")));

@@ -1,4 +1,4 @@
-//! The shape of a protocol file. Unknown keys are refused.
+//! Format of a protocol file. Unknown keys are errors.
 
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(super) struct ProtocolFile {
     pub select: Vec<String>,
     #[serde(default)]
     pub next: Vec<EdgeFile>,
-    /// Of the slices that filters name: no file says it.
+    /// Carrier of payload slices that filters name. Not a key of a file.
     #[serde(skip)]
     pub payload_of: Option<String>,
 }
@@ -44,9 +44,9 @@ pub(super) struct HeaderFile {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Declared {
-    /// In p4src/common/headers.p4.
+    /// p4src/common/headers.p4 declares it.
     Common,
-    /// In the generated text.
+    /// The generated text declares it.
     #[default]
     Generated,
 }
@@ -90,7 +90,7 @@ pub(super) struct PayloadFile {
     pub after_header: Option<String>,
 }
 
-/// One of `literal`, `number`, `decimal`, `varint` and `text`, with what belongs to it.
+/// Element: one of `literal`, `number`, `decimal`, `varint` and `text`, and the keys that belong to it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ElementFile {
@@ -118,7 +118,7 @@ pub(super) struct ElementFile {
     pub about: String,
 }
 
-/// A protocol that may be followed by this one, and the values of its select fields with which it is.
+/// Protocol that this one may follow, and the values of its select fields for which it does.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CarrierFile {

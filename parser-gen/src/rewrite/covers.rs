@@ -1,27 +1,27 @@
-//! Which internet checksums cover a header field, read from the parse graph alone.
+//! Finds the internet checksums that cover a header field, from the parse graph alone.
 
 use super::RewriteError;
 use crate::library::{Body, Library, Protocol, ProtocolId};
 
-/// The field that holds a header's internet checksum.
+/// Name of the field that holds a header's internet checksum.
 pub(super) const CHECKSUM: &str = "checksum";
 
-/// Protocols whose checksum covers their header and everything behind it.
+/// Protocols whose checksum covers their header and all bytes behind it.
 const SEGMENTS: [&str; 4] = ["udp", "tcp", "icmp", "icmpv6"];
-/// The one whose checksum covers its header alone.
+/// Protocol whose checksum covers its header only.
 const HEADER_ALONE: &str = "ipv4";
-/// The field of a network header, and the protocols whose checksum covers it through their pseudo-header (RFC 768; RFC 9293,
-/// section 3.1; RFC 4443, section 2.3).
+/// Protocol and field of a network header, and the transports whose checksum covers it through their pseudo-header (RFC 768;
+/// RFC 9293, section 3.1; RFC 4443, section 2.3).
 const PSEUDO_HEADER: [(&str, &str, &[&str]); 4] = [
     ("ipv4", "src", &["udp", "tcp"]),
     ("ipv4", "dst", &["udp", "tcp"]),
     ("ipv6", "src", &["udp", "tcp", "icmpv6"]),
     ("ipv6", "dst", &["udp", "tcp", "icmpv6"]),
 ];
-/// RoCEv2's base transport header: it and everything behind it is covered by the ICRC.
+/// Protocol of RoCEv2's base transport header: the ICRC covers it and all bytes behind it.
 const ROCE: &str = "roce";
 
-/// How a checksum comes to cover a field.
+/// Way in which a checksum covers a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coverage {
     /// The field's own header holds the checksum.
@@ -30,27 +30,27 @@ pub(super) enum Coverage {
     PseudoHeader,
     /// The field's header stands behind the checksum's.
     Segment,
-    /// The same, and the field's header has a checksum of its own. That one follows the field, so the sum over the header, and
-    /// with it the outer checksum, stays as it was.
+    /// As `Segment`, and the field's header has a checksum of its own. That one is updated with the field, so the sum over the
+    /// header stays unchanged, and with it the outer checksum.
     Balanced,
 }
 
 /// A checksum that covers a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cover {
-    /// The protocol whose header holds the checksum.
+    /// Protocol whose header holds the checksum.
     pub by: ProtocolId,
     pub coverage: Coverage,
 }
 
 impl Coverage {
-    /// Whether the checksum covers what stands behind its header, and the field's header is that.
+    /// Whether the field's header stands behind the checksum's, and the checksum covers it.
     pub fn is_behind(self) -> bool {
         matches!(self, Coverage::Segment | Coverage::Balanced)
     }
 }
 
-/// At which byte of its header a protocol's internet checksum stands.
+/// Byte offset of a protocol's internet checksum in its header.
 pub(super) fn checksum_at(protocol: &Protocol) -> Option<usize> {
     match protocol.place(CHECKSUM)? {
         (bit, 16) if bit % 8 == 0 => Some(bit / 8),
@@ -58,11 +58,11 @@ pub(super) fn checksum_at(protocol: &Protocol) -> Option<usize> {
     }
 }
 
-/// The checksums that cover a field of a header.
+/// Checksums that cover a field of a header.
 ///
 /// # Errors
 ///
-/// A checksum covers it that no switch can mend: the ICRC, or one of a user's protocol file, which does not say what it covers.
+/// If a checksum covers the field that no switch can update: the ICRC, or one of a user's protocol, whose range is unknown.
 pub(super) fn covers(
     library: &Library,
     id: ProtocolId,
@@ -108,8 +108,8 @@ pub(super) fn covers(
     Ok(covers)
 }
 
-/// Whether the ICRC of a RoCEv2 packet covers a field in front of its base transport header. Fields that routers change are
-/// not covered (InfiniBand architecture, annex A17, RoCEv2).
+/// Whether the ICRC of a RoCEv2 packet covers a field in front of its base transport header. It does not cover fields that
+/// routers change (InfiniBand architecture, annex A17, RoCEv2).
 pub(super) fn is_under_icrc(header: &str, field: &str) -> bool {
     let changes_on_the_way: &[&str] = match header {
         "hdr.ipv4" => &["dscp", "ecn", "ttl", CHECKSUM],
@@ -120,7 +120,7 @@ pub(super) fn is_under_icrc(header: &str, field: &str) -> bool {
     !changes_on_the_way.contains(&field)
 }
 
-/// The headers that may stand between two others, in wire order.
+/// Protocols of the headers that may stand between two others, in wire order.
 pub(super) fn between(
     library: &Library,
     before: ProtocolId,

@@ -1,4 +1,4 @@
-//! A rewrite of a frame's bytes: the model of a run's proof. Checksums come from whole sums over the frame.
+//! Rewrite of a frame's bytes: the model that proves a run. It computes checksums as full sums over the frame.
 
 use super::{Rewrite, To};
 use crate::checksums::{Checksums, Segment};
@@ -6,11 +6,11 @@ use crate::dissect::Headers;
 use crate::library::Library;
 
 impl Rewrite {
-    /// Changes a frame, as far as it has these headers ([`Library::parsed`], before any change). `mask` is what a drawn change
-    /// flips.
+    /// Changes the fields of a frame whose headers are `headers` ([`Library::parsed`], before any change). A drawn change flips
+    /// the bits of `mask`.
     ///
-    /// With checksums mended, a header in the padding behind the packet stays as it is, and so do addresses whose transport
-    /// checksum is not read.
+    /// If checksums are updated, a header in the padding behind the packet stays unchanged, and so do addresses whose transport
+    /// checksum is not parsed.
     pub fn apply(&self, library: &Library, headers: &Headers, frame: &mut [u8], mask: u128) {
         let sums = self.mends.then(|| Checksums::of(library, headers, frame));
         let errors = sums.as_ref().map(|sums| sums.errors(frame));
@@ -43,7 +43,7 @@ impl Rewrite {
     }
 }
 
-/// Whether a network header's addresses are part of a checksum that is not read: `has_transport` says whether any is.
+/// Whether addresses of a network header belong to a checksum that is not parsed. `has_transport`: whether any transport is.
 fn is_bound(name: &str, start: usize, frame: &[u8], has_transport: bool) -> bool {
     match name {
         "ipv4" => {
@@ -53,7 +53,7 @@ fn is_bound(name: &str, start: usize, frame: &[u8], has_transport: bool) -> bool
         }
         "ipv6" => match frame[start + 6] {
             6 | 17 | 58 | 33 | 136 => !has_transport,
-            // Extension headers: what stands behind them is not read.
+            // Extension headers: the headers behind them are not parsed.
             0 | 43 | 44 | 51 | 60 | 135 | 139 | 140 => true,
             _ => false,
         },

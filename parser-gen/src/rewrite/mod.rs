@@ -1,4 +1,4 @@
-//! Changes of header fields. text.rs writes them as P4 for a switch, frame.rs makes them on a frame's bytes for the proof, and
+//! Changes of header fields. text.rs writes them as P4 for a switch, frame.rs applies them to a frame's bytes for the proof;
 //! the two share no computation of a checksum.
 
 mod covers;
@@ -10,73 +10,73 @@ use std::collections::BTreeSet;
 use crate::library::{Body, Library, ProtocolId};
 use covers::{Cover, Coverage, covers};
 
-/// The new value of a field.
+/// New value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// This value.
     Set(u128),
     /// The old value with these bits flipped.
     Xor(u128),
-    /// The old value with bits flipped that are drawn for each packet.
+    /// The old value with the bits flipped that are drawn for each packet.
     Drawn,
 }
 
-/// Changes of some fields, in order.
+/// Changes of fields, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
     changes: Vec<Change>,
-    /// Whether the checksums over the changed fields follow.
+    /// Whether the checksums that cover the changed fields are updated.
     mends: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Change {
     protocol: ProtocolId,
-    /// In P4: `hdr.ipv4`.
+    /// Name of the header in P4: `hdr.ipv4`.
     header: String,
-    /// In P4: `ecn`.
+    /// Name of the field in P4: `ecn`.
     field: String,
-    /// Its bits in the header.
+    /// Offset of the field in its header, in bits; below, its width.
     begin: usize,
     bits: usize,
     to: To,
-    /// The checksums that follow the change; none where they are left.
+    /// Checksums that are updated with the field; none if checksums are left alone.
     covers: Vec<Cover>,
 }
 
 /// Why a field cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// No such field.
+    /// The library has no field of this name.
     #[error("no field is called `{0}`")]
     Unknown(String),
-    /// It is no part of a header, or not at a fixed place in it.
+    /// The field is not in a header, or at no fixed position in it.
     #[error("`{0}` is no field of fixed size in a header")]
     NoHeader(String),
-    /// Forwarding goes by it.
+    /// The packet is forwarded by the field.
     #[error("`{0}` says where the packet goes, which faults leave alone")]
     Forwarding(String),
-    /// weir's own protocol.
+    /// The field belongs to weir's own protocol.
     #[error("`{0}` belongs to weir's own aggregation, which a switch reads")]
     Own(String),
-    /// The rest of the frame is laid out by it, so nothing can be mended.
+    /// The layout of the frame depends on the field, so checksums cannot be updated.
     #[error("the rest of the frame is laid out by `{0}`: its checksums cannot be mended")]
     Layout(String),
-    /// The value has more bits.
+    /// The value exceeds the field's width.
     #[error("`{field}` has {bits} bits")]
     TooLarge {
         /// The field.
         field: String,
-        /// How many it has.
+        /// Width of the field in bits.
         bits: u32,
     },
-    /// It follows other fields itself.
+    /// The field is a checksum, which is updated with other fields.
     #[error("`{0}` is a checksum, and checksums are to follow the fields")]
     Checksum(String),
-    /// The ICRC covers it, a CRC-32 at the end of the packet, where no parser reads.
+    /// The ICRC covers the field: a CRC-32 at the end of the packet, which no parser reads.
     #[error("`{0}` is covered by RoCE's ICRC, which a switch cannot mend")]
     Icrc(String),
-    /// A checksum covers it, or may, whose range nothing says.
+    /// The field is or may be covered by a checksum whose range is unknown.
     #[error(
         "`{field}` may be covered by `{checksum}`, which a switch cannot mend: only the checksums of IPv4, UDP, TCP, ICMP and ICMPv6 are known to cover what stands behind them"
     )]
@@ -86,13 +86,13 @@ pub enum RewriteError {
         /// The checksum's name.
         checksum: String,
     },
-    /// Nothing changes.
+    /// The change has no effect.
     #[error("this leaves `{0}` as it is")]
     Nothing(String),
 }
 
 impl Rewrite {
-    /// Changes of fields by their names in filters.
+    /// Builds changes of fields, which have their names in filters.
     pub fn new(
         library: &Library,
         changes: &[(&str, To)],
@@ -105,13 +105,13 @@ impl Rewrite {
         Ok(Rewrite { changes, mends })
     }
 
-    /// The headers and fields that change, in P4's names: `hdr.ipv4`, `ecn`.
+    /// Headers and fields that change, by their names in P4: `hdr.ipv4`, `ecn`.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let changes = self.changes.iter();
         changes.map(|change| (change.header.as_str(), change.field.as_str()))
     }
 
-    /// The protocols that a program must parse for it.
+    /// Protocols that a program must parse for the rewrite.
     pub(crate) fn protocols(&self, library: &Library) -> BTreeSet<ProtocolId> {
         let mut protocols = BTreeSet::new();
         for change in &self.changes {
@@ -121,7 +121,7 @@ impl Rewrite {
                 protocols.extend(covers::between(library, cover.by, change.protocol));
             }
         }
-        // The length of a segment stands in the network header, of UDP's in its own.
+        // The length of a segment is in the network header; UDP's is in its own header.
         let mut covers = self.changes.iter().flat_map(|change| &change.covers);
         if covers.any(|cover| cover.coverage.is_behind()) {
             let all = library.protocols.iter().enumerate();
@@ -131,17 +131,17 @@ impl Rewrite {
         protocols
     }
 
-    /// Whether the checksums over the changed fields follow.
+    /// Whether the checksums that cover the changed fields are updated.
     pub fn mends(&self) -> bool {
         self.mends
     }
 
-    /// Whether they follow and any checksum covers a changed field.
+    /// Whether any checksum is updated.
     pub fn has_sums_to_mend(&self) -> bool {
         self.mends && !self.sums().is_empty()
     }
 
-    /// A changed field, in P4's names, that the ICRC of a RoCEv2 packet covers; it does not follow.
+    /// A changed field, by its names in P4, that the ICRC of a RoCEv2 packet covers; the ICRC is not updated.
     pub fn under_icrc(&self) -> Option<(&str, &str)> {
         let mut fields = self.fields();
         fields.find(|(header, field)| covers::is_under_icrc(header, field))
@@ -156,7 +156,7 @@ impl Rewrite {
         sums
     }
 
-    /// How many bits the field has whose bits are drawn, if there is one.
+    /// Width in bits of the field whose bits are drawn, if there is one.
     pub fn drawn_bits(&self) -> Option<usize> {
         let mut drawn = self.changes.iter().filter(|change| change.to == To::Drawn);
         drawn.next().map(|change| change.bits)
@@ -186,7 +186,7 @@ impl Change {
         if name == "eth.dst" {
             return Err(RewriteError::Forwarding(name.to_owned()));
         }
-        // What a network header carries is part of the sum over that.
+        // The protocol number of a network header is part of the checksum over its payload.
         let is_network = protocol.payload_length().is_some();
         let lays_out = (is_network && protocol.select.contains(&index))
             || options.is_some_and(|options| options.length == index)

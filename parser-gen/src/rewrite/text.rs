@@ -1,17 +1,17 @@
-//! A rewrite as P4 text: checksums are mended by what changed (RFC 1624, equation 3), in ones' complement.
+//! Rewrite as P4 text. Checksums are updated by the difference (RFC 1624, equation 3), in ones' complement.
 
 use super::covers::{CHECKSUM, Coverage, between, checksum_at};
 use super::{Change, Rewrite, To};
 use crate::generate::writer::Writer;
 use crate::library::{Library, Protocol, ProtocolId};
 
-/// Protocols whose checksum covers addresses and that no program reads: DCCP, UDP-Lite.
+/// Protocols whose checksum covers addresses but that no program parses: DCCP, UDP-Lite.
 const UNREAD: [u8; 2] = [33, 136];
-/// IPv6 extension headers, behind which no transport is read.
+/// IPv6 extension headers, behind which no transport is parsed.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
 
 impl Rewrite {
-    /// The control that changes a packet's headers.
+    /// Writes the control that changes a packet's headers.
     pub(crate) fn write(&self, library: &Library, name: &str, w: &mut Writer) {
         w.open(match self.drawn_bits() {
             Some(bits) => format!("control {name}(inout headers_t hdr, in bit<{bits}> mask)"),
@@ -72,8 +72,8 @@ impl Change {
         covers.map(|cover| cover.by)
     }
 
-    /// How far behind the transport's first byte the header begins, and whether the packet's length holds it: what a parser
-    /// takes for a header may be padding.
+    /// Writes statements that compute the header's offset behind the transport's first byte, and whether the packet's length
+    /// includes it: a parser may have taken padding for a header.
     fn write_position(&self, library: &Library, number: usize, by: &[ProtocolId], w: &mut Writer) {
         let own = &library.protocols[self.protocol];
         w.line(format!("bit<1> whole{number} = 1;"));
@@ -113,7 +113,7 @@ impl Change {
         }
     }
 
-    /// The field's value, at the place that it has in the header's 16-bit words.
+    /// Writes the field's value, shifted to its position in the header's 16-bit words.
     fn write_padded(&self, when: &str, number: usize, w: &mut Writer) {
         let wide = 16 * self.words();
         let field = format!("{}.{}", self.header, self.field);
@@ -124,7 +124,7 @@ impl Change {
         w.line(format!("bit<{wide}> {when}{number} = {moved};"));
     }
 
-    /// Adds the difference to the sums of the checksums over the field.
+    /// Writes statements that add the difference to the sums of the checksums over the field.
     fn write_sums(&self, library: &Library, number: usize, w: &mut Writer) {
         let delta = format!("delta{number}");
         w.line(format!("bit<32> {delta} = 0;"));
@@ -153,18 +153,18 @@ impl Change {
         segments.for_each(|id| add(id, w));
     }
 
-    /// 16-bit words of its header that the field touches.
+    /// Number of 16-bit words of the header that the field touches.
     fn words(&self) -> usize {
         (self.bits + self.shift()).div_ceil(16)
     }
 
-    /// How far its last bit is from the end of a 16-bit word of the header.
+    /// Distance in bits of the field's last bit from the end of a 16-bit word of the header.
     fn shift(&self) -> usize {
         (16 - (self.begin + self.bits) % 16) % 16
     }
 }
 
-/// The bytes of a header, its options included.
+/// Expression for the length of a header in bytes, options included.
 fn length(protocol: &Protocol) -> String {
     match protocol.options() {
         Some(options) => {
@@ -175,8 +175,8 @@ fn length(protocol: &Protocol) -> String {
     }
 }
 
-/// Whether the checksum over a network header's addresses was read, where the packet has one. Else they stay as they are: a
-/// packet whose checksum cannot follow would be dropped by its receiver.
+/// Condition that the checksum over a network header's addresses is parsed, if the packet has one. Otherwise addresses stay
+/// unchanged: the receiver would drop a packet whose checksum is not updated.
 fn transport_is_read(header: &str) -> String {
     let read = |number: &str, protocols: &[(u8, &str)], unread: &[u8]| {
         let read = protocols.iter();
@@ -187,7 +187,7 @@ fn transport_is_read(header: &str) -> String {
         read.chain(unread).collect::<Vec<_>>().join(" && ")
     };
     if header == "hdr.ipv4" {
-        // The first fragment alone has the transport's header.
+        // Only the first fragment has the transport's header.
         let read = read("protocol", &[(6, "tcp"), (17, "udp")], &UNREAD);
         return format!("({header}.frag_offset != 0 || ({read}))");
     }
@@ -196,8 +196,8 @@ fn transport_is_read(header: &str) -> String {
     read("next_header", &protocols, &unread)
 }
 
-/// Mends the checksum at byte `at` of a header by the sum of the differences that it covers. A sum of 0 or 0xffff is no
-/// difference.
+/// Writes statements that update the checksum at byte `at` of a header by the sum of the differences that it covers. A sum of 0
+/// or 0xffff is no difference.
 pub(crate) fn write_checksum(name: &str, at: usize, w: &mut Writer) {
     let (sum, checksum) = (format!("sum_{name}"), format!("hdr.{name}.{CHECKSUM}"));
     let is_udp = name == "udp";
@@ -222,13 +222,13 @@ pub(crate) fn write_checksum(name: &str, at: usize, w: &mut Writer) {
     w.close();
 }
 
-/// Makes of a ones' complement sum the one that its words have an odd number of bytes further on (RFC 1071, section 2, B).
+/// Writes the swap of a ones' complement sum for words that begin at an odd byte (RFC 1071, section 2, B).
 fn swap(sum: &str, w: &mut Writer) {
     fold(sum, w);
     w.line(format!("{sum} = (({sum} << 8) | ({sum} >> 8)) & 0xffff;"));
 }
 
-/// Adds the carries of a ones' complement sum.
+/// Writes statements that add the carries of a ones' complement sum.
 pub(crate) fn fold(sum: &str, w: &mut Writer) {
     for _ in 0..2 {
         w.line(format!("{sum} = ({sum} & 0xffff) + ({sum} >> 16);"));

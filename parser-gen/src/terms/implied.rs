@@ -1,26 +1,26 @@
-//! What a term's constraints say of other keys: headers exclude each other, a command name has one length.
+//! Implications of a term's constraints for other keys: headers exclude each other, a command name has one length.
 //!
-//! Without it a diagram would have branches that no packet takes, and classes that no packet is in.
+//! Without them a diagram would have branches that no packet takes, and classes that no packet is in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MatchKey, Ranges, Term};
 use crate::library::{Library, ProtocolId};
 
-/// What presence of one protocol says of another.
+/// Implications of the presence of each protocol.
 pub(crate) struct Implications {
     keys: BTreeSet<MatchKey>,
     protocols: Vec<ProtocolId>,
-    /// By positions in `protocols`: a packet with the first has the second too.
+    /// By positions in `protocols`: whether every packet with the first has the second too.
     carried_by: Vec<Vec<bool>>,
-    /// A packet with the first may have the second.
+    /// By positions in `protocols`: whether a packet with the first may have the second.
     coexist: Vec<Vec<bool>>,
-    /// Values of fields that select what stands behind them, in every packet with a protocol: EtherTypes, with `ip`.
+    /// Values of select fields that every packet with a protocol has: EtherTypes, with `ip`.
     selected: BTreeMap<ProtocolId, Vec<(MatchKey, Ranges)>>,
 }
 
 impl Implications {
-    /// For terms that have these keys.
+    /// Implications for terms that have these keys.
     pub fn new(library: &Library, keys: BTreeSet<MatchKey>) -> Implications {
         let protocols: Vec<ProtocolId> = keys
             .iter()
@@ -47,7 +47,7 @@ impl Implications {
         }
     }
 
-    /// The term with all that follows from it; `None` if that contradicts it.
+    /// Adds all implied constraints to a term; `None` if they contradict it.
     pub fn close(&self, term: &Term) -> Option<Term> {
         let mut closed = term.clone();
         let bits = term.iter().filter(|(key, _)| is_bit(key));
@@ -86,7 +86,7 @@ impl Implications {
         Some(closed)
     }
 
-    /// What else holds if this bit has this value.
+    /// Constraints that follow if this bit has this value.
     fn follows(&self, key: MatchKey, value: bool) -> Vec<(MatchKey, u128)> {
         let all = |is: &dyn Fn(&MatchKey) -> bool, value: u128| -> Vec<(MatchKey, u128)> {
             let keys = self.keys.iter().filter(|key| is(key));
@@ -94,7 +94,7 @@ impl Implications {
         };
         match (key, value) {
             (MatchKey::Present(id), _) => self.of_presence(id, value),
-            // A message is read from its begin.
+            // Elements of a message are read in order from its beginning.
             (MatchKey::There(id, index), true) => {
                 let mut before = all(
                     &|key| match key {
@@ -151,7 +151,7 @@ impl Implications {
             };
             let of_other = self.keys.iter().filter(|key| match key {
                 MatchKey::Present(of) => of == to,
-                // That a message is there does not say how much of it is.
+                // The presence of a message does not imply how much of it is present.
                 MatchKey::There(of, _) | MatchKey::AtLeast(of, ..) => of == to && lacks_too,
                 _ => false,
             });
@@ -163,7 +163,7 @@ impl Implications {
     }
 }
 
-/// By protocol of which some term asks whether it is there, what the select fields before it hold, as far as terms ask for them.
+/// Values of the select fields before each protocol whose presence some term tests, as far as terms test those fields.
 fn selected(
     library: &Library,
     keys: &BTreeSet<MatchKey>,
@@ -190,7 +190,7 @@ fn selected(
     protocols.map(of_protocol).collect()
 }
 
-/// Whether a key is one bit that others follow from.
+/// Whether a key is one bit that implies other constraints.
 fn is_bit(key: &MatchKey) -> bool {
     matches!(
         key,

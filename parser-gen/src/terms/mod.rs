@@ -1,8 +1,7 @@
 //! Filters as table entries: a disjunction of terms, each a conjunction of one constraint per match key.
 //!
-//! Negations are pushed down to comparisons, every comparison and every complement of one becomes a list of terms,
-//! `and` multiplies lists, `or` joins them. All entries of a flow do the same, so no term depends on another's
-//! priority.
+//! Negations are pushed down to comparisons, each comparison or its complement becomes a list of terms, `and` multiplies lists,
+//! `or` joins them. All entries of a flow have equal actions, so no term depends on another's priority.
 
 mod implied;
 mod ranges;
@@ -17,26 +16,26 @@ pub(crate) use implied::Implications;
 pub(crate) use ranges::Ranges;
 use text::TextField;
 
-/// Most terms that a filter may have, in the end and on the way.
+/// Maximum number of terms of a filter, intermediate results included.
 pub(crate) const MAX_TERMS: usize = 512;
 
-/// What a term may constrain. The order is that of a diagram's levels, and of a table's key.
+/// Key that a term may constrain. The order is that of a diagram's levels and of a table's key fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchKey {
-    /// The protocol is there. One bit.
+    /// The packet has the protocol. One bit.
     Present(ProtocolId),
-    /// An element of a message was read, or, of a text that it ends with, begun. One bit.
+    /// An element of a message was read or, for the text at its end, begun. One bit.
     There(ProtocolId, usize),
-    /// A field of a header or of the metadata; a number of a message.
+    /// Value of a field of a header or of the metadata, or of a number of a message.
     Field(ProtocolId, usize),
-    /// So many bytes of a text are there, counted from its begin whether or not they are all its own. One bit.
+    /// This many bytes are present from a text's beginning on, whether or not all belong to the text. One bit.
     AtLeast(ProtocolId, usize, usize),
-    /// A byte of a text: the text's length if the walk depends on it, else 0; and the byte's index.
+    /// Byte of a text: the text's length if parsing depends on it, otherwise 0; and the byte's index.
     Byte(ProtocolId, usize, usize, usize),
 }
 
 impl MatchKey {
-    /// The largest value that it has.
+    /// Largest value of the key.
     pub fn largest(&self, library: &Library) -> u128 {
         match self {
             MatchKey::Field(id, index) => max_of(library, *id, *index),
@@ -46,7 +45,7 @@ impl MatchKey {
     }
 }
 
-/// The largest value of a number.
+/// Largest value of a number.
 fn max_of(library: &Library, id: ProtocolId, index: usize) -> u128 {
     let protocol = &library.protocols[id];
     match protocol.elements().get(index).map(|element| &element.kind) {
@@ -55,19 +54,19 @@ fn max_of(library: &Library, id: ProtocolId, index: usize) -> u128 {
     }
 }
 
-/// One constraint per key. A key that is not named may have any value.
+/// Constraints by key. A key without one may have any value.
 pub(crate) type Term = BTreeMap<MatchKey, Ranges>;
 
 /// Why a filter has no terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TermError {
-    /// More than [`MAX_TERMS`].
+    /// More than [`MAX_TERMS`] terms.
     TooMany,
-    /// The filter was typed against another library.
+    /// The filter was typed with another library, which has this name.
     Unknown(String),
 }
 
-/// The terms of a filter: it holds if one of them does.
+/// Terms of a filter, which holds if any of them does.
 pub(crate) fn terms(library: &Library, root: &Node) -> Result<Vec<Term>, TermError> {
     Lowering { library }.node(root, true)
 }
@@ -106,7 +105,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `!=` and a negation both ask for the complement; they differ for a packet without the field.
+    /// Terms of a comparison. `!=` and a negation both take the complement; they differ for a packet without the field.
     fn test(&self, test: &Test, holds: bool) -> Result<Vec<Term>, TermError> {
         let field = self
             .library
@@ -142,13 +141,13 @@ impl Lowering<'_> {
             }
         };
         if !holds {
-            // A packet without the field passes no comparison, so it passes the negation of every comparison.
+            // A packet without the field fulfills no comparison, so it fulfills the negation of every comparison.
             terms.extend(present.map(|(key, _)| Term::from([bit(key, false)])));
         }
         without_subsumed(terms)
     }
 
-    /// The constraint that a field is there; metadata always is.
+    /// Constraint that the packet has a field; `None` for metadata, which every packet has.
     fn present(&self, id: ProtocolId, index: usize) -> Option<(MatchKey, Ranges)> {
         let protocol = &self.library.protocols[id];
         if !protocol.elements().is_empty() {
@@ -160,7 +159,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The element that says how long a counted text is: the last before it that is no literal.
+/// Element that holds the length of a counted text: the last one before it that is no literal.
 pub(crate) fn number_before(library: &Library, id: ProtocolId, index: usize) -> usize {
     let mut before = library.protocols[id].elements()[..index].iter();
     before
@@ -185,7 +184,7 @@ fn intersect(a: &Term, b: &Term) -> Option<Term> {
 }
 
 fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {
-    // 4 · MAX_TERMS² intersections at most: both lists are bounded.
+    // Both lists are bounded, so there are at most 4 · MAX_TERMS² intersections.
     let mut terms = Vec::new();
     for a in a {
         terms.extend(b.iter().filter_map(|b| intersect(a, b)));
@@ -196,7 +195,7 @@ fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {
     without_subsumed(terms)
 }
 
-/// Drops every term that implies another one; order is kept.
+/// Removes every term that implies another one; keeps the order.
 fn without_subsumed(terms: Vec<Term>) -> Result<Vec<Term>, TermError> {
     let mut kept: Vec<Term> = Vec::new();
     for term in terms {

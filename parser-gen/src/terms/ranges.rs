@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::filter::typing::merged;
 
-/// Values that a term lets a key have. Never empty, and never all that the key can hold unless a filter says so.
+/// Values that a term allows for a key. Never empty; all values of the key only if a filter says so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ranges(Vec<(u128, u128)>);
 
@@ -14,7 +14,7 @@ impl Ranges {
         Ranges(vec![(value, value)])
     }
 
-    /// Any of these; `None` if there is none.
+    /// Union of ranges; `None` if it is empty.
     pub fn of(ranges: Vec<RangeInclusive<u128>>) -> Option<Ranges> {
         let ranges: Vec<(u128, u128)> = merged(ranges)
             .iter()
@@ -32,12 +32,12 @@ impl Ranges {
         self.iter().any(|(low, high)| (low..=high).contains(&value))
     }
 
-    /// Whether this value is all there is.
+    /// Whether `value` is the only value.
     pub fn is(&self, value: u128) -> bool {
         self.0 == [(value, value)]
     }
 
-    /// Values of both.
+    /// Intersection; `None` if it is empty.
     pub fn and(&self, other: &Ranges) -> Option<Ranges> {
         let mut both = Vec::new();
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -54,13 +54,13 @@ impl Ranges {
         (!both.is_empty()).then_some(Ranges(both))
     }
 
-    /// Every value is one of `other`'s.
+    /// Whether every value is one of `other`'s.
     pub fn is_within(&self, other: &Ranges) -> bool {
         self.iter()
             .all(|(low, high)| other.iter().any(|(from, to)| from <= low && high <= to))
     }
 
-    /// The other values of a key, up to its largest.
+    /// Complement up to the largest value `max` of the key; `None` if it is empty.
     pub fn complement(&self, max: u128) -> Option<Ranges> {
         let mut outside = Vec::new();
         let mut from = Some(0);

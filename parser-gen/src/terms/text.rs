@@ -1,4 +1,4 @@
-//! Texts as terms: bytes, and where the text ends.
+//! Texts as terms: constraints on their bytes, and on where they end.
 
 use super::{MatchKey, Ranges, Term, bit, max_of, number_before};
 use crate::filter::{Test, TextPattern};
@@ -10,7 +10,7 @@ pub(super) struct TextField<'a> {
     index: usize,
     kind: &'a Kind,
     ignore_case: bool,
-    /// The number that counts it, and the largest value of that.
+    /// Index of the number that holds the text's length, and its largest value.
     number: (usize, u128),
 }
 
@@ -26,7 +26,7 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// Given that the field is there, the text is the pattern's.
+    /// Terms for a text that equals the pattern, given that the field is present.
     pub fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
         let length = pattern.bytes.len();
         match self.kind {
@@ -63,7 +63,7 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// Given that the field is there, the text is not the pattern's.
+    /// Terms for a text that differs from the pattern, given that the field is present.
     pub fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
         let length = pattern.bytes.len();
         let mut terms: Vec<Term> = Vec::new();
@@ -122,12 +122,12 @@ impl<'a> TextField<'a> {
         MatchKey::Byte(self.id, self.index, all, index)
     }
 
-    /// So many bytes are there, or not. None always are.
+    /// Constraint that at least `count` bytes are present, or not; `None` for 0 bytes, which always are.
     fn at_least(&self, count: usize, are: bool) -> Option<(MatchKey, Ranges)> {
         (count > 0).then(|| bit(MatchKey::AtLeast(self.id, self.index, count), are))
     }
 
-    /// The values of the number that counts the text which say that it has so many bytes.
+    /// Values of the number that holds the text's length, for lengths from `first` to `last`.
     fn values(&self, first: usize, last: usize) -> Option<Ranges> {
         let less = match self.kind {
             Kind::Counted { less, .. } => u128::from(*less),
@@ -159,14 +159,14 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// What the bytes of a text of this length have to be.
+    /// Constraints on the bytes of a text of length `all`.
     fn bytes(&self, pattern: &TextPattern, all: usize) -> impl Iterator<Item = (MatchKey, Ranges)> {
         let bytes = pattern.bytes.iter().enumerate();
         bytes
             .map(move |(index, byte)| (self.byte(all, index), either_case(*byte, self.ignore_case)))
     }
 
-    /// Equal up to a byte, and different there.
+    /// Terms for texts that equal the pattern up to some byte, and differ there.
     fn other_bytes(&self, pattern: &TextPattern, all: usize) -> Vec<Term> {
         let equal: Vec<_> = self.bytes(pattern, all).collect();
         let differs_at = |(index, (key, values)): (usize, &(MatchKey, Ranges))| {
@@ -178,7 +178,7 @@ impl<'a> TextField<'a> {
     }
 }
 
-/// The byte; or, if letters' cases do not count, both of a letter.
+/// The byte; if the case of letters is ignored, both cases of a letter.
 fn either_case(byte: u8, ignore_case: bool) -> Ranges {
     let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
     let (lower, upper) = (u128::from(lower), u128::from(upper));

@@ -22,7 +22,7 @@ proptest! {
             let text = random_filter(&mut random, 3);
             let filter = Filter::parse(&library, &text).expect("well formed");
             let flow = Flow { name: format!("f{}", flows.len()), filter };
-            // Those that can be generated alone can be generated together.
+            // Filters that can be generated alone can be generated together.
             match generate(&library, std::slice::from_ref(&flow), &Options::default()) {
                 Ok(_) => flows.push(flow),
                 Err(GenerateError::TooManyTerms { .. }) => {}
@@ -62,7 +62,7 @@ proptest! {
     }
 }
 
-/// The random packets and filters would prove nothing if they never met.
+/// Random packets and filters prove something only if they match often enough.
 #[test]
 fn random_packets_meet_random_filters() {
     let library = Library::builtin();
@@ -80,7 +80,7 @@ fn random_packets_meet_random_filters() {
     .map(|text| Filter::parse(&library, text).expect("well formed"))
     .collect();
     for protocol in library.protocols() {
-        // Metadata are there without a header.
+        // Metadata is present without a header.
         let Ok(presence) = Filter::parse(&library, &protocol.filter) else {
             continue;
         };
@@ -117,7 +117,7 @@ fn note_of(filter: &str, frame: &Frame, cut: usize) -> u128 {
         .note
 }
 
-/// The codes that the parser sets.
+/// Notes that the parser sets.
 #[test]
 fn the_parser_says_why_it_stopped() {
     let get = resp(&[b"GET", b"cart:17"]);

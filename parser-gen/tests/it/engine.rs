@@ -1,4 +1,4 @@
-//! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
+//! `engine.p4`: all selections and actions for every architecture, and only the parts that are used.
 
 use p4lang::Files;
 use parser_gen::engine::{
@@ -77,7 +77,7 @@ fn rewrite() -> Rewrite {
     Rewrite::new(&Library::builtin(), &changes, true).unwrap()
 }
 
-/// Fields of every kind here, too.
+/// Fields of every kind, for a key.
 fn key() -> PacketKey {
     let fields = [
         "ipv6.src",
@@ -108,7 +108,7 @@ fn unit(select: Select, action: Action) -> UnitSpec {
     }
 }
 
-/// The text of `engine.p4`, after the whole program has been compiled.
+/// Text of `engine.p4`, after the whole program has been compiled.
 fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
     let library = Library::builtin();
     let filter = Filter::parse(&library, "udp.dport == 7").unwrap();
@@ -135,7 +135,7 @@ fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
         Ok(compiled) => compiled,
         Err(errors) => panic!("{arch:?} {spec:?}\n{errors}\n{engine}"),
     };
-    // Summing looks jobs up for every packet, and uses what it finds for updates only. The check takes longer than the rest.
+    // The sum looks up jobs for every packet but uses the result for updates only. The check takes longer than the rest.
     if !aggregate && (test_support::runs_all() || engine.len().is_multiple_of(16)) {
         let found = p4lang::validity::check(&compiled.program);
         assert!(found.is_empty(), "{arch:?} {spec:?}\n{found}");
@@ -148,7 +148,7 @@ fn every_unit_compiles_for_every_architecture() {
     for arch in ARCHS {
         let mut all = EngineSpec::default();
         for select in SELECTS {
-            // A plan for Tofino refuses what has a queue, is cut short, or waits.
+            // A plan for Tofino refuses queues, truncated packets and waits.
             let is_refused = |action: &Action| {
                 matches!(
                     action,
@@ -163,7 +163,7 @@ fn every_unit_compiles_for_every_architecture() {
                     ..EngineSpec::default()
                 };
                 engine(arch, &alone, false);
-                // Nor does it number keys.
+                // On Tofino, a plan also refuses units that number keys.
                 if arch != Arch::Tna && select != Select::Share {
                     alone.ingress[0].key = Some(connection());
                     for restarts in [false, true] {
@@ -197,7 +197,7 @@ fn a_program_has_only_what_its_faults_use() {
     }
 }
 
-/// Of a thousand flows each has its own cells.
+/// Each of a thousand flows has its own cells.
 #[test]
 fn registers_have_room_for_every_flow() {
     for arch in ARCHS {
@@ -243,7 +243,7 @@ fn texts() {
     }
 }
 
-/// Packets of RDMA connections by their place: with everything that can happen to them. A plan for Tofino refuses it.
+/// Packets of RDMA connections by their position, with every action. A plan for Tofino refuses them.
 #[test]
 fn places_in_connections() {
     let placed = |action| UnitSpec {
@@ -271,7 +271,7 @@ fn places_in_connections() {
     }
 }
 
-/// What p4lang's tests hold against a Tofino is what is written here.
+/// The text that p4lang's tests check against a Tofino is the generated one.
 #[test]
 fn the_text_that_is_measured_is_this_one() {
     let spec = EngineSpec {
@@ -286,8 +286,8 @@ fn the_text_that_is_measured_is_this_one() {
     assert_eq!(written, measured, "{written}");
 }
 
-/// Each key follows a trigger of its own; counted, with limits in time and without, either way of a connection, and with no unit
-/// beside it.
+/// Each key follows a separate trigger: counted, with and without time limits, for both directions of a connection, and without
+/// a unit beside it.
 #[test]
 fn triggers_per_key() {
     let ends = [
@@ -353,7 +353,7 @@ fn triggers_per_key() {
     }
 }
 
-/// Two triggers, with all that they can have, and units that wait for them.
+/// Two triggers with all features, and units that wait for them.
 #[test]
 fn triggers() {
     let stage = |count, units: &[usize], within_ns| Stage {

@@ -1,4 +1,4 @@
-//! Generated programs, executed on all architectures: which class a packet gets, which note, and that it leaves as it came.
+//! Generated programs, executed on all architectures: class and note of each packet, and that it leaves unchanged.
 
 use crate::common::Random;
 use crate::common::bench::{ARCHES, Bench, expected};
@@ -15,7 +15,7 @@ fn flows(library: &Library, filters: &[&str]) -> Vec<Flow> {
     numbered.map(flow).collect()
 }
 
-/// Sends random frames, and holds the class of each against the plain meaning of the filters.
+/// Sends random frames, and compares the class of each with the plain meaning of the filters.
 fn hold_against_filters(
     library: &Library,
     flows: &[Flow],
@@ -87,7 +87,7 @@ fn the_switch_means_what_the_filters_mean() {
     }
 }
 
-/// Random filters, many of them, so that they overlap in many ways. Returns how many flows and classes there were.
+/// Tests many random filters that overlap in many ways. Returns the number of flows and of classes.
 fn many_random_filters(seed: u64, rounds: usize, frames: usize) -> (usize, usize) {
     let library = Library::builtin();
     let mut random = Random(seed);

@@ -1,12 +1,11 @@
-//! The filter language: a corpus of wrong filters with their diagnostics, and what right ones mean.
+//! Filter language: a corpus of invalid filters with their diagnostics, and the meaning of valid ones.
 #![allow(clippy::disallowed_methods, reason = "the corpus is a folder of files")]
 
 use std::path::Path;
 
 use parser_gen::{FieldValues, Filter, Library};
 
-/// `tests/corpus/NAME.filter` holds a filter, `NAME.expected` how its diagnostic reads.
-/// `UPDATE_CORPUS=1` writes the latter anew.
+/// `tests/corpus/NAME.filter` holds a filter, `NAME.expected` its diagnostic. `UPDATE_CORPUS=1` rewrites the latter.
 #[test]
 fn corpus_of_errors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
@@ -154,7 +153,7 @@ fn flags_stand_alone() {
     assert!(matches("tcp.flags.ack == 0", &values));
 }
 
-/// Filters as tcpdump, iptables, Wireshark, P4 and C write them, and the filter that the hint has in backquotes.
+/// Filters of tcpdump, iptables, Wireshark, P4 and C, and the filter that the hint has in backquotes.
 const FOREIGN: [(&str, &str); 42] = [
     (
         "tcp.flags == 0x02",
@@ -248,7 +247,7 @@ const FOREIGN: [(&str, &str); 42] = [
     ("tpc.dport == 80", "tcp.dport"),
 ];
 
-/// What stands in backquotes.
+/// Texts in backquotes.
 fn code(hint: &str) -> impl Iterator<Item = &str> {
     hint.split('`').skip(1).step_by(2)
 }
@@ -260,7 +259,7 @@ fn what_hints_write_for_filters_of_other_tools_means_the_same() {
         let error = Filter::parse(&library, written).expect_err(written);
         let hint = error.hint.clone().unwrap_or_default();
         assert!(code(&hint).any(|code| code == meant), "{written}: {hint}");
-        // A field's name takes the place of that which was written.
+        // A suggested field replaces the name that was written.
         let name = &written[error.span.clone()];
         let is_name = matches!(error.kind, parser_gen::FilterErrorKind::Unknown { .. });
         let pasted = match library.field(meant) {
@@ -275,7 +274,7 @@ fn what_hints_write_for_filters_of_other_tools_means_the_same() {
     }
 }
 
-/// Whatever name of another tool's is written, a hint names only what there is, and no field of another protocol.
+/// Whatever foreign name is written, a hint names only existing fields and protocols, and no field of another protocol.
 #[test]
 fn names_in_hints_exist_and_are_of_the_protocol_that_was_written() {
     let library = Library::builtin();
@@ -335,7 +334,7 @@ fn names_in_hints_exist_and_are_of_the_protocol_that_was_written() {
     assert!(hints > 200, "{hints}");
 }
 
-/// Where one field is named, a hint is no filter: its names are fields that fit, its values those of the fields.
+/// Where one field is expected, a hint is no filter: it names fields that fit, and values that they can have.
 #[test]
 fn hints_for_a_field_name_fields() {
     let library = Library::builtin();

@@ -1,4 +1,4 @@
-//! The generated text for some sets of filters, as snapshots.
+//! Snapshots of the generated text for some sets of filters.
 
 use parser_gen::{Filter, Flow, GenerateError, Generated, Library, MAX_FLOWS, Options, generate};
 
@@ -21,7 +21,7 @@ fn generated(filters: &[(&str, &str)], aggregate: bool) -> Result<Generated, Gen
     )
 }
 
-/// Text and entries, for reading.
+/// Text and entries, formatted for reading.
 fn shown(filters: &[(&str, &str)], aggregate: bool) -> String {
     let generated = generated(filters, aggregate).expect("these filters generate");
     let mut text = generated.p4.clone();
@@ -91,7 +91,7 @@ fn generating_twice_gives_the_same_bytes() {
     assert_eq!(once, generated(&filters, true).expect("generates"));
 }
 
-/// What nobody asks for is not parsed.
+/// Headers that no filter needs are not parsed.
 #[test]
 fn only_needed_headers_are_parsed() {
     let text = generated(&[("a", "ip.src == 10.0.0.1 && tcp")], false)
@@ -132,7 +132,7 @@ fn classes_are_numbered_by_their_flows() {
     assert!(classes.meet(2, 3) && !classes.meet(1, 2));
 }
 
-/// A switch is told the same, whoever the flows are: then a change of values is a change of entries.
+/// The P4 text does not depend on the values in filters, so a change of values is a change of entries only.
 #[test]
 fn values_are_in_entries_not_in_the_text() {
     let one = generated(
@@ -151,7 +151,7 @@ fn every_packet_can_be_a_flow() {
     let entries = generated(&[("all", "tcp || !tcp")], false)
         .expect("generates")
         .entries_for("SwitchIngress.classify");
-    // One for each side: terms are not merged, but all are there.
+    // One for each side: terms are not merged, but none is missing.
     assert!(!entries.is_empty());
 }
 
@@ -173,7 +173,7 @@ fn contradictions_are_refused() {
 
 #[test]
 fn too_many_alternatives_are_refused() {
-    // 4^5 ways to pass.
+    // 4^5 alternatives.
     let fields = ["ip.src", "ip.dst", "tcp.seq", "tcp.ack", "ip.id"];
     let either = |field: &&str| {
         let bits = if field.starts_with("ip.s") || field.starts_with("ip.d") {
@@ -216,7 +216,7 @@ fn too_many_classes_are_refused_and_named() {
 
 #[test]
 fn filters_that_share_branches_become_a_chain_of_tables() {
-    // 100 networks with 100 ports each: 10,000 pairs, but one table after the other has 200 rows.
+    // 100 networks with 100 ports each are 10,000 pairs, but two tables in a chain have 200 rows.
     let set = |of: &dyn Fn(usize) -> String| (0..100).map(of).collect::<Vec<_>>().join(", ");
     let networks = set(&|n| format!("10.{}.0.0/16", 2 * n));
     let ports = set(&|n| (3 * n + 1).to_string());

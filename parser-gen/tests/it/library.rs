@@ -1,4 +1,4 @@
-//! The embedded protocol library, and what the loader refuses.
+//! The embedded protocol library, and errors of the loader.
 
 use parser_gen::{Filter, Library, LibraryError};
 
@@ -54,7 +54,7 @@ fn builtin_library_loads() {
     );
 }
 
-/// docs/filters.md lists every protocol, field and note, and shows one file as it is.
+/// docs/filters.md lists every protocol, field and note, and shows one file unchanged.
 #[test]
 fn the_document_lists_protocols_fields_and_notes() {
     let document = include_str!("../../../docs/filters.md");
@@ -102,7 +102,7 @@ fn a_small_library_loads() {
 #[test]
 fn mistakes_are_named() {
     let cases: &[(&str, &str, &str, &str)] = &[
-        // (in which file, what to replace, by what, the message's end)
+        // (file, text to replace, replacement, end of the message)
         (
             "link",
             "bits: 8",
@@ -255,7 +255,7 @@ fn notes_are_checked() {
     }
 }
 
-/// The fields of headers that p4src/common declares are the library's.
+/// Headers that p4src/common declares have the library's fields.
 #[test]
 fn common_headers_have_the_librarys_fields() {
     let text = include_str!("../../../p4src/common/headers.p4");

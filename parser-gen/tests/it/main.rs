@@ -1,4 +1,4 @@
-//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+//! Integration tests of this crate, as one program: each further program would be linked separately.
 
 mod common;
 mod differential;

@@ -1,5 +1,5 @@
-//! Protocol files of a user's: the one that docs/protocols.md walks through and headers that carry each other, executed; and
-//! what is refused.
+//! Protocol files of a user: the walkthrough of docs/protocols.md and headers that carry each other, executed; and refused
+//! files.
 
 use crate::common::Random;
 use crate::common::bench::{ARCHES, Bench, expected};
@@ -40,7 +40,7 @@ fn source(file: &str, text: &str) -> ProtocolSource {
     }
 }
 
-/// The carried before its carrier: the order does not matter.
+/// The carried file comes before its carrier: the order does not matter.
 fn library() -> Library {
     let files = [
         ("cell.yaml", CELL),
@@ -158,7 +158,7 @@ fn the_walk_through_is_the_shipped_file() {
     assert!(page.contains(MEMO), "not in docs/protocols.md:\n{MEMO}");
 }
 
-/// A shipped file of the same name is another one.
+/// A user's file with the name of a shipped one is another file.
 #[test]
 fn a_file_called_as_a_shipped_one_is_pointed_at_itself() {
     let text = MEMO.replace("[7070]", "[http]");
@@ -184,7 +184,7 @@ fn numbers_that_count_a_text_say_how_much_may_be_taken_away() {
             );
             Library::with(&[source("t.yaml", &text)])
         };
-        // What is left bounds the text.
+        // The number's maximum, minus `less`, bounds the text.
         let library = of(most - 2).expect("two bytes are left");
         assert_eq!(library.field("t.x").map(|field| field.max_bytes), Some(2));
         let error = of(most).expect_err(number).to_string();
@@ -212,7 +212,7 @@ fn what_nothing_carries_is_known_and_no_filter_names_it() {
             }
         );
     }
-    // What carries it is carried itself.
+    // A packet has a protocol only if its carrier is carried as well.
     let carrier = "name: outer\nfilter: outer\nabout: o\nheader: {type: outer_h}\nfields: [{name: kind, bits: 8}]\n\
                    select: [kind]\nnext: [{when: [1], to: memo}]\n";
     let lost = [source("memo.yaml", alone), source("outer.yaml", carrier)];
@@ -243,7 +243,7 @@ fn a_string_for_a_text_of_fixed_length_has_it() {
 #[test]
 fn what_is_refused_is_said_with_its_place() {
     let cases: &[(&str, &str, &str, &str)] = &[
-        // (file, what to replace, by what, what is said)
+        // (file, text to replace, replacement, message)
         (
             "memo",
             "name: memo ",

@@ -1,4 +1,4 @@
-//! Slices of payloads, on all architectures, against their plain reading.
+//! Payload slices on all architectures, compared with a plain reading.
 
 use crate::common::Random;
 use crate::common::bench::{ARCHES, Bench, expected};
@@ -13,7 +13,7 @@ fn library(filters: &[&str]) -> Library {
     Library::with_payload(&[], &slices).expect("a library")
 }
 
-/// TCP with and without options, or UDP; to ports that other protocols have, too; often cut off.
+/// TCP with and without options, or UDP, also to ports of other protocols; often truncated.
 fn frame(random: &mut Random) -> Vec<u8> {
     let mut any = |of: &[u8]| of[random.below(of.len())];
     let is_udp = any(&[0, 1]) == 1;
@@ -112,7 +112,7 @@ fn the_switch_reads_bytes_of_payloads_as_they_are() {
     assert!(met.iter().all(|met| *met > 20), "{met:?}");
 }
 
-/// What is read of a payload, and what it hides.
+/// Slices that are refused, and protocols that slices hide.
 #[test]
 fn wrong_slices_are_refused() {
     let library = library(&["tcp.payload[0:4] == 1", "tcp.payload[6:5] == 1"]);

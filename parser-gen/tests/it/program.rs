@@ -1,4 +1,4 @@
-//! Generated text within the whole program: p4lang reads it, for every architecture.
+//! Generated text in the whole program: p4lang compiles it for every architecture.
 
 use crate::common::text::Program;
 use p4lang::Files;
@@ -72,7 +72,7 @@ fn no_state_is_out_of_reach() {
     }
 }
 
-/// Every entry names a key of its table, in the table's own kind of match.
+/// Every entry names a key of its table, with the table's match kind.
 #[test]
 fn entries_fit_their_tables() {
     for filters in SETS {

@@ -1,4 +1,4 @@
-//! Programs that sum RoCEv2: whatever faults and filters there are besides, they compile and load.
+//! Programs that sum RoCEv2 compile and load with any other faults and filters.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn copies() -> Copies {
     }
 }
 
-/// Compiles and loads it; the text of `generated.p4`.
+/// Compiles and loads a program; returns the text of `generated.p4`.
 fn generated(arch: Arch, filter: &str, guards_jobs: bool, spec: &EngineSpec) -> String {
     let library = Library::builtin();
     let flows = [Flow {
@@ -96,7 +96,7 @@ fn programs_that_sum_roce_compile_with_all_else() {
     }
 }
 
-/// What stands behind a WRITE to anybody else is no value, and a SEND to anybody else no registration.
+/// A WRITE to another address holds no values, and a SEND to another address is no registration.
 #[test]
 fn only_what_comes_to_a_jobs_address_is_parsed_so() {
     let text = generated(Arch::Psa, "udp", false, &EngineSpec::default());

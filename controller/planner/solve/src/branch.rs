@@ -1,21 +1,21 @@
-//! Nodes of a branch and bound, in which order they are taken, and by what they are split.
+//! Branch and bound: nodes, their order, and the choice of the branching variable.
 
 use super::propagate::WHOLE;
 use super::simplex::Basis;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// A part of the program that is still to be looked at.
+/// Open subproblem of the search.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Bounds of the integer columns, in their order.
+    /// Lower bounds of the integer columns, in their order; below, their upper bounds.
     pub lower: Vec<f64>,
     pub upper: Vec<f64>,
     pub bound: f64,
     pub depth: usize,
-    /// What it was branched by: which integer column, upwards or not, from which fraction.
+    /// Branching that made the node: index of the integer column, whether upward, and the fraction at the parent.
     pub by: Option<(usize, bool, f64)>,
-    /// Where its parent's relaxation ended.
+    /// Basis at which the parent's relaxation ended.
     pub basis: Option<Rc<Basis>>,
     pub serial: usize,
 }
@@ -35,7 +35,7 @@ impl PartialOrd for Node {
 }
 
 impl Ord for Node {
-    /// The greatest is taken first: the least bound, then the deepest, then the oldest.
+    /// The greatest node is taken first: the one with the least bound, then the deepest, then the oldest.
     fn cmp(&self, other: &Node) -> Ordering {
         other
             .bound
@@ -45,44 +45,44 @@ impl Ord for Node {
     }
 }
 
-/// How a node is split.
+/// Split of a node.
 #[derive(Debug)]
 pub(super) struct Split {
-    /// The place of the integer column.
+    /// Index of the integer column.
     pub at: usize,
-    /// The greatest value of the lower half.
+    /// Greatest value in the lower half.
     pub below: f64,
-    /// How far above that the relaxation was.
+    /// Distance of the relaxation's value from `below`.
     pub fraction: f64,
-    /// Which half is looked at first.
+    /// Whether the upper half is searched first.
     pub goes_up: bool,
-    /// What both halves cost at least.
+    /// Lower bound of the cost in both halves.
     pub bound: f64,
     pub basis: Option<Rc<Basis>>,
 }
 
-/// What branching on a column did to the bound, a unit of its fraction, down and up.
+/// Gains in the bound from branching on a column, per unit of the fraction, down and up.
 #[derive(Debug, Clone, Copy, Default)]
 struct PseudoCost {
     sum: [f64; 2],
     count: [u32; 2],
 }
 
-/// The same of all integer columns.
+/// Pseudo-costs of all integer columns.
 #[derive(Debug)]
 pub(super) struct PseudoCosts {
     columns: Vec<PseudoCost>,
 }
 
 impl PseudoCosts {
-    /// Of columns of which nothing is known.
+    /// Pseudo-costs without observations.
     pub fn of(columns: usize) -> PseudoCosts {
         PseudoCosts {
             columns: vec![PseudoCost::default(); columns],
         }
     }
 
-    /// Learns from what branching came to.
+    /// Records the gain of the branching that made a node.
     pub fn learn(&mut self, node: &Node, bound: f64) {
         let Some((at, up, fraction)) = node.by else {
             return;
@@ -96,7 +96,7 @@ impl PseudoCosts {
         }
     }
 
-    /// The column to branch on, by the product of what both ways are expected to gain.
+    /// Column to branch on: the one with the greatest product of the gains expected in both directions.
     pub fn choose(&self, fractional: &[(usize, f64)]) -> Option<(usize, f64)> {
         let known = |way: usize| {
             let (sum, count) = self.columns.iter().fold((0.0, 0), |(sum, count), cost| {

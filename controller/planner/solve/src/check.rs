@@ -1,28 +1,28 @@
-//! What is believed of a solver's answer: values by trying them, bounds and refutations by weak duality.
+//! Checks of a solver's answer: values by evaluating them, bounds and refutations by weak duality.
 //!
 //! For any multipliers y, and all x that meet `low` ≤ A·x ≤ `high` and the bounds,
 //! c·x = y·A·x + (c − Aᵀy)·x ≥ Σ min(yᵢ·lowᵢ, yᵢ·highᵢ) + Σ min((c − Aᵀy)ⱼ·xⱼ over the bounds of xⱼ).
-//! The right side is computed with its rounding errors subtracted, so it holds whatever y is, and wherever it is from. With
-//! c = 0 a right side above 0 refutes the program (Farkas). Source: Neumaier and Shcherbina, Mathematical Programming 99
-//! (2004); the error terms are Higham's γₙ.
+//! The right side is computed with its rounding errors subtracted, so it holds for any y, whatever its origin. With c = 0 a
+//! right side above 0 refutes the program (Farkas). Source: Neumaier and Shcherbina, Mathematical Programming 99 (2004); the
+//! error terms are Higham's γₙ.
 
 use super::program::{Bounds, Program};
 use super::{SLACK, TOLERANCE};
 
-/// A number between two.
+/// Interval that contains a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Between {
     pub least: f64,
     pub greatest: f64,
 }
 
-/// A sum of products whose rounding error is bounded.
+/// Sum of products with a bound of its rounding error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     value: f64,
     magnitude: f64,
     terms: usize,
-    /// What rounding took from it so far, while that is known to be nothing or is itself exact.
+    /// Whether any rounding error may have occurred; if not, the sum is exact.
     is_inexact: bool,
 }
 
@@ -30,7 +30,7 @@ impl Sum {
     pub fn add(&mut self, a: f64, b: f64) {
         let product = a * b;
         let sum = self.value + product;
-        // Two checks without error of their own: fused multiplication, and Knuth's sum of two.
+        // Exact error terms: of the product by fused multiply-add, of the sum by Knuth's two-sum.
         let part = sum - self.value;
         let lost = (self.value - (sum - part)) + (product - part);
         self.is_inexact |= a.mul_add(b, -product) != 0.0 || lost != 0.0;
@@ -39,9 +39,9 @@ impl Sum {
         self.terms += 1;
     }
 
-    /// At most this far is the sum from what it would be without rounding.
+    /// Upper bound of the distance from the exact sum.
     pub fn error(&self) -> f64 {
-        // A product so small that it loses digits to underflow adds less than the smallest normal number.
+        // A product that loses digits to underflow adds an error below the smallest normal number.
         let terms = self.terms as f64 + 3.0;
         match self.is_inexact {
             true => terms * (f64::EPSILON * self.magnitude + f64::MIN_POSITIVE),
@@ -56,7 +56,7 @@ impl Sum {
         }
     }
 
-    /// The same, wider by [`SLACK`] of what was summed and of what it is compared with.
+    /// Interval of the sum, widened by [`SLACK`] times the magnitude of the sum and of `with`, to which it is compared.
     pub fn outward(&self, with: f64) -> Between {
         let slack = self.error() + SLACK * self.magnitude.max(with.abs());
         Between {
@@ -66,7 +66,7 @@ impl Sum {
     }
 }
 
-/// What a unit of a variable costs when rows are paid for by `y`: its reduced cost.
+/// Reduced cost of a variable, given the multipliers `y` of the rows.
 pub(super) fn reduced_cost(program: &Program, cost: &[f64], y: &[f64], column: usize) -> Between {
     let mut sum = Sum::default();
     if let Some(cost) = cost.get(column) {
@@ -80,7 +80,7 @@ pub(super) fn reduced_cost(program: &Program, cost: &[f64], y: &[f64], column: u
     sum.between()
 }
 
-/// What x costs at least, for all x within rows and bounds: proved by multipliers of rows. An empty `cost` is 0 everywhere.
+/// Lower bound of the cost of all x within rows and bounds, proved by multipliers of rows. An empty `cost` is 0 everywhere.
 pub(super) fn bound(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> f64 {
     let least = least(program, bounds, cost, y).map(|sum| sum.between().least);
     least
@@ -88,12 +88,12 @@ pub(super) fn bound(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64])
         .unwrap_or(f64::NEG_INFINITY)
 }
 
-/// Whether multipliers prove that no x is within rows and bounds, nor one that misses them by [`SLACK`].
+/// Whether multipliers prove that no x is within rows and bounds, nor violates them by at most [`SLACK`].
 pub(super) fn refutes(program: &Program, bounds: &Bounds, y: &[f64]) -> bool {
     least(program, bounds, &[], y).is_some_and(|sum| sum.outward(0.0).least > 0.0)
 }
 
-/// The right side of the inequality above, if it is not −∞.
+/// Right side of the inequality above; `None` if it is −∞.
 fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<Sum> {
     let mut sum = Sum::default();
     for (row, y) in y.iter().enumerate() {
@@ -118,7 +118,7 @@ fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<
             (true, false) => (unit.greatest, lower),
             (false, true) if upper >= 0.0 => (unit.least, upper),
             (false, true) => (unit.greatest, upper),
-            // Its sign is not known: the worse of both ends.
+            // The sign is unknown: take the worse of both ends.
             (false, false) => {
                 let ends = [(unit.least, upper), (unit.greatest, lower)];
                 match ends[0].0 * ends[0].1 <= ends[1].0 * ends[1].1 {
@@ -135,7 +135,7 @@ fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<
     Some(sum)
 }
 
-/// Multipliers without those of a sign that the row has no side for.
+/// Sets multipliers to 0 whose sign needs a side that the row does not have.
 pub(super) fn signed(program: &Program, y: &mut [f64]) {
     for (row, y) in y.iter_mut().enumerate() {
         let is_idle = match *y > 0.0 {
@@ -148,7 +148,7 @@ pub(super) fn signed(program: &Program, y: &mut [f64]) {
     }
 }
 
-/// Whether x is within the bounds exactly, and misses no row by more than the tolerance.
+/// Whether x is within the bounds exactly, and violates no row by more than the tolerance.
 pub(super) fn is_feasible(program: &Program, x: &[f64]) -> bool {
     let bounds = &program.bounds;
     let is_within = |(j, x): (usize, &f64)| *x >= bounds.lower[j] && *x <= bounds.upper[j];
@@ -156,7 +156,7 @@ pub(super) fn is_feasible(program: &Program, x: &[f64]) -> bool {
         && (0..program.height()).all(|row| is_met(program, x, row, TOLERANCE))
 }
 
-/// Whether x misses a row by at most a share of the row's magnitude.
+/// Whether x violates a row by at most `tolerance` times the row's magnitude.
 pub(super) fn is_met(program: &Program, x: &[f64], row: usize, tolerance: f64) -> bool {
     let (low, high) = (program.low[row], program.high[row]);
     let mut activity = 0.0;
@@ -196,7 +196,7 @@ mod tests {
         assert!(sum.error() > 0.0);
     }
 
-    /// min x + y, x + y ≥ 1, 0 ≤ x, y ≤ 1: y = 1 proves 1, half of it half, and the wrong sign only what bounds give.
+    /// min x + y, x + y ≥ 1, 0 ≤ x, y ≤ 1: y = 1 proves 1, y = ½ proves ½, and the wrong sign only the bounds' value.
     #[test]
     fn multipliers_prove_what_they_are_worth() {
         let mut model = Model::new(Sense::Minimize);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Weak duality: no multipliers prove more than any feasible point costs.
+        /// Weak duality: no multipliers prove a bound above the cost of a feasible point.
         #[test]
         fn no_bound_is_above_a_feasible_point(
             cost in prop::collection::vec(-9.0..9.0, 3),

@@ -1,7 +1,7 @@
-//! Which rows are at odds: an irreducible infeasible subset, by a deletion filter.
+//! Finds rows that contradict each other: an irreducible infeasible subset, by a deletion filter.
 //!
-//! Source: Chinneck, *Feasibility and infeasibility in optimization*, 2008, chapter 6. Rows that a refutation does without
-//! are left out at once.
+//! Source: Chinneck, *Feasibility and infeasibility in optimization*, 2008, chapter 6. Rows that a refutation does not use are
+//! removed at once.
 
 use super::milp::{self, Limits};
 use super::model::{Model, Row, SolveError};
@@ -9,12 +9,12 @@ use super::program::Program;
 use super::propagate;
 use super::relax::{Relaxed, Relaxer};
 
-/// Nodes of each search that asks whether some rows can be met.
+/// Maximum number of nodes of each search that tests whether rows can be met.
 const NODES: usize = 2_000;
 
-/// Rows that cannot all be met within the variables' bounds, none of them without need: without any one of them, the others
-/// can be met, or at least nothing says that they cannot. Empty if nothing says that of all of them; or if bounds alone
-/// allow nothing, a lower one above an upper one.
+/// Irreducible set of rows that cannot all be met within the variables' bounds: without any one of them, the rest can be met,
+/// or at least is not proved infeasible. Empty if the model is not proved infeasible, or if bounds alone contradict each other,
+/// a lower bound above an upper one.
 #[must_use]
 pub fn conflict(model: &Model) -> Vec<Row> {
     if Program::of(model).is_err() {
@@ -24,7 +24,7 @@ pub fn conflict(model: &Model) -> Vec<Row> {
     let Some(mut rows) = at_odds(model, &all) else {
         return Vec::new();
     };
-    // Larger parts first: most rows of a large model have no share in it.
+    // Try large parts first: most rows of a large model are not needed.
     let mut size = rows.len() / 2;
     while size > 0 {
         let mut at = 0;
@@ -33,7 +33,7 @@ pub fn conflict(model: &Model) -> Vec<Row> {
             let mut rest = rows.clone();
             rest.drain(at..end);
             match at_odds(model, &rest) {
-                // What is left before `at` was needed when more rows were there: it still is, unless it is gone.
+                // Rows before `at` were needed beside more rows, so they are still needed, unless the proof drops them.
                 Some(fewer) => {
                     at = fewer.partition_point(|row| at > 0 && *row <= rows[at - 1]);
                     rows = fewer;
@@ -51,11 +51,11 @@ pub fn conflict(model: &Model) -> Vec<Row> {
     rows.into_iter().map(Row::at).collect()
 }
 
-/// If some rows can be proved not to be met at once: those of them that the proof needs.
+/// If rows are proved infeasible together: the rows that the proof uses.
 fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
     let mut part = Program::of(&model.only(rows)).ok()?;
     part.cost.fill(0.0);
-    // Not tightened first: a refutation by multipliers names its rows.
+    // Without tightening, since a refutation by multipliers names its rows.
     let mut relaxer = Relaxer::once(&part, &part.bounds);
     if let Relaxed::Infeasible(y) = relaxer.relax(&part.bounds, &part.bounds, None) {
         let needed = rows.iter().zip(&y).filter(|(_, y)| **y != 0.0);
@@ -64,7 +64,7 @@ fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
     is_refuted(&part).then(|| rows.to_vec())
 }
 
-/// Whether bounds alone allow nothing, whatever the row says.
+/// Whether bounds alone are infeasible, regardless of the row.
 fn is_void(model: &Model, row: usize) -> bool {
     let Ok(mut part) = Program::of(&model.only(&[row])) else {
         return false;

@@ -1,20 +1,20 @@
-//! Dual simplex iterations, from a basis whose reduced costs have the right signs: towards one that is within all ends.
+//! Dual simplex iterations: from a dual feasible basis to one whose variables are all within their bounds.
 
 use super::simplex::{At, FRESH, PIVOT, Simplex, Stuck, dense};
 
-/// By how much costs are moved against stalling, as a share of 1 and of themselves.
+/// Perturbation of costs against stalling, relative to 1 plus the cost's magnitude.
 const PERTURBATION: f64 = 1e-6;
-/// Pivots that may turn out otherwise than they were computed.
+/// Maximum number of pivots that differ from their computed values.
 const DOUBTS: usize = 20;
 
 impl Simplex {
-    /// Moves each cost a little, by an amount of its own, away from where its reduced cost would be 0.
+    /// Perturbs each cost by an individual amount, in the direction that keeps its reduced cost away from 0.
     pub(super) fn perturb(&mut self) {
         for j in 0..self.n + self.m {
             if self.lower[j] == self.upper[j] {
                 continue;
             }
-            // Knuth's multiplicative hash: any fixed spread does.
+            // Knuth's multiplicative hash: any fixed spread works.
             let spread = (j as u32).wrapping_mul(2_654_435_769) >> 8;
             let share = 0.5 + f64::from(spread) / f64::from(1_u32 << 25);
             let by = share * PERTURBATION * (1.0 + self.cost[j].abs());
@@ -28,7 +28,7 @@ impl Simplex {
         }
     }
 
-    /// The place whose variable is farthest beyond its ends, by its row's length.
+    /// Place of the variable with the greatest violation of its bounds, relative to its row's length.
     pub(super) fn worst(&self) -> Option<usize> {
         let mut worst = None;
         let mut most = 0.0;
@@ -44,7 +44,7 @@ impl Simplex {
         worst
     }
 
-    /// Iterates until no basic variable is beyond its ends; or gives the row of the inverse that says that one has to be.
+    /// Iterates until no basic variable violates its bounds; or returns the row of the inverse that proves that one must.
     pub(super) fn dual(&mut self) -> Result<Option<Vec<f64>>, Stuck> {
         let mut doubts = 0;
         loop {
@@ -68,7 +68,7 @@ impl Simplex {
             let Some((entering, flips)) = self.ratio_test(beyond) else {
                 let is_fresh = self.factor.as_ref().is_some_and(|f| f.exchanges() == 0);
                 if is_fresh {
-                    // row·(A·x − s) is 0 for all that meets the rows, and keeps one sign within all ends.
+                    // row·(A·x − s) is 0 for all points that meet the rows, but has one sign within all bounds.
                     let sign = if beyond > 0.0 { 1.0 } else { -1.0 };
                     return Ok(Some(row.iter().map(|y| sign * y).collect()));
                 }
@@ -95,7 +95,7 @@ impl Simplex {
         }
     }
 
-    /// Which variable enters, and which go to their other ends on the way.
+    /// Entering variable, and the variables that flip to their other bounds.
     fn ratio_test(&self, beyond: f64) -> Option<(usize, Vec<usize>)> {
         let sign = if beyond < 0.0 { -1.0 } else { 1.0 };
         let mut candidates: Vec<(f64, usize, f64)> = Vec::new();
@@ -125,7 +125,7 @@ impl Simplex {
                 break;
             }
         }
-        // Among those before it, one with a large pivot, if that costs little.
+        // Among nearly equal ratios, prefer a large pivot.
         let ratio = candidates[last].0;
         let mut chosen = last;
         for at in (0..candidates.len()).filter(|at| (candidates[*at].0 - ratio).abs() <= 1e-9) {
@@ -222,12 +222,12 @@ impl Simplex {
         self.weight[place] = (own / (pivot * pivot)).max(1e-4);
     }
 
-    /// What primal iterations do not keep.
+    /// Resets the row lengths, which primal iterations do not maintain.
     pub(super) fn forget_weights(&mut self) {
         self.weight.fill(1.0);
     }
 
-    /// Where rounding gave a reduced cost the wrong sign, its cost is moved until it is 0.
+    /// If rounding gave a reduced cost the wrong sign, shifts the cost until it is 0.
     fn right_cost(&mut self, j: usize) {
         let is_wrong = match self.at[j] {
             At::Basis => false,

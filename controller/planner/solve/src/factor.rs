@@ -1,16 +1,16 @@
-//! A basis matrix as the product of triangles, and of one more factor for each column that was exchanged since.
+//! LU factorization of a basis matrix, with one more factor for each column exchanged since.
 //!
-//! Columns and rows with one entry left are peeled off first, the rest is eliminated column by column, with the pivot in the
-//! row with fewest entries among those that are large enough. Exchanges are kept in product form.
+//! Columns and rows with one remaining entry are peeled off first. The rest is eliminated column by column; the pivot is in the
+//! row with the fewest entries among those that are large enough. Exchanges are kept in product form.
 
-/// An entry that is less than this share of its column's greatest is no pivot.
+/// Least share of its column's greatest entry that a pivot must have.
 const THRESHOLD: f64 = 0.1;
-/// A pivot that is less is none.
+/// Least pivot.
 const SINGULAR: f64 = 1e-9;
-/// What is less is not kept.
+/// Entries below this are dropped.
 const TINY: f64 = 1e-14;
 
-/// Columns of entries, one after another.
+/// Sparse columns, stored consecutively.
 #[derive(Debug, Clone)]
 struct Columns {
     start: Vec<usize>,
@@ -50,27 +50,27 @@ impl Columns {
     }
 }
 
-/// A factorised basis. Its columns are known by their places in the basis.
+/// Factorized basis. Columns are identified by their places in the basis.
 #[derive(Debug, Clone)]
 pub(super) struct Factor {
-    /// In the order of elimination: the pivot's row, its column's place, and the pivot.
+    /// Pivots in elimination order: row, place of the column, value.
     pivots: Vec<(usize, usize, f64)>,
-    /// Below the pivots, a column each, divided by the pivot; by rows.
+    /// Entries below the pivots, one column per pivot, divided by it; indexed by rows.
     lower: Columns,
-    /// The steps whose columns in `lower` have entries.
+    /// Steps whose columns in `lower` have entries.
     lower_steps: Vec<usize>,
-    /// Above the pivots, a column each; by rows.
+    /// Entries above the pivots, one column per pivot; indexed by rows.
     upper: Columns,
-    /// Exchanges: places of the new column in terms of the old basis, without the pivot.
+    /// Exchanges: the new column in terms of the old basis, by places, without the pivot.
     exchanges: Columns,
-    /// The exchanged place and its pivot.
+    /// Exchanged places and their pivots.
     exchanged: Vec<(usize, f64)>,
     work: Vec<f64>,
 }
 
 impl Factor {
-    /// Factorises a matrix, a column a place. Fails with the places of columns that depend on others and as many rows that no
-    /// column covers.
+    /// Factorizes a matrix, given as one column per place. Fails with the places of linearly dependent columns, and as many
+    /// rows that no column covers.
     pub fn of(columns: &[Vec<(usize, f64)>]) -> Result<Factor, (Vec<usize>, Vec<usize>)> {
         let m = columns.len();
         let order = Peeled::of(columns);
@@ -138,7 +138,7 @@ impl Factor {
         self.pivots.push((row, place, pivot));
     }
 
-    /// Eliminates a column that was not peeled; whether it has a pivot.
+    /// Eliminates a column that was not peeled; returns whether it has a pivot.
     fn eliminate(
         &mut self,
         column: &[(usize, f64)],
@@ -148,12 +148,12 @@ impl Factor {
         step_of_row: &mut [usize],
     ) -> bool {
         let mut work = std::mem::take(&mut self.work);
-        // Where `work` is not 0, each once.
+        // Rows in which `work` is not 0, each once.
         let mut rows: Vec<usize> = column.iter().map(|(i, _)| *i).collect();
         for (i, value) in column {
             work[*i] = *value;
         }
-        // Columns of peeled rows have nothing to say here: no column that was left has an entry in such a row.
+        // Steps of peeled rows are skipped: no remaining column has an entry in such a row.
         for step in first..self.pivots.len() {
             let factor = work[self.pivots[step].0];
             if factor != 0.0 {
@@ -163,7 +163,7 @@ impl Factor {
                     }
                     work[i] -= factor * value;
                     if work[i] == 0.0 {
-                        // Cancelled, but listed.
+                        // The entry cancels, but its row stays listed.
                         work[i] = f64::MIN_POSITIVE;
                     }
                 }
@@ -207,12 +207,12 @@ impl Factor {
         is_pivot
     }
 
-    /// How many columns were exchanged.
+    /// Number of columns that were exchanged.
     pub fn exchanges(&self) -> usize {
         self.exchanged.len()
     }
 
-    /// Solves B·z = x: by rows in, by places out.
+    /// Solves B·z = x: `x` is by rows on entry, by places on return.
     pub fn forward(&mut self, x: &mut Vec<f64>) {
         for &step in &self.lower_steps {
             let value = x[self.pivots[step].0];
@@ -249,7 +249,7 @@ impl Factor {
         }
     }
 
-    /// Solves z·B = x: by places in, by rows out.
+    /// Solves z·B = x: `x` is by places on entry, by rows on return.
     pub fn backward(&mut self, x: &mut Vec<f64>) {
         for (at, &(place, pivot)) in self.exchanged.iter().enumerate().rev() {
             let mut value = x[place];
@@ -276,7 +276,7 @@ impl Factor {
         std::mem::swap(x, work);
     }
 
-    /// Exchanges the column at a place for one that is `column` in terms of the basis.
+    /// Replaces the column at a place by one that is `column` in terms of the basis.
     pub fn exchange(&mut self, place: usize, column: &[f64]) {
         for (i, value) in column.iter().enumerate() {
             if i != place && value.abs() > TINY {
@@ -288,13 +288,13 @@ impl Factor {
     }
 }
 
-/// An order of elimination.
+/// Order of elimination.
 struct Peeled {
-    /// Places and rows of pivots that need no elimination: columns with one entry left, then rows with one.
+    /// Places and rows of pivots without elimination: columns with one remaining entry, then rows with one.
     peeled: Vec<(usize, usize)>,
-    /// The other places, the shortest first.
+    /// Other places, the shortest column first.
     rest: Vec<usize>,
-    /// Entries of each row in these.
+    /// Number of entries of each row in these columns.
     counts: Vec<u32>,
 }
 
@@ -382,7 +382,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Sparse columns with a diagonal that keeps them apart, and an order of rows.
+    /// Sparse columns with a diagonal that makes them independent, and an order of rows.
     fn matrix() -> impl Strategy<Value = Vec<Vec<(usize, f64)>>> {
         (1_usize..12).prop_flat_map(|m| {
             let entry = prop_oneof![3 => Just(0.0), 2 => -2.0..2.0];
@@ -435,7 +435,7 @@ mod tests {
                     .collect();
                 factor.backward(&mut y);
                 prop_assert!(is_near(&y, z));
-                // And once more with a column exchanged: twice itself and a bit of the next.
+                // Again with one column exchanged: twice itself plus a quarter of the next.
                 let place = exchange % m;
                 let mut terms = vec![0.0; m];
                 terms[(place + 1) % m] = 0.25;

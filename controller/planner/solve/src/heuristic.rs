@@ -1,4 +1,4 @@
-//! Whole values near those of a relaxation.
+//! Heuristics for integer values near those of a relaxation.
 
 use super::check;
 use super::program::{Bounds, Program};
@@ -8,13 +8,13 @@ use super::relax::{Relaxed, Relaxer};
 use super::simplex::Basis;
 use std::rc::Rc;
 
-/// Relaxations of a dive, at most.
+/// Maximum number of relaxations in a dive.
 const DIVE: usize = 12;
 
-/// Values and what they cost.
+/// Values and their cost.
 type Found = Option<(Vec<f64>, f64)>;
 
-/// Rounds the integers and finds the others anew if they do not fit them.
+/// Rounds the integers, and solves for the other variables if they do not fit them.
 pub(super) fn complete(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],
@@ -56,7 +56,7 @@ pub(super) fn complete(
     }
 }
 
-/// Rounds one integer after another, the surest first, and has rows say what is left to the others.
+/// Rounds one integer after the other, nearest to a whole number first, and propagates rows to the others.
 pub(super) fn round(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],
@@ -95,7 +95,7 @@ pub(super) fn round(
     complete(relaxer, integers, bounds, &implied, &values, basis)
 }
 
-/// Fixes what is whole and the surest of the rest, solves the relaxation anew, and so on.
+/// Dives: fixes integers near whole numbers, solves the relaxation again, and so on.
 pub(super) fn dive(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],

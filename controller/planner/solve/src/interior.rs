@@ -1,4 +1,4 @@
-//! A program in clarabel's words: scaled, translated, and back. What it says is checked elsewhere.
+//! Interface to clarabel: scales and translates a program, and its answer back. The answer is checked elsewhere.
 
 use super::program::{Bounds, Program};
 use super::scale;
@@ -8,36 +8,36 @@ use clarabel::solver::{
     SupportedConeT::{NonnegativeConeT, ZeroConeT},
 };
 
-/// Ways in which a program may be tried, one after another.
+/// Number of attempts at a program, each with other settings.
 pub(super) const ATTEMPTS: usize = 3;
 
-/// What is looked for.
+/// Goal of a solution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Goal {
-    /// The least cost.
+    /// Minimize the cost.
     Cost,
-    /// The least cost, costs moved by a share of the greatest towards where a variable has an end.
+    /// Minimize the cost, with costs shifted by a share of the greatest towards bounds that variables have.
     Inward(f64),
-    /// Any point.
+    /// Find any feasible point.
     Feasible,
-    /// The point that misses rows the least, in sum.
+    /// Minimize the sum of the rows' violations.
     Elastic,
 }
 
-/// What the solver says.
+/// Unchecked result of the solver.
 #[derive(Debug, Clone)]
 pub(super) enum Raw {
-    /// Values and multipliers: maybe optimal.
+    /// Values and multipliers, possibly optimal.
     Solved { x: Vec<f64>, y: Vec<f64> },
-    /// Maybe a refutation.
+    /// Multipliers, possibly a refutation.
     Infeasible { y: Vec<f64> },
-    /// Maybe a direction without end.
+    /// Direction, possibly of an unbounded improvement.
     Unbounded { ray: Vec<f64> },
-    /// Nothing.
+    /// No result.
     Failed,
 }
 
-/// Solves a program over some bounds.
+/// Solves a program with other bounds.
 pub(super) fn solve(
     program: &Program,
     bounds: &Bounds,
@@ -76,7 +76,7 @@ pub(super) fn solve(
             ray: scaled.direction(program, &solution.x),
         },
         SolverStatus::Unsolved => Raw::Failed,
-        // How well it was solved, if not for good, is seen by the check.
+        // If it is not fully solved, the check measures its quality.
         _ => Raw::Solved {
             x: scaled.values(bounds, &solution.x),
             y: scaled.multipliers(program, &solution.z),
@@ -112,26 +112,26 @@ fn settings(attempt: usize) -> Option<DefaultSettings<f64>> {
     builder.build().ok()
 }
 
-/// Where a row of the program went.
+/// Positions of a program's row in the solver's program.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
-    /// As at most its high side, or as an equality.
+    /// Position of the row as an upper bound, or as an equality.
     high: Option<usize>,
-    /// As at least its low side.
+    /// Position of the row as a lower bound.
     low: Option<usize>,
     scale: f64,
 }
 
-/// A program as clarabel is told it, and how to read what it answers.
+/// Program in the form that clarabel reads, and the data to translate its answer.
 struct Scaled {
     cost: Vec<f64>,
     cost_scale: f64,
     matrix: CscMatrix<f64>,
     rhs: Vec<f64>,
     equalities: usize,
-    /// The program's columns that are not fixed.
+    /// Columns of the program that are not fixed.
     columns: Vec<usize>,
-    /// What a unit of such a column is worth, and where its 0 is.
+    /// Size of a unit of each such column, and the position of its 0.
     unit: Vec<f64>,
     origin: Vec<f64>,
     places: Vec<Place>,
@@ -159,7 +159,7 @@ impl Scaled {
         let equalities = place_rows(program, bounds, &unit, &origin, &mut places, &mut rhs);
 
         let told = match goal {
-            // There rows are no promise.
+            // An elastic row guarantees nothing.
             Goal::Elastic => bounds.clone(),
             _ => unimplied(program, bounds, &columns, &places),
         };
@@ -228,7 +228,7 @@ impl Scaled {
                     place.high.filter(|_| is_equality).map(|at| (at, 1.0)),
                 ];
                 for (at, sign) in sides.into_iter().flatten() {
-                    // The slack, and that it is not below 0.
+                    // The slack, and its lower bound of 0.
                     index.extend([at, rhs.len()]);
                     value.extend([sign, -1.0]);
                     rhs.push(0.0);
@@ -281,12 +281,12 @@ impl Scaled {
     }
 }
 
-/// Bounds without those ends that rows imply: the solver has no need of them.
+/// Bounds without those that rows imply, which the solver does not need.
 ///
-/// Only rows that it is told count, each with the ends that are left when its turn comes: none goes that another needs.
+/// Only rows in the solver's program count, each with the bounds left at its turn: no bound is dropped that another needs.
 fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Place]) -> Bounds {
     let mut left = bounds.clone();
-    // Of each row's least and greatest activity: the sum of what is finite, and how many terms are not.
+    // For the least and greatest activity of each row: sum of the finite terms, and number of infinite ones.
     let mut least = vec![(0.0, 0_usize); program.height()];
     let mut greatest = least.clone();
     let add = |(sum, endless): &mut (f64, usize), term: f64, sign: f64| match term.is_finite() {
@@ -323,7 +323,7 @@ fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Pl
             };
             let implies = |(row, value): (usize, f64)| {
                 let place = places[row];
-                // Whether it is the row's high side that holds this end.
+                // Whether the row's high side implies this bound.
                 let by_high = is_upper == (value > 0.0);
                 let is_told = match by_high {
                     true => place.high.is_some(),
@@ -336,7 +336,7 @@ fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Pl
                     true => (program.high[row], least[row]),
                     false => (program.low[row], greatest[row]),
                 };
-                // Without this variable's own term, which is at its other end there.
+                // Without this variable's own term, which is at its other bound there.
                 let rest = match (endless, other.is_infinite()) {
                     (0, false) => sum - value * other,
                     (1, true) => sum,
@@ -370,8 +370,8 @@ fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Pl
     left
 }
 
-/// Gives each row its places, equalities first, and fills the right-hand sides; how many equalities there are. Rows that no
-/// values within bounds miss get none.
+/// Assigns positions to rows, equalities first, and fills the right-hand sides. Returns the number of equalities. Rows that no
+/// values within bounds violate get no position.
 fn place_rows(
     program: &Program,
     bounds: &Bounds,

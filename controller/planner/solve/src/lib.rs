@@ -1,15 +1,15 @@
 //! Linear and integer programs, solved and checked.
 //!
-//! A [`Model`] is what a planner writes: variables with bounds, rows, an objective, in the planner's own units (bit/s as they
-//! are: scaling is done here). [`lp()`] and [`milp()`] solve it. No answer rests on the word of the solver that found it: the
-//! values are tried against every row and bound, and [`Answer::bound`] is computed here from the solver's multipliers, with
-//! rounding errors counted (weak duality over bounded variables; Neumaier and Shcherbina, *Safe bounds in linear and
-//! mixed-integer linear programming*, 2004). That there is no answer is believed only of a checked Farkas certificate, of
-//! interval arithmetic, or of a branch and bound that closed on these. [`conflict()`] says which rows are at odds.
+//! A [`Model`] is a planner's input: variables with bounds, rows, an objective, in the planner's own units (bit/s, for example:
+//! the solver scales them). [`lp()`] and [`milp()`] solve it. No answer relies on the solver that found it: values are
+//! evaluated against every row and bound, and [`Answer::bound`] is computed here from the solver's multipliers, with rounding
+//! errors counted (weak duality over bounded variables; Neumaier and Shcherbina, *Safe bounds in linear and mixed-integer
+//! linear programming*, 2004). Infeasibility is reported only with a checked Farkas certificate, interval arithmetic, or a
+//! branch and bound that closed on these. [`conflict()`] returns the rows that contradict each other.
 //!
 //! Programs of up to some thousand variables, and all relaxations of a branch and bound, go to a dual simplex method first
-//! (`simplex`); larger ones, and what it does not solve, to clarabel (`interior`). Nothing is random and no clock is read:
-//! the same model has the same answer to the bit.
+//! (`simplex`); larger ones, and those that it does not solve, go to clarabel (`interior`). Nothing is random and no clock is
+//! read: equal models have equal answers, to the bit.
 //!
 //! ```
 //! use solve::{Cmp, Model, Sense, lp};
@@ -44,12 +44,12 @@ pub use lp::lp;
 pub use milp::{Limits, milp};
 pub use model::{Answer, Cmp, Model, Row, Sense, SolveError, Unsolved, Var};
 
-/// By how much a row may be missed, as a share of its magnitude: the greatest of its right-hand side and its terms, each term
+/// Relative tolerance for violated rows. A row's magnitude is the greatest of its right-hand side and its terms, each term
 /// taken at the value or the farther bound of its variable.
 pub const TOLERANCE: f64 = 1e-7;
 
-/// The share of the objective that may lie between it and a bound that is said to prove it.
+/// Relative gap between objective and bound up to which an answer counts as proven.
 pub const GAP: f64 = 1e-6;
 
-/// The share of a sum's magnitude by which rows may be missed before that refutes anything.
+/// Share of a sum's magnitude by which rows must be violated at least for a refutation.
 const SLACK: f64 = 1e-9;

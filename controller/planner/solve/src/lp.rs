@@ -5,10 +5,10 @@ use super::program::Program;
 use super::propagate;
 use super::relax::{Relaxed, Relaxer};
 
-/// Solves a model as if all variables could be fractional.
+/// Solves a model with all variables fractional.
 ///
-/// The answer is `proven` when bound and objective differ by no more than [`GAP`](super::GAP) of the objective's greatest
-/// term; otherwise its bound is still a bound.
+/// The answer is `proven` if bound and objective differ by at most [`GAP`](super::GAP) times the objective's greatest term;
+/// otherwise its bound still holds.
 pub fn lp(model: &Model) -> Result<Answer, SolveError> {
     let program = Program::of(model)?;
     let mut implied = program.bounds.clone();

@@ -1,8 +1,8 @@
 //! Integer programs: branch and bound over checked relaxations.
 //!
-//! Nodes are taken by their bound, the best first; from each the search dives along one child until it is cut off. Where a
-//! variable was branched on before, what that did to the bound says how to branch (pseudo-costs); else how far it is from a
-//! whole number. What every node is cut off by is proved: bounds by [`super::check`], the rest by intervals.
+//! The node with the best bound is taken first; from each node the search dives along one child until it is cut off. The
+//! branching variable is chosen by earlier gains in the bound (pseudo-costs); without any, by the distance from a whole number.
+//! Every cut-off is proved: bounds by [`super::check`], the rest by interval arithmetic.
 
 use super::branch::{Node, PseudoCosts, Split};
 use super::check;
@@ -14,19 +14,19 @@ use super::relax::{Point, Relaxed, Relaxer, magnitude};
 use super::simplex::Basis;
 use std::collections::BinaryHeap;
 
-/// Integer variables, of models that are solved.
+/// Maximum number of integer variables.
 pub const MAX_INTEGERS: usize = 20_000;
 
-/// Bounds that nodes hold which are still to be looked at, at most: 256 MiB of them.
+/// Maximum number of bounds in all open nodes: 256 MiB of memory.
 const MAX_HELD: usize = 32 << 20;
 
-/// When to stop.
+/// Limits of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Nodes of the search, at most: fewer where so many would hold too much memory. The same limit gives the same answer on
-    /// every machine, which a limit of time does not.
+    /// Maximum number of nodes; fewer if so many would exceed the memory limit. Equal limits give equal answers on every
+    /// machine, unlike a time limit.
     pub nodes: usize,
-    /// The share of the objective that may lie between it and its bound for the answer to count as proven.
+    /// Relative gap between objective and bound up to which the answer counts as proven.
     pub gap: f64,
 }
 
@@ -39,16 +39,16 @@ impl Default for Limits {
     }
 }
 
-/// Solves a model with whole numbers where it wants them.
+/// Solves a model whose integer variables take whole values.
 ///
-/// `start` are values, by [`Var::index`](super::Var::index), to begin from. Values of whole variables are taken; the others
-/// are found anew where they do not fit. A start that leads to no answer is no error.
+/// `start` are initial values, by [`Var::index`](super::Var::index). Values of integer variables are used as given; others are
+/// solved for if they do not fit. A start that leads to no answer is no error.
 pub fn milp(model: &Model, limits: &Limits, start: Option<&[f64]>) -> Result<Answer, SolveError> {
     let program = Program::of(model)?;
     solve(&program, limits, start)
 }
 
-/// The same for a program.
+/// Solves a program, as [`milp`] does a model.
 pub(super) fn solve(
     program: &Program,
     limits: &Limits,
@@ -76,16 +76,16 @@ struct Search<'a> {
     program: &'a Program,
     relaxer: Relaxer<'a>,
     limits: &'a Limits,
-    /// The columns that are whole.
+    /// Indexes of the integer columns.
     integers: Vec<usize>,
-    /// What holds everywhere.
+    /// Bounds that hold in all nodes.
     bounds: Bounds,
     implied: Bounds,
-    /// All values of the cost are multiples of it, if it is not 0.
+    /// Common divisor of all values of the cost; 0 if there is none.
     step: f64,
     best: Option<(Vec<f64>, f64)>,
     open: BinaryHeap<Node>,
-    /// What everything that is not looked at any more costs at least.
+    /// Lower bound of the cost in all nodes that were dropped.
     floor: f64,
     costs: PseudoCosts,
     nodes: usize,
@@ -93,7 +93,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// None if there is nothing within bounds and rows.
+    /// Prepares the search; `None` if no point is within bounds and rows.
     fn of(program: &'a Program, limits: &'a Limits) -> Option<Search<'a>> {
         let integers: Vec<usize> = (0..program.width())
             .filter(|j| program.integer[*j])
@@ -153,29 +153,29 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What is not cheaper than this is not looked for.
+    /// Cost at or above which solutions are not searched for.
     fn target(&self) -> f64 {
         let Some((x, value)) = &self.best else {
             return f64::INFINITY;
         };
-        // Below what a double tells apart, nothing is bettered.
+        // A double cannot represent smaller improvements.
         let least = 1e-9 * magnitude(self.program, x);
         let target = value - (self.limits.gap * value.abs()).max(least);
         match self.step > 0.0 {
-            // The next value below, if this is none that the cost takes at best; and a little above it for rounding.
+            // The next possible value below, plus a small margin for rounding.
             true => target.min(((value / self.step - WHOLE).ceil() - 0.999) * self.step),
             false => target,
         }
     }
 
-    /// Leaves a node, all of which costs at least `bound`.
+    /// Drops a node in which every cost is at least `bound`.
     fn drop_node(&mut self, bound: f64) {
         self.floor = self.floor.min(bound);
     }
 
     fn visit(&mut self, node: Node) -> Result<Option<Node>, SolveError> {
         let Some((bounds, implied)) = self.narrowed(&node) else {
-            // Nothing within, or nothing cheaper than the target.
+            // No feasible point, or none cheaper than the target.
             self.drop_node(self.target());
             return Ok(None);
         };
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
         Ok(self.branch(node, &bounds, &point, &fractional))
     }
 
-    /// Bounds of a node, made tighter; none if nothing cheaper than the target is within.
+    /// Tightened bounds of a node; `None` if no point is cheaper than the target.
     fn narrowed(&self, node: &Node) -> Option<(Bounds, Bounds)> {
         let mut bounds = self.bounds.clone();
         let mut implied = self.implied.clone();
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         Some((bounds, implied))
     }
 
-    /// A bound raised to the next value that the cost can take.
+    /// Bound, raised to the next value that the cost can take.
     fn lifted(&self, bound: f64) -> f64 {
         match self.step > 0.0 && bound.is_finite() {
             true => (bound / self.step).ceil() * self.step,
@@ -239,7 +239,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The integer columns whose values are not whole: their places, and the values.
+    /// Integer columns with fractional values: their indexes among the integers, and the values.
     fn fractional(&self, x: &[f64], bounds: &Bounds) -> Vec<(usize, f64)> {
         let all = self.integers.iter().enumerate();
         all.filter(|(_, j)| !bounds.is_fixed(**j))
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// Looks for values near those of a relaxation.
+    /// Searches for integer values near those of a relaxation.
     fn seek(&mut self, bounds: &Bounds, implied: &Bounds, point: &Point) {
         let target = self.target();
         let found = heuristic::round(
@@ -274,7 +274,7 @@ impl<'a> Search<'a> {
         self.take(found);
     }
 
-    /// Makes values whose integers are nearly whole whole, and takes them.
+    /// Rounds values whose integers are nearly whole, and records the result.
     fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) {
         let found =
             heuristic::complete(&mut self.relaxer, &self.integers, bounds, implied, x, basis);
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where moving a variable from its bound costs more than there is to the target, it stays.
+    /// Fixes variables at their bounds where moving away costs more than the difference to the target.
     fn fix_by_reduced_costs(&self, point: &Point, bounds: &mut Bounds, implied: &mut Bounds) {
         let left =
             self.target() - check::bound(self.program, implied, &self.program.cost, &point.y);
@@ -320,7 +320,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Splits a node where it gains most; the child to go on with.
+    /// Splits a node at the column with the greatest expected gain; returns the child to continue with.
     fn branch(
         &mut self,
         node: Node,
@@ -329,7 +329,7 @@ impl<'a> Search<'a> {
         fractional: &[(usize, f64)],
     ) -> Option<Node> {
         let by = self.costs.choose(fractional).or_else(|| {
-            // All are whole but for what was forgiven: the one that was forgiven most.
+            // All integers are whole within the tolerance: take the one that is farthest off.
             let all = self.integers.iter().enumerate();
             let free = all.filter(|(_, j)| !bounds.is_fixed(**j));
             let off = |x: f64| (x - x.round()).abs();
@@ -347,7 +347,7 @@ impl<'a> Search<'a> {
         }
         let fraction = (value - below).clamp(0.0, 1.0);
         let goes_up = match self.best.as_ref() {
-            // Towards the best that is known: that is where a better one tends to be.
+            // Search towards the best known solution: better ones tend to be near it.
             Some((best, _)) if fraction > 0.2 && fraction < 0.8 => best[j] > below + 0.5,
             _ => fraction > 0.5,
         };
@@ -362,7 +362,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node of which nothing is known at the widest integer column.
+    /// Splits a node without a relaxation at the widest integer column.
     fn split_blindly(&mut self, node: Node, bounds: &Bounds) -> Option<Node> {
         let all = self.integers.iter().enumerate();
         let width = |j: usize| bounds.upper[j] - bounds.lower[j];
@@ -391,7 +391,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node; the child to go on with.
+    /// Splits a node; returns the child to continue with.
     fn split(&mut self, node: Node, bounds: &Bounds, by: Split) -> Option<Node> {
         let ends = |ends: &[f64]| self.integers.iter().map(|j| ends[*j]).collect();
         let mut down = Node {
@@ -414,7 +414,7 @@ impl<'a> Search<'a> {
         Some(first)
     }
 
-    /// The relaxation has no end: then, if there is any answer, there is none that is best.
+    /// Error for an unbounded relaxation: if there is any solution, none is optimal.
     fn endless(&self) -> SolveError {
         let mut any = self.program.clone();
         any.cost.fill(0.0);
@@ -451,8 +451,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What all values of the cost that need be looked at are multiples of, if all that costs is whole and costs whole numbers;
-/// else 0.
+/// Common divisor of all costs that need to be considered, if all variables with a cost are whole and their costs are whole
+/// numbers; otherwise 0.
 fn step(program: &Program) -> f64 {
     let mut step = 0_u64;
     for (j, cost) in program.cost.iter().enumerate() {
@@ -468,8 +468,8 @@ fn step(program: &Program) -> f64 {
     step as f64
 }
 
-/// Whether a fractional variable is at a whole number whenever the others are and it costs the least: every end that it has
-/// is whole, those that rows make with whole variables alone included.
+/// Whether a fractional variable is whole in some cheapest solution whenever the integer variables are: all its bounds are
+/// whole, also those that rows with integer variables imply.
 fn is_whole_at_best(program: &Program, column: usize) -> bool {
     let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
     let bounds = &program.bounds;

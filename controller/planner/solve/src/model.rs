@@ -1,35 +1,35 @@
-//! What a planner asks, and what it is answered.
+//! Models that planners write, and their answers.
 
-/// Whether less or more is better.
+/// Direction of optimization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sense {
-    /// Less.
+    /// A lower objective is better.
     Minimize,
-    /// More.
+    /// A higher objective is better.
     Maximize,
 }
 
-/// How a row's sum stands to its right-hand side.
+/// Relation of a row's sum to its right-hand side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cmp {
-    /// At most.
+    /// At most the right-hand side.
     Le,
-    /// At least.
+    /// At least the right-hand side.
     Ge,
-    /// Equal.
+    /// Equal to the right-hand side.
     Eq,
 }
 
-/// A variable's number.
+/// Number of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Var(u32);
 
-/// A row's number.
+/// Number of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Row(u32);
 
 impl Var {
-    /// As an index of [`Answer::values`]: variables are numbered in the order in which they were added.
+    /// Index into [`Answer::values`]: variables are numbered in the order in which they were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -37,7 +37,7 @@ impl Var {
 }
 
 impl Row {
-    /// As an index: rows are numbered in the order in which they were added.
+    /// Index of the row: rows are numbered in the order in which they were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -48,14 +48,14 @@ impl Row {
     }
 }
 
-/// Variables, of models that are solved.
+/// Maximum number of variables.
 pub const MAX_VARIABLES: usize = 2_000_000;
-/// Rows, of models that are solved.
+/// Maximum number of rows.
 pub const MAX_ROWS: usize = 2_000_000;
-/// Terms over all rows, of models that are solved.
+/// Maximum number of terms, over all rows.
 pub const MAX_TERMS: usize = 20_000_000;
 
-/// A linear or mixed-integer program. Bounds of 1e20 or more count as none.
+/// A linear or mixed-integer program. A bound of 1e20 or more counts as infinite.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub(super) sense: Sense,
@@ -63,7 +63,7 @@ pub struct Model {
     pub(super) upper: Vec<f64>,
     pub(super) objective: Vec<f64>,
     pub(super) integer: Vec<bool>,
-    /// The first term of each row, and the end of the last.
+    /// Index of each row's first term, and the end of the last row.
     pub(super) start: Vec<usize>,
     pub(super) columns: Vec<u32>,
     pub(super) coefficients: Vec<f64>,
@@ -73,7 +73,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// One without variables.
+    /// A model without variables.
     #[must_use]
     pub fn new(sense: Sense) -> Model {
         Model {
@@ -91,17 +91,17 @@ impl Model {
         }
     }
 
-    /// Adds a variable that takes any value from `lower` to `upper` (infinities where there is no bound), `objective` a unit.
+    /// Adds a variable with values from `lower` to `upper` (infinite if there is no bound), and `objective` per unit.
     pub fn variable(&mut self, lower: f64, upper: f64, objective: f64) -> Var {
         self.add(lower, upper, objective, false)
     }
 
-    /// Adds a variable that takes whole values from `lower` to `upper` only.
+    /// Adds a variable with whole values from `lower` to `upper` only.
     pub fn integer(&mut self, lower: f64, upper: f64, objective: f64) -> Var {
         self.add(lower, upper, objective, true)
     }
 
-    /// Adds a variable that is 0 or 1.
+    /// Adds a variable with the values 0 and 1.
     pub fn binary(&mut self, objective: f64) -> Var {
         self.integer(0.0, 1.0, objective)
     }
@@ -115,7 +115,7 @@ impl Model {
         var
     }
 
-    /// Adds a row: the terms' sum against `rhs`. A variable may stand in several terms: their coefficients are added.
+    /// Adds a row that compares the sum of its terms with `rhs`. Coefficients of terms with the same variable are added.
     pub fn constrain(
         &mut self,
         terms: impl IntoIterator<Item = (Var, f64)>,
@@ -133,7 +133,7 @@ impl Model {
         row
     }
 
-    /// Some rows, in this order, with the variables that stand in them, and those whose bounds leave them no value.
+    /// Model of some rows, in this order, with their variables and those whose bounds are contradictory.
     pub(super) fn only(&self, rows: &[usize]) -> Model {
         let mut part = Model::new(self.sense);
         let mut number: Vec<Option<Var>> = vec![None; self.lower.len()];
@@ -165,7 +165,7 @@ impl Model {
         part
     }
 
-    /// Names a row, for who reads a [`conflict`](super::conflict()).
+    /// Names a row, for readers of a [`conflict`](super::conflict()).
     pub fn name(&mut self, row: Row, name: impl Into<String>) {
         let at = self.names.partition_point(|(named, _)| *named < row);
         match self.names.get_mut(at) {
@@ -174,66 +174,66 @@ impl Model {
         }
     }
 
-    /// A row's name, if it was given one.
+    /// Name of a row, if it has one.
     #[must_use]
     pub fn row_name(&self, row: Row) -> Option<&str> {
         let at = self.names.binary_search_by_key(&row, |(named, _)| *named);
         at.ok().map(|at| self.names[at].1.as_str())
     }
 
-    /// Gives a variable other bounds.
+    /// Changes the bounds of a variable.
     pub fn bound(&mut self, var: Var, lower: f64, upper: f64) {
         self.lower[var.index()] = lower;
         self.upper[var.index()] = upper;
     }
 
-    /// Gives a row another right-hand side.
+    /// Changes the right-hand side of a row.
     pub fn set_rhs(&mut self, row: Row, rhs: f64) {
         self.rhs[row.index()] = rhs;
     }
 
-    /// Gives a variable another objective.
+    /// Changes the objective of a variable.
     pub fn set_objective(&mut self, var: Var, objective: f64) {
         self.objective[var.index()] = objective;
     }
 
-    /// How many variables there are.
+    /// Number of variables.
     #[must_use]
     pub fn variables(&self) -> usize {
         self.lower.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.cmp.len()
     }
 }
 
-/// Values that meet every row and bound within [`TOLERANCE`](super::TOLERANCE), and how good they are.
+/// Values that meet every row and bound within [`TOLERANCE`](super::TOLERANCE), and their quality.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// By [`Var::index`]. Within bounds exactly; whole where they have to be, in answers of [`milp`](super::milp()).
+    /// Values by [`Var::index`]. Exactly within bounds; integers are whole in answers of [`milp`](super::milp()).
     pub values: Vec<f64>,
-    /// What these values come to.
+    /// Objective of these values.
     pub objective: f64,
-    /// What no values surpass, proved: at most the optimum if less is better, at least the optimum if more is; infinite where
-    /// nothing could be proved.
+    /// Proved bound of the objective of any values: at most the optimum for [`Sense::Minimize`], at least the optimum for
+    /// [`Sense::Maximize`]; infinite if nothing could be proved.
     pub bound: f64,
-    /// Whether bound and objective are as close as was asked.
+    /// Whether bound and objective are as close as requested.
     pub proven: bool,
-    /// Relaxations that were solved for it.
+    /// Number of relaxations that were solved.
     pub nodes: usize,
 }
 
 impl Answer {
-    /// A variable's value.
+    /// Value of a variable.
     #[must_use]
     pub fn value(&self, var: Var) -> f64 {
         self.values[var.index()]
     }
 
-    /// The distance of objective and bound as a share of the objective: infinite if nothing is proved.
+    /// Distance of objective and bound as a share of the objective; infinite if nothing is proved.
     #[must_use]
     pub fn gap(&self) -> f64 {
         let distance = (self.bound - self.objective).abs();
@@ -244,29 +244,29 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// Why a model has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SolveError {
-    /// No values meet all rows and bounds: proved.
+    /// No values meet all rows and bounds; proved.
     #[error("no values meet all constraints")]
     Infeasible,
-    /// The objective can be bettered without end.
+    /// The objective can be improved without limit.
     #[error("the objective has no bound")]
     Unbounded,
-    /// Neither an answer nor a proof that there is none.
+    /// Neither an answer was found nor a proof that there is none.
     #[error("not solved: {0}")]
     Unsolved(Unsolved),
-    /// More than we handle.
+    /// The model exceeds a maximum size.
     #[error("{0} {1}; at most {2} are solved for")]
     TooLarge(usize, &'static str, usize),
-    /// A number of the model is none, or one without sense.
+    /// A number in the model is not finite, or not valid.
     #[error("{what} {index} {trouble}")]
     Invalid {
         /// `variable` or `row`.
         what: &'static str,
-        /// Its index.
+        /// Index of the variable or row.
         index: usize,
-        /// What is wrong about it.
+        /// Description of the error.
         trouble: &'static str,
     },
 }
@@ -274,10 +274,10 @@ pub enum SolveError {
 /// Why a model was not solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsolved {
-    /// The limit of nodes was reached before any values were found.
+    /// The limit of nodes was reached before any solution was found.
     #[error("no values were found within the limit of nodes")]
     Nodes,
-    /// What the solver found did not pass the checks.
+    /// The solver's result did not pass the checks.
     #[error(
         "the solver's answer did not pass the checks: the numbers are too far apart or too close"
     )]

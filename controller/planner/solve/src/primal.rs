@@ -1,4 +1,4 @@
-//! Primal simplex iterations, from a basis that is feasible: what is left to do when perturbed costs are put right.
+//! Primal simplex iterations from a feasible basis: needed once perturbed costs are restored.
 
 use super::simplex::{At, FEASIBLE, FRESH, OPTIMAL, PIVOT, Simplex, Stuck, dense};
 
@@ -44,10 +44,10 @@ impl Simplex {
         best
     }
 
-    /// Moves a variable from its end until it or a basic one is at an end.
+    /// Moves a variable from its bound until it or a basic one reaches a bound.
     fn move_along(&mut self, entering: usize, sign: f64, column: &[f64]) -> Result<(), Stuck> {
         let own = self.upper[entering] - self.lower[entering];
-        // Two passes (Harris): how far if ends give a little; then the largest pivot among those reached by then.
+        // Two passes (Harris): the step if bounds are slightly relaxed; then the largest pivot among those reached by it.
         let room = |j: usize, rate: f64, slack: f64| {
             let ends = match rate < 0.0 {
                 true => self.x[j] - self.lower[j],
@@ -104,7 +104,7 @@ impl Simplex {
             _ => self.upper[leaving],
         };
         self.exchange(place, entering, at, column);
-        // Lengths are those of the dual method's rows: not kept here.
+        // The row lengths are the dual method's, and are not maintained here.
         self.forget_weights();
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! A model in one shape: minimise, rows with a least and a greatest activity, by rows and by columns.
+//! Model in standard form: minimization, rows with a least and a greatest activity, by rows and by columns.
 
 use super::model::{Cmp, MAX_ROWS, MAX_TERMS, MAX_VARIABLES, Model, Sense, SolveError};
 
-/// From here on a bound is none.
+/// Bounds of at least this magnitude count as infinite.
 const INFINITE: f64 = 1e20;
 
-/// A sparse matrix, compressed along one side.
+/// Sparse matrix, compressed along one side.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Matrix {
     start: Vec<usize>,
@@ -14,7 +14,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The entries of a row, or of a column: where they are on the other side, and what they are.
+    /// Entries of a row, or of a column: index on the other side, and value.
     pub fn line(&self, line: usize) -> impl ExactSizeIterator<Item = (usize, f64)> + '_ {
         let range = self.start[line]..self.start[line + 1];
         let values = &self.value[range.clone()];
@@ -24,12 +24,12 @@ impl Matrix {
             .map(|(index, value)| (*index as usize, *value))
     }
 
-    /// How many lines there are.
+    /// Number of rows, or of columns.
     pub fn lines(&self) -> usize {
         self.start.len() - 1
     }
 
-    /// The same with each entry multiplied.
+    /// The matrix with each entry multiplied.
     pub fn mapped(&self, by: impl Fn(usize, usize) -> f64) -> Matrix {
         let mut matrix = self.clone();
         for line in 0..self.lines() {
@@ -66,7 +66,7 @@ impl Matrix {
     }
 }
 
-/// What variables may be, each from a least to a greatest value.
+/// Lower and upper bounds of all variables.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds {
     pub lower: Vec<f64>,
@@ -78,13 +78,13 @@ impl Bounds {
         self.lower[column] == self.upper[column]
     }
 
-    /// The nearest that a variable may be to a value.
+    /// Value within a variable's bounds that is nearest to a value.
     pub fn clamp(&self, column: usize, value: f64) -> f64 {
         value.max(self.lower[column]).min(self.upper[column])
     }
 }
 
-/// Minimise `cost`·x over `low` ≤ A·x ≤ `high` and `bounds`.
+/// Program: minimize `cost`·x over `low` ≤ A·x ≤ `high` and `bounds`.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub cost: Vec<f64>,
@@ -94,7 +94,7 @@ pub(super) struct Program {
     pub high: Vec<f64>,
     pub rows: Matrix,
     pub columns: Matrix,
-    /// 1, or −1 if the model maximises: its objective is this one's times that.
+    /// 1, or −1 if the model maximizes. The model's objective is the program's times this.
     pub sign: f64,
 }
 
@@ -156,17 +156,17 @@ impl Program {
         })
     }
 
-    /// How many variables there are.
+    /// Number of variables.
     pub fn width(&self) -> usize {
         self.cost.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn height(&self) -> usize {
         self.low.len()
     }
 
-    /// What values cost.
+    /// Cost of values.
     pub fn value(&self, x: &[f64]) -> f64 {
         self.cost.iter().zip(x).map(|(c, x)| c * x).sum()
     }
@@ -176,7 +176,7 @@ impl Program {
     }
 }
 
-/// Whether a number is one, and no stand-in for infinity.
+/// Whether a number is not NaN, and below [`INFINITE`] in magnitude.
 fn is_finite(number: f64) -> bool {
     number.abs() < INFINITE
 }
@@ -191,10 +191,10 @@ fn within(model: &Model) -> Result<(), SolveError> {
     of(model.columns.len(), "terms", MAX_TERMS)
 }
 
-/// A model's rows, each variable in each at most once and no zeros.
+/// Rows of a model, each variable at most once per row, without zeros.
 fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
     let n = model.variables();
-    // The place of a variable's term in the row at hand, if it has one.
+    // Position of a variable's term in the current row, if it has one.
     let mut place = vec![usize::MAX; n];
     let mut matrix = Matrix {
         start: vec![0],
@@ -219,7 +219,7 @@ fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
                 matrix.value.push(value);
             }
         }
-        // What cancelled. The next row may begin before places of this one.
+        // Drop canceled terms. The next row may begin before positions of this one.
         let mut end = begin;
         for at in begin..matrix.index.len() {
             place[matrix.index[at] as usize] = usize::MAX;

@@ -1,30 +1,30 @@
-//! What rows say of bounds: each row's least activity leaves every variable of it only so much.
+//! Bound propagation: the least activity of a row limits each of its variables.
 //!
-//! Nothing is concluded from less than [`SLACK`] of a sum's magnitude, which is far more than rounding can be: no point that
-//! meets the rows, or misses them by as little as that, is lost.
+//! Conclusions need a margin of [`SLACK`] times a sum's magnitude, which far exceeds rounding errors: no point is lost that
+//! meets the rows, or violates them by at most that.
 
 use super::SLACK;
 use super::check::Sum;
 use super::program::{Bounds, Program};
 
-/// Times that rows are gone over, at most.
+/// Maximum number of passes over the rows.
 const ROUNDS: usize = 8;
-/// By what share of its range a bound of a fractional variable has to move to be taken.
+/// Least relative reduction of a fractional variable's range for which a bound is tightened.
 const WORTH: f64 = 0.05;
-/// A value that is nearer than this to a whole number counts as one.
+/// Distance from a whole number up to which a value counts as whole.
 pub(super) const WHOLE: f64 = 1e-6;
 
-/// A row that no point within bounds meets.
+/// Proof that no point within bounds meets a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// A further row: a cost that is not to be exceeded.
+/// Additional row: a cost that must not be exceeded.
 pub(super) struct Cutoff<'a> {
     pub cost: &'a [f64],
     pub most: f64,
 }
 
-/// Tightens bounds by rows until little changes. Which variables take whole values only is said by `whole`; none if empty.
+/// Tightens bounds by rows until little changes. `whole` marks the integer variables; if it is empty, there are none.
 pub(super) fn tighten(
     program: &Program,
     bounds: &mut Bounds,
@@ -42,7 +42,7 @@ pub(super) fn tighten(
     follow(program, bounds, whole, cutoff, vec![true; program.height()])
 }
 
-/// The same, where nothing but some columns has changed since rows were last gone over.
+/// Tightens bounds as [`tighten`] does, if only some columns have changed since the last time.
 pub(super) fn tighten_after(
     program: &Program,
     bounds: &mut Bounds,
@@ -102,7 +102,7 @@ fn follow(
     Ok(())
 }
 
-/// An activity's end: the sum of the finite terms, and how many have no end.
+/// One end of an activity: sum of the finite terms, and number of infinite ones.
 #[derive(Default)]
 struct Activity {
     finite: Sum,
@@ -117,7 +117,7 @@ impl Activity {
         }
     }
 
-    /// Without one of its terms.
+    /// The sum without one of its terms; `None` if it is infinite.
     fn without(&self, value: f64, end: f64) -> Option<Sum> {
         match (self.endless, end.is_infinite()) {
             (0, false) => {
@@ -167,7 +167,7 @@ fn tighten_by<I: Iterator<Item = (usize, f64)>>(
         if value == 0.0 || bounds.is_fixed(column) {
             continue;
         }
-        // The ends that the sums above were made with: a row has each column once.
+        // The bounds with which the sums above were computed: a row has each column once.
         let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
         let (at_least, at_most) = match value > 0.0 {
             true => (lower, upper),
@@ -206,13 +206,13 @@ fn tighten_by<I: Iterator<Item = (usize, f64)>>(
     Ok(())
 }
 
-/// Takes value·x ≤ most; whether that tells enough.
+/// Applies value·x ≤ most; returns whether the bound moves far enough.
 fn cut(is_whole: bool, bounds: &mut Bounds, column: usize, value: f64, most: f64) -> bool {
     let end = most / value;
     if !end.is_finite() {
         return false;
     }
-    // A division rounds.
+    // The division may round.
     let slack = end.abs() * SLACK;
     let (lower, upper) = (bounds.lower[column], bounds.upper[column]);
     let is_upper = value > 0.0;

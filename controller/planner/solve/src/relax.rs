@@ -1,4 +1,4 @@
-//! A program's relaxation: solved by the simplex method or by clarabel, and what came back checked.
+//! Relaxation of a program: solved by the simplex method or by clarabel, with checks of the result.
 
 use super::check;
 use super::interior::{self, Goal, Raw};
@@ -9,16 +9,16 @@ use super::simplex::{Basis, Found, Simplex};
 use super::{GAP, TOLERANCE};
 use std::rc::Rc;
 
-/// What became of a relaxation.
+/// Checked result of a relaxation.
 #[derive(Debug, Clone)]
 pub(super) enum Relaxed {
     /// Values that passed the check, and multipliers that prove a bound.
     Solved(Point),
-    /// Refuted, by multipliers; by none of them if bounds alone do it.
+    /// Refuted by multipliers; none are needed if bounds alone are infeasible.
     Infeasible(Vec<f64>),
-    /// A point, and a direction from it that never ends and always pays.
+    /// A feasible point, and a direction from it of unlimited improvement.
     Unbounded,
-    /// Nothing that passed the checks.
+    /// No result passed the checks.
     Failed,
 }
 
@@ -27,16 +27,16 @@ pub(super) enum Relaxed {
 pub(super) struct Point {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
-    /// What x costs.
+    /// Cost of x.
     pub value: f64,
-    /// What everything costs at least.
+    /// Lower bound of the cost of all points.
     pub bound: f64,
-    /// Where to begin when bounds have changed.
+    /// Basis to restart from after bounds have changed.
     pub basis: Option<Rc<Basis>>,
 }
 
 impl Point {
-    /// Takes the better values and the better multipliers of two.
+    /// Keeps the better values and the better multipliers of two points.
     fn or(&mut self, other: Point) {
         if other.bound > self.bound {
             (self.bound, self.y) = (other.bound, other.y);
@@ -47,46 +47,46 @@ impl Point {
         self.basis = self.basis.take().or(other.basis);
     }
 
-    /// Whether nothing is much better.
+    /// Whether no point is much better.
     pub fn is_proven(&self, program: &Program) -> bool {
         self.value - self.bound <= GAP * magnitude(program, &self.x)
     }
 }
 
-/// The size of what a cost is made of: what it is compared with where it is nearly 0.
+/// Magnitude of a cost's terms, to which its errors are relative.
 pub(super) fn magnitude(program: &Program, x: &[f64]) -> f64 {
     let terms = program.cost.iter().zip(x);
     let most = terms.map(|(c, x)| (c * x).abs()).fold(0.0, f64::max);
     most.max(program.value(x).abs())
 }
 
-/// Programs of up to so many variables and rows that are solved once go to the simplex method first.
+/// Maximum number of variables and rows for which a single relaxation goes to the simplex method first.
 const SMALL: usize = 2_500;
-/// Larger ones do not go to it at all.
+/// Number of variables and rows above which the simplex method is not used.
 const LARGE: usize = 40_000;
-/// Iterations of it, at most, whatever the size: in a large program each takes as long as rows are many.
+/// Maximum number of simplex iterations, whatever the size: their time grows with the rows.
 const ITERATIONS: usize = 3_000;
 
-/// A way to solve relaxations.
+/// Method to solve relaxations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// Exact corners, quick if begun near the optimum.
+    /// Exact vertices; fast if it starts near the optimum.
     Simplex,
-    /// As quick as it is large; ends in the middle of what is optimal.
+    /// Time grows with size only; ends inside the set of optima.
     Interior,
 }
 
-/// What solves the relaxations of a program, one after another.
+/// Solver of a program's relaxations.
 pub(super) struct Relaxer<'a> {
     pub program: &'a Program,
-    /// One after another, until an answer passes the checks.
+    /// Methods to try in order, until an answer passes the checks.
     methods: Vec<Method>,
-    /// Made when it is wanted, if it comes second.
+    /// Created on demand if it is the second method.
     simplex: Option<Simplex>,
 }
 
 impl<'a> Relaxer<'a> {
-    /// For a relaxation that is solved once. Scaled by what is implied of the program's bounds.
+    /// Solver for a single relaxation. `implied` are implied bounds, for scaling.
     pub fn once(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
         let methods = match program.width() + program.height() {
             ..=SMALL => [Method::Simplex, Method::Interior],
@@ -95,7 +95,7 @@ impl<'a> Relaxer<'a> {
         Relaxer::by(&methods, program, implied)
     }
 
-    /// For relaxations each of which begins where another ended.
+    /// Solver for many relaxations, each starting where another ended.
     pub fn often(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
         Relaxer::by(&[Method::Simplex, Method::Interior], program, implied)
     }
@@ -112,8 +112,8 @@ impl<'a> Relaxer<'a> {
         }
     }
 
-    /// Solves the program over some bounds, all variables fractional. `implied` are bounds as tight as is known: they prove,
-    /// and tell how large variables get. `basis` is where to begin, if that is known.
+    /// Solves the program over some bounds, with all variables fractional. `implied` are the tightest known bounds: they prove
+    /// bounds of the cost, and limit the size of variables. `basis` is the start, if one is known.
     pub fn relax(&mut self, bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) -> Relaxed {
         let mut best = None;
         for at in 0..self.methods.len() {
@@ -190,7 +190,7 @@ fn by_interior(
         }
         match best {
             Some(best) if best.is_proven(program) => return None,
-            // Is there anything to be found?
+            // Test whether there is a feasible point at all.
             None if attempt == 0 => {
                 if let Some(y) = refuted(program, bounds, implied) {
                     return Some(Relaxed::Infeasible(y));
@@ -202,7 +202,7 @@ fn by_interior(
     None
 }
 
-/// Takes the better of two points' values and multipliers.
+/// Keeps the better values and multipliers of two points.
 fn better(best: &mut Option<Point>, point: Point) {
     match best {
         Some(best) => best.or(point),
@@ -210,7 +210,7 @@ fn better(best: &mut Option<Point>, point: Point) {
     }
 }
 
-/// Tries to refute rows and bounds by the least sum of what rows have to be missed by.
+/// Tries to refute rows and bounds by minimizing the sum of the rows' violations.
 fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Option<Vec<f64>> {
     match interior::solve(program, bounds, implied, Goal::Elastic, 0) {
         Raw::Solved { y, .. } => refutation(program, implied, &y),
@@ -218,7 +218,7 @@ fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Option<Vec<f
     }
 }
 
-/// The solver's multipliers as they refute: themselves, or rounded to few digits, which may cancel where they did not.
+/// Multipliers that refute: the solver's, or rounded to few digits, so that terms cancel exactly.
 fn refutation(program: &Program, implied: &Bounds, y: &[f64]) -> Option<Vec<f64>> {
     // The coarsest first: it names the fewest rows.
     let all: Vec<_> = candidates(program, y).collect();
@@ -227,11 +227,11 @@ fn refutation(program: &Program, implied: &Bounds, y: &[f64]) -> Option<Vec<f64>
         .find(|y| check::refutes(program, implied, y))
 }
 
-/// Multipliers, and the same rounded ever more coarsely to multiples of a share of the greatest: the last of small counts, as
-/// multipliers of combinatorial rows often are.
+/// Multipliers as given, and rounded ever more coarsely to multiples of a share of the greatest; the coarsest are small counts,
+/// as multipliers of combinatorial rows often are.
 fn candidates<'a>(program: &'a Program, y: &'a [f64]) -> impl Iterator<Item = Vec<f64>> + 'a {
     let greatest = y.iter().fold(0.0_f64, |most, y| most.max(y.abs()));
-    // A power of two, so that what is a whole number of them becomes one.
+    // A power of two, so that whole multiples of it become exact.
     let whole = scale::power(greatest);
     let grids = [None, Some(16_777_216.0), Some(4096.0), Some(60.0)];
     grids.into_iter().map(move |grid| {
@@ -267,7 +267,7 @@ fn snapped(program: &Program, bounds: &Bounds, implied: &Bounds, x: Vec<f64>) ->
     check::is_feasible(program, &x).then_some(x)
 }
 
-/// The best bound that multipliers prove.
+/// Point with the best bound that multipliers prove.
 fn with_bound(
     program: &Program,
     bounds: &Bounds,
@@ -283,7 +283,7 @@ fn with_bound(
         value,
         basis: None,
     };
-    // What costs more than this point need not be looked at: where a variable has no end, this may give it one.
+    // Costlier points need not be considered, which may give a bound to an unbounded variable.
     let slack = magnitude(program, &point.x) * 1e-6 + f64::MIN_POSITIVE;
     let mut within = implied.clone();
     let improve = |point: &mut Point, y: &[f64], within: &Bounds| {
@@ -312,7 +312,7 @@ fn with_bound(
         point.bound = point.bound.min(value + slack);
         return point;
     }
-    // Costs moved a little inward: multipliers that are optimal for them leave room for rounding.
+    // Shifted costs: their optimal multipliers leave room for rounding errors.
     for share in [1e-9, 1e-7] {
         let goal = Goal::Inward(share);
         if let Raw::Solved { y, .. } = interior::solve(program, bounds, implied, goal, 0)
@@ -321,12 +321,12 @@ fn with_bound(
             break;
         }
     }
-    // Behind the cutoff nothing was looked at.
+    // Points above the cutoff were not considered.
     point.bound = point.bound.min(value + slack);
     point
 }
 
-/// Whether a direction stays within rows and bounds for ever, and lowers the cost, within the tolerance.
+/// Whether a direction stays within rows and bounds indefinitely and lowers the cost, within the tolerance.
 fn pays(program: &Program, bounds: &Bounds, ray: &[f64]) -> bool {
     let mut ray = ray.to_vec();
     for (column, d) in ray.iter_mut().enumerate() {
@@ -364,7 +364,7 @@ mod tests {
     use crate::model::{Cmp, Model, Sense};
     use proptest::prelude::*;
 
-    /// Rows of whole numbers over three boxed and two open variables; whether there is an answer is left to chance.
+    /// Rows of whole numbers over three bounded and two unbounded variables, feasible or not.
     fn model() -> impl Strategy<Value = Model> {
         let row = (prop::collection::vec(-5_i8..=5, 5), 0_u8..3, -9_i8..=9);
         let cost = prop::collection::vec(-5_i8..=9, 5);
@@ -392,9 +392,9 @@ mod tests {
     }
 
     proptest! {
-        /// Two methods that share nothing but the checks come to the same. The simplex method takes open variables to end
-        /// somewhere: what depends on that they do not, it leaves to the other. So may the interior method leave a refutation
-        /// to it, where rays are nearly feasible.
+        /// Two methods that share only the checks give equal costs. The simplex method bounds unbounded variables artificially,
+        /// and leaves answers that depend on that to the interior method. That one may leave a refutation to the simplex
+        /// method, if rays are nearly feasible.
         #[test]
         fn corners_and_the_middle_cost_the_same(model in model()) {
             let program = Program::of(&model).unwrap();

@@ -1,18 +1,18 @@
-//! What variables, rows and costs are measured in, so that numbers are near 1 inside a solver.
+//! Units of variables, rows and costs, so that numbers inside a solver are near 1.
 //!
-//! A variable is measured in shares of its range, a row in shares of its greatest term, so that programs in bit/s look like
-//! programs in parts of one. Scales are powers of two: they round nothing.
+//! A variable's unit is its range, a row's its greatest term, so that programs in bit/s look like programs in fractions of one.
+//! Scales are powers of two: they cause no rounding.
 
 use super::program::{Bounds, Program};
 
 /// Units of a program.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
-    /// What a variable of 1 inside is worth outside.
+    /// Value outside the solver of a variable that is 1 inside.
     pub unit: Vec<f64>,
-    /// What a row is multiplied by.
+    /// Factor of each row.
     pub row: Vec<f64>,
-    /// What costs are multiplied by.
+    /// Factor of costs.
     pub cost: f64,
 }
 
@@ -35,12 +35,12 @@ impl Scale {
         }
     }
 
-    /// Values as they are outside.
+    /// Converts values to outside units.
     pub fn values(&self, x: &[f64]) -> Vec<f64> {
         x.iter().zip(&self.unit).map(|(x, unit)| x * unit).collect()
     }
 
-    /// Multipliers of rows as they are outside, where costs were multiplied by something.
+    /// Converts multipliers of rows to outside units; `cost` is the factor of costs.
     pub fn multipliers(&self, y: &[f64], cost: f64) -> Vec<f64> {
         y.iter()
             .zip(&self.row)
@@ -49,7 +49,7 @@ impl Scale {
     }
 }
 
-/// What each variable is measured in: its range where it has one.
+/// Unit of each variable: its range if it has one.
 pub(super) fn units(program: &Program, implied: &Bounds) -> Vec<f64> {
     let mut unit = vec![0.0; program.width()];
     for (j, unit) in unit.iter_mut().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn units(program: &Program, implied: &Bounds) -> Vec<f64> {
         if !width.is_finite() {
             continue;
         }
-        // What is as good as fixed here may have more room elsewhere.
+        // A variable that is nearly fixed here may have a wider range elsewhere.
         let own = program.bounds.upper[j] - program.bounds.lower[j];
         let size = implied.upper[j].abs().max(implied.lower[j].abs());
         let range = width.max(1e-3 * size);
@@ -72,7 +72,7 @@ pub(super) fn units(program: &Program, implied: &Bounds) -> Vec<f64> {
     if endless.is_empty() {
         return unit;
     }
-    // As much as would make its term as large as the rest of a row, in the row where that is least.
+    // Unit that makes a variable's term as large as the rest of a row, in the row where that is least.
     let mut magnitude = vec![0.0_f64; program.height()];
     for (row, magnitude) in magnitude.iter_mut().enumerate() {
         for side in [program.low[row], program.high[row]] {
@@ -99,7 +99,7 @@ fn reciprocal(of: f64) -> f64 {
     if of > 0.0 { power(of).recip() } else { 1.0 }
 }
 
-/// The greatest power of two that is not greater.
+/// Greatest power of two that is at most `of`.
 pub(super) fn power(of: f64) -> f64 {
     f64::from_bits(of.to_bits() & 0x7ff0_0000_0000_0000).max(f64::MIN_POSITIVE)
 }

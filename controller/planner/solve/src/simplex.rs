@@ -1,57 +1,57 @@
-//! The dual simplex method over bounded variables: quick where a program is small, and where its bounds have changed but
-//! little since it was solved before. What it says is checked elsewhere.
+//! Dual simplex method with bounded variables: fast for small programs, and if bounds have changed little since the last
+//! solution. Its answers are checked elsewhere.
 //!
-//! Every row has a logical variable that equals its activity: A·x − s = 0. All variables are given ends (implied ones, or a
-//! number beyond all that is likely), so that any basis can be made dual feasible by moving variables to their other ends.
-//! Steepest-edge pricing and the ratio test that flips bounds are as in Koberstein, *The dual simplex method, techniques for
-//! a fast and stable implementation* (2005); costs are perturbed against stalling, by fixed amounts. What that leaves to be
-//! done is done by primal iterations.
+//! Every row has a logical variable that equals its activity: A·x − s = 0. All variables get bounds (implied ones, or a number
+//! beyond likely values), so that any basis becomes dual feasible by moving variables to their other bounds. Steepest-edge
+//! pricing and the bound-flipping ratio test are as in Koberstein, *The dual simplex method, techniques for a fast and stable
+//! implementation* (2005); costs are perturbed against stalling, by fixed amounts. Primal iterations then remove the
+//! perturbation's effects.
 
 use super::factor::Factor;
 use super::program::{Bounds, Matrix, Program};
 use super::scale::Scale;
 
-/// What is at most this far beyond a bound is within, in scaled units.
+/// Tolerance of bounds, in scaled units.
 pub(super) const FEASIBLE: f64 = 1e-9;
-/// A reduced cost that is at most this wrong is right.
+/// Tolerance of reduced costs.
 pub(super) const OPTIMAL: f64 = 1e-9;
-/// The least pivot.
+/// Least pivot.
 pub(super) const PIVOT: f64 = 1e-7;
-/// Where a variable without end is taken to end.
+/// Artificial bound of a variable without one, in scaled units.
 const FAR: f64 = 1e7;
-/// Exchanges until the basis is factorised anew.
+/// Number of exchanges after which the basis is factorized again.
 pub(super) const FRESH: usize = 60;
 
-/// Where a variable is.
+/// Position of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
-    /// In the basis, at a place.
+    /// In the basis.
     Basis,
-    /// At its lower end.
+    /// At its lower bound.
     Lower,
-    /// At its upper end.
+    /// At its upper bound.
     Upper,
 }
 
-/// A basis to begin from.
+/// Basis to start from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Basis {
     head: Vec<u32>,
     at: Vec<At>,
 }
 
-/// What was found.
+/// Unchecked result.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
-    /// Values and multipliers: maybe optimal.
+    /// Values and multipliers, possibly optimal.
     Optimal { x: Vec<f64>, y: Vec<f64> },
-    /// Maybe a refutation.
+    /// Multipliers, possibly a refutation.
     Infeasible { y: Vec<f64> },
-    /// Nothing.
+    /// No result.
     Stuck,
 }
 
-/// A program, scaled, and where the search in it stands.
+/// Scaled program, and the state of the search.
 pub(super) struct Simplex {
     pub(super) n: usize,
     pub(super) m: usize,
@@ -59,7 +59,7 @@ pub(super) struct Simplex {
     columns: Matrix,
     rows: Matrix,
     own_cost: Vec<f64>,
-    /// What is minimised just now: perturbed, or not.
+    /// Current costs, perturbed or not.
     pub(super) cost: Vec<f64>,
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
@@ -71,18 +71,18 @@ pub(super) struct Simplex {
     /// Squared lengths of the rows of the inverse.
     pub(super) weight: Vec<f64>,
     pub(super) factor: Option<Factor>,
-    /// Iterations that are left.
+    /// Number of iterations left.
     pub(super) left: usize,
     pub(super) alpha: Vec<f64>,
     pub(super) touched: Vec<usize>,
     is_touched: Vec<bool>,
 }
 
-/// The iterations ended without an answer.
+/// Error: the iterations ended without an answer.
 pub(super) struct Stuck;
 
 impl Simplex {
-    /// Scaled by what is implied of a program's bounds.
+    /// Prepares a program, scaled by the implied bounds.
     pub fn of(program: &Program, implied: &Bounds) -> Simplex {
         let scale = Scale::of(program, implied);
         let (n, m) = (program.width(), program.height());
@@ -114,7 +114,7 @@ impl Simplex {
         }
     }
 
-    /// The basis where it stands.
+    /// Current basis.
     pub fn basis(&self) -> Basis {
         Basis {
             head: self.head.iter().map(|j| *j as u32).collect(),
@@ -122,7 +122,7 @@ impl Simplex {
         }
     }
 
-    /// Solves the program over some bounds, where these have no end over what is implied, from a basis if one is given, in so many iterations at most.
+    /// Solves the program over `bounds`, or `implied` where these are infinite, from `basis`, in at most `iterations`.
     pub fn solve(
         &mut self,
         program: &Program,
@@ -206,7 +206,7 @@ impl Simplex {
                 }
             };
             let (lower, upper) = (lower / unit, upper / unit);
-            // Where both ends are far, 0 is between them.
+            // If both bounds are far, 0 is between them.
             self.lower[j] = match lower.is_finite() {
                 true => lower,
                 false => -FAR + upper.min(0.0),
@@ -218,7 +218,7 @@ impl Simplex {
         }
     }
 
-    /// The column of a variable.
+    /// Column of a variable.
     pub(super) fn column(&self, j: usize) -> Vec<(usize, f64)> {
         match j < self.n {
             true => self.columns.line(j).collect(),
@@ -226,7 +226,7 @@ impl Simplex {
         }
     }
 
-    /// Factorises the basis, repaired with logical variables where it is singular, and places the basic variables.
+    /// Factorizes the basis, with logical variables in place of dependent columns, and computes the basic variables.
     pub(super) fn factorise(&mut self) -> Result<(), Stuck> {
         for _ in 0..3 {
             let columns: Vec<_> = self.head.iter().map(|j| self.column(*j)).collect();
@@ -257,7 +257,7 @@ impl Simplex {
         }
     }
 
-    /// Sets the others to their ends and solves for the basic variables.
+    /// Sets nonbasic variables to their bounds, and solves for the basic ones.
     pub(super) fn place_basics(&mut self) {
         let mut sum = vec![0.0; self.m];
         for j in 0..self.n + self.m {
@@ -285,7 +285,7 @@ impl Simplex {
         }
     }
 
-    /// Multipliers of rows, for the cost at hand.
+    /// Multipliers of rows for the current costs.
     fn multipliers(&mut self) -> Vec<f64> {
         let mut y: Vec<f64> = self.head.iter().map(|j| self.cost[*j]).collect();
         if let Some(factor) = &mut self.factor {
@@ -309,7 +309,7 @@ impl Simplex {
         }
     }
 
-    /// Moves variables whose reduced cost has the wrong sign to their other ends.
+    /// Moves variables whose reduced cost has the wrong sign to their other bounds.
     fn place_at_right_ends(&mut self) {
         for j in 0..self.n + self.m {
             match self.at[j] {
@@ -321,7 +321,7 @@ impl Simplex {
         self.place_basics();
     }
 
-    /// How far a basic variable is beyond its ends: below 0 if under the lower.
+    /// Violation of a basic variable's bounds: negative below the lower one, 0 within both.
     pub(super) fn beyond(&self, j: usize) -> f64 {
         let x = self.x[j];
         if x < self.lower[j] - FEASIBLE * (1.0 + self.lower[j].abs()) {
@@ -333,7 +333,7 @@ impl Simplex {
         }
     }
 
-    /// A row of the inverse.
+    /// Row of the inverse.
     pub(super) fn inverse_row(&mut self, place: usize) -> Vec<f64> {
         let mut row = vec![0.0; self.m];
         row[place] = 1.0;
@@ -343,7 +343,7 @@ impl Simplex {
         row
     }
 
-    /// The entries of a row of the inverse times the columns that are not in the basis.
+    /// Computes the entries of a row of the inverse times the nonbasic columns.
     pub(super) fn pivot_row(&mut self, row: &[f64]) {
         for j in self.touched.drain(..) {
             self.alpha[j] = 0.0;
@@ -375,7 +375,7 @@ impl Simplex {
         self.touched.iter().map(|j| (*j, self.alpha[*j]))
     }
 
-    /// Puts a variable into the basis for another.
+    /// Exchanges a basic variable for another one.
     pub(super) fn exchange(&mut self, place: usize, entering: usize, at: At, column: &[f64]) {
         let leaving = self.head[place];
         self.at[leaving] = at;
@@ -388,7 +388,7 @@ impl Simplex {
 
     fn read(&mut self) -> Found {
         for j in 0..self.n + self.m {
-            // At an end that is none.
+            // The variable is at an artificial bound.
             if self.x[j].abs() >= FAR * (1.0 - 1e-6) && self.at[j] != At::Basis {
                 return Found::Stuck;
             }
@@ -401,7 +401,7 @@ impl Simplex {
     }
 }
 
-/// A sparse column, every row of it.
+/// Expands a sparse column to all rows.
 pub(super) fn dense(column: &[(usize, f64)], m: usize) -> Vec<f64> {
     let mut all = vec![0.0; m];
     for (i, value) in column {

@@ -1,8 +1,8 @@
-//! ATP (Lao et al., "ATP: In-network Aggregation for Multi-tenant Learning", NSDI 2021): the nearest switch sums as much as
-//! it can, whoever comes first; what finds no room goes on raw to the server.
+//! ATP (Lao et al., "ATP: In-network Aggregation for Multi-tenant Learning", NSDI 2021): the nearest switch sums as much as it
+//! has capacity for, first come, first served; the rest goes to the server raw.
 //!
-//! Jobs' packets come to a switch in proportion to what they send, so each has the same share of what it sends summed. Of
-//! ATP's two levels only the first is here, as in GRID's comparison: a plan's part has one node that sums it.
+//! Packets of jobs reach a switch in proportion to the jobs' rates, so the same share of each job is summed. Only the first of
+//! ATP's two levels is modeled, as in GRID's comparison: one node sums each part of a plan.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::nearest::{fastest, racks, spare_sums_bps};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::{Network, NodeId};
 
-/// The greatest rate that all workers of all jobs can have, at once.
+/// Plans all jobs at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, and [`JobError::NoWay`].
+/// Errors of [`Job::check`], and [`JobError::NoWay`].
 pub fn plan(network: &Network, jobs: &[Job]) -> Result<Vec<Plan>, JobError> {
     let racks = racks(network, jobs)?;
     let mut demand: BTreeMap<NodeId, f64> = BTreeMap::new();

@@ -1,19 +1,19 @@
-//! Geryon (Wang, Li and Geng, "Geryon: Accelerating Distributed CNN Training by Network-Level Flow Scheduling", INFOCOM
-//! 2020), as GRID compares with it: nothing is summed, and raw streams are led so that links are balanced.
+//! Geryon (Wang, Li and Geng, "Geryon: Accelerating Distributed CNN Training by Network-Level Flow Scheduling", INFOCOM 2020),
+//! as in GRID's comparison: no switch sums, and raw streams are routed so that links are balanced.
 //!
-//! Geryon's priorities among a job's own flows change which layers come first, not when the last has come; they are left
-//! out. The ways are the best there are for whole streams, which is no less than what it finds.
+//! Geryon's priorities among a job's own flows change which layers arrive first, not when the last one arrives; they are left
+//! out. Routes are the best for whole streams, so at least as good as those that Geryon finds.
 
 use crate::flow::Flow;
 use crate::gradient::grid::streams::{bisect, whole};
 use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Route};
 use crate::network::{Network, NodeId};
 
-/// The greatest rate that all workers can have. The job has one server.
+/// Plans a job with one server at the greatest common rate of its workers.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, [`JobError::OneServer`] and [`JobError::NoWay`].
+/// Errors of [`Job::check`], [`JobError::OneServer`] and [`JobError::NoWay`].
 pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     job.check(network)?;
     let server = job.server()?;
@@ -31,7 +31,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
         if streams.len() < workers.len() {
             return false;
         }
-        // Streams come in the order of their sources.
+        // Streams are in the order of their sources.
         let routes = streams.into_iter().map(|stream| stream.route);
         best = Some(raw(network, job, routes.collect()));
         true

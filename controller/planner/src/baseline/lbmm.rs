@@ -1,7 +1,7 @@
-//! LBMM, as InArt compares with it (WWW 2024): several servers and nothing summed, so that the most loaded link is loaded
-//! least. A server's share of the model is what it takes in, as a share of what all do.
+//! LBMM, as in InArt's comparison (WWW 2024): several servers, no switch sums, and the load of the most loaded link is
+//! minimized. A server's share of the model is its ingress rate as a share of all servers'.
 //!
-//! Streams choose one after another, among all shortest ways, that on which the fullest link is then the least full.
+//! Streams choose one after another, each among all its shortest paths: the one whose fullest link is then the least full.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::gradient::{Goal, Job, JobError, Member, Part, Plan, Route};
 use crate::network::{Arc, Network};
 use crate::routing::{Costs, Routing};
 
-/// The greatest rate that all workers can have by these ways.
+/// Plans a job at the greatest common rate of its workers on these paths.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, and [`JobError::NoWay`].
+/// Errors of [`Job::check`], and [`JobError::NoWay`].
 pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     job.check(network)?;
     let routing = Routing::new(network, Costs::hops(network));
@@ -70,7 +70,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
         std::slice::from_ref(job),
         std::slice::from_ref(&plan),
     );
-    // All servers together take in no more.
+    // The ingress rate of all servers bounds the rate of all workers.
     plan.bound_bps = (all / job.workers.len() as f64).max(plan.rate_bps);
     plan.is_optimal = plan.rate_bps == plan.bound_bps;
     if plan.rate_bps > 0.0 {

@@ -1,4 +1,4 @@
-//! Plans in which the first switch on a worker's way that can sum does, for some share of what comes.
+//! Plans in which the first programmable switch on a worker's path sums some share of the traffic that it receives.
 
 use std::collections::BTreeMap;
 
@@ -6,34 +6,34 @@ use crate::gradient::{Goal, Job, JobError, Loads, Member, Part, Plan, Resource, 
 use crate::network::{Network, NetworkError, NodeId};
 use crate::routing::{Costs, Path, Routing};
 
-/// Of all ways of one length, so many share streams.
+/// Maximum number of equally short paths among which streams are spread.
 const WAYS: usize = 64;
-/// Sums of shares round; a capacity that is exceeded by less than this share is not.
+/// Relative rounding error of sums of shares: a capacity that is exceeded by less is not exceeded.
 const ROUNDING: f64 = 1e-12;
 
-/// Workers of one job whose streams to one server meet one switch first.
+/// Workers of one job whose streams to one server reach the same programmable switch first.
 pub(super) struct Rack {
-    /// Which of the jobs.
+    /// Index of the job.
     pub job: usize,
-    /// Which of its servers.
+    /// Index of the server in the job.
     pub server: usize,
-    /// The first switch on their ways that can sum, if any can.
+    /// First programmable switch on the workers' paths; `None` if there is none.
     pub at: Option<NodeId>,
-    /// The share of the model that the server has.
+    /// Share of the model that the server holds.
     pub share: f64,
-    /// Whole ways to the server, and how much of them leads to the switch.
+    /// Per worker: its rank, the whole path to the server, and the number of arcs up to the switch.
     workers: Vec<(usize, Route, usize)>,
-    /// From the switch to the server.
+    /// Path from the switch to the server.
     up: Route,
 }
 
 impl Rack {
-    /// What comes to the switch for each bit a second that a worker sends.
+    /// Rate that arrives at the switch per bit/s that a worker sends.
     pub fn demand(&self) -> f64 {
         self.share * self.workers.len() as f64
     }
 
-    /// Its parts, if the switch sums so much of what comes.
+    /// Parts of a plan in which the switch sums the share `summed` of the traffic that it receives.
     fn parts(&self, job: &Job, summed: f64) -> impl Iterator<Item = Part> {
         let member = |(worker, route, to_switch): &(usize, Route, usize), is_raw: bool| Member {
             worker: *worker,
@@ -68,7 +68,7 @@ impl Rack {
     }
 }
 
-/// Those of all jobs, by job, server and switch.
+/// Racks of all jobs, sorted by job, server and switch.
 pub(super) fn racks(network: &Network, jobs: &[Job]) -> Result<Vec<Rack>, JobError> {
     let routing = Routing::new(network, Costs::hops(network));
     let mut racks = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn racks(network: &Network, jobs: &[Job]) -> Result<Vec<Rack>, JobErr
     Ok(racks)
 }
 
-/// One of all shortest ways.
+/// The shortest path at index `number`, modulo their count.
 pub(super) fn way(
     routing: &Routing<'_>,
     job: &Job,
@@ -113,7 +113,7 @@ pub(super) fn way(
     Ok(ways.swap_remove(chosen))
 }
 
-/// All shortest ways, up to a number; at least one.
+/// Shortest paths, at most [`WAYS`]; an error if there is none.
 pub(super) fn ways(
     routing: &Routing<'_>,
     job: &Job,
@@ -142,15 +142,15 @@ fn first_switch(network: &Network, route: &Route) -> (Option<NodeId>, usize) {
     found.map_or((None, route.len()), |(at, passed)| (Some(at), passed))
 }
 
-/// What a switch has left to sum, in bits a second.
+/// Rate in bit/s that a switch can still sum; infinite if it has no limit.
 pub(super) fn spare_sums_bps(network: &Network, switch: NodeId) -> f64 {
     let switch = network.switch(switch);
     let spare = switch.and_then(|s| Some(s.throughput_bps?.saturating_sub(s.load_bps)));
     spare.map_or(f64::INFINITY, |bps| bps as f64)
 }
 
-/// The plans of all jobs at the greatest rate that all their workers can have. `summed` says for a rate how much each rack's
-/// switch sums of what comes to it; the faster all are, the more has to be sent on.
+/// Plans of all jobs at the greatest common rate of all their workers. `summed` returns, for a rate, the share of its traffic
+/// that each rack's switch sums: the higher the rate, the more has to be forwarded raw.
 pub(super) fn fastest(
     network: &Network,
     jobs: &[Job],
@@ -160,7 +160,7 @@ pub(super) fn fastest(
     let plans_at = |rate_bps: f64| plans(jobs, racks, &summed(rate_bps), rate_bps);
     let most_bps = |plans: &[Plan]| joint_rate_bps(network, jobs, plans);
     let (mut low, mut high) = (0.0, widest_bps(network, jobs));
-    // Down to neighbouring numbers.
+    // Bisect down to adjacent floating-point numbers.
     loop {
         let middle: f64 = low + (high - low) / 2.0;
         if middle <= low || middle >= high {
@@ -203,7 +203,7 @@ fn plans(jobs: &[Job], racks: &[Rack], summed: &[f64], rate_bps: f64) -> Vec<Pla
     plans
 }
 
-/// Above what any worker can send.
+/// Upper bound of the rate at which any worker can send.
 fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
     let workers = jobs.iter().flat_map(|job| &job.workers);
     let rates = workers.map(|worker| {
@@ -214,7 +214,7 @@ fn widest_bps(network: &Network, jobs: &[Job]) -> f64 {
     rates.fold(f64::INFINITY, f64::min)
 }
 
-/// The greatest rate of all jobs' workers by plans that are carried out at once.
+/// Greatest common rate of all jobs' workers if all plans run at once.
 pub(super) fn joint_rate_bps(network: &Network, jobs: &[Job], plans: &[Plan]) -> f64 {
     let mut loads: BTreeMap<Resource, (f64, f64)> = BTreeMap::new();
     for (job, plan) in jobs.iter().zip(plans) {

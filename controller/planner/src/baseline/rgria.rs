@@ -1,9 +1,9 @@
 //! R-GRIA, the rounding of GRID's own paper (Fang et al., "GRID: Gradient Routing with In-network Aggregation for Distributed
-//! Training", IEEE/ACM ToN 2023): the linear relaxation of its program, then each worker draws where it is summed.
+//! Training", IEEE/ACM ToN 2023): solves the linear relaxation of its program, then each worker draws the node that sums it.
 //!
-//! The paper's program has no links, and capacities are exceeded by what is drawn: in the paper's words by a factor of
-//! O(log |S|) in expectation. [`Rounded::exceeded`] says by how much, and [`Rounded::plan`] makes a plan of it that holds every
-//! capacity: each stream takes a shortest way, and all workers send as much as the fullest resource then lets them.
+//! The paper's program has no links, and the drawn assignment exceeds capacities: by a factor of O(log |S|) in expectation,
+//! says the paper. [`Rounded::exceeded`] is the actual factor. [`Rounded::plan`] makes a plan that respects all capacities:
+//! each stream takes a shortest path, and all workers send at the rate that the fullest resource allows.
 
 use std::collections::BTreeMap;
 
@@ -16,38 +16,38 @@ use crate::network::generate::random::unit;
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
 
-/// An optimum of the relaxed program.
+/// Optimum of the relaxed program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
-    /// λ: what no assignment of workers to nodes is above, were there no links.
+    /// λ: upper bound of the rate of any assignment of workers to nodes, if there were no links.
     pub rate_bps: f64,
-    /// The rate at which every worker sends to each switch, of those that it sends to.
+    /// Switches that sum, and the rate at which every worker sends to each.
     pub summed_bps: Vec<(NodeId, f64)>,
-    /// The rate at which every worker sends to the server itself.
+    /// Rate at which every worker sends to the server directly.
     pub raw_bps: f64,
 }
 
-/// Where each worker has drawn to be summed.
+/// Node that each worker has drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounded {
-    /// By rank: a switch, or the server.
+    /// Node that sums each worker, by rank: a switch, or the server.
     pub at: Vec<NodeId>,
-    /// λ, at which all of them would send.
+    /// λ, the rate at which all workers would send.
     pub rate_bps: f64,
-    /// The greatest ratio of what a switch sums or the server takes in at λ to what it can; links are not counted.
+    /// Greatest ratio, over switches and the server, of load at λ to capacity. Links do not count.
     pub exceeded: f64,
 }
 
-/// Solves the relaxation. The job has one server.
+/// Solves the relaxation of a job with one server.
 ///
-/// Workers are alike in it, as it has no links, so each sends to a node what the mean of them does, r. A switch then sends r on
-/// for what it sums, workers · r, which is never worse than as much sent raw; the server takes in all that it can. What is
-/// left open is which of the switches are used: here those that sum most, which is as few as can be, so the server, which
-/// takes in a stream from each that is drawn, is exceeded the least.
+/// Without links all workers are alike, so each sends to a node what their mean does, r. A switch then receives workers · r and
+/// forwards r, which is never worse than sending as much raw, and the server receives all that it can. The solution leaves open
+/// which switches are used. Here they are those with the greatest capacity, so they are as few as possible. The server receives
+/// a stream from each switch that is drawn, so few switches exceed its capacity least.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, and [`JobError::OneServer`].
+/// Errors of [`Job::check`], and [`JobError::OneServer`].
 pub fn relax(network: &Network, job: &Job) -> Result<Relaxation, JobError> {
     job.check(network)?;
     let server = job.server()?;
@@ -74,7 +74,7 @@ pub fn relax(network: &Network, job: &Job) -> Result<Relaxation, JobError> {
     })
 }
 
-/// Lets each worker draw where it is summed, each node as likely as the worker's share there, by a generator of this seed.
+/// Lets each worker draw the node that sums it, with the worker's share at a node as probability, from a generator with `seed`.
 #[must_use]
 pub fn round(network: &Network, job: &Job, relaxation: &Relaxation, seed: u64) -> Rounded {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
@@ -82,7 +82,7 @@ pub fn round(network: &Network, job: &Job, relaxation: &Relaxation, seed: u64) -
     rounded(network, job, relaxation, &draws)
 }
 
-/// The same with numbers that were drawn from 0 to 1, by rank.
+/// Rounds with given draws from 0 to 1, by rank.
 #[must_use]
 pub fn rounded(network: &Network, job: &Job, relaxation: &Relaxation, draws: &[f64]) -> Rounded {
     let server = &job.servers[0];
@@ -107,7 +107,7 @@ pub fn rounded(network: &Network, job: &Job, relaxation: &Relaxation, draws: &[f
 }
 
 impl Relaxation {
-    /// The switch that a number from 0 to 1 draws; `None`: the server.
+    /// Switch for a draw from 0 to 1; `None` is the server.
     fn drawn(&self, draw: f64) -> Option<NodeId> {
         let mut below_bps = draw * self.rate_bps;
         let chosen = self.summed_bps.iter().find(|(_, rate_bps)| {
@@ -120,7 +120,7 @@ impl Relaxation {
 }
 
 impl Rounded {
-    /// A plan of it that exceeds nothing.
+    /// Makes a plan that exceeds no capacity.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Rounded {
     }
 }
 
-/// What a switch sums; `None` of those that cannot, and of hosts.
+/// Rate in bit/s that a switch can still sum; `None` for a host, or a switch that is not programmable.
 fn sums_bps(network: &Network, node: NodeId) -> Option<f64> {
     let switch = network.switch(node).filter(|switch| switch.programmable)?;
     Some(match switch.throughput_bps {

@@ -1,6 +1,6 @@
 //! SwitchML with a parameter server beside it (Sapio et al., "Scaling Distributed Machine Learning with In-Network
-//! Aggregation", NSDI 2021; the server as in GRID's comparison): each job has a fixed part of each switch, the same for all
-//! jobs, and a switch sums all of a job's rack or nothing of it. A rack that does not fit goes to the server raw.
+//! Aggregation", NSDI 2021; the server as in GRID's comparison). Jobs have equal fixed partitions of each switch, and a switch
+//! sums all of a job's rack or nothing. A rack that does not fit sends raw to the server.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::nearest::{fastest, racks, spare_sums_bps};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::{Network, NodeId};
 
-/// The greatest rate that all workers of all jobs can have, at once.
+/// Plans all jobs at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, and [`JobError::NoWay`].
+/// Errors of [`Job::check`], and [`JobError::NoWay`].
 pub fn plan(network: &Network, jobs: &[Job]) -> Result<Vec<Plan>, JobError> {
     let racks = racks(network, jobs)?;
     let mut demand: BTreeMap<(usize, NodeId), f64> = BTreeMap::new();

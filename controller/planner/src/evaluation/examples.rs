@@ -1,4 +1,4 @@
-//! The papers' examples: networks so small that what each planner finds can be worked out by hand.
+//! Examples of the papers: networks so small that each planner's result can be computed by hand.
 
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Host, Network, NetworkError, NodeId, Switch};
@@ -6,16 +6,16 @@ use crate::routing::Costs;
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Bytes of one of the three fragments of [`goat`]'s gradient, and of what each of its switches holds.
+/// Bytes of each of the three fragments of [`goat`]'s gradient; each of its switches has memory for one.
 pub const GOAT_FRAGMENT_BYTES: u64 = 1_000;
 
-/// GRID, figure 1 (ToN 2023): eight workers at three switches, the server behind the third. All links carry 3 Gbit/s, but the
-/// server's 9; each switch sums 9 Gbit/s. Every worker has 1 Gbit/s by Geryon, 2.4375 by ATP (the paper rounds a step of it and
-/// prints 2.43), 3 by GRID.
+/// GRID's example, figure 1 (ToN 2023): eight workers at three switches, the server behind the third. All links carry 3 Gbit/s,
+/// except the server's with 9; each switch sums 9 Gbit/s. A worker's rate is 1 Gbit/s with Geryon, 2.4375 with ATP (the paper
+/// rounds a step and prints 2.43), 3 with GRID.
 ///
 /// # Errors
 ///
-/// None that its numbers allow.
+/// None: its numbers are valid.
 pub fn grid() -> Result<(Network, Job), NetworkError> {
     let sums = Switch {
         programmable: true,
@@ -33,13 +33,13 @@ pub fn grid() -> Result<(Network, Job), NetworkError> {
     Ok((network, job(workers, vec![Server::on(server)])))
 }
 
-/// GOAT's (IWQoS 2023): four workers, two at S1 and two at S2; S3 is before the server; each switch holds one fragment of three.
-/// The three switches are linked with each other, as in the same authors' figure for GRID, unless `is_chain`: then S1 has no
-/// link to S3. With workers out of step 7 fragments reach the server by ATP and 3 by GOAT, 17 and 13 pass links.
+/// GOAT's example (IWQoS 2023): four workers, two at S1 and two at S2; S3 is before the server; each switch has memory for one
+/// of three fragments. The three switches form a triangle, as in the same authors' figure for GRID; with `is_chain`, S1 has no
+/// link to S3. With workers out of step 7 fragments reach the server with ATP and 3 with GOAT; 17 and 13 cross links.
 ///
 /// # Errors
 ///
-/// None that its numbers allow.
+/// None: its numbers are valid.
 pub fn goat(is_chain: bool) -> Result<(Network, Job), NetworkError> {
     let holds_one = Switch {
         programmable: true,
@@ -58,8 +58,7 @@ pub fn goat(is_chain: bool) -> Result<(Network, Job), NetworkError> {
     Ok((network, job(workers, vec![Server::on(server)])))
 }
 
-/// What a byte costs in [`goat`]'s example: the links that it passes, but for those that workers have, which carry the same in
-/// every plan.
+/// Cost of a byte in [`goat`]'s example: 1 for each link, except links from workers, whose load is equal in every plan.
 #[must_use]
 pub fn links_behind_workers(network: &Network) -> Costs {
     Costs::of_each(network, |arc: Arc| {
@@ -67,13 +66,14 @@ pub fn links_behind_workers(network: &Network) -> Costs {
     })
 }
 
-/// InArt's (WWW 2024): two servers that take in 4 Gbit/s, six workers, three at each of two switches that sum 6, all links of 6.
-/// 4/3 by LBMM, 2 by ATP with an equal split, 2.5 by InArt. The paper's figure is not before us: here the switches are linked
-/// with each other and with both servers, with which the first two come out as printed, and 2.5 is the best for shares of 3 to 2.
+/// InArt's example (WWW 2024): two servers that receive 4 Gbit/s, six workers, three at each of two switches that sum 6, all
+/// links of 6. Rates are 4/3 with LBMM, 2 with ATP and an equal split, 2.5 with InArt. The paper's figure was not available:
+/// here the switches are linked with each other and both servers. The first two rates are then as printed, and 2.5 is the
+/// optimum for shares of 3 to 2.
 ///
 /// # Errors
 ///
-/// None that its numbers allow.
+/// None: its numbers are valid.
 pub fn inart() -> Result<(Network, Job), NetworkError> {
     let sums = Switch {
         programmable: true,
@@ -107,7 +107,7 @@ fn switches<const N: usize>(
     Ok(made)
 }
 
-/// `W1`, `W2` and so on, each at one switch.
+/// Adds workers `W1`, `W2` and so on, each at one switch of `at`.
 fn workers(
     network: &mut Network,
     at: &[NodeId],

@@ -1,8 +1,8 @@
-//! The networks and jobs that the papers compare planners on: by seed, and [`examples`] for one's own hand.
+//! Networks and jobs on which the papers compare planners, drawn by seed, and [`examples`] that can be computed by hand.
 //!
-//! GRID (ToN 2023) says how many switches and hosts there are, what a switch's throughput is drawn from, and which switches
-//! sum; not what links carry, nor how many workers a job has. Here all links of hosts are alike, a fat tree's too, a leaf has
-//! as much above it as below, and a job's hosts are drawn.
+//! GRID (ToN 2023) gives the numbers of switches and hosts, the range of a switch's throughput, and which switches sum, but
+//! neither link rates nor the number of workers. Here all links of hosts have equal rates, also in a fat tree, a leaf has equal
+//! rates up and down, and a job's hosts are drawn.
 
 pub mod examples;
 
@@ -16,23 +16,23 @@ use crate::network::generate::{
 };
 use crate::network::{Network, NetworkError, NodeId};
 
-/// A shape of the papers' evaluations, or one that can be made larger.
+/// Shape of a network in the papers' evaluations, or one of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// 80 switches (k = 8), 192 hosts.
     FatTree,
-    /// 60 switches (50 leaves, 10 spines), 500 hosts. The paper says how many of both there are, not how many spines.
+    /// 60 switches (50 leaves, 10 spines), 500 hosts. The paper gives the total, not the number of spines.
     LeafSpine,
-    /// InArt's (WWW 2024): 45 switches (k = 6), 54 hosts.
+    /// InArt's network (WWW 2024): 45 switches (k = 6), 54 hosts.
     FatTreeOf45,
-    /// k³/4 hosts, which nothing blocks; to see how planners grow.
+    /// Nonblocking, k³/4 hosts; shows how planners scale.
     FatTreeOf {
-        /// Even.
+        /// Number of ports per switch; even.
         k: u32,
     },
-    /// 40 hosts a leaf, 16 spines, which nothing blocks; to see how planners grow.
+    /// Nonblocking, 40 hosts per leaf, 16 spines; shows how planners scale.
     LeafSpineOf {
-        /// Switches with hosts.
+        /// Number of switches with hosts.
         leaves: u32,
     },
 }
@@ -40,26 +40,26 @@ pub enum Shape {
 /// A network and a job on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Instance {
-    /// How switches are linked.
+    /// Shape of the network.
     pub shape: Shape,
-    /// Which of them sum.
+    /// Which switches sum.
     pub programmable: Programmable,
-    /// Of the job; at most the network's hosts less its servers.
+    /// Number of the job's workers; at most the network's hosts less the job's servers.
     pub workers: usize,
-    /// Of the job.
+    /// Number of the job's servers.
     pub servers: usize,
-    /// Of each host's link.
+    /// Rate of each host's link, in bit/s.
     pub host_rate_bps: u64,
-    /// Of each server's link.
+    /// Rate of each server's link, in bit/s.
     pub server_rate_bps: u64,
 }
 
 impl Instance {
-    /// Draws throughputs from GRID's range, and the job's hosts. Ranks go up with hosts' numbers, so that racks are together.
+    /// Draws throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers, so that racks are contiguous.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] where the job has more hosts than the network, and what generators refuse.
+    /// [`NetworkError::Shape`] if the job has more hosts than the network, and errors of the generators.
     pub fn draw(&self, seed: u64) -> Result<(Network, Job), NetworkError> {
         let mut network = self.network()?;
         make_programmable(&mut network, self.programmable, seed)?;
@@ -73,7 +73,7 @@ impl Instance {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         for place in 0..count {
             let left = (hosts.len() - place) as u64;
-            // What is left of 2⁶⁴ above a multiple of `left` is too little to be seen.
+            // The modulo bias is negligible, since 2⁶⁴ is far greater than `left`.
             let other = place + (random.next_u64() % left) as usize;
             hosts.swap(place, other);
         }

@@ -1,16 +1,16 @@
-//! A maximum flow of least cost, by the primal-dual method (Ahuja, Magnanti and Orlin, *Network Flows*, 9.8): shortest
-//! distances say which edges lie on cheapest ways, and Dinic's blocking flows fill those. There are as many rounds as ways
-//! have different costs, which are few where costs are hops.
+//! Maximum flow of minimum cost, by the primal-dual method (Ahuja, Magnanti and Orlin, *Network Flows*, 9.8): shortest
+//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those. There are as many rounds as
+//! paths have different costs, which is few if costs are hops.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What edges have left, both ways. Edge 2n and edge 2n + 1 are each other's way back.
+/// Residual graph. Edges 2n and 2n + 1 are reverses of each other.
 pub(super) struct Residual {
     edges: Vec<Edge>,
-    /// By node: the numbers of edges that lead away.
+    /// By node: numbers of the edges that leave it.
     away: Vec<Vec<u32>>,
-    /// By node: the least cost from the source, as far as it is known.
+    /// By node: least cost from the source, as far as it is known.
     potential: Vec<u64>,
 }
 
@@ -20,7 +20,7 @@ struct Edge {
     cost: i64,
 }
 
-/// A distance that nothing has.
+/// Distance of an unreachable node.
 const FAR: u64 = u64::MAX;
 
 impl Residual {
@@ -32,7 +32,7 @@ impl Residual {
         }
     }
 
-    /// Adds an edge, and says its number.
+    /// Adds an edge and its reverse; returns the edge's number.
     pub fn edge(&mut self, from: usize, to: usize, room: u32, cost: u32) -> usize {
         let number = self.edges.len();
         self.away[from].push(number as u32);
@@ -54,13 +54,13 @@ impl Residual {
         number
     }
 
-    /// What flows over an edge.
+    /// Flow over an edge.
     pub fn flow(&self, edge: usize) -> u32 {
         self.edges[edge + 1].left
     }
 
-    /// Sends as much as can be, as cheaply as can be. What is returned is true of the nodes that the source still reaches:
-    /// edges from those to others are full, and no flow is greater because of them.
+    /// Sends the maximum flow at minimum cost. Returns, by node, whether the source still reaches it: edges from such nodes to
+    /// others are full and form a minimum cut.
     pub fn fill(&mut self, source: usize, sink: usize) -> Vec<bool> {
         loop {
             let distances = self.distances(source);
@@ -77,14 +77,14 @@ impl Residual {
         }
     }
 
-    /// What an edge costs above the difference of its ends' potentials: never below 0 where something is left.
+    /// Reduced cost of an edge: its cost plus the difference of its ends' potentials; never below 0 if capacity is left.
     fn reduced(&self, from: usize, edge: &Edge) -> u64 {
         let from = self.potential[from] as i64;
         let to = self.potential[edge.to as usize] as i64;
         (edge.cost + from - to).max(0) as u64
     }
 
-    /// By reduced costs (Dijkstra).
+    /// Distances from the source by reduced costs (Dijkstra).
     fn distances(&self, source: usize) -> Vec<u64> {
         let mut distances = vec![FAR; self.away.len()];
         distances[source] = 0;
@@ -108,7 +108,7 @@ impl Residual {
         distances
     }
 
-    /// How many edges of cheapest ways lead to each node; `None` if none leads to the sink.
+    /// Number of edges on cheapest paths to each node; `None` if no such path leads to the sink.
     fn levels(&self, source: usize, sink: usize) -> Option<Vec<u32>> {
         let mut levels = vec![u32::MAX; self.away.len()];
         levels[source] = 0;
@@ -126,7 +126,7 @@ impl Residual {
         (levels[sink] != u32::MAX).then_some(levels)
     }
 
-    /// Fills ways that go up one level with each edge, until none is left.
+    /// Fills paths whose edges each ascend one level, until none is left.
     fn block(&mut self, source: usize, sink: usize, levels: &[u32]) {
         let mut next = vec![0; self.away.len()];
         let mut way: Vec<usize> = Vec::new();
@@ -154,7 +154,7 @@ impl Residual {
                     way.push(edge);
                     at = self.edges[edge].to as usize;
                 }
-                // Nothing leads on from here: the edge that led here is passed by.
+                // Dead end: exclude the node, and step back over the edge that led here.
                 None => {
                     next[at] = self.away[at].len();
                     let Some(edge) = way.pop() else {

@@ -1,11 +1,11 @@
-//! Fragments one by one through switches that hold few sums: what passes which link depends on who is first.
+//! Simulation of single fragments through switches that hold few sums: which fragments cross which link depends on their order.
 //!
-//! A worker's gradient comes in fragments, a piece each. By a plan, a switch holds a sum until all its members are there. By
-//! first come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a slot if one is free and is summed with what
-//! comes later; what finds all slots taken by other pieces passes on, and with it the chance that the sum before it is ever
-//! complete. What is incomplete when all have sent is sent on, by the switch that is farthest from the server first.
+//! A worker's gradient consists of fragments, one per piece. With a plan, a switch holds a sum until all its members have
+//! arrived. First come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a free slot and is summed with later
+//! ones. A fragment that finds all slots taken by other pieces passes on, and the sum before it may then never be complete.
+//! Once all workers have sent, switches send their incomplete sums, the farthest from the server first.
 //!
-//! Time is the order of arrival: a fragment and what it sets off come to rest before the next one is sent.
+//! Time is the order of arrival: a fragment and its effects are processed before the next one is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use super::{Job, JobError, Plan};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Path, Routing};
 
-/// A worker sends its fragment of a piece.
+/// Event: a worker sends its fragment of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send {
-    /// Its rank.
+    /// Rank of the worker.
     pub worker: usize,
-    /// Which.
+    /// Index of the piece.
     pub piece: usize,
 }
 
-/// What passed.
+/// Traffic of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Passed {
-    /// Fragments by direction of a link.
+    /// Number of fragments by arc.
     pub links: BTreeMap<Arc, u64>,
-    /// Fragments that the server took in.
+    /// Number of fragments that the server received.
     pub at_server: u64,
-    /// For each of these, in order, the place of the send that brought it there; one more than all have of what was incomplete
-    /// in the end.
+    /// For each of these, in order, the index of the send that brought it there; the number of sends for sums that were still
+    /// incomplete at the end.
     pub brought_by: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Passed {
         self.brought_by.push(by);
     }
 
-    /// Fragments over all links that lead away from switches; what workers send is the same however it is summed.
+    /// Number of fragments on all links that lead away from switches. The traffic of workers does not depend on the sums.
     #[must_use]
     pub fn between_switches(&self, network: &Network) -> u64 {
         let from_switches = self.links.iter();
@@ -56,7 +56,7 @@ impl Passed {
     }
 }
 
-/// Each fragment is summed where the plan says.
+/// Simulates a plan: each fragment is summed where the plan says.
 #[must_use]
 pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     let mut summed = BTreeMap::new();
@@ -87,16 +87,16 @@ pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     passed
 }
 
-/// What a fragment does that finds all slots of a switch taken by other pieces.
+/// Action of a fragment that finds all slots of a switch taken by other pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collision {
-    /// It passes on (ATP).
+    /// The fragment passes on (ATP).
     Passes,
-    /// It takes the slot of the sum that was begun first, which passes on as it is (ESA among fragments of one priority).
+    /// The fragment takes the slot of the oldest sum, which is sent incomplete (ESA among fragments of equal priority).
     Evicts,
 }
 
-/// First come, first served: each programmable switch on the way to the server has so many slots.
+/// Simulates first come, first served: each programmable switch on the path to the server has `slots` slots.
 pub fn first_come(
     network: &Network,
     job: &Job,
@@ -108,7 +108,7 @@ pub fn first_come(
     by_slots(network, job, routing, (&alike, Collision::Passes), sends)
 }
 
-/// The same, with the slots of each switch, and a choice of what happens where all are taken.
+/// Simulates first come, first served with the slots of each switch, and the action when all are taken.
 pub fn by_slots(
     network: &Network,
     job: &Job,
@@ -160,29 +160,29 @@ pub fn by_slots(
 }
 
 struct Switch {
-    /// Sums that it holds at a time.
+    /// Maximum number of sums that it holds at a time.
     slots: usize,
-    /// Its way to the server.
+    /// Path to the server.
     up: Path,
-    /// Workers whose ways lead through it.
+    /// Workers whose paths lead through it.
     below: BTreeSet<usize>,
-    /// By piece, when it was begun, and whom it has summed.
+    /// By piece: when the sum was begun, as a count, and the workers summed so far.
     held: BTreeMap<usize, (usize, BTreeSet<usize>)>,
-    /// Sums that it has begun.
+    /// Number of sums that it has begun.
     begun: usize,
 }
 
 struct Run<'n> {
     network: &'n Network,
     collision: Collision,
-    /// The place of what is being sent.
+    /// Index of the current send.
     now: usize,
     switches: BTreeMap<NodeId, Switch>,
     passed: Passed,
 }
 
 impl Run<'_> {
-    /// A fragment, the sum of some workers', goes a way until a switch holds it.
+    /// Sends a fragment, the sum of the workers `of`, along a path until a switch holds it.
     fn send(&mut self, way: Path, piece: usize, of: BTreeSet<usize>) {
         let mut of = of;
         for arc in way {
@@ -225,7 +225,7 @@ impl Run<'_> {
         self.passed.reaches_server(self.now);
     }
 
-    /// Sends on what is incomplete.
+    /// Sends all incomplete sums.
     fn finish(&mut self) {
         let mut order: Vec<NodeId> = self.switches.keys().copied().collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.switches[at].up.len()));

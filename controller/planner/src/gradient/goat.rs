@@ -1,19 +1,19 @@
-//! GOAT: the model is cut into sub-models, and each is summed at switches of its own, so that switches which hold little at
-//! a time work together (Fang et al., "GOAT: Gradient Scheduling with Collaborative In-Network Aggregation for Distributed
-//! Training", IWQoS 2023, and IEEE/ACM ToN 2024).
+//! GOAT: divides the model into sub-models and sums each at switches of its own, so that switches with little memory work
+//! together (Fang et al., "GOAT: Gradient Scheduling with Collaborative In-Network Aggregation for Distributed Training", IWQoS
+//! 2023, and IEEE/ACM ToN 2024).
 //!
-//! Sub-model g is open at a set of switches that each keep its b(g) bytes within their memory B(s). A worker's gradient of g
-//! goes to one of them, or to the server; what a switch has summed goes on to the server. The least is sought of
-//! Σ b(g) · (Σ D(w → where it is summed) + Σ D(switch → server)), D being the cost of the way. That is the paper's first
-//! form; the one that it rewrites it to leaves out a term that depends on the decision.
+//! Sub-model g is open at a set of switches; each needs b(g) bytes of its memory B(s) for it. A worker's gradient of g goes to
+//! one of them, or to the server; a switch sends its sum to the server. Let D be the cost of a path. The plan minimizes Σ b(g)
+//! · (Σ D(w → node that sums it) + Σ D(switch → server)). That is the paper's first form; the form to which it rewrites it
+//! omits a term that depends on the decision.
 //!
-//! With the open switches known, each worker goes to the nearest node: nothing but memory is short. So the decision is which
-//! are open, and closing one is always allowed, the server being always there. `relax` bounds the cost from below,
-//! `knapsack` rounds as the paper does, `search` repairs what that exceeds and improves it, and `exact` proves small
-//! ones. [`fastest`] is the asynchronous mode.
+//! Given the open switches, each worker uses the nearest node, since only memory is limited. So the decision is which switches
+//! are open, and closing one is always allowed, since the server remains. `relax` bounds the cost from below, `knapsack` rounds
+//! as the paper does, `search` repairs exceeded memories and improves the result, and `exact` solves small problems.
+//! [`fastest`] is the asynchronous mode.
 //!
-//! Memory is never exceeded. Ways use links that have something left, and [`Plan::rate_bps`] is the rate at which the first
-//! link, switch or server is full: a plan that is followed at that rate exceeds nothing.
+//! Memory is never exceeded. Paths use links with spare capacity, and [`Plan::rate_bps`] is the rate at which the first link,
+//! switch or server is full: up to it a plan exceeds no capacity.
 
 mod exact;
 pub mod fastest;
@@ -32,42 +32,42 @@ use crate::routing::Costs;
 use instance::Instance;
 use search::Placement;
 
-/// Roundings of one relaxation: each ends elsewhere.
+/// Number of roundings of one relaxation; each is random.
 const ROUNDINGS: usize = 8;
 
-/// The share of its cost within which a plan is as good as its bound.
+/// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// What a job's gradient is made of.
+/// Sizes of a job's sub-models, and the cost of their traffic.
 #[derive(Debug, Clone, Copy)]
 pub struct Gradient<'a> {
-    /// The bytes of each sub-model.
+    /// Bytes of each sub-model.
     pub sub_models: &'a [u64],
-    /// What a byte costs on each link; 1 everywhere counts the links that it passes.
+    /// Cost of a byte on each link; with 1 everywhere, the cost is the number of links.
     pub costs: &'a Costs,
 }
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GoatError {
-    /// The job makes no sense, or a worker is cut off.
+    /// The job is invalid, or a worker is cut off.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// There is nothing to sum.
+    /// All sub-models are empty.
     #[error("job `{0}` has a gradient without bytes")]
     Empty(String),
-    /// More than is counted with.
+    /// The gradient exceeds the range in which byte counts are exact.
     #[error("job `{0}` has a gradient of more than 2^53 bytes")]
     TooLarge(String),
 }
 
-/// Each link costs 1: what is counted is how many links a byte passes.
+/// Costs of 1 for each link: the cost of a byte is the number of links that it crosses.
 #[must_use]
 pub fn links(network: &Network) -> Costs {
     Costs::of_each(network, |_| 1)
 }
 
-/// The least traffic, as far as it is found, and where each sub-model is summed for it. The same seed gives the same plan.
+/// Plan with the least traffic that is found: where each sub-model is summed. Equal seeds give equal plans.
 pub fn plan(
     network: &Network,
     job: &Job,

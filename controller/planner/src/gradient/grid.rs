@@ -1,17 +1,17 @@
-//! GRID: each worker's gradient is summed at one node, a switch or the server, so that all workers send as fast as can be
-//! (Fang et al., "GRID: Gradient Routing with In-network Aggregation for Distributed Training", IEEE/ACM ToN 2023).
+//! GRID: sums each worker's gradient at one node, a switch or the server, at the greatest rate of all workers (Fang et al.,
+//! "GRID: Gradient Routing with In-network Aggregation for Distributed Training", IEEE/ACM ToN 2023).
 //!
-//! The paper's program has a rate for each worker and switch. All that counts is the least of them, so a plan in which all
-//! workers send at one rate λ is as good, and it is a matter of counting: at rate λ a link of B bit/s has room for ⌊B / λ⌋
-//! streams, a switch that sums C bit/s for ⌊C / λ⌋ workers, and a stream is what one worker sends raw, or what one switch
-//! sends of all that it sums. The paper leaves links out; here every stream has its way, on links that have room for it.
+//! The paper's program has a rate for each worker and switch. Only the least of them counts, so a plan in which all workers
+//! send at one rate λ is as good, and planning is counting: at rate λ a link of B bit/s has capacity for ⌊B / λ⌋ streams, and a
+//! switch that sums C bit/s for ⌊C / λ⌋ workers. A stream is one worker's raw traffic, or a switch's sum. The paper leaves
+//! links out; here every stream has a path on links with capacity for it.
 //!
-//! The paper leaves answers out, too. In a run each sum comes back to all workers, while others go up. [`plan`] counts that:
-//! answers are one stream more, over each link of a tree. [`push`] does not, as the paper has it.
+//! The paper leaves answers out, too. In a run each sum returns to all workers while later gradients go up. [`plan`] counts
+//! answers: one more stream over each link of a tree. [`push`] leaves them out, like the paper.
 //!
-//! Nothing changes between two rates at which something has room for a stream less, so λ is found by bisection of those.
-//! `search` opens switches, and takes workers to them by a maximum flow of whole streams; `bound` is a program in which
-//! streams may be split; `short` makes ways short where that costs no rate.
+//! Capacities in streams change only at some rates, so λ is found by bisection over those. `search` opens switches, and assigns
+//! workers to them by a maximum flow of whole streams; `bound` is a program in which streams may be split; `short` shortens
+//! paths where that costs no rate.
 
 mod bound;
 mod classes;
@@ -28,15 +28,15 @@ use bound::{Relaxed, relax};
 use search::{Search, Ways};
 use streams::Streams;
 
-/// A plan is as good as the best if it is within this share.
+/// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// What [`prove`] does at most. The same work finds the same on every machine, which the same time does not.
+/// Limit of the work of [`prove`]. Unlike a time limit, it gives equal results on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Linear programs that it solves.
+    /// Maximum number of linear programs to solve.
     pub programs: usize,
-    /// Sets of switches that it tries beside those that programs lead to.
+    /// Maximum number of sets of switches to try besides those from programs.
     pub sets: usize,
 }
 
@@ -49,16 +49,16 @@ impl Default for Work {
     }
 }
 
-/// The greatest rate that all workers can have, sums that come back counted, as far as it is found, and how.
+/// Plans a job with one server at the greatest rate of all workers that is found, answers included.
 ///
 /// # Errors
 ///
-/// What [`Job::check`] refuses, [`JobError::OneServer`] and [`JobError::NoWay`].
+/// Errors of [`Job::check`], [`JobError::OneServer`] and [`JobError::NoWay`].
 pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     quick(network, job, true)
 }
 
-/// The same of what workers send alone, as the paper has it.
+/// Plans as [`plan`] does, without answers, as in the paper.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub fn push(network: &Network, job: &Job) -> Result<Plan, JobError> {
 fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> {
     job.check(network)?;
     let server = job.server()?;
-    // A worker that cannot send or be answered at all is told at once.
+    // Report a worker that is cut off from the server at once.
     if let Some(cut_off) = cut_off(network, job, server.host, answers) {
         return Err(cut_off);
     }
@@ -80,7 +80,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
     let (mut low, mut high) = (0, rates.len());
     let mut best: Option<Found> = None;
     while low < high {
-        // The greatest first: it is often reached.
+        // Try the greatest rate first: it is often reached.
         let middle = match high == rates.len() {
             true => high - 1,
             false => usize::midpoint(low, high),
@@ -88,7 +88,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
         match Search::new(&streams, rates[middle]).quick() {
             Some(ways) => {
                 let found = Found::of(&streams, ways, rates[middle]);
-                // It may let workers send faster than was asked.
+                // The paths may allow a higher rate than the tried one.
                 let reached = rates.partition_point(|rate| *rate <= found.rate_bps);
                 low = reached.max(middle + 1);
                 best = Some(found);
@@ -109,8 +109,8 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
     })
 }
 
-/// Looks by linear programs how much better a plan could be, makes it so where it finds out how, and says in it what is left.
-/// Where the limit of work is reached, the plan is not said to be the best.
+/// Bounds by linear programs how much better a plan could be, improves the plan where a program shows how, and records the
+/// remaining gap in it. If the limit of work is reached, the plan is not marked optimal.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
     let rates = streams.rates(plan.rate_bps, plan.bound_bps);
     let (mut low, mut high) = (0, rates.len());
     let mut best: Option<Found> = None;
-    // What is opened at rates that are neither refuted nor reached.
+    // Switches open at rates that are neither refuted nor reached.
     let mut open: Vec<(f64, Vec<NodeId>)> = Vec::new();
     let mut programs = work.programs;
     while low < high {
@@ -141,7 +141,7 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
         .checked_sub(1)
         .map_or(plan.rate_bps, |last| rates[last]);
     let mut tries = work.sets;
-    // The greatest is the last.
+    // The greatest rate is the last.
     for (rate_bps, switches) in open.into_iter().rev() {
         if best.as_ref().is_some_and(|best| best.rate_bps >= rate_bps) {
             break;
@@ -160,14 +160,14 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
     Ok(())
 }
 
-/// Ways, and the rate that all workers have by them.
+/// Paths of all streams, and the rate of all workers on them.
 struct Found {
     ways: Ways,
     rate_bps: f64,
 }
 
 impl Found {
-    /// Ways that have room at some rate have it at a greater one, up to where something is full.
+    /// Paths with capacity at some rate keep it up to the rate at which a resource is full.
     fn of(streams: &Streams<'_>, ways: Ways, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }
@@ -214,14 +214,14 @@ impl Found {
     }
 }
 
-/// Who cannot send to the server at all, or cannot be answered, if there is one.
+/// Error for a worker that cannot reach the server, or cannot be answered; `None` if there is none.
 fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Option<JobError> {
     let reached = |from: NodeId, is_away: bool| {
         let mut reached = vec![false; network.nodes().len()];
         reached[from.index()] = true;
         let mut ahead = vec![from];
         while let Some(node) = ahead.pop() {
-            // Hosts pass nothing on.
+            // Hosts do not forward.
             if node != from && network.host(node).is_some() {
                 continue;
             }

@@ -1,16 +1,15 @@
-//! InArt: several servers have a share of the model each, and each worker's gradient for each of them is summed at a node of
-//! its own, along a way of its own, so that all workers send as fast as can be (Liu et al., "InArt: In-Network Aggregation
-//! with Route Selection for Accelerating Distributed Training", WWW 2024).
+//! InArt: several servers hold a share of the model each. Each worker's gradient for each server is summed at a node, along a
+//! path, of its own, at the greatest rate of all workers (Liu et al., "InArt: In-Network Aggregation with Route Selection for
+//! Accelerating Distributed Training", WWW 2024).
 //!
-//! At rate f, server s takes its share x_s of it from each stream. A stream is what a worker sends raw, or what a switch sends
-//! of all that it sums for s. With the streams known, u_s = f · x_s is a linear program with a row for each link, switch and
-//! server (`share`); with the shares known, `search` moves streams away from what is full first. It starts from the paper's
-//! relaxation, rounded, where that is small (`relax`), and from some placements besides. There is always a plan: the server
-//! itself sums what no switch does. `relax` and `bound` say what no plan exceeds. [`exact()`] is the second phase's program
-//! itself, for small networks.
+//! At rate f, server s takes its share x_s of the rate from each stream. A stream is a worker's raw traffic, or a switch's sum
+//! for s. Given the streams, u_s = f · x_s is a linear program with a row for each link, switch and server (`share`); given the
+//! shares, `search` moves streams away from the fullest resource. It starts from the paper's relaxation, rounded, if that is
+//! small (`relax`), and from some other placements. There is always a plan, since the server sums what no switch does. `relax`
+//! and `bound` are upper bounds of any plan. [`exact()`] solves the second phase's program itself, for small networks.
 //!
-//! As in the paper there are two phases: [`shares`] are changed slowly, since parameters move with them, and [`plan`] keeps
-//! them, for each event. [`Online`] does so for jobs that come and go.
+//! As in the paper there are two phases: [`shares`] change slowly, since parameters move with them, and [`plan`] keeps them at
+//! each event. [`Online`] does so for jobs that come and go.
 
 mod bound;
 mod cover;
@@ -29,17 +28,17 @@ use crate::network::Network;
 use search::Search;
 use ways::Ways;
 
-/// A plan is as good as the best if it is within this share.
+/// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// Turns of streams and shares from each start, at most.
+/// Maximum number of iterations, each of streams and shares, from each start.
 const TURNS: usize = 8;
-/// Turns after those, from the best.
+/// Maximum number of further iterations from the best.
 const MORE_TURNS: usize = 64;
-/// Further searches with given shares: an event has little time.
+/// Maximum number of further searches with given shares: an event leaves little time.
 const MORE_IN_AN_EVENT: usize = 4;
 
-/// The first phase: the shares of the servers with which the greatest rate was found, and the plan for them.
+/// First phase: the servers' shares with the greatest rate that is found, and the plan for them.
 pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError> {
     job.check(network)?;
     let ways = Ways::of(network, job)?;
@@ -50,11 +49,11 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
         .as_ref()
         .map(|relaxed| Search::rounded(&ways, relaxed));
     for start in Search::starts(&ways).into_iter().chain(rounded) {
-        // Streams as they start say more of shares than any shares before do.
+        // The streams of a start give better shares than any shares given before.
         let shares = share::of(&start).unwrap_or_else(|| vec![1.0 / count as f64; count]);
         take_turns(&mut best, start, shares, TURNS);
     }
-    // The best shares of few streams may leave servers out that more streams would be for.
+    // The best shares for few streams may leave out servers that could take more streams.
     let equal = vec![1.0 / count as f64; count];
     for start in Search::best_starts(&ways, &equal) {
         take_turns(
@@ -64,7 +63,7 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
             TURNS,
         );
     }
-    // Of many streams, a turn moves but some: the best goes on.
+    // With many streams an iteration moves only some of them, so continue from the best.
     if let Some((_, shares, search)) = best.clone() {
         take_turns(&mut best, search, shares, MORE_TURNS);
     }
@@ -80,10 +79,10 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
     Ok((shares, plan))
 }
 
-/// A rate, the shares with which it is reached, and the streams.
+/// Rate, the shares that reach it, and the streams.
 type Found<'w> = (f64, Vec<f64>, Search<'w>);
 
-/// Moves streams and changes shares in turn, as long as it pays.
+/// Moves streams and changes shares in turn, as long as the rate grows.
 fn take_turns<'w>(
     best: &mut Option<Found<'w>>,
     mut search: Search<'w>,
@@ -110,7 +109,7 @@ fn take_turns<'w>(
     }
 }
 
-/// Moves streams again and again, as long as it pays.
+/// Moves streams repeatedly, as long as the rate grows.
 fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'w> {
     let mut rate = 0.0;
     for _ in 0..times {
@@ -124,30 +123,30 @@ fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'
     search
 }
 
-/// The second phase: the greatest rate that is found for given shares, which are 1 together.
+/// Second phase: plan with the greatest rate that is found for given shares, whose sum is 1.
 pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobError> {
     let ways = ways(network, job, shares)?;
     let (search, most) = searched(&ways, shares)?;
     Ok(finished(network, job, &ways, &search, shares, most))
 }
 
-/// The second phase by its whole program, of networks so small that it is solved.
+/// Result of solving the second phase's whole program, for small networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exact {
-    /// The best plan that was found: at least as fast as that of [`plan`].
+    /// Best plan found, at least as fast as that of [`plan`].
     pub plan: Plan,
-    /// No choice of the nodes and ways that are looked at gives all workers more, in bits a second; infinite where the program
-    /// is too large.
+    /// Upper bound of the rate in bit/s, over all choices of the nodes and paths considered; infinite if the program is too
+    /// large.
     pub best_bps: f64,
-    /// Nodes of the search for it.
+    /// Number of nodes of the branch-and-bound search.
     pub nodes: usize,
 }
 
-/// The best of all choices of nodes and ways that [`plan`] looks at, as far as a search of so many nodes finds and proves it.
+/// Best choice of the nodes and paths that [`plan`] considers, as far as a search of `nodes` nodes finds and proves it.
 ///
 /// # Errors
 ///
-/// Those of [`plan`].
+/// Errors of [`plan`].
 pub fn exact(
     network: &Network,
     job: &Job,
@@ -179,7 +178,7 @@ fn ways<'n>(network: &'n Network, job: &'n Job, shares: &[f64]) -> Result<Ways<'
     Ways::of(network, job)
 }
 
-/// The best that the search finds, and what no plan exceeds.
+/// Best search result, and an upper bound of any plan's rate.
 fn searched<'w>(ways: &'w Ways<'w>, shares: &[f64]) -> Result<(Search<'w>, f64), JobError> {
     let mut best: Option<(f64, Search<'_>)> = None;
     let relaxed = relax::relax(ways, Some(shares));

@@ -1,31 +1,31 @@
-//! What is to be planned: who sends gradients to whom.
+//! Jobs to plan: workers that send gradients to servers.
 
 use crate::network::{Network, NodeId};
 
 /// A training job and its parameter servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
     /// Hosts that send gradients, by rank.
     pub workers: Vec<NodeId>,
-    /// Who needs their sum: one server, or several that have a share of the model each.
+    /// Servers that need the sum: one, or several that hold a share of the model each.
     pub servers: Vec<Server>,
 }
 
 /// A parameter server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Its host.
+    /// Host of the server.
     pub host: NodeId,
-    /// Bits a second that it takes in; `None`: as many as its links carry.
+    /// Maximum ingress rate in bit/s; `None`: the rate of its links.
     pub ingress_bps: Option<u64>,
-    /// Bits a second that it takes in already, of other jobs.
+    /// Ingress rate in bit/s that other jobs use already.
     pub load_bps: u64,
 }
 
 impl Server {
-    /// One that takes in whatever its links carry.
+    /// A server without a limit except its links.
     #[must_use]
     pub fn on(host: NodeId) -> Server {
         Server {
@@ -35,7 +35,7 @@ impl Server {
         }
     }
 
-    /// What it can take in yet, in bits a second: its own limit, and that of its links.
+    /// Spare ingress rate in bit/s, by the server's own limit and its links.
     #[must_use]
     pub fn spare_bps(&self, network: &Network) -> u64 {
         let links = network.adjacent(self.host).iter();
@@ -51,44 +51,44 @@ impl Server {
 /// Why a job cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// There is nobody to send.
+    /// The job has no workers.
     #[error("job `{0}` has no workers")]
     NoWorkers(String),
-    /// There is nobody to send to.
+    /// The job has no servers.
     #[error("job `{0}` has no server")]
     NoServer(String),
-    /// The planner places one server's sums alone.
+    /// The planner supports one server only.
     #[error("job `{0}` has {1} servers; this planner is for one")]
     OneServer(String, usize),
-    /// Two ranks on one host are not told apart by it.
+    /// The job contains a host twice; ranks on one host cannot be distinguished.
     #[error("job `{0}` has host `{1}` twice")]
     HostTwice(String, String),
-    /// A switch is no worker and no server.
+    /// A worker or server is no host.
     #[error("job `{0}`: `{1}` is no host")]
     NoHost(String, String),
-    /// Nothing leads there, or what leads there is full.
+    /// No path leads there, or all paths are full.
     #[error("job `{job}`: nothing leads from `{from}` to `{to}` that has room left")]
     NoWay {
         /// The job.
         job: String,
-        /// A worker or a switch.
+        /// Name of a worker or switch.
         from: String,
-        /// The server.
+        /// Name of the server.
         to: String,
     },
-    /// Shares are not one for each server, or not 1 together.
+    /// The number of shares is not that of the servers, or their sum is not 1.
     #[error("job `{0}` has {1} servers: it needs a share from 0 to 1 for each, 1 together")]
     Shares(String, usize),
-    /// A program that is solved for small networks alone.
+    /// The exact program is solved for small networks only.
     #[error("the exact program of job `{0}` has more than the {1} whole variables that are solved")]
     TooLarge(String, usize),
-    /// The server takes nothing in.
+    /// The server has no ingress rate left.
     #[error("job `{0}`: server `{1}` has nothing left of what it takes in")]
     NoIngress(String, String),
 }
 
 impl Job {
-    /// Refuses what makes no sense in this network.
+    /// Checks the job against the network.
     pub fn check(&self, network: &Network) -> Result<(), JobError> {
         let name = |node: NodeId| network.name(node).to_owned();
         if self.workers.is_empty() {
@@ -113,7 +113,7 @@ impl Job {
         Ok(())
     }
 
-    /// The only server.
+    /// The job's server, if it has exactly one.
     pub fn server(&self) -> Result<&Server, JobError> {
         match self.servers.as_slice() {
             [server] => Ok(server),

@@ -1,23 +1,23 @@
-//! What a plan does to a network, for each bit a second that every worker sends, and is answered where the plan has answers.
+//! Load of a plan on a network, per bit/s that every worker sends, and that is answered if the plan has answers.
 
 use std::collections::BTreeMap;
 
 use super::{Job, Part, Plan};
 use crate::network::{Arc, Network, NodeId};
 
-/// What can be full.
+/// Resource with a limited rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// A direction of a link.
+    /// Arc of a link.
     Link(Arc),
-    /// What a switch sums.
+    /// Rate that a switch sums.
     Sums(NodeId),
-    /// What a server takes in.
+    /// Ingress rate of a server.
     Ingress(NodeId),
 }
 
 impl Resource {
-    /// What it is, in words.
+    /// Description for messages.
     #[must_use]
     pub fn describe(self, network: &Network) -> String {
         let name = |node: NodeId| network.name(node);
@@ -32,21 +32,21 @@ impl Resource {
     }
 }
 
-/// Bits that pass each resource for each bit that a worker sends.
+/// Bits on each resource per bit that a worker sends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loads(BTreeMap<Resource, f64>);
 
-/// The resource that is full first.
+/// Resource that is full first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Binding {
-    /// Which.
+    /// The resource.
     pub resource: Resource,
-    /// The rate of all workers at which it is, in bits a second.
+    /// Rate of all workers at which it is full, in bit/s.
     pub rate_bps: f64,
 }
 
 impl Loads {
-    /// Of a plan.
+    /// Loads of a plan.
     #[must_use]
     pub fn of(network: &Network, job: &Job, plan: &Plan) -> Loads {
         let mut loads = Loads::default();
@@ -61,7 +61,7 @@ impl Loads {
         loads
     }
 
-    /// Of what one part of a plan sends.
+    /// Loads of one part of a plan.
     #[must_use]
     pub fn of_part(network: &Network, job: &Job, part: &Part) -> Loads {
         let mut loads = Loads::default();
@@ -91,22 +91,22 @@ impl Loads {
         *self.0.entry(resource).or_default() += load;
     }
 
-    /// Each resource with its load, in order.
+    /// Each resource with its load, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = (Resource, f64)> + '_ {
         self.0.iter().map(|(resource, load)| (*resource, *load))
     }
 
-    /// What is used when every worker sends so many bits a second.
+    /// Rate in bit/s used of each resource if every worker sends at `rate_bps`.
     #[must_use]
     pub fn at(&self, rate_bps: f64) -> Vec<(Resource, u64)> {
-        // Rounded up, but not because of how a rate is rounded that fills something whole.
+        // Rounds up, but not if only a rounding error in the rate exceeds a whole capacity.
         let used = |load: f64| (load * rate_bps * (1.0 - 1e-12)).ceil() as u64;
         self.iter()
             .map(|(resource, load)| (resource, used(load)))
             .collect()
     }
 
-    /// What is full first when all workers send ever faster; `None` if nothing binds.
+    /// Resource that is full first as all workers' rate grows; `None` if none is limited.
     #[must_use]
     pub fn binding(&self, network: &Network, job: &Job) -> Option<Binding> {
         let limits = self.iter().filter_map(|(resource, load)| {
@@ -120,12 +120,12 @@ impl Loads {
     }
 }
 
-/// Takes from a network what a plan uses: what is left is for other jobs. What servers take in belongs to their jobs.
+/// Reserves the rates that a plan uses, except servers' ingress, which belongs to their jobs.
 pub fn occupy(network: &mut Network, used: &[(Resource, u64)]) {
     change(network, used, u64::saturating_add);
 }
 
-/// Gives back what [`occupy`] has taken.
+/// Releases the rates that [`occupy`] has reserved.
 pub fn release(network: &mut Network, used: &[(Resource, u64)]) {
     change(network, used, u64::saturating_sub);
 }
@@ -144,7 +144,7 @@ fn change(network: &mut Network, used: &[(Resource, u64)], by: impl Fn(u64, u64)
     }
 }
 
-/// What a resource has left, in bits a second; `None` if it has no limit.
+/// Spare rate of a resource in bit/s; `None` if it has no limit.
 #[must_use]
 pub fn spare_bps(network: &Network, job: &Job, resource: Resource) -> Option<f64> {
     match resource {

@@ -1,23 +1,23 @@
-//! The planners by name.
+//! Planners by name.
 
 use super::grid::{self, Work};
 use super::{Job, JobError, Plan, inart};
 use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
 use crate::network::Network;
 
-/// Workers draw by it where they are summed.
+/// Seed of the workers' draws in [`rgria`].
 const SEED: u64 = 1;
 
-/// A way to find out where gradients are summed.
+/// A planner that decides where gradients are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`grid::plan`]: answers counted.
+    /// [`grid::plan`], with answers.
     Grid,
-    /// [`grid::push`]: what workers send alone.
+    /// [`grid::push`], without answers.
     GridPush,
     /// [`inart`].
     InArt,
-    /// [`rgria`], as drawn by one seed.
+    /// [`rgria`], drawn by one seed.
     RGria,
     /// [`atp`].
     Atp,
@@ -36,7 +36,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Method; 11] = [
         Method::Grid,
         Method::GridPush,
@@ -50,7 +50,7 @@ impl Method {
         Method::Lbmm,
         Method::Raw,
     ];
-    /// How files and commands name them, in the same order.
+    /// Names in files and commands, in the order of [`Method::ALL`].
     pub const NAMES: [&'static str; 11] = [
         "grid",
         "grid-push",
@@ -64,16 +64,16 @@ impl Method {
         "lbmm",
         "raw",
     ];
-    /// Those whose plans switches can be told: one server, and no worker's gradient split. They are the first of all.
+    /// Methods whose plans can be installed on switches: one server, and each worker's gradient at one node. First in the list.
     pub const INSTALLED: [&'static str; 2] = ["grid", "grid-push"];
 
-    /// By name.
+    /// Method of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// How files and commands name it.
+    /// Name in files and commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         Method::NAMES[self as usize]
@@ -98,13 +98,13 @@ impl Method {
             Method::EqualSplit => equal_split::plan(network, alone)?,
             Method::Raw => raw::plan(network, alone)?,
         };
-        // One for each job.
+        // There is one plan per job.
         plans
             .pop()
             .ok_or_else(|| JobError::NoWorkers(job.name.clone()))
     }
 
-    /// Looks for a better plan of the same kind, and says in it how much better one could be.
+    /// Searches for a better plan of the same kind, and records in the plan how much better one could be.
     pub fn prove(self, network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
         match self {
             Method::Grid | Method::GridPush => grid::prove(network, job, plan, Work::default()),

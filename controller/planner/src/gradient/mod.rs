@@ -1,14 +1,14 @@
-//! Where gradients are summed on their way to the parameter server.
+//! Plans where gradients are summed on their way to the parameter server.
 //!
-//! A [`Job`]'s workers each send a gradient of the same size, and the server needs their sum. A [`Plan`] says which node sums
-//! whose, and which way frames take. What it does to the network follows from it alone ([`Loads`]), so every planner's
-//! plan is held to the same capacities: none is ever taken beyond.
+//! A [`Job`]'s workers each send a gradient of equal size, and the server needs their sum. A [`Plan`] assigns workers to the
+//! nodes that sum them, and frames to paths. Its load on the network follows from it alone ([`Loads`]), so every planner's plan
+//! is checked against the same capacities, and none is ever exceeded.
 //!
-//! | planner | what it looks for | source |
+//! | planner | decision and goal | source |
 //! |---|---|---|
 //! | [`goat`] | nodes for each sub-model, within switches' memory; the least traffic | GOAT, IWQoS 2023 |
 //! | [`grid`] | one node for each worker; the greatest rate that all workers have | GRID, ToN 2023 |
-//! | [`inart`] | several servers: their shares, a node for each worker and server, ways; the greatest rate | InArt, WWW 2024 |
+//! | [`inart`] | several servers: their shares, a node for each worker and server, paths; the greatest rate | InArt, WWW 2024 |
 
 pub mod fragments;
 pub mod goat;

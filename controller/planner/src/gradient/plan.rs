@@ -1,40 +1,40 @@
-//! What a planner says.
+//! Plans, the results of planners.
 
 use crate::network::{Arc, NodeId};
 
-/// The directions of links that a frame passes, in order.
+/// Arcs that a frame crosses, in order.
 pub type Route = Vec<Arc>;
 
-/// Where the gradients of a job are summed.
+/// Plan of a job: where its gradients are summed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The job's name.
+    /// Name of the job.
     pub job: String,
-    /// Who is summed where. Each worker is a member of one part of each piece; where a baseline splits what a worker sends by
-    /// what has room, of several, whose shares are the piece's together.
+    /// Assignment of workers to nodes. Each worker is a member of one part of each piece; of several if a baseline splits its
+    /// traffic by capacity, and then their shares add up to the piece's.
     pub parts: Vec<Part>,
-    /// How sums come back to workers, from each server that answers. Empty if the plan is of what workers send alone.
+    /// Multicast of sums from each server that answers. Empty if the plan only covers the workers' traffic.
     pub answers: Vec<Answers>,
-    /// What every worker can send, and has answered at the same time where the plan has answers, in bits a second.
+    /// Rate of every worker in bit/s; its answers flow at the same rate if the plan has answers.
     pub rate_bps: f64,
-    /// No plan of this kind lets every worker send more; infinite if the plan was not made for that.
+    /// Upper bound of the rate of any plan of this kind; infinite if the plan has another goal.
     pub bound_bps: f64,
-    /// What it was made for.
+    /// Goal that the plan optimizes.
     pub goal: Goal,
-    /// Whether it is shown that no plan of this kind serves that goal better.
+    /// Whether the plan is proved optimal for its goal among plans of this kind.
     pub is_optimal: bool,
 }
 
-/// What a plan is made for.
+/// Goal of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// That every worker sends as much as can be: [`Plan::rate_bps`], of which [`Plan::bound_bps`] is an upper bound.
+    /// Greatest rate of every worker: [`Plan::rate_bps`], with [`Plan::bound_bps`] as upper bound.
     Rate,
-    /// That little passes the network in a round.
+    /// Least traffic in a round.
     Traffic {
-        /// Bytes times the cost of each link that they pass, over all links.
+        /// Sum over all links of bytes times the link's cost.
         byte_cost: f64,
-        /// No plan of this kind costs less.
+        /// Lower bound of `byte_cost` for any plan of this kind.
         bound: f64,
     },
 }
@@ -42,42 +42,42 @@ pub enum Goal {
 /// Workers whose gradients one node sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Which piece of the gradient this is about: a sub-model, or what one of several servers has. Pieces follow each other.
+    /// Index of the piece of the gradient: a sub-model, or one server's share. Pieces are numbered consecutively.
     pub piece: usize,
-    /// The share of the gradient that the piece is, above 0 and up to 1. All pieces are 1 together.
+    /// Share of the gradient, above 0 and up to 1. The shares of all pieces add up to 1.
     pub share: f64,
-    /// Whose it is: a place in the job's servers.
+    /// Index of the server in the job.
     pub server: usize,
-    /// A switch, or that server.
+    /// Node that sums: a switch, or that server.
     pub at: NodeId,
-    /// Whom it sums.
+    /// Workers that it sums.
     pub members: Vec<Member>,
-    /// The way of what a switch has summed, to the server. Empty if the server sums.
+    /// Path of a switch's sum to the server. Empty if the server sums.
     pub up: Route,
 }
 
-/// A worker and the way of its frames to the node that sums them.
+/// A worker, and the path of its frames to the node that sums them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its rank.
+    /// Rank of the worker.
     pub worker: usize,
-    /// From its host on.
+    /// Path from its host.
     pub route: Route,
 }
 
-/// The way of a server's answers: one copy over each link of a tree.
+/// Multicast of a server's answers: one copy over each link of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
-    /// Whose they are: a place in the job's servers.
+    /// Index of the server in the job.
     pub server: usize,
-    /// The share of the gradient that it answers: that of all its pieces.
+    /// Share of the gradient that it answers: the sum over all its pieces.
     pub share: f64,
-    /// The directions of links that make the tree, those nearer to the server first.
+    /// Arcs of the tree, nearer to the server first.
     pub tree: Vec<Arc>,
 }
 
 impl Plan {
-    /// Links that frames pass in a round, those of each stream counted for itself.
+    /// Number of links that all streams of a round cross in total.
     #[must_use]
     pub fn hops(&self) -> usize {
         let parts = self.parts.iter().map(|part| {
@@ -88,7 +88,7 @@ impl Plan {
         parts.chain(answers).sum()
     }
 
-    /// How far the plan may be from the best, as a share: of the best rate, or of this plan's traffic.
+    /// Maximum distance from the optimum: as a share of the best rate, or of this plan's traffic.
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.is_optimal {

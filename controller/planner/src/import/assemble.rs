@@ -1,4 +1,4 @@
-//! A graph with attributes becomes a network.
+//! Converts a graph with attributes into a network.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -43,7 +43,7 @@ pub fn assemble(graph: &Graph<'_>, options: &Options) -> Result<Imported, Import
     Ok(Imported { network, report })
 }
 
-/// What numbers without a unit count.
+/// Units of numbers that are written without one.
 struct Units {
     rate_bps: Option<u64>,
     delay_ns: Option<u64>,
@@ -66,11 +66,11 @@ impl Units {
     }
 }
 
-/// An edge, and the one that leads back.
+/// An edge, and the edge in the other direction.
 struct Join<'g> {
     edge: &'g Edge,
     back: Option<&'g Edge>,
-    /// Places of its ends among the nodes.
+    /// Indexes of its ends among the nodes.
     ends: [usize; 2],
 }
 
@@ -84,13 +84,13 @@ fn nodes_by_id<'g>(graph: &'g Graph<'_>) -> Result<BTreeMap<&'g str, usize>, Imp
     Ok(nodes)
 }
 
-/// The n-th directed edge from a to b and the n-th from b to a are one link.
+/// Pairs directed edges: the n-th from a to b and the n-th from b to a are one link.
 fn pair<'g>(
     graph: &'g Graph<'_>,
     nodes: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Join<'g>>, ImportError> {
     let mut joins: Vec<Join<'g>> = Vec::new();
-    // Of each direction, the edges that none leads back for yet.
+    // For each direction, edges without a reverse so far.
     let mut waiting: BTreeMap<[usize; 2], VecDeque<usize>> = BTreeMap::new();
     for edge in &graph.edges {
         let mut ends = [0; 2];
@@ -163,8 +163,8 @@ fn add_nodes(
     Ok(ids)
 }
 
-/// Whether a node says that it is a host, or a switch. `type` means other things in other files, so that its other words
-/// say nothing.
+/// Whether the file declares a node a host (`true`) or a switch. Unknown words in `type` are ignored, since other files use it
+/// for other purposes.
 fn declared(text: &str, attributes: &Attributes) -> Result<Option<bool>, ImportError> {
     for name in ["kind", "type"] {
         let Some(said) = attributes.find(name) else {
@@ -268,7 +268,7 @@ fn read_link(
     })
 }
 
-/// `rate` and its other names, or as the Topology Zoo has it: bits a second, or a number and the letter of its unit.
+/// Reads `rate` or an alias, or the Topology Zoo's attributes: bits per second, or a number and its unit's letter.
 fn read_rate(
     text: &str,
     attributes: &Attributes,

@@ -1,35 +1,35 @@
-//! Why a file gives no network, and where.
+//! Errors in a file of a network, and their positions.
 
 use super::quantity::Dimension;
 use crate::network::NetworkError;
 
-/// What is wrong with a file, and where.
+/// Error in a file, and its position.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{line}:{column}: {kind}")]
 pub struct ImportError {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What it is.
+    /// The error.
     pub kind: ImportErrorKind,
 }
 
-/// What is wrong with a file.
+/// Kind of an error in a file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ImportErrorKind {
-    /// Not the format.
+    /// The text violates the format.
     #[error("{0}")]
     Syntax(String),
-    /// The format, and nothing that we read.
+    /// The format is valid, but the importer does not read this.
     #[error("{0}")]
     Structure(String),
-    /// More than is read.
+    /// More than the importer reads.
     #[error("{count} {what}; at most {most} are read")]
     TooLarge {
-        /// How many.
+        /// Number of the items.
         count: usize,
-        /// Of what.
+        /// Kind of the items.
         what: &'static str,
         /// The limit.
         most: usize,
@@ -42,58 +42,58 @@ pub enum ImportErrorKind {
     NameTwice {
         /// The label.
         name: String,
-        /// The identifier of the one.
+        /// Identifier of the first node.
         first: String,
-        /// Of the other.
+        /// Identifier of the second node.
         second: String,
     },
-    /// An edge names a node that there is not.
+    /// An edge names a node that does not exist.
     #[error("no node is called `{0}`")]
     UnknownEnd(String),
-    /// A number alone.
+    /// A number without a unit.
     #[error("{attribute} `{value}` has no unit")]
     NoUnit {
-        /// Its name.
+        /// Name of the attribute.
         attribute: String,
-        /// What stands there.
+        /// Value as written.
         value: String,
-        /// What it counts.
+        /// Kind of its quantity.
         dimension: Dimension,
     },
-    /// Something else than what the attribute is.
+    /// A value of the wrong type.
     #[error("{attribute} `{value}` is not {wanted}")]
     Value {
-        /// Its name.
+        /// Name of the attribute.
         attribute: String,
-        /// What stands there.
+        /// Value as written.
         value: String,
-        /// What it should be.
+        /// Description of valid values.
         wanted: String,
     },
-    /// An edge does not say what it carries.
+    /// An edge without a rate.
     #[error("the edge between `{0}` and `{1}` has no rate")]
     NoRate(String, String),
     /// The two directions of a link differ.
     #[error("{from} to {to} has a {what} of {there}, and back {back}; a link has one of both")]
     Asymmetric {
-        /// An end.
+        /// One end.
         from: String,
-        /// The other.
+        /// The other end.
         to: String,
         /// Rate or delay.
         what: &'static str,
-        /// In that direction.
+        /// Value in the direction from `from` to `to`.
         there: u64,
-        /// In the other.
+        /// Value in the other direction.
         back: u64,
     },
-    /// Read, and no network.
+    /// The file is valid, but its network is not.
     #[error(transparent)]
     Network(NetworkError),
 }
 
 impl ImportErrorKind {
-    /// What to do about it.
+    /// Suggestion for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -114,7 +114,7 @@ impl ImportErrorKind {
         })
     }
 
-    /// At a byte of a text.
+    /// The error at byte `offset` of a text.
     pub(super) fn at(self, text: &str, offset: usize) -> ImportError {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

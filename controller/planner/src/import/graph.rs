@@ -1,20 +1,20 @@
-//! What both formats say: nodes and edges with attributes, each with its place in the text.
+//! Graph that both formats contain: nodes and edges with attributes, each with its position in the text.
 
 use std::collections::BTreeMap;
 
 use super::quantity::{Bad, Dimension};
 use super::{ImportError, ImportErrorKind};
 
-/// A file, read and not yet understood.
+/// Parsed file, before its attributes are interpreted.
 #[derive(Debug)]
 pub struct Graph<'t> {
-    /// The file; places are bytes of it.
+    /// Text of the file; positions are byte offsets in it.
     pub text: &'t str,
-    /// Of the graph.
+    /// Attributes of the graph.
     pub attributes: Attributes,
-    /// In the file's order.
+    /// Nodes in the order of the file.
     pub nodes: Vec<Node>,
-    /// In the file's order.
+    /// Edges in the order of the file.
     pub edges: Vec<Edge>,
 }
 
@@ -28,9 +28,9 @@ pub struct Node {
 
 #[derive(Debug)]
 pub struct Edge {
-    /// Identifiers, and where they stand.
+    /// Identifiers of its ends, and their positions.
     pub ends: [(String, usize); 2],
-    /// Whether it leads from the first to the second only.
+    /// Whether the edge leads from the first to the second end only.
     pub is_directed: bool,
     pub attributes: Attributes,
     pub at: usize,
@@ -40,7 +40,7 @@ pub struct Edge {
 #[derive(Debug, Default)]
 pub struct Attributes(BTreeMap<String, Attribute>);
 
-/// What an attribute says, as text: a number or a truth value is as it is written.
+/// Value of an attribute, as text: numbers and Boolean values as they are written.
 #[derive(Debug, Clone)]
 pub struct Attribute {
     pub value: String,
@@ -48,7 +48,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// It should have been something else.
+    /// Error that the value is not `wanted`.
     pub fn wanted(&self, text: &str, name: &str, wanted: &str) -> ImportError {
         let kind = ImportErrorKind::Value {
             attribute: name.to_owned(),
@@ -68,7 +68,7 @@ impl Attributes {
         self.0.get(name)
     }
 
-    /// A count.
+    /// Reads a count.
     pub fn integer(&self, text: &str, name: &str) -> Result<Option<u32>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Attributes {
         }
     }
 
-    /// A truth value.
+    /// Reads a Boolean value.
     pub fn truth(&self, text: &str, name: &str) -> Result<Option<bool>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Attributes {
         }
     }
 
-    /// A share: `0.01`, `1%`.
+    /// Reads a share such as `0.01` or `1%`.
     pub fn share(&self, text: &str, name: &str) -> Result<Option<f64>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl Attributes {
         }
     }
 
-    /// A quantity under one of several names, each of which may end in a unit: `rate`, `rate_gbps`.
+    /// Reads a quantity by one of several names, each with or without a unit at its end: `rate`, `rate_gbps`.
     pub fn quantity(
         &self,
         text: &str,

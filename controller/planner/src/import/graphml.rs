@@ -1,7 +1,7 @@
 //! GraphML, as the Topology Zoo, NetworkX and yEd write it.
 //!
-//! Read are `key`, one `graph`, `node`, `edge` and `data`. yEd's labels stand in its graphics. Hyperedges and graphs inside
-//! nodes are refused, ports and all else are passed over. A document type, and so entities, are refused.
+//! Reads `key`, one `graph`, `node`, `edge` and `data`, and labels in yEd's graphics. Refuses hyperedges, graphs inside nodes,
+//! and document types, hence entities. Ignores ports and everything else.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::assemble::assemble;
 use super::graph::{Attribute, Attributes, Edge, Graph, Node};
 use super::{ImportError, ImportErrorKind, Imported, MAX_BYTES, Options};
 
-/// Elements, texts and comments, at most.
+/// Maximum number of elements, texts and comments.
 const MAX_XML_NODES: u32 = 20_000_000;
 
 /// Reads a file.
 ///
 /// # Errors
 ///
-/// What is wrong, with line and column.
+/// If the file is invalid, with line and column.
 pub fn read(text: &str, options: &Options) -> Result<Imported, ImportError> {
     if text.len() > MAX_BYTES {
         let kind = ImportErrorKind::TooLarge {
@@ -35,7 +35,7 @@ pub fn read(text: &str, options: &Options) -> Result<Imported, ImportError> {
     };
     let document = Document::parse_with_options(text, parsing).map_err(|error| {
         let (place, message) = (error.pos(), error.to_string());
-        // The place stands behind most messages.
+        // Most messages end with the position.
         let message = message
             .strip_suffix(&format!(" at {place}"))
             .unwrap_or(&message);
@@ -116,14 +116,14 @@ fn is(element: Element<'_, '_>, name: &str) -> bool {
     element.is_element() && element.tag_name().name() == name
 }
 
-/// The names of attributes, by the identifiers of their keys.
+/// Names of attributes, by the identifiers of their keys.
 fn keys<'d>(root: Element<'d, '_>) -> BTreeMap<&'d str, &'d str> {
     let keys = root.children().filter(|child| is(*child, "key"));
     keys.filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?)))
         .collect()
 }
 
-/// What `data` says of an element. What has no text says nothing.
+/// Attributes in the `data` of an element; skips those without a text.
 fn attributes(element: Element<'_, '_>, keys: &BTreeMap<&str, &str>) -> Attributes {
     let mut attributes = Attributes::default();
     for data in element.children().filter(|child| is(*child, "data")) {
@@ -140,7 +140,7 @@ fn attributes(element: Element<'_, '_>, keys: &BTreeMap<&str, &str>) -> Attribut
     attributes
 }
 
-/// yEd's `<data><y:ShapeNode><y:NodeLabel>` of a node.
+/// Label of a node in yEd's `<data><y:ShapeNode><y:NodeLabel>`.
 fn label_in_graphics(node: Element<'_, '_>) -> Option<String> {
     let data = node.children().filter(|child| is(*child, "data"));
     let shapes = data.flat_map(|data| data.children());

@@ -1,7 +1,7 @@
-//! Networks from files of other tools: GraphML, and NetworkX's node-link JSON.
+//! Imports networks from files of other tools: GraphML, and NetworkX's node-link JSON.
 //!
-//! Both become a graph whose nodes and edges have attributes with places in the text; `assemble` reads those. What an
-//! attribute is called and means is the same in both; docs/topologies.md lists it.
+//! Both become a graph whose nodes and edges have attributes with positions in the text, which `assemble` converts. Names and
+//! meanings of attributes are equal in both; docs/topologies.md lists them.
 
 mod assemble;
 mod error;
@@ -14,32 +14,32 @@ pub use error::{ImportError, ImportErrorKind};
 
 use crate::network::{Host, Network, Switch};
 
-/// The longest text that is read, in bytes.
+/// Maximum length of a file in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// What a file leaves open.
+/// Choices that a file leaves open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What nodes are that do not say it.
+    /// Which nodes without a declared kind are hosts.
     pub hosts: Hosts,
-    /// What names nodes.
+    /// Source of the nodes' names.
     pub names: Names,
-    /// Of edges without a rate; `None`: such an edge is refused.
+    /// Rate of edges without one; `None`: such an edge is an error.
     pub default_rate_bps: Option<u64>,
-    /// Of edges without a delay.
+    /// Delay of edges without one.
     pub default_delay_ns: u64,
-    /// What rates without a unit count, in bits a second; `None`: such a rate is refused. The file's own word goes before.
+    /// Unit of rates without one, in bit/s; `None`: such a rate is an error. A unit that the file declares takes precedence.
     pub rate_unit_bps: Option<u64>,
-    /// What delays without a unit count, in nanoseconds; `None`: such a delay is refused. The file's own word goes before.
+    /// Unit of delays without one, in nanoseconds; `None`: such a delay is an error. A unit in the file takes precedence.
     pub delay_unit_ns: Option<u64>,
-    /// What hosts are, but for what the file says.
+    /// Properties of hosts that the file does not set.
     pub host: Host,
-    /// What switches are, but for what the file says.
+    /// Properties of switches that the file does not set.
     pub switch: Switch,
 }
 
 impl Default for Options {
-    /// Nodes that do not say what they are are switches; nothing is guessed.
+    /// Nodes without a declared kind are switches, and no units are assumed.
     fn default() -> Options {
         Options {
             hosts: Hosts::Declared,
@@ -54,52 +54,52 @@ impl Default for Options {
     }
 }
 
-/// Which nodes are hosts, where the file does not say it of a node.
+/// Which nodes are hosts if the file does not declare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hosts {
     /// None.
     Declared,
-    /// Those with one link.
+    /// Nodes with one link.
     Leaves,
-    /// None; but each switch gets some, with a link each: the first of switch `a` is `a-h0`.
+    /// None, but each switch gets hosts with one link each: the first of switch `a` is `a-h0`.
     Attach {
-        /// How many.
+        /// Number of hosts per switch.
         per_switch: u32,
-        /// Of their links.
+        /// Rate of their links, in bit/s.
         rate_bps: u64,
     },
 }
 
-/// What names nodes.
+/// Source of the nodes' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// Their labels; the identifier of a node without one.
+    /// Their labels; the identifier for a node without a label.
     Labels,
     /// Their identifiers.
     Ids,
 }
 
-/// A network, and how it was read.
+/// A network, and the report of its import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The network.
     pub network: Network,
-    /// What the file left open, and what was made of it.
+    /// Choices that the file left open.
     pub report: Report,
 }
 
-/// What a file left open, counted.
+/// Number of choices that a file left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Links that took the default rate.
+    /// Links with the default rate.
     pub default_rates: usize,
-    /// Nodes without a label, by their identifiers then.
+    /// Nodes without a label, named by their identifiers.
     pub unlabelled: usize,
-    /// Directed edges without one back, which became full-duplex links nevertheless.
+    /// Directed edges without a reverse, which became full-duplex links.
     pub one_way: usize,
-    /// Links beside another one of the same ends.
+    /// Links that are parallel to another link.
     pub parallel: usize,
-    /// Parts that hang together; 1 if the network is connected.
+    /// Connected components; 1 if the network is connected.
     pub parts: usize,
 }
 

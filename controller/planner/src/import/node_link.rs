@@ -10,7 +10,7 @@ use super::assemble::assemble;
 use super::graph::{Attribute, Attributes, Edge, Graph, Node};
 use super::{ImportError, ImportErrorKind, Imported, MAX_BYTES, Options};
 
-/// Values as they are written, so that it is known where they stand.
+/// Values as raw text, so that their positions are known.
 type Fields<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct File<'t> {
 ///
 /// # Errors
 ///
-/// What is wrong, with line and column.
+/// If the file is invalid, with line and column.
 pub fn read(text: &str, options: &Options) -> Result<Imported, ImportError> {
     if text.len() > MAX_BYTES {
         let kind = ImportErrorKind::TooLarge {
@@ -45,10 +45,10 @@ pub fn read(text: &str, options: &Options) -> Result<Imported, ImportError> {
     assemble(&graph(text, &file)?, options)
 }
 
-/// The same in a part of the text that starts at a byte.
+/// Syntax error in a part of the text that starts at byte `start`.
 fn syntax(error: &serde_json::Error, text: &str, start: usize) -> ImportError {
     let whole = error.to_string();
-    // The place stands behind the message.
+    // The message ends with the position.
     let message = whole
         .rfind(" at line ")
         .map_or(&*whole, |end| &whole[..end]);
@@ -82,7 +82,7 @@ fn graph<'t>(text: &'t str, file: &File<'t>) -> Result<Graph<'t>, ImportError> {
         edges: Vec::with_capacity(edges.len()),
     };
     if let Some(graph) = file.graph {
-        // NetworkX 1 wrote a list of pairs there.
+        // NetworkX 1 wrote a list of pairs instead.
         let fields = serde_json::from_str(graph.get()).unwrap_or_default();
         read.attributes = attributes(text, &fields);
     }
@@ -114,7 +114,7 @@ fn structure(message: &str) -> ImportErrorKind {
     ImportErrorKind::Structure(message.to_owned())
 }
 
-/// Where a part stands that was borrowed from the text.
+/// Byte offset of a part that was borrowed from the text.
 fn offset(text: &str, part: &RawValue) -> usize {
     (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
@@ -124,7 +124,7 @@ fn fields<'t>(text: &str, value: &'t RawValue) -> Result<Fields<'t>, ImportError
     serde_json::from_str(value.get()).map_err(|error| syntax(&error, text, start))
 }
 
-/// What the fields say that are texts, numbers or truth values.
+/// Attributes from all fields that are texts, numbers or Boolean values.
 fn attributes(text: &str, fields: &Fields<'_>) -> Attributes {
     let mut attributes = Attributes::default();
     for (name, value) in fields {
@@ -145,7 +145,7 @@ fn scalar(value: &RawValue) -> Option<String> {
     }
 }
 
-/// An identifier and where it stands.
+/// Required identifier, and its position.
 fn needed(
     text: &str,
     owner: &RawValue,

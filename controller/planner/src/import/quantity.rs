@@ -11,20 +11,20 @@ pub enum Dimension {
     Size,
 }
 
-/// Why a text is no quantity.
+/// Why a text is no valid quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bad {
-    /// A number alone.
+    /// A number without a unit.
     NoUnit,
-    /// No number, a negative one, a unit of something else, or more than 10¹⁸ of the smallest unit.
+    /// Not a number, a negative number, a unit of another dimension, or more than 10¹⁸ of the smallest unit.
     Value,
 }
 
-/// Above all that is built, and exact as a float to 0.01 %.
+/// Largest value: above all real devices, and exact as a float to 0.01 %.
 const MOST: f64 = 1e18;
 
 impl Dimension {
-    /// As messages call it.
+    /// Description for messages.
     #[must_use]
     pub fn wanted(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Dimension {
         }
     }
 
-    /// The same of a unit.
+    /// Description of its units for messages.
     pub(super) fn wanted_unit(self) -> &'static str {
         match self {
             Dimension::Rate => "a unit of rates, such as Gbit/s",
@@ -43,7 +43,7 @@ impl Dimension {
         }
     }
 
-    /// One, as it is written.
+    /// Example of a quantity, as a user writes it.
     #[must_use]
     pub fn example(self) -> &'static str {
         match self {
@@ -53,12 +53,12 @@ impl Dimension {
         }
     }
 
-    /// What an attribute's name may end in, to say the unit.
+    /// Ending of an attribute's name that names the smallest unit.
     pub(super) fn suffix(self) -> &'static str {
         self.suffixes()[0].0
     }
 
-    /// All of those, and what they count.
+    /// All such endings, and their units in the smallest unit.
     pub(super) fn suffixes(self) -> &'static [(&'static str, u64)] {
         match self {
             Dimension::Rate => &[
@@ -83,7 +83,7 @@ impl Dimension {
         }
     }
 
-    /// What a unit counts. Rates count bits: one with a capital B, for bytes, is not known.
+    /// Value of a unit in the smallest unit. Rates count bits: a unit with a capital B, for bytes, is unknown.
     pub(super) fn unit(self, unit: &str) -> Option<u64> {
         let lower = unit.to_ascii_lowercase();
         match self {
@@ -118,11 +118,11 @@ impl Dimension {
             .map(|(_, unit)| *unit)
     }
 
-    /// Reads a number with its unit, or one whose unit is said elsewhere, rounded to the smallest unit.
+    /// Reads a number with a unit, or one in units of `unit_of_numbers`, rounded to the smallest unit.
     pub(super) fn read(self, text: &str, unit_of_numbers: Option<u64>) -> Result<u64, Bad> {
         let text = text.trim();
         if let Ok(number) = text.parse::<f64>() {
-            // `inf` and `nan` are numbers too.
+            // `inf` and `nan` parse as numbers.
             let unit = unit_of_numbers.filter(|_| number.is_finite());
             let otherwise = if number.is_finite() {
                 Bad::NoUnit

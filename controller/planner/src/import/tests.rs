@@ -1,12 +1,11 @@
-//! Files of both formats, good and bad.
+//! Valid and invalid files of both formats.
 
 use proptest::prelude::*;
 
 use super::{Hosts, ImportErrorKind, Names, Options, graphml, node_link};
 use crate::network::{Network, NetworkError};
 
-/// As the Topology Zoo publishes a network, with what happens in it: two nodes without a label, an edge without a speed,
-/// two parallel edges.
+/// File as in the Topology Zoo, with its usual gaps: two nodes without a label, an edge without a speed, two parallel edges.
 const ZOO: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
   <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d35" />
@@ -37,7 +36,7 @@ const ZOO: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 </graphml>
 "#;
 
-/// Two servers and two switches as NetworkX writes a directed graph, each link once in each direction.
+/// Two servers and two switches, as NetworkX writes a directed graph: each link once in each direction.
 const DIRECTED: &str = r#"{"directed": true, "multigraph": false,
  "graph": {"rate_unit": "Gbit/s"},
  "nodes": [
@@ -143,7 +142,7 @@ fn directed_edges_that_lead_back_are_one_link() {
     let link = &network.links()[0];
     assert_eq!((link.delay_ns, link.loss), (5_000, 0.001));
     assert_eq!(link.load_bps, [2 * G, 3 * G]);
-    // That to the spine has none back.
+    // The edge to the spine has no reverse.
     assert_eq!((read.report.one_way, read.report.parallel), (1, 0));
 }
 
@@ -168,7 +167,7 @@ fn labels_in_graphics_of_yed() {
     assert_eq!(read.report.one_way, 1);
 }
 
-/// What a changed file is told, with the changed text and the message that it gets.
+/// Message and hint for an invalid file.
 fn told(read: impl Fn(&str) -> Result<super::Imported, super::ImportError>, text: &str) -> String {
     let error = read(text).unwrap_err();
     match error.kind.hint() {
@@ -353,7 +352,7 @@ fn deep_files_are_refused_and_take_no_stack() {
     assert!(error.to_string().contains("has no `graph`"), "{error}");
 }
 
-/// A text with a few bytes exchanged, left out, or doubled.
+/// A text with a few bytes changed, removed or doubled.
 fn damaged(text: &'static str) -> impl Strategy<Value = String> {
     let change = (0..text.len(), 0..3_u8, any::<u8>());
     prop::collection::vec(change, 1..6).prop_map(move |changes| {

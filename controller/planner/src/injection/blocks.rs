@@ -1,5 +1,5 @@
-//! A problem made ready for search: choices that are tied are one block, which takes one of its options; pairs of blocks know
-//! which of their options go together.
+//! Problem prepared for search: tied choices form one block, which takes one of its options; pairs of blocks record which of
+//! their options are compatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::candidates::Candidates;
 use super::domains::Domains;
 use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
 
-/// A block's number.
+/// Index of a block.
 pub(super) type BlockId = usize;
 
-/// Which constraints of a problem hold. Finding out what binds takes them away one by one.
+/// Which constraints of a problem are active. The search for a conflict deactivates them one by one.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub choices: Vec<bool>,
@@ -18,12 +18,12 @@ pub(super) struct Held {
     pub orders: Vec<bool>,
     pub ties: Vec<bool>,
     pub clashes: Vec<bool>,
-    /// Limits, by switch and resource.
+    /// Whether each limit is active, by switch and resource.
     pub limits: Vec<bool>,
 }
 
 impl Held {
-    /// All of them.
+    /// All constraints of a problem, active.
     pub fn all(problem: &Problem) -> Held {
         Held {
             choices: vec![true; problem.choices.len()],
@@ -36,31 +36,31 @@ impl Held {
     }
 }
 
-/// Where a block may stand.
+/// Option of a block: the switches at which it is placed.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub switches: Vec<SwitchId>,
     pub hops: u64,
 }
 
-/// Choices that stand at the same switches.
+/// Choices that are placed at the same switches.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub members: Vec<ChoiceId>,
     pub charges: Vec<ChargeId>,
     pub options: Vec<Place>,
-    /// Other blocks, and the number of the pair in [`Blocks::pairs`].
+    /// Other blocks, and the index of the pair in [`Blocks::pairs`].
     pub partners: Vec<(BlockId, usize)>,
 }
 
-/// Which options of two blocks go together.
+/// Which options of two blocks are compatible.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// The one with the lower number.
+    /// Block with the lower index.
     pub first: BlockId,
-    /// How many options the second has.
+    /// Number of options of the second block.
     pub width: usize,
-    /// By option of the first, then of the second.
+    /// Whether two options are compatible: by option of the first block, then of the second.
     pub allowed: Vec<bool>,
 }
 
@@ -70,16 +70,16 @@ pub(super) struct Blocks<'p> {
     pub problem: &'p Problem,
     pub blocks: Vec<Block>,
     pub pairs: Vec<Pair>,
-    /// By switch and resource: what may be taken.
+    /// Limit of what faults may take, by switch and resource.
     pub limits: Vec<u64>,
-    /// By switch and resource: what utilisation is measured by.
+    /// Free amount, against which utilization is measured, by switch and resource.
     pub free: Vec<u64>,
-    /// Whether options are missing that might have been better.
+    /// Whether options are missing that might be better.
     pub cut: bool,
 }
 
 impl<'p> Blocks<'p> {
-    /// Of a problem of which so much holds. A block may have no option.
+    /// Blocks of a problem with the active constraints `held`. A block may have no option.
     pub fn new(problem: &'p Problem, candidates: &[Candidates], held: &Held) -> Blocks<'p> {
         let members = members(problem, held);
         let of_choice: BTreeMap<ChoiceId, BlockId> = members
@@ -140,7 +140,7 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// With those options only that are left.
+    /// Blocks with only the options left in `domains`.
     pub fn only(&self, domains: &Domains) -> Blocks<'p> {
         let left = |block: BlockId| domains.options(block);
         let mut blocks = self.blocks.clone();
@@ -180,8 +180,8 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// A problem that is looser where options are missing: such a block stands at one switch of its shortest path, which is
-    /// less than any option takes. Bounds of it hold for the whole. Pairs are left out.
+    /// Looser problem for bounds: a block with missing options may take any one switch of its shortest path, which costs less
+    /// than any of its options. A bound of this problem holds for the whole. Without pairs.
     pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
         let mut relaxed = self.clone();
         relaxed.pairs.clear();
@@ -204,12 +204,12 @@ impl<'p> Blocks<'p> {
         relaxed
     }
 
-    /// How many options all blocks have together.
+    /// Number of options of all blocks.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.options.len()).sum()
     }
 
-    /// Whether two blocks, of this pair, can have these options.
+    /// Whether the blocks of this pair can have these options: `own` is of `block`, `other` of its partner.
     pub fn go_together(&self, pair: usize, block: BlockId, own: usize, other: usize) -> bool {
         let pair = &self.pairs[pair];
         let (first, second) = match pair.first == block {
@@ -219,12 +219,12 @@ impl<'p> Blocks<'p> {
         pair.allowed[first * pair.width + second]
     }
 
-    /// A row's number, of [`Blocks::limits`] and [`Blocks::free`].
+    /// Index of a row in [`Blocks::limits`] and [`Blocks::free`].
     pub fn row(&self, switch: SwitchId, resource: ResourceId) -> usize {
         switch * self.problem.resources.len() + resource
     }
 
-    /// Of each choice, its switches: empty if it has no block.
+    /// Switches of each choice; empty if the choice has no block.
     pub fn stands_at(&self, chosen: &[usize]) -> Vec<Vec<SwitchId>> {
         let mut at = vec![Vec::new(); self.problem.choices.len()];
         for (block, option) in self.blocks.iter().zip(chosen) {
@@ -236,7 +236,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Choices by what ties them, in the order of the first of each.
+/// Groups of tied choices, in the order of their first choices.
 fn members(problem: &Problem, held: &Held) -> Vec<Vec<ChoiceId>> {
     let mut leader: Vec<ChoiceId> = (0..problem.choices.len()).collect();
     let find = |leader: &[ChoiceId], mut choice: ChoiceId| {
@@ -278,7 +278,7 @@ fn block(
     };
     let is_tied = members.len() > 1;
     let own: &[Vec<SwitchId>] = members.first().map_or(&[], |first| sets(*first));
-    // What shares state is at one switch.
+    // Choices that share state are placed at one common switch.
     let common = own.iter().filter(|set| {
         !is_tied || set.len() == 1 && members.iter().all(|choice| sets(*choice).contains(set))
     });
@@ -299,17 +299,17 @@ fn block(
     }
 }
 
-/// What two choices ask of each other.
+/// Constraint between two choices.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// The first is met before the second.
+    /// Packets meet the first before the second.
     Order(ChoiceId, ChoiceId),
-    /// They share no switch.
+    /// The choices share no switch.
     Apart,
 }
 
 impl Rule {
-    /// Whether the first choice may have one set, and the second the other.
+    /// Whether the first choice may have one set of switches, and the second the other.
     fn allows(self, problem: &Problem, first: &[SwitchId], second: &[SwitchId]) -> bool {
         match self {
             Rule::Order(a, b) => problem.in_order((a, first), (b, second)),
@@ -318,7 +318,7 @@ impl Rule {
     }
 }
 
-/// What pairs of blocks ask of each other: of each rule, whether its first choice is of the second block.
+/// Rules between two blocks, and for each whether its first choice belongs to the second block.
 struct Rules(Vec<(bool, Rule)>);
 
 impl Rules {

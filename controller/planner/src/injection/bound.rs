@@ -1,47 +1,47 @@
-//! A lower bound of the worst utilisation, by the dual of the linear relaxation.
+//! Lower bound of the worst utilization, by the dual of the linear relaxation.
 //!
-//! Any weights of the rows (switch, resource) that sum to 1 give a bound: the worst utilisation is at least their weighted
-//! mean, and that is at least the sum, over blocks, of what the cheapest option costs at these weights as prices. What several
-//! blocks share is split evenly among them: whoever holds it pays for a part. Good weights are found by multiplicative updates
-//! (Arora, Hazan, Kale, *The Multiplicative Weights Update Method*, Theory of Computing 8, 2012): a row that the cheapest
-//! options load much becomes dearer.
+//! Any weights of the rows (switch, resource) whose sum is 1 give a bound: the worst utilization is at least the weighted mean,
+//! which is at least the sum, over blocks, of the cheapest option's cost with the weights as prices. A charge that several
+//! blocks share is split evenly among them. Multiplicative updates find good weights (Arora, Hazan, Kale, *The Multiplicative
+//! Weights Update Method*, Theory of Computing 8, 2012): rows on which the cheapest options put much load become more
+//! expensive.
 
 use super::blocks::Blocks;
 use super::cost::Utilisation;
 
-/// Rounds of updates, at most.
+/// Maximum number of rounds of updates.
 const ROUNDS: usize = 240;
-/// Rounds of updates of the largest problems.
+/// Number of rounds for the largest problems.
 const LEAST_ROUNDS: usize = 40;
-/// Switches of all options that are looked at in all rounds, of problems for which there are fewer rounds.
+/// Maximum number of switches in options that all rounds examine; larger problems have fewer rounds.
 const WORK: usize = 60_000_000;
-/// What may be lost in floating-point sums.
+/// Bound of rounding errors in sums.
 const SLACK: f64 = 1e-9;
 
-/// What each option of each block costs at the best weights found.
+/// Costs of each block's options at the best weights found.
 #[derive(Debug, Clone)]
 pub(super) struct Prices {
-    /// By block and option.
+    /// Cost by block and option.
     pub of: Vec<Vec<f64>>,
-    /// By block: its cheapest option's.
+    /// Cost of the cheapest option, by block.
     pub least: Vec<f64>,
-    /// The sum of `least`: no placement has less than this as its worst utilisation.
+    /// Sum of `least`, a lower bound of the worst utilization of any placement.
     pub bound: f64,
 }
 
-/// Against what loads are measured.
+/// Amount against which loads are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// What is free, of resources that bind: utilisation.
+    /// Free amounts of binding resources: utilization.
     Free,
-    /// The same, of one resource.
+    /// Free amounts of one resource: its utilization.
     One(usize),
-    /// Limits: a bound of more than 1 says that there is no placement.
+    /// Limits: a bound above 1 proves that there is no placement.
     Limits,
 }
 
 impl Prices {
-    /// The best that were found. Every block has an option.
+    /// Finds the best prices. Every block must have an option.
     pub fn find(blocks: &Blocks<'_>, measure: Measure) -> Prices {
         let parts = parts(blocks);
         let rows = rows(blocks, measure);
@@ -85,8 +85,8 @@ impl Prices {
         best
     }
 
-    /// Prices all options, and loads the cheapest of each block. `at_switch` holds what a block costs at each switch, once it is
-    /// known: those that are spread have many options at the same ones.
+    /// Computes the prices of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
+    /// at each switch, since spread blocks have many options with the same switches.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,
@@ -132,7 +132,7 @@ impl Prices {
     }
 }
 
-/// Of each block: its part of each resource that it takes, at any switch where it stands.
+/// By block: its share of each resource that it takes at any of its switches.
 fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     let problem = blocks.problem;
     let mut sharing = vec![0_u32; problem.charges.len()];
@@ -152,7 +152,7 @@ fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     blocks.blocks.iter().map(of).collect()
 }
 
-/// By row: one over what loads are measured by; 0 for rows that are not counted.
+/// By row: reciprocal of the amount against which loads are measured; 0 for rows that do not count.
 fn rows(blocks: &Blocks<'_>, measure: Measure) -> Vec<f64> {
     let resources = blocks.problem.resources.len();
     let rows = blocks.limits.iter().zip(&blocks.free).enumerate();
@@ -162,13 +162,13 @@ fn rows(blocks: &Blocks<'_>, measure: Measure) -> Vec<f64> {
         Measure::Free if !blocks.problem.resources[row % resources].binds => 0.0,
         Measure::Free => 1.0 / *free as f64,
         Measure::Limits if *limit == u64::MAX => 0.0,
-        // Nothing at all may be taken: as good as a tiny limit, whole units being taken.
+        // Limit 0: treat it as a tiny limit, since whole units are taken.
         Measure::Limits => 1.0 / (*limit as f64).max(0.5),
     })
     .collect()
 }
 
-/// From logarithms to weights: they sum to 1 over the rows that count, each divided by what its row is measured by.
+/// Converts logarithms to weights: their sum over the rows that count is 1, and each is divided by its row's amount.
 fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
     let counted = || logs.iter().zip(rows).filter(|(_, row)| **row > 0.0);
     let highest = counted().fold(f64::NEG_INFINITY, |a, (log, _)| a.max(*log));
@@ -181,25 +181,25 @@ fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
     }
 }
 
-/// The utilisations that there can be: of each row, what whole numbers of its costs come to.
+/// Possible utilizations: in each row, multiples of a common divisor of its costs.
 #[derive(Debug, Clone)]
 pub(super) struct Levels {
-    /// By row of a resource that binds: what utilisation is measured by, and what divides all that can be taken.
+    /// By row of a binding resource: free amount, and a divisor of all amounts that can be taken.
     rows: Vec<(u64, u64)>,
 }
 
 impl Levels {
-    /// Of all resources that bind.
+    /// Levels of all binding resources.
     pub fn of(blocks: &Blocks<'_>) -> Levels {
         Levels::of_those(blocks, |resource| blocks.problem.resources[resource].binds)
     }
 
-    /// Of one resource.
+    /// Levels of one resource.
     pub fn of_one(blocks: &Blocks<'_>, resource: usize) -> Levels {
         Levels::of_those(blocks, |other| other == resource)
     }
 
-    /// Of all rows that an option touches.
+    /// Levels of all rows that an option touches.
     fn of_those(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
         let problem = blocks.problem;
         let mut steps = vec![0_u64; problem.resources.len()];
@@ -230,12 +230,12 @@ impl Levels {
         Levels { rows }
     }
 
-    /// The least level that is not below a bound: the worst utilisation is one of the levels.
+    /// Least level not below a bound; the worst utilization is always one of the levels.
     pub fn at_least(&self, bound: f64) -> Utilisation {
         let level = |(of, step): &(u64, u64)| {
             let (of, step) = (*of, *step);
             let exact = bound * of as f64 / step as f64;
-            // What rounding may have added must not lift the level.
+            // A rounding error must not raise the level.
             let steps = libm::ceil(exact * (1.0 - SLACK) - SLACK).max(0.0) as u64;
             Utilisation {
                 taken: steps.saturating_mul(step),

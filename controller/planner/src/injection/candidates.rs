@@ -1,25 +1,25 @@
-//! The sets of switches at which each packet of a choice is met exactly once.
+//! Sets of switches at which each packet of a choice is met exactly once.
 
 use std::collections::BTreeMap;
 
 use super::problem::{ChoiceId, PathId, Problem, SwitchId};
 
-/// Ways to spread one choice over switches that are looked at.
+/// Maximum number of sets of several switches that are considered for one choice.
 const MAX_SPREADS: usize = 64;
 
-/// Where a choice may stand.
+/// Sets of switches at which a choice may be placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidates {
-    /// Nearest to the sender first, single switches before several.
+    /// All sets: single switches first, nearest to the sender first.
     pub sets: Vec<Vec<SwitchId>>,
-    /// Those of `sets` that the pin leaves.
+    /// The sets that the choice's pin allows.
     pub pinned: Vec<Vec<SwitchId>>,
-    /// Whether there may be more of them than were looked at.
+    /// Whether there may be more sets than were considered.
     pub cut: bool,
 }
 
 impl Candidates {
-    /// Of a choice.
+    /// Finds the candidates of a choice.
     pub fn of(problem: &Problem, choice: ChoiceId) -> Candidates {
         let wanted = &problem.choices[choice];
         let paths = &wanted.paths;
@@ -46,7 +46,7 @@ impl Candidates {
     }
 }
 
-/// Each switch that all paths cross, in the order of the first.
+/// Switches that all paths cross, in the order of the first path.
 fn common(problem: &Problem, first: PathId, paths: &[PathId]) -> Vec<Vec<SwitchId>> {
     let on_all = |switch: &&SwitchId| {
         let mut paths = paths.iter();
@@ -59,7 +59,7 @@ fn common(problem: &Problem, first: PathId, paths: &[PathId]) -> Vec<Vec<SwitchI
         .collect()
 }
 
-/// Two paths without a switch in common, if there are such: why no single switch meets a choice. The first pair in order.
+/// First pair of a choice's paths without a common switch, which explains why no single switch works; `None` without one.
 pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, PathId)> {
     let paths = &problem.choices[choice].paths;
     paths.iter().enumerate().find_map(|(i, b)| {
@@ -72,13 +72,13 @@ pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, Path
     })
 }
 
-/// The search for exact covers: sets of switches of which every path crosses exactly one.
+/// Search for exact covers: sets of switches such that every path crosses exactly one.
 struct Spreads<'p> {
     problem: &'p Problem,
     paths: &'p [PathId],
-    /// By switch, the places of the paths that cross it.
+    /// By switch, the indexes of the paths that cross it.
     crossing: BTreeMap<SwitchId, Vec<usize>>,
-    /// By place of a path: whether it crosses one of those chosen.
+    /// By index of a path: whether it crosses a chosen switch.
     crossed: Vec<bool>,
     chosen: Vec<SwitchId>,
     found: Vec<Vec<SwitchId>>,
@@ -115,7 +115,7 @@ impl<'p> Spreads<'p> {
                 self.cut = true;
                 return;
             }
-            // A path that crosses one already must not cross another.
+            // A path that crosses a chosen switch must not cross another.
             let crossing = &self.crossing[&switch];
             if crossing.iter().all(|place| !self.crossed[*place]) {
                 self.cross(switch, true);

@@ -1,9 +1,9 @@
-//! Which constraints contradict each other, of a problem without a placement: the deletion filter (Chinneck and Dravnieks,
-//! *Locating Minimal Infeasible Constraint Sets in Linear Programs*, ORSA J. Computing 3, 1991), by halves as in delta
-//! debugging (Zeller and Hildebrandt 2002).
+//! Finds the constraints that contradict each other in a problem without a placement: the deletion filter (Chinneck and
+//! Dravnieks, *Locating Minimal Infeasible Constraint Sets in Linear Programs*, ORSA J. Computing 3, 1991), in groups as in
+//! delta debugging (Zeller and Hildebrandt 2002).
 //!
-//! What is taken away stays away if the rest still has no placement. What is left when each single one was tried is a set that
-//! loses its contradiction with any of its members.
+//! A constraint stays removed if the rest still has no placement. Once each single constraint was tried, the rest is a minimal
+//! set: without any of its members it has no contradiction.
 
 use super::blocks::{Blocks, Held};
 use super::bound::{Levels, Measure, Prices};
@@ -14,14 +14,14 @@ use super::problem::Problem;
 use super::refusal::{Conflict, Refusal};
 use super::search::{Known, Wanted, search};
 
-/// How often it is asked at most whether there is a placement.
+/// Maximum number of tests whether there is a placement.
 const MAX_QUESTIONS: usize = 3_000;
-/// What a search may look at for one answer, in options.
+/// Maximum number of options that a search examines for one test.
 const WORK: usize = 2_000_000;
-/// A bound of the part of limits that is taken, beyond which there is surely no placement.
+/// Bound of the used part of limits above which there is certainly no placement.
 pub(super) const SURELY: f64 = 1.0 + 1e-6;
 
-/// Whether there is a placement.
+/// Whether a placement exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Yes,
@@ -29,7 +29,7 @@ enum Answer {
     Unknown,
 }
 
-/// Finds what binds in a problem that is known to have no placement.
+/// Finds a conflict in a problem that has no placement.
 pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
     let mut filter = Filter {
         problem,
@@ -38,7 +38,7 @@ pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
         questions: MAX_QUESTIONS,
         least: true,
     };
-    // A problem without most of its choices is quick to ask about.
+    // First remove choices: a problem with few choices is quick to test.
     filter.thin(|held| &mut held.choices, |_, _| true);
     let is_near = near(problem, candidates, &filter.held);
     filter.thin(|held| &mut held.limits, |_, row| is_near[row]);
@@ -65,7 +65,7 @@ pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
     Refusal::of(filter.conflict())
 }
 
-/// Rows of switches where a choice that is held can stand.
+/// By row: whether an active choice can be placed at its switch.
 fn near(problem: &Problem, candidates: &[Candidates], held: &Held) -> Vec<bool> {
     let resources = problem.resources.len();
     let mut near = vec![false; held.limits.len()];
@@ -86,7 +86,7 @@ struct Filter<'p> {
 }
 
 impl Filter<'_> {
-    /// Takes away constraints of one kind, the last first, in ever smaller groups. What cannot matter goes without a question.
+    /// Removes constraints of one kind, the last first, in ever smaller groups; those that cannot matter untested.
     fn thin(
         &mut self,
         of: impl Fn(&mut Held) -> &mut Vec<bool>,
@@ -120,7 +120,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Whether what is held has a placement.
+    /// Tests whether the active constraints allow a placement.
     fn ask(&mut self) -> Answer {
         let Some(left) = self.questions.checked_sub(1) else {
             return Answer::Unknown;
@@ -136,7 +136,7 @@ impl Filter<'_> {
         };
         let blocks = blocks.only(&domains);
         let domains = Domains::new(&blocks);
-        // Asked first: where nothing fits, the search for a placement goes on for as long as it may.
+        // Test the bound first: without a placement, the heuristic would run up to its limit.
         let limits = Prices::find(&blocks, Measure::Limits);
         if limits.bound > SURELY {
             return none;

@@ -1,23 +1,23 @@
-//! What a placement is judged by.
+//! Cost by which placements are compared.
 
 use std::cmp::Ordering;
 
-/// A part of something: exact, so that equal loads are equal.
+/// Fraction of an amount that is taken: exact, so that equal loads compare equal.
 #[derive(Debug, Clone, Copy)]
 pub struct Utilisation {
-    /// What is taken.
+    /// Amount taken.
     pub taken: u64,
-    /// Of so much; at least 1.
+    /// Amount available; at least 1.
     pub of: u64,
 }
 
 impl Utilisation {
-    /// Nothing is taken.
+    /// Utilization 0.
     pub const NONE: Utilisation = Utilisation { taken: 0, of: 1 };
-    /// All is taken.
+    /// Utilization 1.
     pub const ALL: Utilisation = Utilisation { taken: 1, of: 1 };
 
-    /// As a fraction: 1 is all.
+    /// The utilization as a number; 1 means that everything is taken.
     #[must_use]
     pub fn fraction(self) -> f64 {
         self.taken as f64 / self.of as f64
@@ -45,15 +45,15 @@ impl PartialEq for Utilisation {
 
 impl Eq for Utilisation {}
 
-/// What a placement costs, and less is better: the first field that differs decides.
+/// Cost of a placement. Less is better; the first field that differs decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// The worst of what binds, over switches and resources.
+    /// Worst utilization of binding resources, over all switches.
     pub worst: Utilisation,
-    /// The worst of what does not bind: it may be more than 1.
+    /// Worst utilization of resources that do not bind; may exceed 1.
     pub slowest: Utilisation,
-    /// Switches at which anything stands.
+    /// Number of switches at which any fault is placed.
     pub touched: usize,
-    /// Switches that packets cross before they meet what stands on their way, over all flows.
+    /// Number of switches that packets cross before they meet their faults, summed over all flows.
     pub hops: u64,
 }

@@ -1,9 +1,9 @@
-//! A lower bound of one resource's worst utilisation that counts whole what blocks share.
+//! Lower bound of one resource's worst utilization that counts shared charges in full.
 //!
-//! As in [`super::bound`], any weights of switches that sum to 1 give one. There, what blocks share is split evenly among them, so
-//! that a block which stands apart from its group pays for a part; here, it pays for all of it. At given prices of switches a
-//! group costs at least its cheapest cover: switches of which each of its blocks has one among its options. Groups are small,
-//! so that is found exactly, by the block that is covered last.
+//! As in [`super::bound`], any weights of switches whose sum is 1 give a bound. There, a charge that blocks share is split
+//! evenly, so a block placed apart from its group pays for a part only; here it pays in full. At given prices of switches a
+//! group costs at least its cheapest cover: switches such that each of its blocks has one among its options. Groups are small,
+//! so the cover is found exactly, by dynamic programming over the sets of covered blocks.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::blocks::{BlockId, Blocks};
 use super::place::groups;
 use super::problem::{ResourceId, SwitchId};
 
-/// Rounds of updates.
+/// Number of rounds of updates.
 const ROUNDS: usize = 400;
-/// Blocks of a group whose cover is found; of larger ones it is left out what they share.
+/// Maximum number of blocks in a group whose cover is computed; the shared charges of larger groups are left out.
 const MOST: usize = 12;
-/// What may be lost in floating-point sums.
+/// Bound of rounding errors in sums.
 const SLACK: f64 = 1e-9;
 
-/// No placement has less as the worst utilisation of this resource.
+/// Lower bound of the worst utilization of a resource in any placement.
 pub(super) fn at_least(blocks: &Blocks<'_>, resource: ResourceId) -> f64 {
     let groups = Group::all(blocks, resource);
     let own = own(blocks, &groups, resource);
@@ -65,7 +65,7 @@ pub(super) fn at_least(blocks: &Blocks<'_>, resource: ResourceId) -> f64 {
     best
 }
 
-/// From logarithms to prices of what is taken: weights sum to 1, each divided by what there is.
+/// Converts logarithms to prices: weights whose sum is 1, each divided by the free amount.
 fn weigh(logs: &[f64], free: &[f64], prices: &mut [f64]) {
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = logs.iter().map(|log| libm::exp(log - highest)).sum();
@@ -76,11 +76,11 @@ fn weigh(logs: &[f64], free: &[f64], prices: &mut [f64]) {
 
 /// Blocks that share a charge.
 struct Group {
-    /// What it takes at each switch where one of them stands.
+    /// Amount that it takes at each switch where one of the blocks is placed.
     cost: f64,
-    /// The charge.
+    /// Index of the charge.
     charge: usize,
-    /// By place of a block: the switches of its options, and the set of blocks that each is an option of.
+    /// By index of a block in the group: switches of its options, each with the set of blocks that have it as an option.
     by_block: Vec<Vec<(SwitchId, usize)>>,
 }
 
@@ -91,12 +91,12 @@ impl Group {
         let mut counted = BTreeSet::new();
         small
             .filter_map(|members| Group::of(blocks, members, resource))
-            // Blocks of two groups may have a charge in common: one pays for it.
+            // Two groups may have the same charge: it is counted once.
             .filter(|group| counted.insert(group.charge))
             .collect()
     }
 
-    /// `None` if they share nothing that takes of this resource.
+    /// Group of blocks; `None` if they share no charge that takes of this resource.
     fn of(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
@@ -104,7 +104,7 @@ impl Group {
             let cost = cost
                 .find(|(of, _)| *of == resource)
                 .map_or(0, |(_, cost)| *cost);
-            // What one block alone has is counted beside.
+            // Charges of single blocks are counted separately.
             let holds = |block: &&BlockId| blocks.blocks[**block].charges.contains(charge);
             match members.iter().filter(holds).count() == members.len() {
                 true => cost,
@@ -141,10 +141,10 @@ impl Group {
         })
     }
 
-    /// What the cheapest cover costs; what it takes is added.
+    /// Cost of the cheapest cover; adds its amounts to `taken`.
     fn cover(&self, prices: &[f64], taken: &mut [f64]) -> f64 {
         let all = (1 << self.by_block.len()) - 1;
-        // By set of blocks that are covered: the least cost, the set before, and the switch that was added.
+        // By set of covered blocks: least cost, previous set, and the switch that was added.
         let mut least = vec![(f64::INFINITY, 0, 0); all + 1];
         least[0].0 = 0.0;
         for set in 0..all {
@@ -152,7 +152,7 @@ impl Group {
             if cost == f64::INFINITY {
                 continue;
             }
-            // The first that is open is covered by something, in any cover.
+            // Every cover covers the first open block by some switch.
             let open = (!set).trailing_zeros() as usize;
             for &(switch, covers) in &self.by_block[open] {
                 let next = &mut least[set | covers];
@@ -175,7 +175,7 @@ impl Group {
     }
 }
 
-/// By block, its part of all that its group does not count.
+/// By block: its share of all charges that no group counts.
 fn own(blocks: &Blocks<'_>, groups: &[Group], resource: ResourceId) -> Vec<f64> {
     let problem = blocks.problem;
     let mut is_counted = vec![false; problem.charges.len()];

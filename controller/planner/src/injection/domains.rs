@@ -1,11 +1,11 @@
-//! Which options each block has left, and what follows from one being taken.
+//! Remaining options of each block, and constraint propagation when one is taken.
 
 use std::collections::VecDeque;
 
 use super::blocks::{BlockId, Blocks};
 use super::loads::Loads;
 
-/// The options left, with a trail by which they come back.
+/// Remaining options, with a trail for backtracking.
 #[derive(Debug, Clone)]
 pub(super) struct Domains {
     alive: Vec<Vec<bool>>,
@@ -14,7 +14,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// All options.
+    /// Domains with all options.
     pub fn new(blocks: &Blocks<'_>) -> Domains {
         let options = blocks.blocks.iter().map(|block| block.options.len());
         Domains {
@@ -24,8 +24,8 @@ impl Domains {
         }
     }
 
-    /// Takes away what can be in no placement: options that exceed a limit beside the blocks that have no choice left, and
-    /// options with which no option of a partner goes (arc consistency, Mackworth 1977). `None` if a block has none left.
+    /// Removes options that no placement can have: those that exceed a limit beside blocks without a choice left, and those
+    /// without a compatible option of a partner (arc consistency, Mackworth 1977). `None` if a block has no option left.
     pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
         let mut domains = Domains::new(blocks);
         let mut loads = Loads::new(blocks);
@@ -68,7 +68,7 @@ impl Domains {
         }
     }
 
-    /// Takes away options with which no option of a partner goes. Whether all blocks have something left.
+    /// Removes options without a compatible option of a partner. Returns whether all blocks have options left.
     fn agree(&mut self, blocks: &Blocks<'_>) -> bool {
         let mut queue: VecDeque<BlockId> = (0..blocks.blocks.len()).collect();
         let mut queued = vec![true; blocks.blocks.len()];
@@ -94,13 +94,13 @@ impl Domains {
         true
     }
 
-    /// What a block has left, in order.
+    /// Remaining options of a block, in order.
     pub fn options(&self, block: BlockId) -> impl Iterator<Item = usize> + '_ {
         let alive = self.alive[block].iter().enumerate();
         alive.filter(|(_, alive)| **alive).map(|(option, _)| option)
     }
 
-    /// How many that are.
+    /// Number of a block's remaining options.
     pub fn left(&self, block: BlockId) -> usize {
         self.left[block]
     }
@@ -113,7 +113,7 @@ impl Domains {
         }
     }
 
-    /// Takes from blocks that are still open what does not go with this option. Whether all have something left.
+    /// Removes options of open blocks that are incompatible with this one. Returns whether all blocks have options left.
     pub fn assign(
         &mut self,
         blocks: &Blocks<'_>,
@@ -137,12 +137,12 @@ impl Domains {
         true
     }
 
-    /// A place on the trail to go back to.
+    /// Mark on the trail for [`Domains::back_to`].
     pub fn mark(&self) -> usize {
         self.trail.len()
     }
 
-    /// Brings back what was taken away since.
+    /// Restores the options that were removed since a mark.
     pub fn back_to(&mut self, mark: usize) {
         for (block, option) in self.trail.drain(mark..) {
             self.alive[block][option] = true;

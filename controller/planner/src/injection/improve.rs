@@ -1,5 +1,5 @@
-//! Large problems, once all stands: moves and exchanges of groups that make the fullest switch less full, then fewer switches
-//! touched, then fewer hops.
+//! Local search in large problems: moves and exchanges of groups that reduce the utilization of the fullest switch, then the
+//! number of touched switches, then hops.
 
 use std::cmp::Ordering;
 
@@ -10,24 +10,24 @@ use super::cost::Utilisation;
 use super::place::{Ceiling, Placing};
 use super::problem::SwitchId;
 
-/// So many groups are pushed on at most, one by the other, for one to be moved.
+/// Maximum depth of displaced groups for one move.
 const DEEPEST: u8 = 2;
-/// How often a block is put somewhere at most while it is shaken.
+/// Maximum number of times that a block is placed during random moves.
 const SHAKING: u64 = 400_000;
 
-/// What is made less.
+/// Quantity that is reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// The part of limits that is taken, until that is no more than all.
+    /// Used part of limits, until no limit is exceeded.
     Pressed,
-    /// The worst utilisation of what binds.
+    /// Worst utilization of binding resources.
     Binding,
-    /// The worst utilisation of what does not, while that of what binds stays.
+    /// Worst utilization of other resources, without raising that of binding ones.
     Slowing,
 }
 
 impl Placing<'_, '_> {
-    /// Makes it cheaper until no move does.
+    /// Improves the placement until no move reduces its cost.
     pub fn improve(&mut self, bound: Utilisation) {
         self.flatten(Measure::Binding, bound);
         self.descend(Measure::Slowing, Utilisation::NONE, 0);
@@ -43,13 +43,13 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Makes the fullest switch less full, again and again; where no move does, a random one is made, and kept if what follows
-    /// leaves it no worse (iterated local search).
+    /// Reduces the fullness of the fullest switch repeatedly. If no move does, makes a random move, and keeps it if the result
+    /// is no worse (iterated local search).
     pub(super) fn flatten(&mut self, measure: Measure, bound: Utilisation) {
         self.descend(measure, bound, DEEPEST);
         let end = self.loads.puts()
             + match measure {
-                // Without that there is no answer at all.
+                // Without this step there would be no placement at all.
                 Measure::Pressed => 3 * SHAKING,
                 _ => SHAKING,
             };
@@ -67,7 +67,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// How full the fullest switch is, and how many are as full.
+    /// Fullness of the fullest switch, and the number of switches with it.
     fn fullness(&self, measure: Measure) -> (Utilisation, usize) {
         let switches = 0..self.blocks.problem.switches.len();
         let levels = switches.map(|switch| self.level(switch, measure));
@@ -81,7 +81,7 @@ impl Placing<'_, '_> {
         )
     }
 
-    /// Takes a group from one of the fullest switches, wherever it has to go.
+    /// Moves a random group away from one of the fullest switches, whatever that costs.
     fn shake(&mut self, measure: Measure, worst: Utilisation) {
         let switches = 0..self.blocks.problem.switches.len();
         let full: Vec<SwitchId> = switches
@@ -111,7 +111,7 @@ impl Placing<'_, '_> {
         all.get(nth.checked_rem(all.len())?)
     }
 
-    /// Takes from the fullest switch what can go where it stays less full, pushing others on if it must.
+    /// Moves groups away from the fullest switch where the result is less full, displacing others if necessary.
     fn descend(&mut self, measure: Measure, bound: Utilisation, deepest: u8) {
         let switches = self.blocks.problem.switches.len();
         for _ in 0..4 * self.blocks.blocks.len() {
@@ -132,7 +132,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Moves any group from a switch, by as few moves as do.
+    /// Moves any group away from a switch, with as few displaced groups as possible.
     fn relieve_any(&mut self, from: SwitchId, aim: (Measure, Utilisation), deepest: u8) -> bool {
         let groups = self.groups_at(from);
         (0..=deepest).any(|depth| {
@@ -144,7 +144,7 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// A group, and what stands at the switch because of it: faults that are met before or behind it.
+    /// A group, and the blocks that are at the switch because of it: faults that packets meet before or after it.
     fn bound_at(&self, group: &[BlockId], switch: SwitchId) -> Vec<BlockId> {
         let partners = group.iter().flat_map(|block| {
             let partners = self.blocks.blocks[*block].partners.iter();
@@ -164,8 +164,8 @@ impl Placing<'_, '_> {
         bound
     }
 
-    /// Moves a group from a switch to where all stays below the worst; others may be pushed on, so deep. All stays as it was if
-    /// that does not work.
+    /// Moves a group away from a switch to where all levels stay below the worst, displacing others up to a depth. Restores the
+    /// placement if that fails.
     fn relieve(
         &mut self,
         group: &[BlockId],
@@ -199,7 +199,7 @@ impl Placing<'_, '_> {
         is_over || self.level(switch, measure) >= worst
     }
 
-    /// From switches that a group has just filled, moves another group each.
+    /// Moves another group away from each switch that a group has just filled.
     fn push_on(
         &mut self,
         group: &[BlockId],
@@ -226,7 +226,7 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// Leaves switches at which little stands, where that makes nothing fuller than the fullest.
+    /// Empties switches with few blocks, if that makes no switch fuller than the fullest.
     fn gather(&mut self) {
         let mut switches: Vec<SwitchId> = (0..self.blocks.problem.switches.len()).collect();
         switches.sort_by_key(|switch| (self.loads.standing(*switch), *switch));
@@ -250,7 +250,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Single moves that make the whole cheaper, until there is none.
+    /// Makes single moves that reduce the cost, until there is none.
     fn draw_near(&mut self) {
         for _ in 0..20 {
             let mut changed = false;

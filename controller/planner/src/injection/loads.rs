@@ -1,4 +1,4 @@
-//! What stands where, and what that takes: kept up to date as blocks come and go.
+//! Loads of a placement, updated as blocks are placed and removed.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ use super::blocks::{BlockId, Blocks};
 use super::cost::{Cost, Utilisation};
 use super::problem::SwitchId;
 
-/// Of a switch.
+/// Worst levels at a switch.
 #[derive(Debug, Clone, Copy)]
 struct Worst {
     binding: Utilisation,
     slowing: Utilisation,
-    /// Of limits.
+    /// Worst used part of a limit.
     pressed: Utilisation,
 }
 
@@ -27,27 +27,27 @@ impl Worst {
     }
 }
 
-/// The state of a placement, whole or in part.
+/// State of a complete or partial placement.
 #[derive(Debug, Clone)]
 pub(super) struct Loads<'b, 'p> {
     blocks: &'b Blocks<'p>,
-    /// By switch and resource.
+    /// Amount taken, by switch and resource.
     taken: Vec<u64>,
-    /// By charge and switch: how many blocks need it there.
+    /// Number of blocks that need a charge, by charge and switch.
     needed: Vec<u32>,
-    /// By switch: how many blocks stand there.
+    /// Number of blocks, by switch.
     standing: Vec<u32>,
     worst: Vec<Worst>,
-    /// The worst of all switches, if that is known.
+    /// Worst levels over all switches, if known.
     of_all: Cell<Option<(Utilisation, Utilisation)>>,
     hops: u64,
     touched: usize,
-    /// How often a block was put somewhere: what a search has cost.
+    /// Number of times that a block was placed: the work of a search.
     puts: u64,
 }
 
 impl<'b, 'p> Loads<'b, 'p> {
-    /// Nothing stands anywhere.
+    /// Loads of an empty placement.
     pub fn new(blocks: &'b Blocks<'p>) -> Loads<'b, 'p> {
         let problem = blocks.problem;
         let switches = problem.switches.len();
@@ -64,7 +64,7 @@ impl<'b, 'p> Loads<'b, 'p> {
         }
     }
 
-    /// A block takes one of its options.
+    /// Places a block by one of its options.
     pub fn put(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
@@ -137,7 +137,7 @@ impl<'b, 'p> Loads<'b, 'p> {
             }
             let pressed = match self.blocks.limits[row] {
                 u64::MAX => Utilisation::NONE,
-                // More than all, and the more the worse.
+                // Worse than a full limit, and the more is taken the worse.
                 0 => Utilisation {
                     taken: taken.saturating_add(1),
                     of: 1,
@@ -157,7 +157,7 @@ impl<'b, 'p> Loads<'b, 'p> {
             let was_worst = was.binding == binding || was.slowing == slowing;
             let is_less = worst.binding < was.binding || worst.slowing < was.slowing;
             self.of_all.set(match was_worst && is_less {
-                // Another may be as full: that is looked at when somebody asks.
+                // Another switch may be as full: recompute on demand.
                 true => None,
                 false => Some((binding.max(worst.binding), slowing.max(worst.slowing))),
             });
@@ -176,17 +176,17 @@ impl<'b, 'p> Loads<'b, 'p> {
         self.worst[switch].is_over()
     }
 
-    /// The worst at a switch: of what binds, and of what does not.
+    /// Worst levels at a switch: of binding resources, and of others.
     pub fn at(&self, switch: SwitchId) -> (Utilisation, Utilisation) {
         (self.worst[switch].binding, self.worst[switch].slowing)
     }
 
-    /// The part of a limit of a switch that is taken, at worst.
+    /// Worst used part of a switch's limits.
     pub fn pressed(&self, switch: SwitchId) -> Utilisation {
         self.worst[switch].pressed
     }
 
-    /// The worst at any switch of an option.
+    /// Worst levels at any switch of an option: of binding resources, and of others.
     pub fn worst_of(&self, block: BlockId, option: usize) -> (Utilisation, Utilisation) {
         let switches = self.blocks.blocks[block].options[option].switches.iter();
         switches.fold(
@@ -198,22 +198,22 @@ impl<'b, 'p> Loads<'b, 'p> {
         )
     }
 
-    /// How often a block was put somewhere.
+    /// Number of times that a block was placed.
     pub fn puts(&self) -> u64 {
         self.puts
     }
 
-    /// How many blocks stand at a switch.
+    /// Number of blocks at a switch.
     pub fn standing(&self, switch: SwitchId) -> u32 {
         self.standing[switch]
     }
 
-    /// What is taken of a resource of a switch, by the row's number.
+    /// Amount taken by row, that is by switch and resource.
     pub fn taken(&self) -> &[u64] {
         &self.taken
     }
 
-    /// Of all that stands.
+    /// Cost of the placement.
     pub fn cost(&self) -> Cost {
         let (worst, slowest) = self.of_all.get().unwrap_or_else(|| {
             let none = (Utilisation::NONE, Utilisation::NONE);

@@ -1,12 +1,12 @@
-//! At which switches faults meet their flows, so that every packet meets each fault exactly once.
+//! Places faults at switches, so that every packet meets each of its faults exactly once.
 //!
-//! A [`Problem`] is abstract: choices to be placed on switches, what each takes there, and which of them depend on each other.
-//! [`solve()`] finds the [`Placement`] that is first by the worst utilisation of any resource of any switch, then by how many
-//! switches are touched, then by how far from the senders they are. A small problem is searched through, and the answer is
-//! proven to be the best; of a large one the answer keeps all constraints and says how far from a lower bound it is. Without
-//! an answer the [`Refusal`] says what binds, by the smallest set of constraints found that contradict each other.
+//! A [`Problem`] is abstract: choices to be placed at switches, the resources that each takes there, and dependences between
+//! them. [`solve()`] finds the [`Placement`] with the least worst utilization of any resource of any switch, then the fewest
+//! touched switches, then the least distance from the senders. A small problem is solved exactly, with proof; a placement for a
+//! large one respects all constraints and has a lower bound. If there is no placement, the [`Refusal`] names the smallest set
+//! of contradicting constraints that was found.
 //!
-//! Utilisation is what faults take over what is free before any stands there.
+//! Utilization is the amount that faults take, relative to the amount that is free before any is placed.
 
 mod blocks;
 mod bound;
@@ -40,28 +40,28 @@ pub use problem::{
 pub use refusal::{Conflict, Refusal};
 pub use sample::{Scale, sample, sample_of};
 
-/// What an exact search may look at, in options: about half a second.
+/// Maximum number of options that an exact search examines: about half a second.
 const WORK: usize = 6_000_000;
-/// Steps of an exact search, at most.
+/// Maximum number of steps of an exact search.
 const MAX_STEPS: usize = 200_000;
 
-/// Where everything stands.
+/// Positions of all choices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
-    /// Of each choice, its switches.
+    /// Switches of each choice.
     pub at: Vec<Vec<SwitchId>>,
-    /// What it costs.
+    /// Cost of the placement.
     pub cost: Cost,
-    /// By switch and resource: what is taken.
+    /// Amount taken, by switch and resource.
     pub taken: Vec<Vec<u64>>,
-    /// No placement has a worst utilisation below this.
+    /// Lower bound of the worst utilization of any placement.
     pub bound: Utilisation,
-    /// Whether no placement costs less.
+    /// Whether the cost is proved to be the least possible.
     pub proven: bool,
 }
 
 impl Placement {
-    /// How far from the bound the worst utilisation may be from the least there is, as a part of it: 0 if it is the least.
+    /// Maximum distance of the worst utilization from the optimum, as a share of it; 0 if it is optimal.
     #[must_use]
     pub fn gap(&self) -> f64 {
         let (worst, bound) = (self.cost.worst.fraction(), self.bound.fraction());
@@ -72,7 +72,7 @@ impl Placement {
     }
 }
 
-/// Places all choices. The same problem and seed have the same answer.
+/// Places all choices. Equal problems and seeds give equal placements.
 pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     problem.check().map_err(Refusal::Malformed)?;
     let candidates = problem.candidates();
@@ -146,7 +146,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     })
 }
 
-/// Refuses a choice that can stand nowhere, whatever the others do.
+/// Refuses a choice that cannot be placed anywhere, regardless of the others.
 fn stands_somewhere(
     problem: &Problem,
     candidates: &[Candidates],
@@ -185,8 +185,8 @@ fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> Loads<'b, 'p> {
     loads
 }
 
-/// No placement has a worst utilisation below this: the best of what the relaxation says of all resources together, and of each
-/// alone, whose levels may be far apart.
+/// Lower bound of the worst utilization: the best of the relaxation's bounds for all resources together and for each alone,
+/// whose levels may be far apart.
 fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let resources = blocks.problem.resources.iter().enumerate();
     let binding = resources.filter(|(_, resource)| resource.binds);
@@ -200,7 +200,7 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 
-/// The worst utilisation of the block that fills a switch most by itself, where it does that least.
+/// Greatest utilization that a single block causes, each block placed where it causes the least.
 fn alone(blocks: &Blocks<'_>) -> Utilisation {
     let mut loads = Loads::new(blocks);
     let mut worst = Utilisation::NONE;

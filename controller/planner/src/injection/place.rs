@@ -1,9 +1,9 @@
-//! Large problems: a greedy placement, repaired until it holds all constraints.
+//! Heuristic for large problems: a greedy placement, repaired until it respects all constraints.
 //!
-//! Blocks that share a charge, such as the flows of one fault, are a group: it is placed as a weighted set is covered
-//! (Chvátal, *A Greedy Heuristic for the Set-Covering Problem*, Math. OR 4, 1979), the place first that loads switches least
-//! for each block that it takes. A switch's load is felt by a power of its utilisation, so that full ones are dear. What is in
-//! the way of a block is put elsewhere, and what was in the way often is taken less gladly (min-conflicts with weights).
+//! Blocks that share a charge, such as the flows of one fault, are a group. It is placed like a weighted set cover (Chvátal, *A
+//! Greedy Heuristic for the Set-Covering Problem*, Math. OR 4, 1979): first at the place that loads switches least per block
+//! that it takes. The load of a switch counts by a power of its utilization, so that full switches are expensive. Blocks in the
+//! way of another are moved, and options that were given up often are taken less readily (min-conflicts with weights).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,47 +17,47 @@ use super::improve::Measure;
 use super::loads::Loads;
 use super::problem::SwitchId;
 
-/// For each block, so many groups of it at most are placed until all constraints hold.
+/// Maximum number of repairs, as a multiple of the number of blocks.
 const REPAIRS: usize = 10;
-/// How many blocks there are at least for that.
+/// Minimum number of blocks to assume in that limit.
 const FEW: usize = 40;
 
-/// What a place costs for each block that it takes, then hops.
+/// Cost of a place per block that it takes, then hops.
 type Score = (f64, u64);
 
-/// How full a group may make a switch.
+/// Maximum fullness of a switch for a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ceiling {
-    /// As full as its limits allow.
+    /// The switch's limits.
     Limits,
-    /// Less than this, by this measure.
+    /// Below this level of this measure.
     Below(Measure, Utilisation),
-    /// As full as its limits allow, and not more than this of what is free.
+    /// The switch's limits, and at most this utilization.
     UpTo(Utilisation),
-    /// Whatever the limits are: a start, from which what is over them is moved away.
+    /// No maximum: a start from which overloaded switches are relieved.
     None,
 }
 
-/// A placement under way.
+/// A placement in progress.
 pub(super) struct Placing<'b, 'p> {
     pub(super) blocks: &'b Blocks<'p>,
     pub(super) domains: &'b Domains,
     pub(super) loads: Loads<'b, 'p>,
     pub(super) chosen: Vec<Option<usize>>,
-    /// By switch: the blocks that stand there, in no order.
+    /// Blocks at each switch, unordered.
     pub(super) there: Vec<Vec<BlockId>>,
-    /// What was moved: the block, and what it had before.
+    /// Log of moves: the block, and its previous option.
     pub(super) moves: Vec<(BlockId, Option<usize>)>,
-    /// By block: the number of its group.
+    /// Index of each block's group.
     pub(super) group: Vec<usize>,
-    /// How often each option was given up.
+    /// Number of times that each option was given up.
     pub(super) evicted: Vec<Vec<u32>>,
     pub(super) random: ChaCha12Rng,
 }
 
 impl<'b, 'p> Placing<'b, 'p> {
-    /// Places all blocks, the tightest first. Switches that are too full then are made less so; if that comes to no end, blocks
-    /// are placed again, and what is in the way is put elsewhere. `None` if that comes to none, either.
+    /// Places all blocks, the most constrained first, then relieves overloaded switches. If that fails, places all blocks again
+    /// within limits, and moves blocks that are in the way. `None` if that fails, too.
     pub fn place(
         blocks: &'b Blocks<'p>,
         domains: &'b Domains,
@@ -93,7 +93,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         placing.fill(&groups, Ceiling::Limits).then_some(placing)
     }
 
-    /// Places all blocks, whether that comes to an end.
+    /// Places all groups; returns whether it succeeded within the limit of repairs.
     fn fill(&mut self, groups: &[Vec<BlockId>], ceiling: Ceiling) -> bool {
         let mut open: VecDeque<Vec<BlockId>> = groups.iter().cloned().collect();
         let mut steps = REPAIRS * self.blocks.blocks.len().max(FEW);
@@ -109,12 +109,12 @@ impl<'b, 'p> Placing<'b, 'p> {
         true
     }
 
-    /// The option of each block.
+    /// Option of each block.
     pub fn chosen(&self) -> Vec<usize> {
         self.chosen.iter().flatten().copied().collect()
     }
 
-    /// What the placement costs.
+    /// Cost of the placement.
     pub fn cost(&self) -> Cost {
         self.loads.cost()
     }
@@ -137,7 +137,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         Some(option)
     }
 
-    /// Puts a block somewhere for a moment.
+    /// Places a block temporarily.
     pub(super) fn try_out(&mut self, block: BlockId, option: usize) {
         self.loads.put(block, option);
         self.chosen[block] = Some(option);
@@ -150,12 +150,12 @@ impl<'b, 'p> Placing<'b, 'p> {
         }
     }
 
-    /// A point that [`Placing::restore`] goes back to.
+    /// Mark in the log for [`Placing::restore`].
     pub(super) fn mark(&self) -> usize {
         self.moves.len()
     }
 
-    /// Back to how all stood.
+    /// Restores the placement at a mark.
     pub(super) fn restore(&mut self, mark: usize) {
         for (block, before) in self.moves.split_off(mark).into_iter().rev() {
             match before {
@@ -168,7 +168,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         self.moves.truncate(mark);
     }
 
-    /// Whether an option goes with what its partners have.
+    /// Whether an option is compatible with the current options of the block's partners.
     pub(super) fn goes(&self, block: BlockId, option: usize) -> bool {
         let mut partners = self.blocks.blocks[block].partners.iter();
         partners.all(|(partner, pair)| {
@@ -192,7 +192,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         }
     }
 
-    /// Places blocks of a group that are open, but not at one switch. Those that find no place are given back.
+    /// Places the open blocks of a group, not at the switch `but`. Returns those for which there is no place.
     pub(super) fn settle(
         &mut self,
         mut open: Vec<BlockId>,
@@ -252,7 +252,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         open
     }
 
-    /// How much these switches' loads are felt.
+    /// Cost of these switches' loads.
     fn pressure(&self, switches: &[SwitchId]) -> f64 {
         let resources = self.blocks.problem.resources.len();
         let rows = switches.iter().flat_map(|switch| {
@@ -268,7 +268,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         felt.sum()
     }
 
-    /// Places a block where the least is in its way, and takes that away: those groups are open again.
+    /// Places a block at the option with the fewest obstacles, and removes those. Returns the removed groups.
     fn force(&mut self, block: BlockId, ceiling: Ceiling) -> Vec<Vec<BlockId>> {
         let options: Vec<usize> = self.domains.options(block).collect();
         let turn = self.random.next_u32() as usize;
@@ -307,7 +307,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         out.into_values().collect()
     }
 
-    /// The partners that do not go with an option as they stand.
+    /// Partners whose current options are incompatible with an option.
     fn clashing(&self, block: BlockId, option: usize) -> Vec<BlockId> {
         let partners = self.blocks.blocks[block].partners.iter();
         let clashing = partners.filter(|(partner, pair)| {
@@ -324,7 +324,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         }
     }
 
-    /// Blocks that stand at a switch, by group.
+    /// Blocks at a switch, by group.
     pub(super) fn groups_at(&self, switch: SwitchId) -> Vec<Vec<BlockId>> {
         let mut groups: BTreeMap<usize, Vec<BlockId>> = BTreeMap::new();
         for &block in &self.there[switch] {
@@ -337,7 +337,7 @@ impl<'b, 'p> Placing<'b, 'p> {
     }
 }
 
-/// The group of each block, and the blocks of each group: by the charge that it shares with most others.
+/// Group of each block, and blocks of each group. A block's group is the charge that it shares with most other blocks.
 pub(super) fn groups(blocks: &Blocks<'_>) -> (Vec<usize>, Vec<Vec<BlockId>>) {
     let mut sharing = vec![0_u32; blocks.problem.charges.len()];
     for charge in blocks.blocks.iter().flat_map(|block| &block.charges) {

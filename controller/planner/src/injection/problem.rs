@@ -1,131 +1,131 @@
-//! What is to be placed, where it may stand, and what it takes there.
+//! Problem: choices to be placed, the switches that they may have, and the resources that they take.
 
 use super::candidates::Candidates;
 
-/// A resource's number: its place in [`Problem::resources`].
+/// Index into [`Problem::resources`].
 pub type ResourceId = usize;
-/// A switch's number: its place in [`Problem::switches`].
+/// Index into [`Problem::switches`].
 pub type SwitchId = usize;
-/// A path's number: its place in [`Problem::paths`].
+/// Index into [`Problem::paths`].
 pub type PathId = usize;
-/// A charge's number: its place in [`Problem::charges`].
+/// Index into [`Problem::charges`].
 pub type ChargeId = usize;
-/// A choice's number: its place in [`Problem::choices`].
+/// Index into [`Problem::choices`].
 pub type ChoiceId = usize;
 
-/// The part of a resource that faults may take where nothing else is said, in millionths.
+/// Default share of a resource that faults may take, in millionths.
 pub const DEFAULT_SHARE_PPM: u32 = 100_000;
 
-/// Faults to be placed on switches. All numbers are places in its lists.
+/// Faults to be placed at switches. All numbers are indexes into its lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problem {
-    /// What switches have a limited amount of.
+    /// Resources of which switches have limited amounts.
     pub resources: Vec<Resource>,
-    /// Where faults can stand.
+    /// Switches at which faults can be placed.
     pub switches: Vec<Switch>,
-    /// The switches that packets cross, from the sender on. None is crossed twice.
+    /// Paths as lists of switches, from the sender on. A path crosses no switch twice.
     pub paths: Vec<Vec<SwitchId>>,
-    /// What choices take.
+    /// Charges of the choices.
     pub charges: Vec<Charge>,
-    /// The decisions.
+    /// Choices to be placed.
     pub choices: Vec<Choice>,
-    /// No packet may meet the second before the first, on any path that both have.
+    /// Orders: on any common path, packets must not meet the second choice before the first.
     pub orders: Vec<(ChoiceId, ChoiceId)>,
-    /// Choices that share a trigger's or a fault's state: all of each list stand at one switch.
+    /// Choices that share a trigger's or a fault's state: all of a list are placed at one switch.
     pub ties: Vec<Vec<ChoiceId>>,
-    /// Rules of two tenants that match the same packets: they share no switch.
+    /// Rules of two tenants that match the same packets: they must share no switch.
     pub clashes: Vec<(ChoiceId, ChoiceId)>,
 }
 
-/// Something that switches have a limited amount of.
+/// Resource of which switches have a limited amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// For people: `units in ingress`.
+    /// Name for people: `units in ingress`.
     pub name: String,
-    /// Whether there is an end to it. What does not bind makes things slow instead, as a recirculation port does: it is planned
-    /// for behind all that binds.
+    /// Whether its limit is hard. Other resources, such as a recirculation port, make traffic slow instead: they are optimized
+    /// after all binding ones.
     pub binds: bool,
-    /// The part of each switch's capacity that faults may take, in millionths; without it, all that is free.
+    /// Share of each switch's capacity that faults may take, in millionths; `None`: all that is free.
     pub share_ppm: Option<u32>,
 }
 
 /// A switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// What it has of each resource.
+    /// Capacity of each resource.
     pub capacity: Vec<u64>,
-    /// What is taken of that before any fault stands there.
+    /// Amount of each resource that is used before any fault is placed.
     pub used: Vec<u64>,
-    /// What the first fault there takes beside its own charges, such as what keeps protected flows apart.
+    /// Amount that the first fault at the switch takes besides its own charges, for example to separate protected flows.
     pub opening: Vec<u64>,
 }
 
-/// Something that a switch holds once, however many choices at it need it: a fault's unit, a flow to be told apart.
+/// Charge: a part that a switch holds once, however many choices at it need it, such as a fault's unit or a flow's entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// How much of which resource. No resource stands here twice.
+    /// Amounts by resource; each resource at most once.
     pub cost: Vec<(ResourceId, u64)>,
 }
 
-/// One decision: where a fault meets flows that take the same paths.
+/// Choice: where a fault meets flows that take the same paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// All that its packets can take. Each has to be met exactly once.
+    /// All paths that its packets can take. Each must be met exactly once.
     pub paths: Vec<PathId>,
-    /// Whether it may stand at several switches, of which each path crosses one: it keeps no state.
+    /// Whether it keeps no state, so that it may be placed at several switches, of which each path crosses exactly one.
     pub spreads: bool,
-    /// The switches at which it may stand, if these are not all of its paths.
+    /// Allowed switches; `None`: all switches of its paths.
     pub only: Option<Vec<SwitchId>>,
-    /// The switch that the file names for it.
+    /// Switch that the file names for it.
     pub pin: Option<SwitchId>,
-    /// Whether it acts as packets leave a switch: behind all that act there as packets enter.
+    /// Whether it acts when packets leave a switch: after all choices that act there when packets enter.
     pub leaving: bool,
-    /// Flows: each counts its hops.
+    /// Number of flows; each counts its hops.
     pub weight: u64,
-    /// What it takes at each of its switches. No charge stands here twice.
+    /// Charges at each of its switches; each charge at most once.
     pub charges: Vec<ChargeId>,
 }
 
-/// A problem that makes no sense.
+/// Error in a problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
-    /// A number points at nothing.
+    /// An index is out of range.
     #[error("{what} {number} of {whose} is not declared")]
     Unknown {
-        /// `resource`, `switch`, `path`, `charge`, `choice`.
+        /// Kind: `resource`, `switch`, `path`, `charge`, `choice`.
         what: &'static str,
-        /// The number.
+        /// The index.
         number: usize,
-        /// What names it.
+        /// Name of the item that contains the index.
         whose: String,
     },
-    /// A switch does not say of each resource what it has.
+    /// A switch does not have exactly one amount per resource.
     #[error("switch `{switch}` tells of {told} resources, and there are {declared}")]
     Resources {
-        /// Its name.
+        /// Name of the switch.
         switch: String,
-        /// How many it tells of.
+        /// Number of amounts that the switch has.
         told: usize,
-        /// How many there are.
+        /// Number of resources.
         declared: usize,
     },
-    /// Costs or hops that do not add up to a number of 64 bits.
+    /// The sum of costs or hops exceeds 64 bits.
     #[error("costs or hops add up to more than 2^64")]
     TooMuch,
-    /// A choice without a path, which would stand nowhere.
+    /// A choice without a path.
     #[error("`{choice}` has no path")]
     NoPath {
-        /// Its name.
+        /// Name of the choice.
         choice: String,
     },
 }
 
 impl Problem {
-    /// Whether all numbers point at something.
+    /// Checks that all indexes are in range and that sums fit in 64 bits.
     pub fn check(&self) -> Result<(), ProblemError> {
         let known = |what: &'static str, number: usize, of: usize, whose: &dyn Fn() -> String| {
             if number < of {
@@ -186,7 +186,7 @@ impl Problem {
         self.adds_up()
     }
 
-    /// Whether all that can be taken at one switch, and all hops, are numbers of 64 bits.
+    /// Checks that the sum of all costs at one switch, and of all hops, fits in 64 bits.
     fn adds_up(&self) -> Result<(), ProblemError> {
         let costs = self.charges.iter().flat_map(|charge| &charge.cost);
         let openings = self.switches.iter().flat_map(|switch| &switch.opening);
@@ -201,7 +201,7 @@ impl Problem {
         }
     }
 
-    /// What faults may take of a resource of a switch.
+    /// Amount of a switch's resource that faults may take.
     #[must_use]
     pub fn limit(&self, switch: SwitchId, resource: ResourceId) -> u64 {
         let (at, of) = (&self.switches[switch], &self.resources[resource]);
@@ -216,19 +216,19 @@ impl Problem {
         }
     }
 
-    /// What there is of a resource before any fault stands there: what utilisation is measured by.
+    /// Amount of a switch's resource that is free before any fault is placed; utilization is relative to it. At least 1.
     #[must_use]
     pub fn free(&self, switch: SwitchId, resource: ResourceId) -> u64 {
         let at = &self.switches[switch];
         (at.capacity[resource].saturating_sub(at.used[resource])).max(1)
     }
 
-    /// Where a choice stands on a path: the first switch of a set that the path crosses.
+    /// Position of a choice on a path: index of the first switch that is in the set.
     pub(super) fn position(&self, path: PathId, set: &[SwitchId]) -> Option<usize> {
         self.paths[path].iter().position(|at| set.contains(at))
     }
 
-    /// The hops of a choice at a set of switches: for each of them, the nearest that a sender is, and that for each flow.
+    /// Hops of a choice at a set of switches: the sum over the switches of the distance to the nearest sender, times the flows.
     pub(super) fn hops(&self, choice: ChoiceId, set: &[SwitchId]) -> u64 {
         let choice = &self.choices[choice];
         let of_switch = |switch: &SwitchId| {
@@ -261,7 +261,7 @@ impl Problem {
         })
     }
 
-    /// Of each choice, where it may stand.
+    /// Candidates of each choice.
     pub(super) fn candidates(&self) -> Vec<Candidates> {
         let choices = 0..self.choices.len();
         choices.map(|choice| Candidates::of(self, choice)).collect()

@@ -1,76 +1,75 @@
-//! Why nothing can be placed.
+//! Reasons why there is no placement.
 
 use super::problem::{ChoiceId, PathId, Problem, ProblemError, ResourceId, SwitchId};
 
-/// Why there is no placement. Numbers are places in the problem's lists; [`Refusal::describe`] has their names.
+/// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The problem makes no sense.
+    /// The problem is invalid.
     Malformed(ProblemError),
     /// No switch meets every packet of a choice exactly once.
     NoCandidate {
-        /// Which.
+        /// The choice.
         choice: ChoiceId,
-        /// Two of its paths without a switch in common, if there are such.
+        /// Two of its paths without a common switch, if there are any.
         apart: Option<(PathId, PathId)>,
     },
-    /// The switch that the file names does not lie on all paths.
+    /// The switch that the file names is not on all paths.
     OffPath {
-        /// Whose place it is.
+        /// Choice with the pin.
         choice: ChoiceId,
-        /// The place.
+        /// Switch that the file names.
         switch: SwitchId,
-        /// A path around it.
+        /// A path that does not cross the switch.
         path: PathId,
-        /// Whether it lies on another path.
+        /// Whether another path crosses the switch.
         crossed: bool,
     },
-    /// Choices that share state have no switch in common. Without any of them the others would have one, as far as
-    /// [`Conflict::least`] says.
+    /// Choices that share state have no common switch. If [`Conflict::least`] is set, any one choice fewer would have one.
     Tied(Box<Conflict>),
     /// Resources do not suffice for these choices.
     Capacity(Box<Conflict>),
     /// Packets would meet a later fault before an earlier one.
     Order {
-        /// The one that is to be met first.
+        /// Choice that packets must meet first.
         before: ChoiceId,
-        /// The other.
+        /// Choice that packets must meet later.
         after: ChoiceId,
     },
-    /// Rules of two tenants match the same packets, and neither can stand elsewhere.
+    /// Rules of two tenants match the same packets, and neither can be placed elsewhere.
     Clash {
-        /// One rule.
+        /// Rule of one tenant.
         first: ChoiceId,
-        /// The other's.
+        /// Rule of the other tenant.
         second: ChoiceId,
     },
     /// Constraints of several kinds contradict each other.
     Conflict(Box<Conflict>),
-    /// None was found, and it was not shown that there is none: the problem is too large to be searched through.
+    /// Neither a placement was found nor a proof that there is none: the problem is too large for a complete search.
     NotFound,
 }
 
-/// Constraints that cannot all hold.
+/// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conflict {
     /// Choices that cannot all be placed.
     pub choices: Vec<ChoiceId>,
-    /// Those of them whose place in the file is part of it.
+    /// Choices whose pins are part of the conflict.
     pub pins: Vec<ChoiceId>,
-    /// Limits that are part of it.
+    /// Limits that are part of the conflict.
     pub limits: Vec<(SwitchId, ResourceId)>,
-    /// Pairs whose order is.
+    /// Orders that are part of the conflict.
     pub orders: Vec<(ChoiceId, ChoiceId)>,
-    /// Pairs that may share no switch.
+    /// Pairs that must share no switch.
     pub clashes: Vec<(ChoiceId, ChoiceId)>,
     /// Lists of choices that share state.
     pub ties: Vec<Vec<ChoiceId>>,
-    /// Whether a placement is known as soon as any one of all that is left out; else there may be a smaller conflict.
+    /// Whether removing any one constraint is known to allow a placement; otherwise there may be a smaller conflict.
     pub least: bool,
 }
 
 impl Refusal {
-    /// What a set of constraints that cannot all hold comes to.
+    /// Refusal for a set of constraints that contradict each other.
     pub(super) fn of(conflict: Conflict) -> Refusal {
         let Conflict {
             limits,
@@ -94,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// For people, with the names of the problem that was refused.
+    /// Description for people, with the names of the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &Problem) -> String {
         let choice = |choice: &ChoiceId| format!("`{}`", problem.choices[*choice].name);
@@ -160,7 +159,7 @@ impl Refusal {
 }
 
 impl Conflict {
-    /// For people: what kinds of constraints it has.
+    /// Kinds of its constraints, for people.
     fn kinds(&self) -> Vec<&'static str> {
         let all = [
             (!self.pins.is_empty(), "places that the file names"),

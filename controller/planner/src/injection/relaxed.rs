@@ -1,9 +1,9 @@
-//! Large problems without a placement: that there is none is shown by a linear relaxation.
+//! Proves by a linear relaxation that a large problem has no placement.
 //!
-//! A variable says how far a block stands at a switch. Each path of a block crosses 1 of it, however it is spread, so no set of
-//! switches is left out, as among options. What several blocks share at a switch is there as far as the one of them that is
-//! there most: that is much tighter than shares split evenly ([`super::bound`]). Orders and clashes are rows as well. What
-//! opens a switch, and limits that nothing can exceed, are left out: whatever contradicts itself here does so in the problem.
+//! A variable is the share to which a block is placed at a switch. A block's shares on each of its paths add up to 1, so,
+//! unlike with options, no set of switches is left out. A charge that several blocks share is present at a switch to the
+//! greatest of their shares there, which is much tighter than splitting it evenly ([`super::bound`]). Orders and clashes are
+//! rows as well. Opening costs and limits that always hold are left out: a contradiction here is one in the problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,22 @@ use super::problem::{ChargeId, ChoiceId, Problem, SwitchId};
 use super::refusal::{Conflict, Refusal};
 use crate::solve::{Cmp, Model, Row, Sense, Var, conflict};
 
-/// Variables of the largest program that is solved.
+/// Maximum number of variables of a program that is solved.
 const MOST: usize = 12_000;
 
-/// What a row says.
+/// Rule that a row expresses.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// A path of a block crosses one of its switches; what is shared is there.
+    /// A path of the block crosses one of its switches, or a shared charge is present.
     Block(BlockId),
-    /// What a switch has: its row.
+    /// Limit of a switch's resource, by its row.
     Limit(usize),
-    /// By its place in the problem.
+    /// Order, by its index in the problem.
     Order(usize),
     Clash(usize),
 }
 
-/// Why there is surely no placement; `None` if the relaxation has one, or is too large.
+/// Reason why there is certainly no placement; `None` if the relaxation has a solution, or is too large.
 pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<Refusal> {
     let program = Program::of(blocks, candidates)?;
     let rows = conflict(&program.model);
@@ -41,11 +41,11 @@ pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<R
 struct Program<'b, 'p> {
     blocks: &'b Blocks<'p>,
     model: Model,
-    /// By block: how far it stands where.
+    /// By block: share at each switch.
     at: Vec<BTreeMap<SwitchId, Var>>,
-    /// By row.
+    /// Rule of each row.
     rules: Vec<Rule>,
-    /// Rows that are there, so that none is there twice.
+    /// Rows that exist, to avoid duplicates.
     known: BTreeSet<Vec<Var>>,
 }
 
@@ -71,7 +71,7 @@ impl<'b, 'p> Program<'b, 'p> {
         self.rules.push(rule);
     }
 
-    /// A block, and that each of its paths crosses one of its switches.
+    /// Adds a block's variables, and rows that each of its paths crosses one of its switches.
     fn stand(&mut self, block: BlockId, candidates: &[Candidates]) {
         let problem = self.blocks.problem;
         let of = &self.blocks.blocks[block];
@@ -104,7 +104,7 @@ impl<'b, 'p> Program<'b, 'p> {
 
     fn keep_limits(&mut self) {
         let problem = self.blocks.problem;
-        // By switch: who may need what there.
+        // By switch: the blocks that may need each charge there.
         let mut there: BTreeMap<SwitchId, BTreeMap<ChargeId, Vec<BlockId>>> = BTreeMap::new();
         for (block, at) in self.at.iter().enumerate() {
             for switch in at.keys() {
@@ -149,7 +149,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// How far something is at a switch that these blocks need there.
+    /// Variable for the share to which a charge is present at a switch, given the blocks that need it there.
     fn share(&mut self, switch: SwitchId, needing: &[BlockId]) -> Var {
         if let [alone] = needing {
             return self.at[*alone][&switch];
@@ -187,7 +187,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// Where a path crosses the second, it has crossed the first, or does so there.
+    /// Adds rows for an order: where a path crosses the second block, it crosses the first there or before.
     fn order(
         &mut self,
         number: usize,

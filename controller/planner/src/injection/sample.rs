@@ -1,16 +1,16 @@
-//! Large problems to measure by: tenants with ten flows each on a fat tree, 100 of them on one with 80 switches.
+//! Large sample problems for measurements: tenants with ten flows each on a fat tree, usually 100 tenants on 80 switches.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::problem::{Charge, Choice, DEFAULT_SHARE_PPM, Problem, Resource, Switch, SwitchId};
 
-/// How large a sample is.
+/// Size of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
-    /// Ports of each of the fat tree's switches: even, at least 4.
+    /// Number of ports of each switch of the fat tree: even, at least 4.
     pub ports: usize,
-    /// Who has ten flows each.
+    /// Number of tenants with ten flows each.
     pub tenants: usize,
 }
 
@@ -21,12 +21,12 @@ const USUAL: Scale = Scale {
 };
 
 const FLOWS_OF_TENANT: usize = 10;
-/// One tenant in so many has a second fault.
+/// One in this many tenants has a second fault.
 const SECOND: usize = 10;
-/// Of a tenant with two faults, the flows that meet both.
+/// Number of a tenant's flows that meet both of its two faults.
 const FLOWS_OF_SECOND: usize = 3;
 
-/// What a switch has: thousandths of a Tofino 2, but for table entries and megabits a second.
+/// Capacities of a switch: thousandths of a Tofino 2, number of table entries, and recirculation in Mbit/s.
 const RESOURCES: [(&str, u64); 5] = [
     ("thousandths of TCAM", 1_000),
     ("thousandths of SRAM", 1_000),
@@ -34,21 +34,21 @@ const RESOURCES: [(&str, u64); 5] = [
     ("table entries", 4_096),
     ("Mbit/s of recirculation", 100_000),
 ];
-/// What one fault takes of a Tofino 2 (docs/tofino.md, the average over eight).
+/// Amounts that one fault takes of a Tofino 2 (docs/tofino.md, the average over eight).
 const FAULT: [(usize, u64); 3] = [(0, 13), (1, 11), (2, 20)];
 const ENTRIES: usize = 3;
 const RECIRCULATION: usize = 4;
 
-/// Each tenant has a server, three or four of them below a switch, and ten flows to it, of hosts elsewhere, one in two in
-/// the server's pod. One fault acts on all of its flows, and of every tenth tenant another, which stands behind it, on three. One fault in ten waits for a trigger, so
-/// that all its flows are met at one switch; one in ten keeps no state, and may be spread over the switches of a layer; one in
-/// three delays. Flows of neighbouring tenants overlap now and then. All resources have a share of 0.10.
+/// Each tenant has a server, three or four of them below a switch, and ten flows to it from other hosts, half in the server's
+/// pod. One fault acts on all of its flows; every tenth tenant has a second on three flows, behind the first. One fault in ten
+/// waits for a trigger, so that all its flows are met at one switch; one in ten keeps no state, and may be spread over the
+/// switches of a layer; one in three delays. Some flows of neighboring tenants overlap. All resources have a share of 0.10.
 #[must_use]
 pub fn sample(seed: u64) -> Problem {
     sample_of(USUAL, seed)
 }
 
-/// The same, larger or smaller.
+/// Sample of another size.
 #[must_use]
 pub fn sample_of(scale: Scale, seed: u64) -> Problem {
     let mut sample = Sample {
@@ -88,11 +88,11 @@ impl Sample {
         self.random.next_u32() as usize % end
     }
 
-    /// The tenant's choices that others may clash with: those of faults that are not tied to one switch.
+    /// Adds a tenant. Returns its choices that others may clash with: those of faults that are not tied to one switch.
     fn tenant(&mut self, tenant: usize) -> Vec<usize> {
         let (scale, half) = (self.scale, self.scale.half());
         let hosts = scale.ports * half * half;
-        // Whoever gives tenants their hosts spreads them.
+        // Tenants' hosts are spread.
         let server = tenant * half % hosts + self.below(half);
         let paths: Vec<Vec<usize>> = (0..FLOWS_OF_TENANT)
             .map(|_| {
@@ -101,7 +101,7 @@ impl Sample {
                     0 => server / pod * pod + self.below(pod),
                     _ => self.below(hosts),
                 };
-                // A flow below one switch has no choice, and says little.
+                // A flow below one switch has no choice, so it is moved.
                 let client = match client / half == server / half {
                     true => (client + half) % hosts,
                     false => client,
@@ -133,7 +133,7 @@ impl Sample {
             for flow in 0..count {
                 let mut charges = vec![unit, flows[flow]];
                 if delays {
-                    // 1 Mbit/s, held for some tenths of a millisecond, by loops of a microsecond.
+                    // 1 Mbit/s, held for some tenths of a millisecond by loops of a microsecond.
                     let mbps = 100 * (1 + self.below(3) as u64);
                     charges.push(self.charge(vec![(RECIRCULATION, mbps)]));
                 }
@@ -180,7 +180,7 @@ impl Scale {
         self.ports / 2
     }
 
-    /// Edges, then aggregations, by pod; then the core.
+    /// Edge switches, then aggregation switches, by pod; then the core.
     fn switches(self) -> Vec<Switch> {
         let of = |name: String| Switch {
             name,

@@ -1,4 +1,4 @@
-//! The exact search: depth first with forward checking, cut where no better placement can follow (branch and bound).
+//! Exact search: depth first with forward checking, and pruning where no better placement can follow (branch and bound).
 
 use super::blocks::{BlockId, Blocks};
 use super::bound::{Levels, Prices};
@@ -6,38 +6,38 @@ use super::cost::Cost;
 use super::domains::Domains;
 use super::loads::Loads;
 
-/// What a search is after.
+/// Goal of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Any placement.
     Any,
-    /// One that costs less than this, and of those the cheapest.
+    /// The cheapest placement that costs less than this; any cost if `None`.
     Below(Option<Cost>),
-    /// The first in order, of blocks and of their options, that costs no more than this: the same whatever was tried before.
+    /// The first placement, in the order of blocks and options, that costs at most this: independent of earlier searches.
     First(Cost),
 }
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The option of each block, if there is a placement as wanted.
+    /// Option of each block, if there is a wanted placement.
     pub chosen: Option<Vec<usize>>,
-    /// Whether it looked everywhere it had to: then there is no other answer.
+    /// Whether the search was complete: then there is no other answer.
     pub complete: bool,
 }
 
-/// What is known of a problem before the search.
+/// Bounds known before the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'k> {
-    /// Of utilisation.
+    /// Prices of utilization.
     pub prices: &'k Prices,
-    /// Of limits.
+    /// Prices of limits.
     pub limits: &'k Prices,
-    /// The utilisations that there can be.
+    /// Possible utilizations.
     pub levels: &'k Levels,
 }
 
-/// Searches for so many steps at most.
+/// Searches for at most `steps` steps.
 pub(super) fn search(
     blocks: &Blocks<'_>,
     domains: &Domains,
@@ -64,7 +64,7 @@ pub(super) fn search(
     }
 }
 
-/// Why a branch was left.
+/// Why a branch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Exhausted,
@@ -80,9 +80,9 @@ struct Search<'b, 'p> {
     domains: Domains,
     loads: Loads<'b, 'p>,
     chosen: Vec<Option<usize>>,
-    /// What the options taken, and the cheapest of the others, cost at the prices of utilisation.
+    /// Cost, at the prices of utilization, of the options taken and of the cheapest options of open blocks.
     price: f64,
-    /// The same of limits.
+    /// Cost of the same options at the prices of limits.
     limit: f64,
     best: Option<(Cost, Vec<usize>)>,
 }
@@ -135,7 +135,7 @@ impl Search<'_, '_> {
         self.limit += limits.of[block][option] - limits.least[block];
     }
 
-    /// The open block to branch on: the one with the fewest options left, or the first where order matters.
+    /// Open block to branch on: the one with the fewest options left, or the first one if the order matters.
     fn next(&self) -> Option<BlockId> {
         let mut open = self.open();
         match self.wanted {
@@ -149,7 +149,7 @@ impl Search<'_, '_> {
         chosen.filter(|(_, c)| c.is_none()).map(|(block, _)| block)
     }
 
-    /// Whether nothing that is wanted can follow.
+    /// Whether no wanted placement can follow.
     fn is_hopeless(&self) -> bool {
         if self.limit > 1.0 + 1e-6 {
             return true;
@@ -166,7 +166,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Each part of it a lower bound of what any completion costs, so all of it is one.
+    /// Lower bound of the cost of any completion, field by field.
     fn at_least(&self) -> Cost {
         let mut cost = self.loads.cost();
         if self.price > cost.worst.fraction() {
@@ -178,7 +178,7 @@ impl Search<'_, '_> {
         cost
     }
 
-    /// Switches that open blocks touch anew at least, and their hops.
+    /// Lower bounds for open blocks: the number of switches that they touch in addition, and their hops.
     fn still(&self) -> (usize, u64) {
         let mut counted = vec![false; self.blocks.problem.switches.len()];
         let (mut touched, mut hops) = (0, 0);
@@ -190,7 +190,7 @@ impl Search<'_, '_> {
             hops += places().map(|place| place.hops).min().unwrap_or(0);
             let is_there = |switch: &usize| self.loads.standing(*switch) > 0 || counted[*switch];
             if !places().any(|place| place.switches.iter().all(is_there)) {
-                // It needs a switch of its own, whatever those do that were counted before it.
+                // The block needs a switch of its own, whatever the blocks counted before it take.
                 touched += 1;
                 for switch in places().flat_map(|place| &place.switches) {
                     counted[*switch] = true;

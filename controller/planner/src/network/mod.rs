@@ -1,19 +1,19 @@
-//! Hosts, switches, links, and what each can take.
+//! Networks: hosts, switches, links, and their capacities.
 
 pub mod generate;
 
 use std::collections::BTreeMap;
 
-/// A node's number: its place in [`Network::nodes`].
+/// Index into [`Network::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A link's number: its place in [`Network::links`].
+/// Index into [`Network::links`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
 impl NodeId {
-    /// As an index of an array.
+    /// The number as an index into an array.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -21,7 +21,7 @@ impl NodeId {
 }
 
 impl LinkId {
-    /// As an index of an array.
+    /// The number as an index into an array.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -34,51 +34,51 @@ pub struct Network {
     nodes: Vec<Node>,
     links: Vec<Link>,
     by_name: BTreeMap<String, NodeId>,
-    /// The links of each node, in the order in which they were added.
+    /// Links of each node, in the order in which they were added.
     adjacent: Vec<Vec<(LinkId, NodeId)>>,
 }
 
 /// A host or a switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it is.
+    /// Kind of the node.
     pub kind: NodeKind,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeKind {
-    /// It sends and receives, and does not forward.
+    /// Sends and receives, and does not forward.
     Host(Host),
-    /// It forwards, and may sum.
+    /// Forwards, and may sum.
     Switch(Switch),
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Host {
-    /// Graphics processors.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// Machines' slots for workers (Titan); `None`: not said.
+    /// Number of slots for workers (Titan); `None`: unknown.
     pub slots: Option<u32>,
-    /// Whether it runs something already (Titan prefers such).
+    /// Whether it already runs something (Titan prefers such hosts).
     pub busy: bool,
 }
 
-/// A switch. What is `None` is not said, and does not bind.
+/// A switch. Values that are `None` are unknown, and do not limit it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Switch {
     /// Whether it can sum and inject.
     pub programmable: bool,
-    /// Bits of gradients that it can sum in a second, over all ports that they come in by.
+    /// Rate of gradients that it can sum in bit/s, over all ingress ports.
     pub throughput_bps: Option<u64>,
-    /// Bytes that it can hold of sums under way.
+    /// Memory for sums in progress, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Stages of its pipeline.
+    /// Number of stages in its pipeline.
     pub stages: Option<u32>,
-    /// Bits of gradients a second that it sums already for others.
+    /// Rate of gradients that it already sums for others, in bit/s.
     pub load_bps: u64,
 }
 
@@ -87,13 +87,13 @@ pub struct Switch {
 pub struct Link {
     /// Its ends.
     pub ends: [NodeId; 2],
-    /// What it carries in each direction.
+    /// Rate in each direction, in bit/s.
     pub rate_bps: u64,
-    /// One way.
+    /// Delay in one direction, in nanoseconds.
     pub delay_ns: u64,
-    /// The share of packets that it loses.
+    /// Share of packets that are lost.
     pub loss: f64,
-    /// What it carries already, from the first end to the second, and back.
+    /// Load in bit/s from the first end to the second, and back.
     pub load_bps: [u64; 2],
 }
 
@@ -102,54 +102,54 @@ pub struct Link {
 pub struct Arc {
     /// The link.
     pub link: LinkId,
-    /// Whether it goes from the second end to the first.
+    /// Whether it leads from the second end to the first.
     pub back: bool,
 }
 
 impl Arc {
-    /// As an index of an array that has two places for each link.
+    /// The arc as an index into an array with two elements per link.
     #[must_use]
     pub fn index(self) -> usize {
         self.link.index() * 2 + usize::from(self.back)
     }
 }
 
-/// Why there is no such network. Importers say where in the file.
+/// Error in a network. Importers add the position in the file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// Two nodes have one name.
     #[error("`{0}` is declared twice")]
     NamedTwice(String),
-    /// A link or a job names a node that there is not.
+    /// A link or a job names a node that does not exist.
     #[error("no host or switch is called `{0}`")]
     Unknown(String),
-    /// A link leads from a node to itself.
+    /// A link has equal ends.
     #[error("`{0}` is linked to itself")]
     Loop(String),
-    /// A link carries nothing.
+    /// A link has the rate 0.
     #[error("the link between `{0}` and `{1}` carries 0 bit/s")]
     NoRate(String, String),
-    /// Nothing leads from one node to another.
+    /// No path leads from one node to another.
     #[error("no way leads from `{0}` to `{1}`")]
     Disconnected(String, String),
-    /// A switch that sums has nothing to do it with.
+    /// A switch that can sum has no capacity for it.
     #[error("switch `{0}` can sum, but its {1} is 0")]
     NoCapacity(String, &'static str),
-    /// More than we handle.
+    /// More than the planner supports.
     #[error("{0} {1}; at most {2} are planned for")]
     TooMany(usize, &'static str, usize),
-    /// A generator's number makes no network.
+    /// A generator's parameters allow no network.
     #[error("{0}")]
     Shape(String),
 }
 
-/// Nodes of a network, at most: 10,000 hosts and their switches several times over.
+/// Maximum number of nodes: several times 10,000 hosts and their switches.
 pub const MAX_NODES: usize = 200_000;
-/// Links of a network, at most.
+/// Maximum number of links.
 pub const MAX_LINKS: usize = 1_000_000;
 
 impl Network {
-    /// One without nodes.
+    /// A network without nodes.
     #[must_use]
     pub fn new() -> Network {
         Network::default()
@@ -234,19 +234,19 @@ impl Network {
         &self.links
     }
 
-    /// A node's name.
+    /// Name of a node.
     #[must_use]
     pub fn name(&self, node: NodeId) -> &str {
         &self.nodes[node.index()].name
     }
 
-    /// A node by name.
+    /// Node of this name.
     pub fn node(&self, name: &str) -> Result<NodeId, NetworkError> {
         let id = self.by_name.get(name).copied();
         id.ok_or_else(|| NetworkError::Unknown(name.to_owned()))
     }
 
-    /// What a node is, if it is a host.
+    /// The node as a host; `None` if it is a switch.
     #[must_use]
     pub fn host(&self, node: NodeId) -> Option<&Host> {
         match &self.nodes[node.index()].kind {
@@ -255,7 +255,7 @@ impl Network {
         }
     }
 
-    /// What a node is, if it is a switch.
+    /// The node as a switch; `None` if it is a host.
     #[must_use]
     pub fn switch(&self, node: NodeId) -> Option<&Switch> {
         match &self.nodes[node.index()].kind {
@@ -264,7 +264,7 @@ impl Network {
         }
     }
 
-    /// The same, to be changed.
+    /// The node as a mutable switch; `None` if it is a host.
     pub fn switch_mut(&mut self, node: NodeId) -> Option<&mut Switch> {
         match &mut self.nodes[node.index()].kind {
             NodeKind::Switch(switch) => Some(switch),
@@ -287,7 +287,7 @@ impl Network {
         self.ids().filter(|id| self.switch(*id).is_some())
     }
 
-    /// The links of a node and what is at their other ends, in the order in which they were added.
+    /// Links of a node and the nodes at their other ends, in the order in which they were added.
     #[must_use]
     pub fn adjacent(&self, node: NodeId) -> &[(LinkId, NodeId)] {
         &self.adjacent[node.index()]
@@ -299,7 +299,7 @@ impl Network {
         &self.links[link.index()]
     }
 
-    /// A link, to be changed.
+    /// A link, mutable.
     pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
         &mut self.links[link.index()]
     }
@@ -310,7 +310,7 @@ impl Network {
         links.flat_map(|link| [false, true].map(|back| Arc { link, back }))
     }
 
-    /// The direction of a link that leads away from a node of its ends.
+    /// Arc of a link that leads away from one of its ends.
     #[must_use]
     pub fn arc(&self, link: LinkId, from: NodeId) -> Arc {
         Arc {
@@ -319,7 +319,7 @@ impl Network {
         }
     }
 
-    /// What a direction has left of its rate, in bits a second.
+    /// Spare rate of an arc, in bit/s.
     #[must_use]
     pub fn spare_bps(&self, arc: Arc) -> u64 {
         let link = self.link(arc.link);
@@ -327,18 +327,18 @@ impl Network {
             .saturating_sub(link.load_bps[usize::from(arc.back)])
     }
 
-    /// From where to where a direction leads.
+    /// Nodes at which an arc begins and ends.
     #[must_use]
     pub fn ends(&self, arc: Arc) -> (NodeId, NodeId) {
         let [a, b] = self.link(arc.link).ends;
         if arc.back { (b, a) } else { (a, b) }
     }
 
-    /// The same network by other names, in the order of its nodes.
+    /// The network with new names, in the order of its nodes.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::NamedTwice`]; [`NetworkError::Unknown`] where a node gets none.
+    /// [`NetworkError::NamedTwice`]; [`NetworkError::Unknown`] if there are fewer names than nodes.
     pub fn renamed(&self, names: Vec<String>) -> Result<Network, NetworkError> {
         if let Some(node) = self.nodes.get(names.len()) {
             return Err(NetworkError::Unknown(node.name.clone()));

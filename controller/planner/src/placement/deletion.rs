@@ -1,9 +1,9 @@
-//! The deletion filter, by halves: which constraints of a problem without an answer are at odds (Chinneck, *Feasibility and
-//! infeasibility in optimization*, 2008, chapter 6).
+//! Deletion filter, in groups: finds the constraints that contradict each other in an infeasible problem (Chinneck,
+//! *Feasibility and infeasibility in optimization*, 2008, chapter 6).
 
-/// Takes away constraints of one kind from what is `held`, the last first, in ever smaller groups, as long as there is no answer
-/// without them. `is_open` says whether there is one, or nothing if that is not known. Whether it was known of each constraint
-/// alone.
+/// Removes constraints of one kind from `held`, the last first, in ever smaller groups, as long as the rest is infeasible.
+/// `is_open` returns whether a problem is feasible, or `None` if that is unknown. Returns whether it was known for each single
+/// constraint.
 pub(super) fn thin<H: Clone>(
     held: &mut H,
     of: impl Fn(&mut H) -> &mut Vec<usize>,

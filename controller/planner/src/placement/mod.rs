@@ -1,14 +1,14 @@
-//! Which hosts a training's workers get, and where what they need stands, so that one switch lost touches few.
+//! Places a training's workers at hosts, and what it needs at switches, so that the loss of one switch touches few trainings.
 //!
-//! | objective | what it looks for | source |
+//! | objective | goal | source |
 //! |---|---|---|
 //! | [`workers`] | the fewest idle hosts taken, then the fewest hosts | Titan, ICNP 2024 |
 //! | [`robust`] | one lost switch touches the fewest trainings, then the least cost | Reveal, Computer Networks 2023 |
 //!
-//! Both are objectives over what the other planners have already: hosts, slots and racks of a [`Network`](crate::Network);
-//! plans of gradients and their loads ([`crate::gradient`]). Each
-//! has the program, solved by [`crate::solve`] where it is small, and the papers' greedy or rounding where it is not. The
-//! papers' texts are not before us: what is said of them here is our reading of their formulations.
+//! Both are objectives over the data of the other planners: hosts, slots and racks of a [`Network`](crate::Network); plans of
+//! gradients and their loads ([`crate::gradient`]). Each has the paper's program, solved by [`crate::solve`] if it is small,
+//! and the papers' greedy method or rounding if it is not. The papers' texts were not available: the formulations are our
+//! reading of them.
 
 mod deletion;
 pub mod robust;

@@ -1,29 +1,29 @@
-//! What a link costs in each direction.
+//! Costs of links by direction.
 
 use crate::network::{Arc, LinkId, Network};
 
-/// Costs of all links in both directions. Between ways of one cost, fewer links are shorter.
+/// Costs of all arcs. Of two paths with equal costs, the one with fewer links is shorter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
     by_arc: Vec<u64>,
-    /// Whether all cost the same.
+    /// Whether all costs are equal.
     pub(super) is_even: bool,
 }
 
 impl Costs {
-    /// Links cost nothing but themselves: the fewest links.
+    /// Costs of 0: the shortest path has the fewest links.
     #[must_use]
     pub fn hops(network: &Network) -> Costs {
         Costs::of_each(network, |_| 0)
     }
 
-    /// The least delay.
+    /// Costs equal to delays, in nanoseconds.
     #[must_use]
     pub fn delay(network: &Network) -> Costs {
         Costs::of_each(network, |arc| network.link(arc.link).delay_ns)
     }
 
-    /// By any weights, such as administrators give.
+    /// Arbitrary costs, for example administrative weights.
     pub fn of_each(network: &Network, mut cost: impl FnMut(Arc) -> u64) -> Costs {
         let links = (0..network.links().len() as u32).map(LinkId);
         let arcs = links.flat_map(|link| [false, true].map(|back| Arc { link, back }));
@@ -32,7 +32,7 @@ impl Costs {
         Costs { by_arc, is_even }
     }
 
-    /// Of one direction of a link.
+    /// Cost of an arc.
     #[must_use]
     pub fn of(&self, arc: Arc) -> u64 {
         self.by_arc[arc.index()]

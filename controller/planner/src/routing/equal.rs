@@ -1,4 +1,4 @@
-//! Ways of one length, as switches share traffic between them (ECMP).
+//! Equally short paths, over which switches share traffic (ECMP).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use super::{Path, Routing};
 use crate::network::{Arc, NetworkError, NodeId};
 
 impl Routing<'_> {
-    /// All shortest ways, at most so many, in the order of their links' numbers.
+    /// All shortest paths, at most `most`, in the order of their links' numbers.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    /// [`NetworkError::Disconnected`], with both names, if there is none.
     pub fn paths(&self, from: NodeId, to: NodeId, most: usize) -> Result<Vec<Path>, NetworkError> {
         self.distance(from, to)?;
         let mut found = Vec::new();
-        // Ways begun, the next one last.
+        // Partial paths; the next one is the last.
         let mut begun = vec![(from, Path::new())];
         while let Some((at, path)) = begun.pop() {
             if found.len() == most {
@@ -34,11 +34,11 @@ impl Routing<'_> {
         Ok(found)
     }
 
-    /// How many shortest ways there are, or more than can be counted: `u64::MAX`.
+    /// Number of shortest paths; `u64::MAX` if it is larger than that.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    /// [`NetworkError::Disconnected`], with both names, if there is none.
     pub fn count_paths(&self, from: NodeId, to: NodeId) -> Result<u64, NetworkError> {
         let mut count = BTreeMap::from([(from, 1_u64)]);
         self.spread(from, to, |node, onward| {
@@ -51,12 +51,12 @@ impl Routing<'_> {
         Ok(count[&to])
     }
 
-    /// The share of what goes from one node to another that each link carries, where each node shares it equally between
-    /// the links that begin a shortest way. By numbers of links; those that carry nothing are left out.
+    /// Share of the traffic from one node to another on each arc, if each node spreads traffic equally over the links with
+    /// which a shortest path begins. Sorted by link number, without unused links.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is no way.
+    /// [`NetworkError::Disconnected`], with both names, if there is no path.
     pub fn shares(&self, from: NodeId, to: NodeId) -> Result<Vec<(Arc, f64)>, NetworkError> {
         let mut arrives = BTreeMap::from([(from, 1.0_f64)]);
         let mut shares = BTreeMap::new();
@@ -70,7 +70,7 @@ impl Routing<'_> {
         Ok(shares.into_iter().collect())
     }
 
-    /// Each node on a shortest way with its links onward, a node after all of those that lead to it.
+    /// Calls `visit` for each node on a shortest path with its onward links, after all nodes that lead to it.
     fn spread(
         &self,
         from: NodeId,
@@ -78,7 +78,7 @@ impl Routing<'_> {
         mut visit: impl FnMut(NodeId, &[(Arc, NodeId)]),
     ) -> Result<(), NetworkError> {
         let mut ahead = BTreeSet::from([(self.distance(from, to)?, from)]);
-        // The farthest first: what leads to a node is farther than it.
+        // The farthest node first: nodes that lead to another are farther away.
         while let Some((_, node)) = ahead.pop_last() {
             let onward: Vec<_> = self.forward(node, to).into_iter().flatten().collect();
             if onward.is_empty() {

@@ -1,7 +1,7 @@
-//! Ways through a network: shortest ones, all of those that are equally short, and the next longer ones.
+//! Paths through a network: shortest paths, all equally short ones, and the next longer ones.
 //!
-//! Hosts do not forward: a way passes switches only, between its ends. Hosts on one switch share what is searched: each
-//! switch is searched from once, when it is first asked for. Ties go to the lowest number of a link.
+//! Hosts do not forward: between its ends, a path crosses switches only. Hosts at one switch share search results: distances to
+//! a switch are searched once, on first use. Ties go to the lowest link number.
 
 mod costs;
 mod equal;
@@ -14,12 +14,12 @@ pub use costs::Costs;
 
 use crate::network::{Arc, Network, NetworkError, NodeId};
 
-/// How far it is: by cost, and by links between ways of one cost. So each link adds something, and no way goes round.
+/// Length of a path: by cost, then by links. Each link adds to it, so no shortest path contains a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Distance {
-    /// The sum of its links' costs.
+    /// Sum of the links' costs.
     pub cost: u64,
-    /// Its links.
+    /// Number of links.
     pub hops: u32,
 }
 
@@ -32,23 +32,23 @@ impl Distance {
     }
 }
 
-/// A way: the links in their order, each from where to where.
+/// A path: its arcs in order.
 pub type Path = Vec<Arc>;
 
-/// Ways through one network by one kind of costs.
+/// Shortest paths through a network, by one kind of costs.
 #[derive(Debug)]
 pub struct Routing<'n> {
     network: &'n Network,
     costs: Costs,
-    /// The place of each switch among all switches.
+    /// Index of each switch among all switches.
     place: Vec<Option<usize>>,
     switches: Vec<NodeId>,
-    /// The distances of all switches to each, searched when they are asked for; by places.
+    /// Distances of all switches to each switch, by index; searched on demand.
     to: Vec<OnceLock<Box<[Option<Distance>]>>>,
 }
 
 impl<'n> Routing<'n> {
-    /// Nothing is searched yet.
+    /// Prepares routing; nothing is searched yet.
     #[must_use]
     pub fn new(network: &'n Network, costs: Costs) -> Routing<'n> {
         let switches: Vec<NodeId> = network.switches().collect();
@@ -66,35 +66,34 @@ impl<'n> Routing<'n> {
         }
     }
 
-    /// What it leads through.
+    /// The network.
     #[must_use]
     pub fn network(&self) -> &'n Network {
         self.network
     }
 
-    /// The length of the shortest way.
+    /// Length of the shortest path.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    /// [`NetworkError::Disconnected`], with both names, if there is none.
     pub fn distance(&self, from: NodeId, to: NodeId) -> Result<Distance, NetworkError> {
         self.find(from, to)
             .ok_or_else(|| self.disconnected(from, to))
     }
 
-    /// Where it goes on from a node: all links that begin a shortest way, by number. None where it has arrived, and none
-    /// where nothing leads there.
+    /// Next hops: all links with which a shortest path begins, by number. Empty at the destination, and if there is no path.
     #[must_use]
     pub fn next_hops(&self, at: NodeId, to: NodeId) -> Vec<Arc> {
         self.forward(at, to)
             .map_or(Vec::new(), |all| all.map(|(arc, _)| arc).collect())
     }
 
-    /// The shortest way; of several, that which takes the lowest link wherever they part.
+    /// Shortest path; among several, the one with the lowest link number wherever they diverge.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    /// [`NetworkError::Disconnected`], with both names, if there is none.
     pub fn path(&self, from: NodeId, to: NodeId) -> Result<Path, NetworkError> {
         self.distance(from, to)?;
         let (mut at, mut path) = (from, Path::new());
@@ -105,7 +104,7 @@ impl<'n> Routing<'n> {
         Ok(path)
     }
 
-    /// The length of a way.
+    /// Length of a path.
     #[must_use]
     pub fn length(&self, path: &[Arc]) -> Distance {
         let start = Distance::default();
@@ -113,7 +112,7 @@ impl<'n> Routing<'n> {
             .fold(start, |sum, arc| sum.plus(self.costs.of(*arc)))
     }
 
-    /// The nodes of a way, in order; none of an empty one.
+    /// Nodes of a path, in order; empty for an empty path.
     #[must_use]
     pub fn nodes(&self, path: &[Arc]) -> Vec<NodeId> {
         let first = path.first().map(|arc| self.network.ends(*arc).0);
@@ -126,7 +125,7 @@ impl<'n> Routing<'n> {
         NetworkError::Disconnected(from, to)
     }
 
-    /// Links that begin a shortest way, and where they lead.
+    /// Links with which a shortest path begins, and the nodes at their ends.
     fn forward(&self, at: NodeId, to: NodeId) -> Option<impl Iterator<Item = (Arc, NodeId)> + '_> {
         let here = self.find(at, to).filter(|here| here.hops > 0)?;
         Some(self.onward(at, to).filter_map(move |(arc, next)| {
@@ -135,7 +134,7 @@ impl<'n> Routing<'n> {
         }))
     }
 
-    /// All links that a way may take from a node, and where they lead: to switches, or to its end.
+    /// All links that a path may take from a node, and the nodes at their ends: switches, or the path's end.
     fn onward(&self, at: NodeId, to: NodeId) -> impl Iterator<Item = (Arc, NodeId)> + '_ {
         let links = self.network.adjacent(at).iter();
         let forwards = move |next: NodeId| next == to || self.place[next.index()].is_some();
@@ -155,7 +154,7 @@ impl<'n> Routing<'n> {
         ways.min()
     }
 
-    /// From a switch, or from the end itself.
+    /// Distance from a switch, or from the destination itself.
     fn find_onward(&self, from: NodeId, to: NodeId) -> Option<Distance> {
         if from == to {
             return Some(Distance::default());
@@ -173,7 +172,7 @@ impl<'n> Routing<'n> {
         ways.min()
     }
 
-    /// The distances of all switches to one.
+    /// Distances of all switches to one switch.
     fn row(&self, place: usize) -> &[Option<Distance>] {
         self.to[place].get_or_init(|| self.search(place))
     }

@@ -1,4 +1,4 @@
-//! Distances to one node: Dijkstra's algorithm backward, or breadth first where all links cost the same.
+//! Distances to one node: Dijkstra's algorithm backward, or breadth-first search if all links have equal costs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,16 +6,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{Distance, Routing};
 use crate::network::{Arc, NodeId};
 
-/// What a search leaves out.
+/// Nodes and arcs that a search avoids.
 pub(super) struct Avoided<'a> {
-    /// Nodes, as a set.
+    /// Whether each node is avoided.
     pub nodes: &'a [bool],
-    /// Directions of links.
+    /// Avoided arcs.
     pub arcs: &'a [Arc],
 }
 
 impl Routing<'_> {
-    /// Of all switches to one, by places.
+    /// Distances of all switches to one, by index.
     pub(super) fn search(&self, target: usize) -> Box<[Option<Distance>]> {
         let mut distance = vec![None; self.switches.len()];
         distance[target] = Some(Distance::default());
@@ -53,7 +53,7 @@ impl Routing<'_> {
         distance.into_boxed_slice()
     }
 
-    /// The shortest way that leaves something out; of several, that which takes the lowest link wherever they part.
+    /// Shortest path without the avoided parts; among several, the one with the lowest link number wherever they diverge.
     pub(super) fn path_without(
         &self,
         from: NodeId,
@@ -63,7 +63,7 @@ impl Routing<'_> {
         let mut distance = vec![None; self.network.nodes().len()];
         distance[to.index()] = Some(Distance::default());
         let mut heap = BinaryHeap::from([Reverse((Distance::default(), to))]);
-        // All nodes of a shortest way are nearer than its beginning, and so are settled before it.
+        // All nodes of a shortest path are nearer than its beginning, so they are settled before it.
         while let Some(Reverse((here, node))) = heap.pop() {
             if node == from {
                 break;
@@ -98,7 +98,7 @@ impl Routing<'_> {
         Some(path)
     }
 
-    /// The links that lead to a node, each in that direction, and where they come from.
+    /// Arcs that lead to a node, and the nodes where they begin.
     fn back(&self, node: NodeId) -> impl Iterator<Item = (Arc, NodeId)> + '_ {
         let links = self.network.adjacent(node).iter();
         links.map(|(link, before)| (self.network.arc(*link, *before), *before))

@@ -1,4 +1,4 @@
-//! Ways against a search that tries all.
+//! Compares paths with an exhaustive search.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ fn the_way_to_oneself_is_empty() {
 
 #[test]
 fn hosts_do_not_forward() {
-    // a – s and b – t, and c on both: it does not join them.
+    // a – s and b – t, and c on both: c does not connect them.
     let mut network = Network::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| network.add_host(name, Host::default()).unwrap());
     let [s, t] = ["s", "t"].map(|name| network.add_switch(name, Switch::default()).unwrap());
@@ -152,8 +152,8 @@ fn parallel_links_are_ways_of_their_own() {
     assert!(delay.path(a, b).unwrap()[0].back);
 }
 
-/// The example of Yen's algorithm that textbooks have (C to H; edges with costs), worked out by hand:
-/// C–E–F–H of 5, C–E–G–H of 7, then C–D–F–H of 8, which goes before C–E–D–F–H of 8 as it is shorter by a link.
+/// The textbook example of Yen's algorithm (C to H; edges with costs), computed by hand: C–E–F–H of 5, C–E–G–H of 7, then
+/// C–D–F–H of 8, which precedes C–E–D–F–H of 8 since it has one link fewer.
 #[test]
 fn yens_example() {
     let mut network = Network::new();
@@ -174,7 +174,7 @@ fn yens_example() {
     for (a, b, _) in edges {
         network.connect(of(a), of(b), 1).unwrap();
     }
-    // Directed edges: back is dear.
+    // Directed edges: the reverse direction is expensive.
     let costs = Costs::of_each(&network, |arc| match arc.back {
         false => edges[arc.link.index()].2,
         true => 1_000,
@@ -189,7 +189,7 @@ fn yens_example() {
     assert_eq!(told, expected.map(|(path, cost)| (path.to_owned(), cost)));
 }
 
-/// All ways that pass switches only and none twice.
+/// All paths that cross switches only, and none twice.
 fn all_ways(network: &Network, from: NodeId, to: NodeId) -> Vec<Path> {
     let mut found = Vec::new();
     let mut begun = vec![(from, vec![from], Path::new())];
@@ -211,7 +211,7 @@ fn all_ways(network: &Network, from: NodeId, to: NodeId) -> Vec<Path> {
     found
 }
 
-/// Few nodes, perhaps apart, with parallel links and hosts of several links.
+/// Small networks, possibly disconnected, with parallel links and hosts with several links.
 fn small() -> impl Strategy<Value = (Network, Vec<u64>)> {
     let nodes = prop::collection::vec(prop::bool::weighted(0.7), 3..7);
     nodes.prop_flat_map(|kinds| {
@@ -263,7 +263,7 @@ proptest! {
             first.dedup();
             prop_assert_eq!(routing.next_hops(from, to), first);
             prop_assert_eq!(routing.paths(from, to, 1_000).unwrap(), shortest);
-            // What leaves arrives.
+            // All traffic that is sent arrives.
             let shares = routing.shares(from, to).unwrap();
             let into = shares.iter().filter(|(arc, _)| network.ends(*arc).1 == to);
             let arrived: f64 = into.map(|(_, share)| share).sum();
@@ -276,7 +276,7 @@ proptest! {
     }
 }
 
-/// A network of 10,000 hosts is searched from its switches only.
+/// In a network of 10,000 hosts, searches start at switches only.
 #[test]
 fn ten_thousand_hosts() {
     let shape = LeafSpine {
@@ -294,7 +294,7 @@ fn ten_thousand_hosts() {
         .hosts()
         .map(|host| routing.distance(host, server).unwrap().hops)
         .sum();
-    // The server itself, 39 beside it, and all others over a spine.
+    // 39 hosts are at the server's switch, all others behind a spine.
     assert_eq!(hops, 39 * 2 + 9_960 * 4);
     let searched = routing.to.iter().filter(|row| row.get().is_some()).count();
     assert_eq!(searched, 1);

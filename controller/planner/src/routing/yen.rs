@@ -1,4 +1,4 @@
-//! The k shortest ways (Yen, Management Science 17, 1971), each through no node twice.
+//! The k shortest paths (Yen, Management Science 17, 1971), each without a repeated node.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use super::search::Avoided;
 use super::{Distance, Path, Routing};
 use crate::network::{Arc, NetworkError, NodeId};
 
-/// A way, in the order in which ways are given: by length, then by links' numbers; and where it parted from another.
+/// A path in result order: by length, then by link numbers; and the index at which it diverges from another path.
 type Candidate = (Distance, Path, usize);
 
 impl Routing<'_> {
-    /// The shortest ways, at most so many, the shortest first, ties in the order of their links' numbers. Parallel links
-    /// make different ways. Fewer where there are no more.
+    /// The shortest paths, at most `k`, the shortest first, ties in the order of link numbers. Parallel links make different
+    /// paths. Fewer if there are no more.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, where there is none.
+    /// [`NetworkError::Disconnected`], with both names, if there is none.
     pub fn k_shortest(
         &self,
         from: NodeId,
@@ -29,7 +29,7 @@ impl Routing<'_> {
         while found.len() < k
             && let Some((_, path, parted)) = candidates.pop_first()
         {
-            // A way may have been met from several that it parts from.
+            // Several paths may have led to the same deviation.
             if found.iter().all(|(known, _)| *known != path) {
                 found.push((path, parted));
                 let (path, parted) = &found[found.len() - 1];
@@ -39,8 +39,8 @@ impl Routing<'_> {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// The shortest ways that follow one up to a node and leave it there by a link that none of those found takes. Those
-    /// that part before it parted itself are known already (Lawler).
+    /// Shortest paths that follow a path up to some node, and leave it there by a link that none of those found takes.
+    /// Deviations before the index at which the path itself diverged are known already (Lawler).
     fn deviations(
         &self,
         path: &Path,

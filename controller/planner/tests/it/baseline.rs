@@ -1,4 +1,4 @@
-//! Each baseline gives what its paper, or a hand, works out; and none is ever above what there is.
+//! Each baseline reaches the rate of its paper or of a computation by hand, and never exceeds a capacity.
 
 use planner::baseline::{atp, equal_split, esa, geryon, lbmm, raw, switchml};
 use planner::gradient::{Job, JobError, Loads, Plan, Resource, Server, spare_bps};
@@ -42,7 +42,7 @@ fn only(plans: Result<Vec<Plan>, JobError>) -> Plan {
     plans.remove(0)
 }
 
-/// GRID's example: 1.0, by W4's way over S2.
+/// GRID's example: 1.0, with W4's path over S2.
 #[test]
 fn geryon_balances_links() {
     let (network, job) = grid_example();
@@ -54,7 +54,7 @@ fn geryon_balances_links() {
     assert_eq!(members.filter(|member| past_s2(&member.route)).count(), 1);
 }
 
-/// GRID's example: S1 sums 9/4 of each of four workers, and the 0.75 Gbit/s that its link has left are theirs: 2.4375.
+/// GRID's example: S1 sums 9/4 for each of four workers, and they share the 0.75 Gbit/s that its link has left: 2.4375.
 #[test]
 fn atp_sends_the_rest_raw() {
     let (network, job) = grid_example();
@@ -65,7 +65,7 @@ fn atp_sends_the_rest_raw() {
     near(at_s1.share, 2.25 / 2.4375);
 }
 
-/// GRID's example, by hand: racks whole, 4 r ≤ 9 at S1, so 2.25. Were S1's rack raw, its link would leave each 0.75.
+/// GRID's example, by hand: whole racks, 4 r ≤ 9 at S1, so 2.25. With S1's rack raw, its link would leave each worker 0.75.
 #[test]
 fn switchml_sums_racks_whole() {
     let (network, job) = grid_example();
@@ -79,14 +79,14 @@ fn raw_streams_take_shortest_ways() {
     near(only(raw::plan(&network, &[job])).rate_bps, 0.75e9);
 }
 
-/// A job alone has all of each switch.
+/// A single job can use each switch completely.
 #[test]
 fn esa_alone_is_atp() {
     let (network, job) = grid_example();
     near(only(esa::plan(&network, &[job])).rate_bps, 2.4375e9);
 }
 
-/// Two jobs of four workers at a switch that sums 12, each with a server that takes 6.
+/// Two jobs of four workers at a switch that sums 12, each with a server that receives 6.
 fn two_jobs() -> (Network, [Job; 2]) {
     let mut network = Network::new();
     let switch = network.add_switch("S", sums(12 * GBIT)).unwrap();
@@ -102,9 +102,9 @@ fn two_jobs() -> (Network, [Job; 2]) {
     (network, jobs)
 }
 
-/// ATP: 12/8 of each worker is summed, the rest goes on: 1.5 + 4 (r − 1.5) ≤ 6, so 2.625 for both.
-/// ESA: the first job takes 4 r, the second job what is left, 3 − r of each worker: (3 − r) + 4 (r − (3 − r)) ≤ 6, so 15/7.
-/// SwitchML: each has 6, and 4 r ≤ 6 is 1.5; so is 4 r ≤ 6 of raw streams at the server.
+/// ATP: 12/8 of each worker is summed, the rest is forwarded: 1.5 + 4 (r − 1.5) ≤ 6, so 2.625 for both. ESA: the first job
+/// takes 4 r, the second job the rest, 3 − r of each worker: (3 − r) + 4 (r − (3 − r)) ≤ 6, so 15/7. SwitchML: each has 6, and
+/// 4 r ≤ 6 gives 1.5; so does 4 r ≤ 6 of raw streams at the server.
 #[test]
 fn jobs_share_a_switch_each_in_its_way() {
     let (network, jobs) = two_jobs();
@@ -121,8 +121,8 @@ fn jobs_share_a_switch_each_in_its_way() {
     assert_eq!(esa[0].parts.len(), 1, "the first job is summed whole");
 }
 
-/// InArt's example: two servers that take 4, six workers, two switches that sum 6, links of 6. How they are linked is not
-/// said; here each switch has three workers and leads to both servers.
+/// InArt's example: two servers that receive 4, six workers, two switches that sum 6, links of 6. The paper does not say how
+/// they are linked; here each switch has three workers and is linked to both servers.
 fn inart_example() -> (Network, Job) {
     let mut network = Network::new();
     let switches = ["V1", "V2"].map(|name| network.add_switch(name, sums(6 * GBIT)).unwrap());
@@ -160,16 +160,16 @@ fn an_equal_split_with_atp_gives_two() {
     near(only(equal_split::plan(&network, &[job])).rate_bps, 2e9);
 }
 
-/// What ATP would reach there if the rest may go on raw, which InArt's 2 leaves out: each server takes 1 + 1 of the
-/// switches and 6 (r − 2) / 2 raw, at most 4.
+/// Rate of ATP in that example if the rest may go raw, which InArt's 2 leaves out: each server receives 1 + 1 from the switches
+/// and 6 (r − 2) / 2 raw, at most 4.
 #[test]
 fn atp_would_reach_eight_thirds_there() {
     let (network, job) = inart_example();
     near(only(atp::plan(&network, &[job])).rate_bps, 8e9 / 3.0);
 }
 
-/// What any plan has to be: all of each worker's gradient is summed once, ways lead where they should, and all plans
-/// together are within all capacities.
+/// Checks any plan: all of each worker's gradient is summed once, paths lead to their ends, and all plans together stay within
+/// all capacities.
 fn check(network: &Network, jobs: &[Job], plans: &[Plan]) {
     let mut loads: BTreeMap<Resource, (f64, f64)> = BTreeMap::new();
     assert_eq!(jobs.len(), plans.len());
@@ -237,7 +237,7 @@ proptest! {
         draw_throughputs(&mut network, 10 * GBIT..=800 * GBIT, seed).unwrap();
         let hosts: Vec<NodeId> = network.hosts().collect();
         let jobs: Vec<Job> = (0..jobs).map(|number| {
-            // Every second host is of the second job, if there is one.
+            // Every second host belongs to the second job, if there is one.
             let mut own = hosts.iter().copied().skip(number).step_by(jobs);
             let servers: Vec<Server> = own.by_ref().take(servers).map(Server::on).collect();
             Job { name: number.to_string(), workers: own.collect(), servers }
@@ -249,8 +249,8 @@ proptest! {
             check(&network, &jobs, &plans);
             rates.push(plans[0].rate_bps);
         }
-        // What finds no room goes on raw, so ATP is never below either of the other two that it is between. Where there are
-        // several ways it may be: one aggregate takes one of them, and may meet others there.
+        // ATP sends the rest raw, so it is never slower than raw streams or an equal split. With several paths it may be: an
+        // aggregate takes one of them, and may share its links.
         if spines == 1 {
             prop_assert!(rates[1] >= rates[0].max(rates[2]) * (1.0 - 1e-9), "{:?}", rates);
         }

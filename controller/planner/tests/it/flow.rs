@@ -1,11 +1,11 @@
-//! Flows against linear programs.
+//! Compares flows with linear programs.
 
 use planner::flow::Flow;
 use planner::solve::{Cmp, Model, Sense, Var, lp};
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
 
-/// Switches, links between them with room and cost, streams that start and that can end at each.
+/// Switches, links between them with capacity and cost, and numbers of streams that start and can end at each.
 #[derive(Debug, Clone)]
 struct Case {
     links: Vec<(usize, usize, usize, u32)>,
@@ -44,14 +44,14 @@ impl Case {
         for (from, to, ..) in &self.links {
             network.connect(switches[*from], switches[*to], 1).unwrap();
         }
-        // A host between two switches passes nothing on.
+        // A host between two switches does not forward.
         let host = network.add_host("h", Host::default()).unwrap();
         network.connect(switches[0], host, 1).unwrap();
         network.connect(host, switches[1], 1).unwrap();
         (network, switches)
     }
 
-    /// The most that can be sent, and what that costs at least.
+    /// Maximum number of streams, and their minimum cost.
     fn optimum(&self) -> (f64, f64) {
         let flow = |sense: Sense, least: f64| {
             let mut model = Model::new(sense);
@@ -99,7 +99,7 @@ proptest! {
         prop_assert_eq!(sent.streams.len() as f64, most);
         let costs: u32 = sent.streams.iter().flat_map(|stream| &stream.route).map(|arc| cost(*arc)).sum();
         prop_assert!((f64::from(costs) - least).abs() < 1e-3, "{costs}, not {least}");
-        // Ways hang together, and what they take is what links have less.
+        // Paths are contiguous, and reduce the links' capacities.
         for stream in &sent.streams {
             let mut at = stream.from;
             for arc in &stream.route {
@@ -113,7 +113,7 @@ proptest! {
             let passed = sent.streams.iter().flat_map(|stream| &stream.route);
             let passed = passed.filter(|other| **other == arc).count();
             prop_assert_eq!(flow.room(arc) + passed, of(arc.index()).2);
-            // A further stream is held up by what is full.
+            // Full links stop any further stream.
             let (from, to) = network.ends(arc);
             let is_switch = |node: NodeId| network.switch(node).is_some();
             if sent.reached[from.index()] && is_switch(from) && is_switch(to) && !sent.reached[to.index()] {

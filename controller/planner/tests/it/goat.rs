@@ -1,4 +1,4 @@
-//! What GOAT's plans are held to, whatever the network.
+//! Properties of GOAT's plans on any network.
 
 use planner::gradient::goat::{self, Gradient};
 use planner::gradient::{Goal, Job, Loads, Plan, Server};
@@ -6,7 +6,7 @@ use planner::routing::{Costs, Routing};
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
 
-/// A tree of switches with a few more links, hosts anywhere.
+/// A tree of switches with a few more links, and hosts at any of them.
 #[derive(Debug, Clone)]
 struct Case {
     network: Network,
@@ -87,7 +87,7 @@ fn cost_and_bound(plan: &Plan) -> (f64, f64) {
     }
 }
 
-/// The least cost of all sets of open switches for all sub-models that memories hold.
+/// Minimum cost of all sets of open switches for all sub-models that fit into memories.
 fn by_trying_all(case: &Case) -> u64 {
     let Case {
         network,
@@ -134,8 +134,8 @@ fn by_trying_all(case: &Case) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Every worker is summed once for each sub-model, ways lead where they should, memories and links hold what they are
-    /// given, what the plan says that it costs is what its ways cost, and the bound is below.
+    /// Every worker is summed once for each sub-model, paths lead to their ends, memories and links are not exceeded, the
+    /// plan's cost is that of its paths, and the bound is not above it.
     #[test]
     fn plans_exceed_nothing(case in cases(8, 12, 5), seed: u64) {
         let plan = plan(&case, seed);
@@ -180,7 +180,7 @@ proptest! {
         prop_assert_eq!(plan(&case, seed), plan(&case, seed));
     }
 
-    /// On tiny networks the optimum is found, and known for one.
+    /// On tiny networks the optimum is found and proved.
     #[test]
     fn tiny_ones_are_optimal(case in cases(4, 6, 3), seed: u64) {
         let plan = plan(&case, seed);

@@ -1,4 +1,4 @@
-//! The papers' examples, worked out there by hand.
+//! Examples of the papers, with their results computed by hand.
 
 use planner::baseline::rgria;
 use planner::evaluation::examples;
@@ -14,20 +14,20 @@ pub(crate) fn grid_example() -> (Network, Job) {
 #[test]
 fn grid_routes_a_worker_past_its_own_switch() {
     let (network, job) = grid_example();
-    // Answers go against what is sent from S1 to S2, so they cost nothing.
+    // Answers use the links in the direction opposite to the sent traffic, so they cost nothing.
     for plan in [grid::push(&network, &job), grid::plan(&network, &job)] {
         let plan = plan.unwrap();
         assert_eq!(plan.rate_bps, 3e9);
         assert!(plan.is_optimal);
-        // One of the four at S1 is summed at another switch.
+        // One of the four workers at S1 is summed at another switch.
         let s1 = network.node("S1").unwrap();
         let at_s1 = plan.parts.iter().find(|part| part.at == s1).unwrap();
         assert_eq!(at_s1.members.len(), 3);
     }
 }
 
-/// Two racks of two workers each; the server is in `far`. Links carry 4, that between the racks 8; another way leads from rack
-/// to rack by a switch that does not sum. `near` sums 16, `far` 4. The server takes one stream at 4, so `near` sums all four.
+/// Two racks of two workers each; the server is in `far`. Links carry 4, the one between the racks 8; another path crosses a
+/// switch that does not sum. `near` sums 16, `far` 4. The server receives one stream at 4, so `near` sums all four.
 #[test]
 fn answers_take_the_link_that_detours_leave() {
     let mut network = Network::new();
@@ -60,11 +60,11 @@ fn answers_take_the_link_that_detours_leave() {
         workers,
         servers: vec![Server::on(host)],
     };
-    // One stream gets to the server at 4, so `near` sums all: both of `far` are sent there, and the sum comes back.
+    // One stream reaches the server at 4, so `near` sums all: both workers of `far` are sent there, and the sum returns.
     let push = grid::push(&network, &job).unwrap();
     assert_eq!((push.rate_bps, push.is_optimal), (4.0, true));
     assert_eq!(push.parts.len(), 1);
-    // The link to `near` carries two, and the one by `by` a third: answers to w1 and w2 take what is left of the three.
+    // The link to `near` carries two streams, the path over `by` a third: answers to w1 and w2 use the remaining capacity.
     let plan = grid::plan(&network, &job).unwrap();
     assert_eq!((plan.rate_bps, plan.is_optimal), (4.0, true));
     let ends = |arc: &planner::network::Arc| network.ends(*arc);
@@ -79,7 +79,7 @@ fn answers_take_the_link_that_detours_leave() {
             .rate_bps,
         4.0
     );
-    // Without the way by `by`, one of the three has to share: three streams on a link of 8.
+    // Without the path over `by`, one of the three has to share: three streams on a link of 8.
     let mut narrow = network.clone();
     let link = narrow.adjacent(by)[0].0;
     narrow.link_mut(link).load_bps = [4, 4];
@@ -92,8 +92,8 @@ fn answers_take_the_link_that_detours_leave() {
     );
 }
 
-/// Each worker can send 9/8 to each switch, 27/8 together, and the server has room for (9 - 27/8)/8 of each raw. So a switch is
-/// drawn by 8/29, the server by 5/29. Of these numbers the first three are for S1, two for S2, two for S3.
+/// Each worker can send 9/8 to each switch, 27/8 in total, and the server can receive (9 − 27/8)/8 of each raw. So a switch is
+/// drawn with probability 8/29, the server with 5/29. Of these numbers the first three are for S1, two for S2, two for S3.
 #[test]
 fn rounding_of_the_papers_relaxation_exceeds_what_there_is() {
     let (network, job) = grid_example();
@@ -103,9 +103,9 @@ fn rounding_of_the_papers_relaxation_exceeds_what_there_is() {
     let rounded = rgria::rounded(&network, &job, &relaxation, &draws);
     let at: Vec<&str> = rounded.at.iter().map(|node| network.name(*node)).collect();
     assert_eq!(at, ["S1", "S1", "S1", "S2", "S2", "S3", "S3", "PS"]);
-    // S1 has three workers, 1.36 of what it sums; the server three sums and a raw stream.
+    // S1 has three workers, 1.36 times what it can sum; the server receives three sums and a raw stream.
     assert_eq!(rounded.exceeded, 4.0 * 261.0 / 64.0 / 9.0);
-    // W6 goes from S2 to S3, by the link that has what S2 has summed.
+    // W6 is routed from S2 to S3 by the link that carries S2's sum.
     let plan = rounded.plan(&network, &job).unwrap();
     assert_eq!(plan.rate_bps, 1.5e9);
 }

@@ -1,4 +1,4 @@
-//! GOAT's example: three switches that hold one fragment at a time, and workers out of step.
+//! GOAT's example: three switches that hold one fragment each, and workers out of step.
 
 use planner::Network;
 use planner::evaluation::examples::{self, GOAT_FRAGMENT_BYTES as FRAGMENT, links_behind_workers};
@@ -19,14 +19,13 @@ fn plan(network: &Network, job: &Job) -> Plan {
     goat::plan(network, job, &gradient, 7).unwrap()
 }
 
-/// All fragments of one worker after all of another: as far out of step as can be.
+/// All fragments of one worker after all of another: as far out of step as possible.
 fn one_after_another() -> Vec<Send> {
     let sends = (0..4).flat_map(|worker| (0..3).map(move |piece| Send { worker, piece }));
     sends.collect()
 }
 
-/// All orders in which each worker sends A, B, C, but for which of two on one switch is first: a fourth of 12! / (3!)⁴ =
-/// 369,600.
+/// All orders in which each worker sends A, B, C, with the first of two at one switch fixed: a fourth of 12! / (3!)⁴ = 369,600.
 fn all_orders() -> Vec<Vec<Send>> {
     fn extend(next: &mut [usize; 4], order: &mut Vec<Send>, all: &mut Vec<Vec<Send>>) {
         if order.len() == 12 {
@@ -50,9 +49,9 @@ fn all_orders() -> Vec<Vec<Send>> {
     all
 }
 
-/// ATP, each worker after another. S1 holds A1; B1 and C1 find it taken and pass. A2 completes A; B2 takes the slot and waits
-/// for a B1 that is gone; C2 passes: with B2, sent on in the end, S1 sends 5. So does S2. S3 holds B1 until B2, B3, B4 have
-/// come: of the 10 that reach it, the four Bs become one, and 7 leave. 5 + 5 + 7 = 17.
+/// ATP, one worker after the other. S1 holds A1; B1 and C1 find it taken and pass. A2 completes A; B2 takes the slot and waits
+/// for B1, which has passed; C2 passes. With B2, sent at the end, S1 sends 5. So does S2. S3 holds B1 until B2, B3, B4 have
+/// arrived: of the 10 fragments that reach it, the four Bs become one, and 7 leave. 5 + 5 + 7 = 17.
 #[test]
 fn first_come_lets_seven_fragments_reach_the_server() {
     let (network, job) = example(false);
@@ -62,8 +61,8 @@ fn first_come_lets_seven_fragments_reach_the_server() {
     assert_eq!(passed.between_switches(&network), 17);
 }
 
-/// A at S1, B at S2, C at S3, in some order: A2 … go one link to S1 each, and its sum two links to the server, 4; so does B;
-/// C takes a link for each worker and one for the sum, 5. 4 + 4 + 5 = 13.
+/// A at S1, B at S2, C at S3, in some order: A2 … cross one link to S1 each, and its sum two links to the server, 4; so does B;
+/// C crosses a link for each worker and one for the sum, 5. 4 + 4 + 5 = 13.
 #[test]
 fn goat_lets_three_fragments_reach_the_server() {
     let (network, job) = example(false);
@@ -80,8 +79,8 @@ fn goat_lets_three_fragments_reach_the_server() {
     assert!(plan.is_optimal);
 }
 
-/// The paper's 7 and 17 are the most that any order brings about, as 33,264 of all 369,600 do. The least, of workers in step,
-/// is 3 fragments over 9 links: ahead of the plan, for which the order does not matter, and which sums each fragment once.
+/// The paper's 7 and 17 are the maximum of all orders, reached by 33,264 of 369,600. The minimum, of workers in step, is 3
+/// fragments over 9 links: better than the plan, which does not depend on the order and sums each fragment once.
 #[test]
 fn what_the_order_of_arrival_does() {
     let (network, job) = example(false);
@@ -106,8 +105,8 @@ fn what_the_order_of_arrival_does() {
     assert_eq!((least, most, as_printed * 4), ((3, 9), (7, 17), 33_264));
 }
 
-/// In a chain, where S1 reaches S3 by S2 alone, no plan with a place for each fragment comes to 13: A at S1 is 2 + 3, B at S2
-/// 2 + 2, C at S3 4 + 2 + 1.
+/// In a chain, where S1 reaches S3 over S2 only, no plan with a position for each fragment reaches 13: A at S1 is 2 + 3, B at
+/// S2 2 + 2, C at S3 4 + 2 + 1.
 #[test]
 fn in_a_chain_it_is_sixteen() {
     let (network, job) = example(true);
@@ -120,8 +119,8 @@ fn in_a_chain_it_is_sixteen() {
     );
 }
 
-/// Two workers at one switch of one slot send A1, B1, A2, B2. By ATP, B1 passes A1, A2 completes A, and B2 waits in vain. By
-/// ESA each takes the slot of the one before, so nothing is summed. In step, both sum both.
+/// Two workers at one switch of one slot send A1, B1, A2, B2. With ATP, B1 passes A1, A2 completes A, and B2 waits in vain.
+/// With ESA each takes the slot of the previous one, so no piece is summed. In step, both sum both.
 #[test]
 fn what_finds_no_slot_passes_or_evicts() {
     let (mut network, job) = example(false);

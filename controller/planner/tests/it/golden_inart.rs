@@ -1,14 +1,14 @@
-//! InArt's example: two servers that take in 4, six workers, switches V1 and V2 that sum 6, links of 6; 4/3 without
-//! aggregation, 2 with equal shares and each worker at its own switch, 2.5 by the paper's plan.
+//! InArt's example: two servers that receive 4, six workers, switches V1 and V2 that sum 6, links of 6; 4/3 without
+//! aggregation, 2 with equal shares and each worker at its own switch, 2.5 with the paper's plan.
 //!
-//! The paper's figure is not before us. Read here: three workers at each switch, the switches linked with each other and with
-//! both servers. The first two numbers then come out as printed. With V1 and V2 summing n₁ and n₂ workers for a server, it has
-//! 6 − n₁ − n₂ streams raw and one of each switch that sums. The printed 2.5 is then reached with shares of 3 to 2: at 1.5 for
-//! the first server, V1 sums four workers (6) and V2 two (3), so that it takes in 2 · 1.5 = 3; at 1 for the second, V2 sums
-//! three (3, so 6 in all), and it takes in (3 + 1) · 1 = 4. With these shares nothing is better. With free shares something is:
-//! 8/3, with shares of 3 to 1: at 2 for the first server, both switches sum three (6 each), and it takes in 2 · 2 = 4; at 2/3
-//! for the second, which takes in six raw, 4. With equal shares, V1 four for the first and V2 four for the second, each takes
-//! in 3 · 4/3 = 4, and it is 8/3 as well. So 2.5 is the optimum of the program with those shares alone.
+//! The paper's figure was not available. Our reading: three workers at each switch, the switches linked with each other and
+//! with both servers. The first two numbers are then as printed. If V1 and V2 sum n₁ and n₂ workers for a server, it receives 6
+//! − n₁ − n₂ streams raw and one from each switch that sums. The printed 2.5 is then reached with shares of 3 to 2: at 1.5 for
+//! the first server, V1 sums four workers (6) and V2 two (3), so the server receives 2 · 1.5 = 3; at 1 for the second, V2 sums
+//! three (3, so 6 in all), and the server receives (3 + 1) · 1 = 4. With these shares that is the optimum. Free shares reach
+//! more: 8/3, with shares of 3 to 1: at 2 for the first server, both switches sum three (6 each), and it receives 2 · 2 = 4; at
+//! 2/3 for the second, which receives six raw, 4. Equal shares, with V1 summing four for the first and V2 four for the second,
+//! give each 3 · 4/3 = 4, so 8/3 as well. So 2.5 is the optimum of the program with those shares only.
 
 use planner::evaluation::examples;
 use planner::gradient::{Goal, JobError};
@@ -20,7 +20,7 @@ fn example() -> (Network, Job) {
     examples::inart().unwrap()
 }
 
-/// What every worker has if all of each server's sums are made where `at` says, with equal shares.
+/// Rate of every worker if all of each server's sums are made at the node from `at`, with equal shares.
 fn equal_split(network: &Network, job: &Job, at: impl Fn(usize) -> Option<NodeId>) -> f64 {
     let routing = Routing::new(network, Costs::hops(network));
     let mut parts: Vec<Part> = Vec::new();
@@ -66,7 +66,7 @@ fn assert_near(rate_bps: f64, gbit: f64) {
     assert!((rate_bps / 1e9 - gbit).abs() < 1e-6 * gbit, "{rate_bps}");
 }
 
-/// LBMM: each server takes in six raw streams of half a gradient: 3 f = 4.
+/// LBMM: each server receives six raw streams of half a gradient: 3 f = 4.
 #[test]
 fn without_aggregation_it_is_four_thirds() {
     let (network, job) = example();
@@ -107,8 +107,8 @@ fn with_free_shares_the_best_is_eight_thirds() {
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
 }
 
-/// By the program itself, in the example's own numbers: 2.5 for shares of 3 to 2, 8/3 for equal ones, and with all shares at
-/// one server, which takes in 4 and has two streams, 2.
+/// Exact results of the program for the example: 2.5 for shares of 3 to 2, 8/3 for equal ones, and 2 with all shares at one
+/// server, which receives 4 and has two streams.
 #[test]
 fn the_program_itself_says_the_same() {
     let (network, job) = example();
@@ -119,7 +119,7 @@ fn the_program_itself_says_the_same() {
     ] {
         let exact = inart::exact(&network, &job, &shares, 2_000).unwrap();
         assert_near(exact.plan.rate_bps, best);
-        // The search ends when its bound is within a millionth.
+        // The search ends when its bound is within a millionth of the rate.
         assert!(
             (exact.best_bps / 1e9 - best).abs() < 3e-6 * best,
             "{exact:?}"

@@ -1,4 +1,4 @@
-//! GRID's plans against all plans that there are, where those can be counted.
+//! Compares GRID's plans with all possible plans, where these can be enumerated.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use planner::network::generate::Programmable;
 use planner::{Host, Network, NodeId, Switch};
 use proptest::prelude::*;
 
-/// Three switches, each linked to each, so that two ways lead from one to another.
+/// Three switches, each linked to both others, so that there are two paths between any two.
 #[derive(Debug, Clone)]
 struct Triangle {
     links: [u64; 3],
     sums: [Option<u64>; 3],
-    /// Of each worker: its switch, and what its link carries.
+    /// Switch and link rate of each worker.
     workers: Vec<(usize, u64)>,
     server: (usize, u64),
-    /// What the links between switches carry already, one way.
+    /// Load of the links between switches, in one direction.
     load: u64,
 }
 
@@ -79,7 +79,7 @@ impl Triangle {
     }
 }
 
-/// All ways that pass no node twice, and no host but at their ends.
+/// All paths without a repeated node, and with hosts at their ends only.
 fn ways(network: &Network, from: NodeId, to: NodeId) -> Vec<Route> {
     fn go(
         network: &Network,
@@ -116,10 +116,10 @@ fn ways(network: &Network, from: NodeId, to: NodeId) -> Vec<Route> {
     found
 }
 
-/// Of what workers send alone, and with answers counted.
+/// Values without answers, and with answers.
 type Both<T> = [T; 2];
 
-/// The best rate of all plans.
+/// Best rate of all plans.
 fn best(network: &Network, job: &Job) -> Both<f64> {
     let mut best = [0.0_f64; 2];
     each(network, job, |answers, rate, _| {
@@ -128,7 +128,7 @@ fn best(network: &Network, job: &Job) -> Both<f64> {
     best
 }
 
-/// The links that plans of these rates pass at least.
+/// Minimum number of links that plans of these rates cross.
 fn fewest_hops(network: &Network, job: &Job, rates: Both<f64>) -> Both<usize> {
     let mut fewest = [usize::MAX; 2];
     each(network, job, |answers, rate, hops| {
@@ -140,7 +140,7 @@ fn fewest_hops(network: &Network, job: &Job, rates: Both<f64>) -> Both<usize> {
     fewest
 }
 
-/// Visits all plans that there are: whether answers are counted, the rate that all workers have, the links that frames pass.
+/// Visits all possible plans: whether answers are counted, the rate of all workers, and the links that frames cross.
 fn each(network: &Network, job: &Job, mut visit: impl FnMut(bool, f64, usize)) {
     let server = job.servers[0].host;
     let mut places: Vec<NodeId> = network.switches().collect();
@@ -152,7 +152,7 @@ fn each(network: &Network, job: &Job, mut visit: impl FnMut(bool, f64, usize)) {
     let ups: Vec<Vec<Route>> = places.iter().map(|at| ways(network, *at, server)).collect();
     places.push(server);
     let at_server = places.len() - 1;
-    // Of each worker: where it is summed, and by which way it gets there.
+    // For each worker: the node that sums it, and the path there.
     let choices: Vec<Vec<(usize, Route)>> = job
         .workers
         .iter()
@@ -222,7 +222,7 @@ fn each(network: &Network, job: &Job, mut visit: impl FnMut(bool, f64, usize)) {
     }
 }
 
-/// Links by which answers may get to all workers: any way to each. What makes no tree has a tree within.
+/// Sets of links by which answers can reach all workers: any path to each. If a set is no tree, it contains one.
 fn trees(network: &Network, job: &Job) -> Vec<BTreeSet<Arc>> {
     let server = job.servers[0].host;
     let ways: Vec<Vec<Route>> = (job.workers.iter())
@@ -239,7 +239,7 @@ fn trees(network: &Network, job: &Job) -> Vec<BTreeSet<Arc>> {
     }
 }
 
-/// The next of all combinations.
+/// Advances to the next combination.
 fn count_up(digits: &mut [usize], of: impl Fn(usize) -> usize) -> bool {
     for (place, digit) in digits.iter_mut().enumerate() {
         *digit += 1;
@@ -251,7 +251,7 @@ fn count_up(digits: &mut [usize], of: impl Fn(usize) -> usize) -> bool {
     false
 }
 
-/// Plans made and proven: without answers, or with them.
+/// A quick and a proved plan: without answers, or with them.
 fn planned(network: &Network, job: &Job, answers: bool) -> Result<[Plan; 2], JobError> {
     let quick = match answers {
         false => grid::push(network, job)?,
@@ -262,7 +262,7 @@ fn planned(network: &Network, job: &Job, answers: bool) -> Result<[Plan; 2], Job
     Ok([quick, plan])
 }
 
-/// That answers make a tree from the server to all workers.
+/// Whether the arcs form a tree from the server to all workers.
 fn is_tree(network: &Network, job: &Job, tree: &[Arc]) -> bool {
     let mut reached = BTreeSet::from([job.servers[0].host]);
     let mut ends = tree.iter().map(|arc| network.ends(*arc));
@@ -285,7 +285,7 @@ proptest! {
             }
             let [quick, plan] = planned.unwrap();
             let binding = Loads::of(&network, &job, &plan).binding(&network, &job).unwrap();
-            // What it says is what it does, so nothing is over its capacity.
+            // The plan's rate is that of its loads, so it exceeds no capacity.
             prop_assert!((binding.rate_bps - plan.rate_bps).abs() <= 1e-9 * plan.rate_bps);
             prop_assert!(plan.rate_bps >= quick.rate_bps);
             prop_assert!(plan.rate_bps <= best * (1.0 + 1e-9), "{} of {best}", plan.rate_bps);
@@ -355,7 +355,7 @@ fn without_work_nothing_is_proven_and_the_bound_holds() {
         host_rate_bps: 100_000_000_000,
         server_rate_bps: 400_000_000_000,
     };
-    // The seed whose plan was 17 % below its bound before switches were exchanged.
+    // With this seed, the plan was 17 % below its bound before switches were exchanged.
     let (network, job) = instance.draw(11).unwrap();
     let quick = grid::push(&network, &job).unwrap();
     let [mut idle, mut best] = [quick.clone(), quick.clone()];

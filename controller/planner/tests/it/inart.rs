@@ -1,4 +1,4 @@
-//! What InArt's plans are held to, whatever the network; and jobs that come and go.
+//! Properties of InArt's plans on any network, and jobs that arrive and depart.
 
 use planner::gradient::inart::{self, Online, Refused};
 use planner::gradient::{Job, Loads, Plan, Server, spare_bps};
@@ -15,7 +15,7 @@ struct Case {
     shares: Vec<f64>,
 }
 
-/// A tree of switches with a few more links, hosts anywhere, all with limits and loads.
+/// A tree of switches with a few more links and hosts at any of them, all with limits and loads.
 fn cases(switches: usize, workers: usize, servers: usize) -> impl Strategy<Value = Case> {
     let index = any::<prop::sample::Index>;
     let parents = prop::collection::vec((index(), 4_u64..20, 0_u64..3), 1..switches);
@@ -99,7 +99,7 @@ fn leads(network: &Network, route: &[Arc], from: NodeId, to: NodeId) -> bool {
     at == to
 }
 
-/// Every worker's gradient for every server is summed once, its ways lead where they should, and nothing is exceeded.
+/// Checks that every worker's gradient for every server is summed once, paths lead to their ends, and no capacity is exceeded.
 fn check(network: &Network, job: &Job, plan: &Plan) -> Result<(), TestCaseError> {
     for server in 0..job.servers.len() {
         let parts = || plan.parts.iter().filter(|part| part.server == server);
@@ -137,7 +137,7 @@ fn check(network: &Network, job: &Job, plan: &Plan) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// The greatest rate of all choices of a switch or the server for each worker and server, where ways are the only ones.
+/// Greatest rate of all choices of a switch or the server for each worker and server, if paths are unique.
 fn by_trying_all(network: &Network, job: &Job, shares: &[f64]) -> f64 {
     use planner::routing::{Costs, Routing};
     let routing = Routing::new(network, Costs::hops(network));
@@ -208,7 +208,7 @@ proptest! {
         prop_assert_eq!(inart::plan(network, job, &case.shares).unwrap(), plan);
     }
 
-    /// No bound is below what all choices come to.
+    /// No bound is below the best of all choices.
     #[test]
     fn bounds_are_bounds(case in cases(3, 3, 2)) {
         let Case { network, job, shares } = &case;
@@ -217,8 +217,8 @@ proptest! {
         prop_assert!(plan.bound_bps >= best * (1.0 - 1e-9));
     }
 
-    /// The whole program finds what trying all choices finds where there is one way between any two nodes, and nothing
-    /// that is better than its bound; it never falls behind the search.
+    /// The exact program reaches the best of all choices if paths between nodes are unique, never exceeds its bound, and is
+    /// never worse than the search.
     #[test]
     fn the_program_finds_the_best_choice(case in cases(3, 3, 2)) {
         let Case { network, job, shares } = &case;
@@ -237,7 +237,7 @@ proptest! {
         }
     }
 
-    /// What comes and goes leaves nothing behind, and together they exceed nothing.
+    /// Jobs that depart release all they used, and running jobs together exceed no capacity.
     #[test]
     fn jobs_come_and_go(case in cases(7, 6, 2), wanted in 1_u64..GBIT) {
         let before = Online::new(case.network.clone());
@@ -299,7 +299,7 @@ fn a_refusal_names_what_is_full() {
     );
 }
 
-/// Measured, not asserted.
+/// A measurement without assertions.
 #[test]
 #[ignore = "a measurement: cargo test --release -p planner --test it arrival -- --ignored --nocapture"]
 fn arrival_of_a_thousand_workers() {
@@ -345,7 +345,7 @@ fn arrival_of_a_thousand_workers() {
     }
 }
 
-/// How far plans are from the best of all choices, over networks that are always the same.
+/// Distance of plans from the best of all choices, over a fixed set of networks.
 #[test]
 fn small_plans_are_near_the_best() {
     use proptest::strategy::ValueTree;
@@ -372,7 +372,7 @@ fn small_plans_are_near_the_best() {
     assert!(worst <= 0.30, "{worst}");
 }
 
-/// A server takes in a stream of each switch that sums for it, so of 25 racks few sum, and more than their own.
+/// A server receives a stream from each switch that sums for it, so few of 25 racks sum, and more than their own workers.
 #[test]
 fn of_many_racks_few_switches_sum() {
     use planner::baseline::equal_split;

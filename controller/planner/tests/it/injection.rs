@@ -1,4 +1,4 @@
-//! Injection points against all placements of small problems, what is refused and why, and the large sample.
+//! Injection points: compared with all placements of small problems, refusals and their reasons, and the large sample.
 
 use planner::injection::{
     Charge, Choice, Conflict, Cost, Placement, Problem, ProblemError, Refusal, Resource, Switch,
@@ -7,7 +7,7 @@ use planner::injection::{
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
 
-/// A problem of one resource that binds and one that does not, with these capacities.
+/// A problem with one binding resource and another one, with these capacities.
 fn problem(capacities: &[[u64; 2]]) -> Problem {
     let resource = |name: &str, binds| Resource {
         name: name.to_owned(),
@@ -27,7 +27,7 @@ fn problem(capacities: &[[u64; 2]]) -> Problem {
     }
 }
 
-/// Adds a choice that takes a unit of its own.
+/// Adds a choice with a unit of its own.
 fn choose(problem: &mut Problem, paths: &[&[usize]]) -> usize {
     let first = problem.paths.len();
     problem.paths.extend(paths.iter().map(|path| path.to_vec()));
@@ -42,7 +42,7 @@ fn choose(problem: &mut Problem, paths: &[&[usize]]) -> usize {
     problem.choices.len() - 1
 }
 
-/// Another choice on the same paths.
+/// Adds another choice on the same paths.
 fn beside(problem: &mut Problem, other: usize) -> usize {
     let new = choose(problem, &[]);
     problem.choices[new].paths = problem.choices[other].paths.clone();
@@ -55,9 +55,9 @@ fn refused(problem: &Problem) -> Refusal {
     refusal
 }
 
-// What follows knows of the problem only what its documentation says.
+// The functions below use only the documented meaning of a problem.
 
-/// What a placement costs, if it keeps all constraints.
+/// Cost of a placement; `None` if it violates a constraint.
 fn judge(problem: &Problem, at: &[Vec<usize>]) -> Option<Cost> {
     let position = |path: usize, choice: usize| {
         let path = problem.paths[path].iter();
@@ -168,19 +168,19 @@ fn judge(problem: &Problem, at: &[Vec<usize>]) -> Option<Cost> {
     })
 }
 
-/// The cheapest of all placements there are.
+/// Minimum cost of all placements.
 fn cheapest(problem: &Problem) -> Option<Cost> {
     least_by(problem, &|_, cost| cost)
 }
 
-/// The least of all placements there are, by some measure.
+/// Minimum of a measure over all placements.
 fn least_by<K: Ord + Copy>(problem: &Problem, by: &dyn Fn(&[Vec<usize>], Cost) -> K) -> Option<K> {
     let sets = 1_usize << problem.switches.len();
     let of = |set: usize| -> Vec<usize> {
         let switches = 0..problem.switches.len();
         switches.filter(|switch| set >> switch & 1 == 1).collect()
     };
-    // One choice at a time, so that what a choice alone cannot do is not combined.
+    // One choice at a time, so that sets that are impossible for a single choice are not combined.
     let alone: Vec<Vec<Vec<usize>>> = (0..problem.choices.len())
         .map(|choice| {
             let single = Problem {
@@ -222,7 +222,7 @@ fn least_by<K: Ord + Copy>(problem: &Problem, by: &dyn Fn(&[Vec<usize>], Cost) -
 }
 
 prop_compose! {
-    /// Up to five switches and six choices, with constraints of all kinds.
+    /// Problems with up to five switches and six choices, and constraints of all kinds.
     fn small()(switches in 1_usize..=5)(
         capacities in prop::collection::vec((1_u64..=4, 0_u64..=1, 0_u64..=1, 1_u64..=9), switches),
         share in prop::option::of(300_000_u32..=1_000_000),
@@ -287,7 +287,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(1_500)))]
 
-    /// The same optimum as by trying everything, and a placement wherever there is one.
+    /// The cost is the optimum of all placements, and a placement is found if there is one.
     #[test]
     fn small_problems_are_solved(problem in small(), seed in 0_u64..4) {
         let expected = cheapest(&problem);
@@ -305,7 +305,7 @@ proptest! {
         }
     }
 
-    /// What is named as a conflict is one, and loses its contradiction with any of its choices.
+    /// A reported conflict has no placement, but has one without any one of its choices.
     #[test]
     fn conflicts_are_least(problem in small()) {
         let Err(Refusal::Capacity(conflict) | Refusal::Conflict(conflict) | Refusal::Tied(conflict)) = solve(&problem, 0) else {
@@ -320,7 +320,7 @@ proptest! {
     }
 }
 
-/// A problem with some of its choices.
+/// The problem with some of its choices only.
 fn part(problem: &Problem, choices: &[usize]) -> Problem {
     let number = |choice: &usize| choices.iter().position(|other| other == choice);
     let pair = |(a, b): &(usize, usize)| Some((number(a)?, number(b)?));
@@ -367,7 +367,7 @@ fn what_shares_a_charge_gathers() {
 
 #[test]
 fn what_binds_is_planned_for_before_what_slows() {
-    // Both delays on one switch would be slower, but two units are worse than that.
+    // Both delays at one switch would be slower, but two units at it are worse.
     let mut problem = problem(&[[2, 10], [2, 1]]);
     let delay = choose(&mut problem, &[&[0, 1]]);
     problem.charges[0].cost.push((1, 5));
@@ -489,7 +489,7 @@ fn names_what_shares_state_and_no_switch() {
 
 #[test]
 fn names_constraints_of_several_kinds() {
-    // One switch has room for one, and on the other the order is wrong.
+    // One switch can hold one unit only, and at the other the order is wrong.
     let mut problem = problem(&[[1, 9], [1, 9]]);
     let before = choose(&mut problem, &[&[0, 1]]);
     let after = beside(&mut problem, before);
@@ -536,7 +536,7 @@ fn refuses_numbers_of_nothing() {
 
 #[test]
 fn pigeons_do_not_fit() {
-    // By sums alone there is no telling: it is searched through, or seen by the bound.
+    // Sums alone do not show it: an exhaustive search or the bound does.
     let mut problem = problem(&[[5, 9]; 3]);
     let first = choose(&mut problem, &[&[0, 1, 2]]);
     for _ in 0..15 {
@@ -569,8 +569,8 @@ fn the_large_sample_keeps_all_constraints() {
     }
 }
 
-/// HiGHS finds the same of all variables that are whole, and of the relaxation: these three have no placement. What is named
-/// are tenants with their servers below the same few switches.
+/// HiGHS confirms for the integer program and for the relaxation that these three have no placement. The refusal names tenants
+/// with their servers below the same few switches.
 #[test]
 fn of_the_large_samples_that_have_no_placement_that_is_shown() {
     let without_placement = [9, 24, 28];

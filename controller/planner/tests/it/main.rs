@@ -1,4 +1,4 @@
-//! The planners from without.
+//! Integration tests of the planners.
 #![allow(clippy::disallowed_methods)] // Tests read clocks and start an oracle; the crate does not.
 
 mod baseline;

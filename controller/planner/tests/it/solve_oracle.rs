@@ -1,4 +1,4 @@
-//! Optima as HiGHS finds them: a solver that nobody here wrote.
+//! Compares optima with those of HiGHS, an independent solver.
 
 use crate::solve::cases::{Case, Kind, Variable};
 use crate::solve::is_honest;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Seeds of each kind: more of them by `WEIR_ORACLE_SEEDS`.
+/// Number of seeds for each kind; `WEIR_ORACLE_SEEDS` overrides it.
 fn seeds() -> u64 {
     let given = std::env::var("WEIR_ORACLE_SEEDS").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(8)
@@ -21,7 +21,7 @@ fn optima_are_those_that_highs_finds() {
     };
     let of = |kind| (0..seeds()).map(move |seed| (kind, seed));
     let all: Vec<(Kind, u64)> = Kind::ALL.into_iter().flat_map(of).collect();
-    // Each twice: as it is, and with all its variables fractional.
+    // Each program twice: as it is, and with all variables fractional.
     let plain = all.iter().map(|(kind, seed)| Case::plain(*kind, *seed));
     let told: String = plain
         .flat_map(|case| [written(&case, true), written(&case, false)])
@@ -55,7 +55,7 @@ fn optima_are_those_that_highs_finds() {
     );
 }
 
-/// Whether an answer is the oracle's, is said to be proven, and its bound is not better than what the oracle found.
+/// Whether an answer is the oracle's and proved, and its bound is not better than the oracle's optimum.
 fn agrees(case: &Case, got: &Result<Answer, SolveError>, want: &Value) -> bool {
     let answer = match got {
         Ok(answer) => answer,
@@ -64,7 +64,7 @@ fn agrees(case: &Case, got: &Result<Answer, SolveError>, want: &Value) -> bool {
         Err(_) => return false,
     };
     let best = want["objective"].as_f64().unwrap_or(f64::NAN);
-    // The objective's own size, or that of its terms where they cancel.
+    // Magnitude of the objective, or of its terms if they cancel.
     let terms = case.variables.iter().zip(&answer.values);
     let sizes = terms.map(|(variable, x)| (variable.objective * x).abs());
     let near = 3e-6 * sizes.fold(best.abs(), f64::max);
@@ -78,7 +78,7 @@ fn agrees(case: &Case, got: &Result<Answer, SolveError>, want: &Value) -> bool {
         && answer.proven
 }
 
-/// A Python that has highspy: the one that `cargo xtask test` made, or the one on the PATH.
+/// Python with highspy: the one that `cargo xtask test` made, or the one on the PATH.
 fn python() -> Option<String> {
     let python = std::env::var("WEIR_HIGHS").unwrap_or_else(|_| "python3".to_owned());
     let imports = Command::new(&python)

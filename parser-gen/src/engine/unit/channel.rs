@@ -1,11 +1,11 @@
-//! A channel that is good or bad (Gilbert and Elliott): its state, cell by cell.
+//! State of a channel that is good or bad (Gilbert and Elliott), one per cell.
 
 use super::Needs;
 use crate::generate::writer::Writer;
 
-/// What becomes of the state.
+/// Writes the table that decides how the state changes.
 pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {
-    // Names of the actions, and how the state changes.
+    // Name of the action, change of the state, and code of the change.
     let changes = [
         ("turn_bad", "state = 1;", 1),
         ("turn_good", "state = 0;", 2),
@@ -45,7 +45,7 @@ pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// The state after `channel` has said what becomes of it.
+/// Writes statements that apply the change that the table `channel` decided.
 pub(super) fn change(needs: &Needs<'_>, w: &mut Writer) {
     w.open("@atomic");
     w.line(needs.read("states", "bad"));

@@ -1,4 +1,4 @@
-//! The words that a unit draws: the decision function as tables of bytes.
+//! Words that a unit draws: the decision function, as tables indexed by bytes.
 
 use super::Needs;
 use crate::generate::writer::Writer;
@@ -24,7 +24,7 @@ pub(super) fn variables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// Six tables, each of a byte: their results together are the words.
+/// Writes six tables, one per byte; the XOR of their results is the words.
 pub(super) fn tables(needs: &Needs<'_>, w: &mut Writer) {
     for table in 0..6 {
         let (key, derives) = match table {
@@ -66,7 +66,7 @@ pub(super) fn tables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// XOR in the hash units: what a table's six results come to takes one stage.
+/// XOR in the hash units: it combines a table's six results in one stage.
 fn folds(needs: &Needs<'_>, w: &mut Writer) {
     let mut fold = |name: &str, parts: usize| {
         let list: Vec<String> = (0..parts).map(|part| format!("{name}{part}")).collect();
@@ -84,7 +84,7 @@ fn folds(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// The words of the packet.
+/// Writes statements that draw the packet's words.
 pub(super) fn draw(needs: &Needs<'_>, w: &mut Writer) {
     if let Some(key) = needs.key() {
         key.write(needs.dialect.0, "", "mixed", w);
@@ -97,7 +97,7 @@ pub(super) fn draw(needs: &Needs<'_>, w: &mut Writer) {
         w.line(needs.read(turns, "mixed"));
         w.line(needs.write(turns, "mixed + 1"));
         w.close();
-        // With the flow's key in it, the key's print stands for both.
+        // The fingerprint of the key contains the flow's key already.
         let of = needs.keyed().map_or("key_", |_| "print");
         w.line(format!("mixed = mixed ^ {of};"));
     }

@@ -1,10 +1,10 @@
-//! What to write for a name that is no field or protocol here: in a filter, and where one field is named.
+//! Suggestions for a name that is no field or protocol of this library: in a filter, and in a place that takes one field.
 
 use super::{Meaning, meaning};
 use crate::filter::syntax::{Comparison, Condition, Literal, LiteralKind};
 use crate::library::Library;
 
-/// What to write in a filter, where this is asked of it.
+/// Suggestion for an unknown name in a filter that tests it by `condition`.
 pub(in crate::filter) fn for_filter(
     library: &Library,
     name: &str,
@@ -79,7 +79,7 @@ pub(in crate::filter) fn for_filter(
     })
 }
 
-/// What to write where one field is named, which is to have this value, if any. `fits` says which fields can stand there.
+/// Suggestion where one field is named that is to have `value`, if any. `fits` says which fields are allowed there.
 pub(in crate::filter) fn for_field(
     library: &Library,
     name: &str,
@@ -148,7 +148,7 @@ fn header_length(field: &str) -> String {
     format!("write `{field}`, which counts words of four bytes")
 }
 
-/// `a`, or `a` or `b`.
+/// Formats names as `a`, or as `a` or `b`.
 fn either(names: &[String]) -> String {
     let ticked = names.iter().map(|name| format!("`{name}`"));
     ticked.collect::<Vec<_>>().join(" or ")
@@ -168,14 +168,14 @@ fn each_flag(flags: &[String]) -> String {
     )
 }
 
-/// Each flag, and whether its bit is set. The last is the lowest.
+/// Each flag, and whether its bit is set; the last flag is the lowest bit.
 fn bits(flags: &[String], value: u128) -> impl Iterator<Item = (&str, bool)> {
     let count = flags.len();
     let numbered = flags.iter().enumerate();
     numbered.map(move |(index, flag)| (flag.as_str(), value >> (count - 1 - index) & 1 == 1))
 }
 
-/// That those flags are set, and no others.
+/// Filter for exactly these flags set, and no others.
 fn exactly(flags: &[String], value: u128) -> String {
     let (on, off): (Vec<_>, Vec<_>) = bits(flags, value).partition(|(_, is_set)| *is_set);
     let names = |of: Vec<(&str, bool)>| -> Vec<String> {
@@ -190,7 +190,7 @@ fn exactly(flags: &[String], value: u128) -> String {
     parts.join(" && ")
 }
 
-/// That some, all or none of the flags in a mask are set: `tcp.flags & 0x12 != 0`.
+/// Filter for some, all or none of the flags in a mask set: `tcp.flags & 0x12 != 0`.
 pub(super) fn masked(flags: &[String], mask: u128, wanted: Mask) -> Option<String> {
     if mask == 0 || mask >> flags.len() != 0 {
         return None;
@@ -206,7 +206,7 @@ pub(super) fn masked(flags: &[String], mask: u128, wanted: Mask) -> Option<Strin
     })
 }
 
-/// What a comparison with a mask asks of its bits.
+/// How many bits of a mask a comparison requires to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mask {
     Some,
@@ -228,7 +228,7 @@ fn number(literal: &Literal) -> Option<u128> {
     }
 }
 
-/// A condition as it is written behind a name; `…` where there is none.
+/// Condition as written behind a name; `…` if there is none.
 fn written(condition: &Condition) -> String {
     let value = |literal: &Literal| match &literal.kind {
         LiteralKind::Word(word) => word.clone(),
@@ -250,8 +250,8 @@ fn written(condition: &Condition) -> String {
     }
 }
 
-/// The candidate that differs in one of its components alone, and there in few letters; of several, the one that begins and
-/// ends most alike. A field of another protocol is no misspelling.
+/// Candidate that differs in only one component, and in few letters of it; of several equally near, the one whose beginning and
+/// end agree most. A field of another protocol is not taken for a misspelling.
 fn nearest<'a>(
     library: &Library,
     name: &str,

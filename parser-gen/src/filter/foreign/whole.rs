@@ -1,12 +1,12 @@
-//! Filters of tcpdump, iptables and Wireshark, as a whole, in this language. What comes of a text is offered only if it is a
-//! filter.
+//! Translates whole filters of tcpdump, iptables and Wireshark into this language. A translation is offered only if it is a
+//! valid filter.
 
 use super::hint::{Mask, masked, number_of};
 use super::{Meaning, flags};
 use crate::filter::Filter;
 use crate::library::Library;
 
-/// The filter that a text means which is none itself.
+/// Valid filter that an invalid text probably means.
 pub(in crate::filter) fn rewritten(library: &Library, text: &str) -> Option<String> {
     let pieces = pieces(text);
     let candidates = [
@@ -18,7 +18,7 @@ pub(in crate::filter) fn rewritten(library: &Library, text: &str) -> Option<Stri
     candidates.find(|candidate| Filter::read(library, candidate).is_ok())
 }
 
-/// Words with their brackets, strings, and signs.
+/// Splits a text into words with their brackets, strings, and signs.
 fn pieces(text: &str) -> Vec<&str> {
     let is_sign = |c: char| matches!(c, '=' | '!' | '<' | '>' | '&' | '|');
     let mut pieces = Vec::new();
@@ -55,7 +55,7 @@ fn joined(pieces: &[String]) -> String {
     text
 }
 
-/// Wireshark's words for signs, its sets without commas, C's single signs, and masks of flags.
+/// Respells Wireshark's words for operators, its sets without commas, C's single signs, and masks of flags.
 fn respelled(library: &Library, pieces: &[&str]) -> String {
     let mut out: Vec<String> = Vec::new();
     let (mut at, mut in_set) = (0, false);
@@ -90,8 +90,8 @@ fn respelled(library: &Library, pieces: &[&str]) -> String {
     joined(&out)
 }
 
-/// `tcp.flags & 2 != 0`, `(tcp.flags & 2) == 2`, `tcp[tcpflags] & (tcp-syn|tcp-ack) != 0`: how many pieces it takes, and
-/// what it is here.
+/// Translates a mask of flags, as in `tcp.flags & 2 != 0`, `(tcp.flags & 2) == 2` or `tcp[tcpflags] & (tcp-syn|tcp-ack) != 0`.
+/// Returns how many pieces it takes, and the filter.
 fn mask(library: &Library, pieces: &[&str]) -> Option<(usize, String)> {
     let group = |piece: &str| match piece {
         "tcp[13]" | "tcp[tcpflags]" => flags(library, "tcp.flags"),
@@ -152,7 +152,7 @@ fn mask(library: &Library, pieces: &[&str]) -> Option<(usize, String)> {
     Some((at + 2, masked(&all, value, wanted)?))
 }
 
-/// tcpdump's `tcp port 80 and not src host 10.0.0.1`.
+/// Translates a tcpdump filter such as `tcp port 80 and not src host 10.0.0.1`.
 fn tcpdump(pieces: &[&str]) -> Option<String> {
     let mut out: Vec<String> = Vec::new();
     let mut rest = pieces.iter().copied().peekable();
@@ -229,7 +229,7 @@ fn is_primitive(word: &str) -> bool {
     matches!(word, "src" | "dst" | "host" | "net" | "port" | "portrange")
 }
 
-/// One end's field, or both ends' fields.
+/// Field of one end, or the fields of both ends.
 fn both<'a>(end: Option<&str>, [from, to]: [&'a str; 2]) -> impl Iterator<Item = &'a str> {
     let ends = match end {
         Some("src") => [Some(from), None],
@@ -239,7 +239,7 @@ fn both<'a>(end: Option<&str>, [from, to]: [&'a str; 2]) -> impl Iterator<Item =
     ends.into_iter().flatten()
 }
 
-/// iptables' `-p tcp -s 10.0.0.1 --dport 80`.
+/// Translates an iptables rule such as `-p tcp -s 10.0.0.1 --dport 80`.
 fn iptables(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     let mut protocol = "tcp";
@@ -267,7 +267,7 @@ fn iptables(text: &str) -> Option<String> {
             "--dport" | "--destination-port" | "--dports" => {
                 parts.push(format!("{protocol}.dport {asked}"));
             }
-            // The module and the verdict say nothing of packets.
+            // Module and verdict do not restrict packets.
             "-m" | "--match" | "-j" | "--jump" | "-A" | "-I" => {}
             _ => return None,
         }

@@ -1,4 +1,4 @@
-//! What a table matches: a column per header field, in which one or several levels of the diagram have their bits.
+//! Match columns of a table: one per header field. A column holds the bits of one or several levels of the diagram.
 
 use super::super::Program;
 use super::pieces::{Piece, Style};
@@ -6,33 +6,33 @@ use crate::filter::typing::max_value;
 use crate::library::{Body, Kind, ProtocolId};
 use crate::terms::MatchKey;
 
-/// Fields up to this width are matched by ranges; wider ones by prefixes.
+/// Maximum width in bits of fields that are matched by ranges; wider ones are matched by prefixes.
 const MAX_RANGE_BITS: u32 = 16;
 
-/// A key field, in P4.
+/// Key field of a table, in P4.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
-    /// What is matched.
+    /// Expression that is matched.
     pub expression: String,
-    /// Its name in P4Info.
+    /// Name of the field in P4Info.
     pub name: String,
     pub bits: u32,
 }
 
-/// Where a level's values stand.
+/// Position of a level's values in the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     /// Indexes of the columns: one, or one for each byte of a number.
     pub columns: Vec<usize>,
-    /// Bits of the column below those of the level.
+    /// Number of the column's bits below those of the level.
     shift: u32,
-    /// The largest value.
+    /// Largest value of the level.
     pub max: u128,
     pub bits: u32,
     pub style: Style,
 }
 
-/// The columns of a diagram's levels, and each level's place in them.
+/// Columns of a diagram's levels, and each level's position in them.
 pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Vec<Place>) {
     let mut columns: Vec<Column> = Vec::new();
     let mut places = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Ve
     (columns, places)
 }
 
-/// Asks of the columns what a piece says of one of their levels.
+/// Narrows the cells of a level's columns to the values of a piece.
 pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &Place) {
     let column = place.columns[0];
     cells[column] = match (cells[column], piece) {
@@ -76,7 +76,7 @@ pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &Place) {
     };
 }
 
-/// What a row asks of a column.
+/// Values of a column that a row matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell {
     Any,
@@ -85,7 +85,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// Whether one value passes.
+    /// Whether exactly one value matches.
     pub fn is_single(self, bits: u32) -> bool {
         match self {
             Cell::Any => false,
@@ -95,13 +95,13 @@ impl Cell {
     }
 }
 
-/// The column that tells whether the packet has its first header.
+/// Column that tests whether the packet has the protocol's header.
 pub(super) fn presence(program: &Program<'_>, id: ProtocolId) -> Column {
     let protocol = &program.library.protocols[id];
     valid(&protocol.name, protocol.filter.clone())
 }
 
-/// The mask of a single value.
+/// Mask that matches a single value.
 pub(super) fn all_ones(bits: u32) -> u128 {
     max_value(bits)
 }
@@ -121,7 +121,7 @@ fn valid(instance: &str, name: String) -> Column {
     }
 }
 
-/// The columns of a key, how far from their low end, and how many bits.
+/// Columns of a match key, the position of its bits in them, and their number.
 fn describe(program: &Program<'_>, key: MatchKey) -> Described {
     let whole = |column: Column| {
         let bits = column.bits;
@@ -137,7 +137,7 @@ fn describe(program: &Program<'_>, key: MatchKey) -> Described {
             style,
         }
     };
-    // What filters call the field, or its own name behind its protocol's.
+    // The field's name in filters; without one, its own name behind its protocol's.
     let name = |id: ProtocolId, index: usize| {
         let protocol = &program.library.protocols[id];
         let field = &protocol.fields[index];

@@ -1,4 +1,4 @@
-//! `Classify`: which class a packet is in, by one table or a chain of them, and their entries.
+//! `Classify`: finds the class of a packet by one table or a chain of tables, and their entries.
 
 mod columns;
 mod pieces;
@@ -12,11 +12,11 @@ use crate::diagram::Diagram;
 use columns::{Cell, Column};
 use rows::{Path, Run, Step};
 
-/// The action that says a packet's class, and its parameter.
+/// Action that sets a packet's class, and its parameter.
 const SET_CLASS: (&str, &str) = ("set_class", "class");
-/// The action that hands a state to the next table, and its parameter.
+/// Action that hands a state to the next table, and its parameter.
 const STEP: (&str, &str) = ("step", "next_state");
-/// The key that asks for it.
+/// Match key of that state.
 const STATE: &str = "state";
 
 /// One table of `Classify`.
@@ -28,7 +28,7 @@ pub(super) struct Table {
     rows: Vec<Path>,
 }
 
-/// A key field, and which of a row's cells it is.
+/// Key field of a table, and the index of its cell in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TableColumn {
     column: Column,
@@ -36,7 +36,7 @@ struct TableColumn {
     kind: MatchKind,
 }
 
-/// The tables that find a packet's class.
+/// Tables that find a packet's class.
 pub(super) fn tables(program: &Program<'_>, diagram: &Diagram) -> Vec<Table> {
     let (columns, places) = columns::of(program, &diagram.levels);
     let runs = rows::of(diagram, &places, columns.len());
@@ -65,7 +65,7 @@ impl Table {
         let mut used: Vec<TableColumn> = used.collect();
         let mut rows = run.rows;
         if used.is_empty() && !run.has_state {
-            // Every packet passes; a table wants a key all the same.
+            // Every packet matches, but a table needs a key.
             used.push(TableColumn {
                 column: columns::presence(program, program.library.root),
                 cell: columns.len(),
@@ -87,7 +87,7 @@ impl Table {
             .all(|column| column.kind == MatchKind::Exact)
     }
 
-    /// The first row has the highest priority.
+    /// Entries of the table; the first row has the highest priority.
     fn entries(&self, control: &str) -> impl Iterator<Item = TableEntry> {
         let exact = self.is_exact();
         let priorities = (1..=self.rows.len() as i32).rev();
@@ -153,7 +153,7 @@ impl Table {
 }
 
 impl TableColumn {
-    /// `None` for a don't-care, which an entry leaves out.
+    /// Match of a cell; `None` for a don't-care, which an entry leaves out.
     fn match_of(&self, cell: Cell) -> Option<Match> {
         let bits = self.column.bits;
         match (self.kind, cell) {
@@ -169,7 +169,7 @@ impl TableColumn {
     }
 }
 
-/// How a column is matched; `None` if no row asks for it.
+/// Match kind of a column; `None` if no row tests it.
 fn kind(column: &Column, cells: impl Iterator<Item = Cell>) -> Option<MatchKind> {
     let (mut all_single, mut any) = (true, false);
     for cell in cells {
@@ -187,7 +187,7 @@ fn kind(column: &Column, cells: impl Iterator<Item = Cell>) -> Option<MatchKind>
     }
 }
 
-/// The entries of one instance of `Classify`.
+/// Entries of all tables in one instance of `Classify`.
 pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
     tables
         .iter()
@@ -195,8 +195,8 @@ pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
         .collect()
 }
 
-/// What tells the classes apart, as the key of another table, and how many rows that table has; `None` if it takes several
-/// tables.
+/// Match key that tells the classes apart in another table, and that table's number of rows; `None` if classifying takes
+/// several tables.
 pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
     let [table] = tables else {
         return None;
@@ -206,8 +206,7 @@ pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
     Some((w.finish(), table.rows.len()))
 }
 
-/// The entries of a table with the key of [`key_of_all`]: for each class, what another table does with it. `also` is what its
-/// key has besides.
+/// Entries, one or more for each class, of a table with the key of [`key_of_all`]; `also` is an additional match.
 pub(super) fn entries_of_classes(
     tables: &[Table],
     also: &FieldMatch,

@@ -1,4 +1,4 @@
-//! What is to become of a level's values, as rows of a table: in order, of which the first that matches is taken.
+//! Turns the outcomes for a level's values into rows of a table, in order: the first row that matches decides.
 
 mod cubes;
 mod numerals;
@@ -12,59 +12,59 @@ use crate::filter::typing::max_value;
 /// How a level's values are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// By ranges: at most 16 bits (Tofino's limit is 20).
+    /// By ranges of at most 16 bits (Tofino's limit is 20).
     Range,
     /// By prefixes.
     Prefix,
-    /// A byte of a longer text, by masks.
+    /// By masks, for one byte of a longer text.
     Byte,
-    /// Digits of so many columns at most, the last of them for the byte that ends the number.
+    /// By decimal digits in at most `max` columns, the last of them for the byte `end`, which ends the number.
     Decimal { max: usize, end: u8 },
-    /// Groups of seven bits, in so many columns at most.
+    /// By groups of seven bits in at most `max` columns.
     Varint { max: usize },
 }
 
-/// Bytes that a number has at most, with the one that ends it.
+/// Maximum number of bytes of a number, the byte that ends it included.
 pub(super) const MAX_NUMERAL: usize = 5;
 
-/// Numbers that are written with so many bytes, each within a range.
+/// Numbers that are written with `length` bytes, each byte within a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Numeral {
     pub length: usize,
     pub bytes: [(u8, u8); MAX_NUMERAL],
 }
 
-/// What a row asks of one level.
+/// Values of one level that a row matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// Nothing.
+    /// All values.
     Any,
-    /// Both ends included.
+    /// Values from the first to the second, both included.
     Range(u128, u128),
     /// Value and mask.
     Mask(u128, u128),
-    /// Byte by byte.
+    /// Numbers, by ranges of their bytes.
     Numeral(Numeral),
 }
 
-/// What becomes of some values; [`SKIP`] if that is what happens without a row.
+/// Outcome of some values; [`SKIP`] for the outcome that they have without a row.
 pub(super) type Code = u32;
 
-/// No row is needed.
+/// Outcome that needs no row.
 pub(super) const SKIP: Code = 0;
 
-/// Values from the first to the second, both included, and what becomes of them.
+/// Values from the first to the second, both included, and their outcome.
 pub(super) type Span = (u128, u128, Code);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub piece: Piece,
     pub code: Code,
-    /// The code of the next row that matches all values of this one; [`SKIP`] if there is none.
+    /// Code of the next row that matches all values of this one; [`SKIP`] if there is none.
     pub around: Code,
 }
 
-/// The rows of spans that cover all values of so many bits. `may_nest`: a row may match values that an earlier one is for.
+/// Rows of spans that cover all values of `bits` bits. `may_nest`: a row may also match values that an earlier row decides.
 pub(super) fn of(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec<Row> {
     let max = max_value(bits);
     match style {
@@ -77,7 +77,7 @@ pub(super) fn of(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec
     }
 }
 
-/// Rows that exclude each other, and behind them one for all other values.
+/// Rows that exclude each other, and a last one for all other values.
 fn with_rest(rows: impl Iterator<Item = (Piece, Code)>, rest: Code) -> Vec<Row> {
     let row = |piece, code, around| Row {
         piece,
@@ -89,7 +89,7 @@ fn with_rest(rows: impl Iterator<Item = (Piece, Code)>, rest: Code) -> Vec<Row> 
     rows
 }
 
-/// Ranges cost a row each, so a rest is worth its row if that saves some.
+/// Each range costs a row. The most frequent code gets one last row for the rest if that saves rows.
 fn by_ranges(spans: &[Span], may_nest: bool) -> Vec<Row> {
     let mut counts: BTreeMap<Code, usize> = BTreeMap::new();
     for (.., code) in spans {
@@ -108,11 +108,11 @@ fn by_ranges(spans: &[Span], may_nest: bool) -> Vec<Row> {
     )
 }
 
-/// The most frequent code is the rest; the others' values become masks.
+/// The most frequent code becomes the rest; the values of the others become masks.
 fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
     let mut values: BTreeMap<Code, Vec<u8>> = BTreeMap::new();
     for (low, high, code) in spans {
-        // A level of bytes has bytes.
+        // Values of such a level are bytes.
         values
             .entry(*code)
             .or_default()
@@ -130,7 +130,7 @@ fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
     with_rest(rows, rest)
 }
 
-/// What would take most numerals is the rest.
+/// The code that would take the most numerals becomes the rest.
 fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
     let mut numerals: BTreeMap<Code, Vec<Numeral>> = BTreeMap::new();
     for (low, high, code) in spans {
@@ -149,7 +149,7 @@ fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
     with_rest(rows, rest)
 }
 
-/// Single values and a rest; `None` if there is more to it.
+/// Rows for single values and a rest; `None` if the spans have another shape.
 fn by_values(spans: &[Span], max: u128, may_nest: bool) -> Option<Vec<Row>> {
     let mut wide = spans.iter().filter(|(low, high, _)| low != high);
     let (.., rest) = wide.next()?;
@@ -167,7 +167,7 @@ fn by_values(spans: &[Span], max: u128, may_nest: bool) -> Option<Vec<Row>> {
 mod tests {
     use super::*;
 
-    /// Every style, on random spans, says of each value what the spans say, and of each row what comes behind it.
+    /// For random spans in every style, rows give each value its span's code, and each row's `around` is right.
     #[test]
     fn rows_mean_what_spans_mean() {
         let mut seed = 1_u64;

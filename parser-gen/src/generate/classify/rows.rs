@@ -1,7 +1,7 @@
-//! A diagram as tables: runs of levels, each a table whose rows are the paths through it.
+//! Turns a diagram into tables: each is a run of levels, and its rows are the paths through them.
 //!
-//! One table, if the paths are few: on Tofino that is one stage. Where many branches meet again, the paths are more than
-//! the edges; then the diagram is cut, and a table hands the node that it has come to (its state) to the next.
+//! One table is enough if the paths are few: that is one stage on Tofino. Where many branches meet again, there are more paths
+//! than edges; the diagram is then cut, and a table hands the node that a packet has reached (its state) to the next table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -10,40 +10,40 @@ use super::columns::{self, Cell, Place};
 use super::pieces::{self, Code, Piece, SKIP, Span};
 use crate::diagram::{Diagram, To};
 
-/// Rows that a table may have whatever its levels are: some blocks of TCAM.
+/// Number of rows that a table may have whatever its levels are: some blocks of TCAM.
 const MAX_ROWS: u64 = 4096;
 
-/// Rows that a table may have for each edge of its levels.
+/// Number of rows that a table may have for each edge of its levels.
 const ROWS_PER_EDGE: u64 = 2;
 
-/// Steps of counting for each row that a table may have.
+/// Steps of counting per allowed row, before the count is given up.
 const STEPS_PER_ROW: u64 = 4;
 
-/// One table.
+/// Run of levels that becomes one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Its rows, in order: the first that matches is taken.
+    /// Rows in order: the first that matches decides.
     pub rows: Vec<Path>,
-    /// Whether its rows ask for the state that an earlier table left.
+    /// Whether its rows match the state that an earlier table set.
     pub has_state: bool,
 }
 
 /// A path through a run of levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
-    /// The state that it begins in; 0 in the first run.
+    /// State in which the path begins; 0 in the first run.
     pub from: u32,
-    /// What it asks of each column.
+    /// Values that the path matches in each column.
     pub cells: Vec<Cell>,
     pub to: Step,
 }
 
-/// Where a path ends.
+/// End of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The packet's class is known; 0 is one, too.
+    /// The packet's class, which may be 0.
     Class(u32),
-    /// A later table has to look: the state.
+    /// A later table decides: the state for it.
     State(u32),
 }
 
@@ -92,27 +92,27 @@ pub(super) fn of(diagram: &Diagram, places: &[Place], num_columns: usize) -> Vec
     runs
 }
 
-/// What the rows at one level have to tell apart.
+/// Branches of a node that the rows at its level distinguish.
 type Branches = Rc<[Branch]>;
 
 #[derive(Debug, Clone, Copy)]
 struct Branch {
     piece: Piece,
-    /// Where the row leads.
+    /// Target of packets that match the row.
     to: To,
-    /// Where packets come to that no row below this one matches.
+    /// Target, by later rows, of packets that no row below this one matches.
     otherwise: Otherwise,
 }
 
-/// Where a packet comes to by the rows behind; `None`: to several places, so that rows are needed for all of them.
+/// Target of packets by later rows; `None` if they lead to several targets, so that all packets need rows.
 type Otherwise = Option<To>;
 
 struct Cutter<'a> {
     diagram: &'a Diagram,
     places: &'a [Place],
-    /// By where they begin and where packets come to without them.
+    /// Branches, by their node and by the target of packets without them.
     branches: HashMap<(To, Otherwise), Branches>,
-    /// How much longer rows are counted, before they are too many.
+    /// Steps left for counting rows before they count as too many.
     steps: u64,
 }
 
@@ -124,8 +124,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// What rows are needed for: nothing, if packets come there anyway. What the rows behind ask of levels that this node
-    /// does not is too much to tell apart.
+    /// Target by later rows, if rows are needed for `to`; `None` if packets reach it anyway. If later rows test earlier levels
+    /// than `to` does, their targets count as several.
     fn need(&self, to: To, otherwise: Otherwise) -> Option<Otherwise> {
         match otherwise {
             Some(other) if other == to => None,
@@ -134,7 +134,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// The branches of a node. A row is needed only where the way parts from that of the rows behind.
+    /// Branches of a node. A row is needed only where its target differs from that of later rows.
     fn branches(&mut self, node: u32, otherwise: Otherwise) -> Branches {
         let key = (To::Node(node), otherwise);
         if let Some(known) = self.branches.get(&key) {
@@ -151,7 +151,7 @@ impl Cutter<'_> {
             .filter(|other| other.level == node.level)
             .and_then(|other| apart(&node.edges, &other.edges, place))
             .unwrap_or_else(|| {
-                // Where the rows behind part at this level too, they lead to several places.
+                // If later rows branch at this level too, they lead to several targets.
                 let is_one = beside.is_none_or(|other| other.level > node.level);
                 nested(&node.edges, otherwise.filter(|_| is_one), place)
             });
@@ -159,14 +159,14 @@ impl Cutter<'_> {
         branches
     }
 
-    /// The level before which a run from these nodes ends: the last at which its rows are few enough.
+    /// Level before which a run from these nodes ends: the last for which the run has few enough rows.
     fn end(&mut self, from: &[(u32, To)], begin: usize) -> usize {
         let all = self.diagram.levels.len();
         if self.fits(from, begin, all) {
             return all;
         }
         let first = from.iter().map(|(_, to)| self.level(*to)).min();
-        // A run of one level has no more rows than edges.
+        // A run of one level never has more rows than edges.
         let mut end = first.unwrap_or(begin) + 1;
         while end + 1 < all && self.fits(from, begin, end + 1) {
             end += 1;
@@ -179,7 +179,7 @@ impl Cutter<'_> {
         let within = nodes.filter(|node| (begin..end).contains(&node.level));
         let edges: u64 = within.map(|node| node.edges.len() as u64).sum();
         let limit = MAX_ROWS.max(ROWS_PER_EDGE * edges);
-        // A step has a row at least, which it shares with those before it.
+        // Each step accounts for at least one row, which earlier steps share.
         self.steps = limit.saturating_mul(STEPS_PER_ROW);
         let mut counts = HashMap::new();
         let rows = from
@@ -188,7 +188,7 @@ impl Cutter<'_> {
         rows.fold(0, u64::saturating_add) <= limit
     }
 
-    /// How many rows the paths from here to a level take; `u64::MAX` once it is plain that they are too many.
+    /// Number of rows for the paths from `to` to level `end`; `u64::MAX` once they are certainly too many.
     fn rows(
         &mut self,
         counts: &mut HashMap<(To, Otherwise), u64>,
@@ -220,7 +220,7 @@ impl Cutter<'_> {
     }
 }
 
-/// The branches where two nodes of a level part; `None` if one is around others for less.
+/// Branches for the values at which two nodes of one level differ; `None` if nested rows are cheaper.
 fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<Branches> {
     let mut targets: Vec<(To, To)> = vec![(To::NONE, To::NONE)];
     let mut codes: HashMap<(To, To), Code> = HashMap::new();
@@ -269,7 +269,7 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<B
     Some(branches.collect())
 }
 
-/// The branches of a node; rows may match what earlier ones are for.
+/// Branches of a node, whose rows may also match values that earlier rows decide.
 fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: &Place) -> Branches {
     let mut targets: Vec<To> = vec![otherwise.unwrap_or(To::NONE)];
     let mut codes: HashMap<To, Code> = HashMap::new();
@@ -307,12 +307,12 @@ struct Walk<'a, 'd> {
     end: usize,
     cells: Vec<Cell>,
     rows: Vec<Path>,
-    /// Nodes behind the run.
+    /// Nodes behind the run that its paths reach.
     left: BTreeSet<u32>,
 }
 
 impl Walk<'_, '_> {
-    /// Writes the rows of packets that come to `to`, and without a row would come elsewhere.
+    /// Appends the rows of packets that reach `to`, and would reach `otherwise` without a row.
     fn paths(&mut self, state: u32, to: To, otherwise: Otherwise) {
         let Some(otherwise) = self.cutter.need(to, otherwise) else {
             return;

@@ -1,9 +1,8 @@
-//! Messages in P4: what of them is read, in which headers.
+//! Messages in P4: which elements are read, and into which headers.
 //!
-//! A text that is counted and that others follow has a header for each length, of which only those are known that some
-//! filter lets pass: a length that no filter names is no hit. Digits, varints, and texts up to a byte that others follow are
-//! read byte by byte. The last text that is looked at is read as deep as the filters compare it, in segments that end where
-//! a filter's text ends.
+//! A counted text with elements behind it has a header for each length that some filter lets pass; other lengths match no flow.
+//! Digits, varints, and texts that a byte ends and that have elements behind them are read byte by byte. The last text that
+//! filters test is read as deep as they compare it, in segments that end where a filter's text ends.
 
 mod states;
 
@@ -16,24 +15,24 @@ use crate::terms::{MatchKey, Ranges, Term, number_before};
 
 pub(super) use states::write_states;
 
-/// The longest header of a text: what fits a key of 128 bits.
+/// Maximum length of a text's header in bytes: it fits a match key of 128 bits.
 const MAX_SEGMENT: usize = 16;
 
-/// What of a message the filters ask for.
+/// Parts of a message that the filters need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reads {
-    /// The last element that is looked at.
+    /// Index of the last element that is read.
     depth: usize,
-    /// Lengths of counted texts that are walked, by element.
+    /// Lengths of counted texts with elements behind them, by element.
     walked: BTreeMap<usize, BTreeSet<usize>>,
-    /// Where the segments of the last text end.
+    /// Byte offsets at which the segments of the last text end.
     ends: BTreeSet<usize>,
-    /// Numbers that filters compare, or that say whether a text is there.
+    /// Elements of numbers that filters compare, or that tell whether a text is present.
     numbers: BTreeSet<usize>,
 }
 
 impl Reads {
-    /// What the terms of all flows ask of a message.
+    /// Parts of a message that the terms of all flows need.
     pub fn of<'a>(
         library: &Library,
         id: ProtocolId,
@@ -103,7 +102,7 @@ impl Reads {
         reads
     }
 
-    /// Begin and end of every segment of the last text.
+    /// Begin and end of each segment of the last text.
     fn segments(&self) -> impl Iterator<Item = (usize, usize)> {
         [0].into_iter()
             .chain(self.ends.iter().copied())
@@ -115,7 +114,7 @@ impl Reads {
 struct Instance {
     ty: String,
     name: String,
-    /// It says that something was read, and is no part of the packet.
+    /// Whether it only marks that something was read, and is no part of the packet.
     is_mark: bool,
 }
 
@@ -134,7 +133,7 @@ impl Program<'_> {
             .map(|(index, element)| (index, &element.kind))
     }
 
-    /// The name that an element's headers begin with.
+    /// Beginning of the names of an element's headers.
     fn stem(&self, id: ProtocolId, index: usize) -> String {
         let protocol = &self.library.protocols[id];
         match protocol.elements()[index].kind {
@@ -151,7 +150,7 @@ impl Program<'_> {
         format!("{}_here", self.library.protocols[id].name)
     }
 
-    /// The headers of a message, in wire order.
+    /// Headers of a message, in wire order.
     fn message_instances(&self, id: ProtocolId) -> Vec<Instance> {
         let mut instances = vec![Instance {
             ty: MARK.to_owned(),
@@ -205,7 +204,7 @@ impl Program<'_> {
         instances
     }
 
-    /// Type and instance of each header; `emitted`: only of those that are part of the packet.
+    /// Type and instance of each header of a message; with `emitted`, only of those that are part of the packet.
     pub(super) fn message_headers(&self, id: ProtocolId, emitted: bool) -> Vec<(String, String)> {
         let instances = self.message_instances(id).into_iter();
         instances
@@ -214,12 +213,12 @@ impl Program<'_> {
             .collect()
     }
 
-    /// The header whose validity says that the message is there.
+    /// Header that is valid if the message is present.
     pub(super) fn message_present(&self, id: ProtocolId) -> String {
         self.here(id)
     }
 
-    /// The header whose validity says that an element was read, or, of a last text, begun.
+    /// Header that is valid if an element was read or, for a last text, begun.
     pub(super) fn element_present(&self, id: ProtocolId, index: usize) -> String {
         let stem = self.stem(id, index);
         match &self.library.protocols[id].elements()[index].kind {
@@ -232,7 +231,7 @@ impl Program<'_> {
         }
     }
 
-    /// The headers of a number's bytes.
+    /// Headers of a number's bytes.
     pub(super) fn number_headers(&self, id: ProtocolId, index: usize) -> Vec<String> {
         let stem = self.stem(id, index);
         match &self.library.protocols[id].elements()[index].kind {
@@ -242,7 +241,7 @@ impl Program<'_> {
         }
     }
 
-    /// The header that holds a byte of a text, its length, and the byte's index in it.
+    /// Header that holds a byte of a text, the header's length, and the byte's index in it.
     pub(super) fn byte_header(
         &self,
         id: ProtocolId,
@@ -265,7 +264,7 @@ impl Program<'_> {
         }
     }
 
-    /// The header whose validity says that so many bytes of a text are there.
+    /// Header that is valid if `count` bytes of a text are present.
     pub(super) fn at_least(&self, id: ProtocolId, index: usize, count: usize) -> String {
         self.byte_header(id, index, 0, count - 1).0
     }
@@ -275,7 +274,7 @@ impl Program<'_> {
     }
 }
 
-/// The header types that messages need.
+/// Writes the header types that messages need.
 pub(super) fn write_types(program: &Program<'_>, w: &mut Writer) {
     let instances = program
         .reads_messages()
@@ -288,7 +287,7 @@ pub(super) fn write_types(program: &Program<'_>, w: &mut Writer) {
         w.close();
         w.blank();
     }
-    // No header is longer than a segment.
+    // A segment's header is the longest.
     for bytes in (1..=MAX_SEGMENT).filter(|bytes| types.contains(&text_type(*bytes))) {
         w.open(format!("header {}", text_type(bytes)));
         w.line(format!("bit<{}> text;", 8 * bytes));

@@ -1,4 +1,4 @@
-//! The parser states of a message.
+//! Parser states of a message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::super::writer::{Transition, Writer, extract};
 use super::Reads;
 use crate::library::{Kind, ProtocolId};
 
-/// The states that read a message as deep as the filters look.
+/// Writes the states that read a message as deep as the filters test it.
 pub(in super::super) fn write_states(program: &Program<'_>, id: ProtocolId, w: &mut Writer) {
     let Some(reads) = program.reads.get(&id) else {
         return;
@@ -29,12 +29,12 @@ struct Walker<'a> {
     id: ProtocolId,
     reads: &'a Reads,
     name: String,
-    /// States that are there.
+    /// Names of the states that exist already.
     written: BTreeSet<String>,
     w: &'a mut Writer,
 }
 
-/// Ways out of a state by the byte that it has read.
+/// Transitions of a state by the byte that it has read.
 type Ways = Vec<(String, String)>;
 
 impl Walker<'_> {
@@ -48,7 +48,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The first state of an element. `length`: of the counted text that comes next, once it is known.
+    /// First state of an element. `length` is that of the next counted text, once it is known.
     fn entry(&self, index: usize, length: Option<usize>) -> String {
         let at = if index == 0 {
             String::new()
@@ -59,7 +59,7 @@ impl Walker<'_> {
         format!("parse_{}{at}{length}", self.name)
     }
 
-    /// Where to go behind an element, whose states are written first.
+    /// State behind an element; writes its states first.
     fn behind(&mut self, index: usize, length: Option<usize>) -> String {
         let next = if index == self.reads.depth {
             COMPLETE.to_owned()
@@ -70,7 +70,7 @@ impl Walker<'_> {
         if index > 0 {
             return next;
         }
-        // The message is there with its first element.
+        // The message is present as soon as its first element is.
         let begun = match length {
             None => format!("parse_{}_begun", self.name),
             Some(length) => format!("parse_{}_begun_for_{length}", self.name),
@@ -80,7 +80,7 @@ impl Walker<'_> {
         begun
     }
 
-    /// Where to go with a number that no filter names.
+    /// State for a number that no filter names.
     fn given_up(&mut self, index: usize) -> String {
         if index > 0 {
             return COMPLETE.to_owned();
@@ -190,7 +190,7 @@ impl Walker<'_> {
                         COMPLETE.to_owned()
                     };
                     if index == 0 && byte == 0 {
-                        // There with its first byte, whatever that is.
+                        // The message is present with its first byte, whatever that is.
                         let begun = format!("{entry}_first");
                         let on = format!("hdr.{stem}_0.text");
                         let select =
@@ -225,7 +225,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The counted text that a number is for, if it is walked: what to take off, and its lengths.
+    /// Amount to subtract from a number to get its counted text's length, and the lengths read; `None` if no text needs them.
     fn counts(&self, number: usize) -> Option<(u32, BTreeSet<usize>)> {
         let mut index = number + 1;
         while index <= self.reads.depth {
@@ -242,7 +242,7 @@ impl Walker<'_> {
         None
     }
 
-    /// Digits or groups of seven bits, byte by byte.
+    /// Writes the states of a decimal number or varint, byte by byte.
     fn numeral(&mut self, index: usize, entry: &str, statements: Vec<String>) {
         let kind = self.kind(index).clone();
         let mut known: BTreeMap<Vec<u8>, String> = BTreeMap::new();
@@ -253,7 +253,7 @@ impl Walker<'_> {
                 known.insert(spelt(&kind, *length as u32 + less), next);
             }
         }
-        // Other numbers are read to their ends only if somebody asks whether there is one.
+        // Other numbers are read to their ends only if a filter tests for their presence.
         let goes_on = counts.is_none() || index == 0 || self.reads.numbers.contains(&index);
         let other = goes_on.then(|| match counts {
             None => self.behind(index, None),
@@ -269,7 +269,7 @@ impl Walker<'_> {
         self.numeral_state(&numeral, &[], false, &statements);
     }
 
-    /// The state behind some bytes of a numeral; `is_other`: of one that is not known by then.
+    /// State behind some bytes of a numeral; `is_other` if no known number begins with them.
     fn numeral_state(
         &mut self,
         of: &Numeral,
@@ -332,7 +332,7 @@ impl Walker<'_> {
         name
     }
 
-    /// The state that says that a number has been read.
+    /// State that marks a number as read.
     fn read(&mut self, stem: &str, next: &str) -> String {
         let name = format!("{}_read_then_{next}", stem);
         let mark = set_valid(&format!("{stem}_read"));
@@ -345,13 +345,13 @@ struct Numeral {
     kind: Kind,
     stem: String,
     entry: String,
-    /// Where to go behind some numbers, by their bytes.
+    /// States behind known numbers, by their bytes.
     known: BTreeMap<Vec<u8>, String>,
-    /// Where to go behind all others.
+    /// State behind all other numbers.
     other: Option<String>,
 }
 
-/// The bytes of a number, with the byte that ends it.
+/// Bytes of a number, the byte that ends it included.
 fn spelt(kind: &Kind, number: u32) -> Vec<u8> {
     if let Kind::Decimal { end, .. } = kind {
         let mut bytes = number.to_string().into_bytes();
@@ -368,7 +368,7 @@ fn spelt(kind: &Kind, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// What may come next of a number: ranges of bytes, and whether they end it.
+/// Bytes that may follow in a number, as ranges, and whether they end it.
 fn followers(kind: &Kind, before: &[u8]) -> Vec<(u8, u8, bool)> {
     let at = before.len();
     match kind {
@@ -380,7 +380,7 @@ fn followers(kind: &Kind, before: &[u8]) -> Vec<(u8, u8, bool)> {
             } else if at < *max && !is_zero {
                 ways.push((b'0', b'9', false));
             }
-            // A known number ends in its own state.
+            // The end of a known number has a state of its own.
             ways.extend((at > 0).then_some((*end, *end, true)));
             ways
         }

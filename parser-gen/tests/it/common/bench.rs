@@ -1,5 +1,5 @@
-//! Generated parser, deparser and `Classify` in a switch of each architecture, without the rest of the program: what they
-//! say of a frame leaves in front of it.
+//! Generated parser, deparser and `Classify` in a switch of each architecture, without the rest of the program. Their results
+//! leave the switch in front of the frame.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use pipeline::{Config, Switch};
 
 pub const ARCHES: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
 
-/// The port that frames come in by.
+/// Port at which frames arrive.
 pub const PORT: u32 = 3;
 
-/// A switch that tells classes and notes.
+/// Switch that reports the class and note of each frame.
 pub struct Bench {
     switch: Switch,
     now: u64,
@@ -42,7 +42,7 @@ impl Bench {
         Bench { switch, now: 0 }
     }
 
-    /// Class and note of a frame, which has to leave as it came.
+    /// Class and note of a frame, which must leave unchanged.
     pub fn send(&mut self, frame: &[u8]) -> (usize, u8) {
         self.now += 1000;
         self.switch.handle_packet(self.now, PORT, frame);
@@ -57,7 +57,7 @@ impl Bench {
     }
 }
 
-/// The flows that a frame's values are in, by the filters' own meaning.
+/// Flows of a frame, by the meaning of the filters in plain Rust.
 pub fn expected(library: &parser_gen::Library, flows: &[Flow], frame: &[u8]) -> Vec<usize> {
     let values = library.dissect(frame, PORT);
     (0..flows.len())

@@ -3,7 +3,7 @@
 use super::Random;
 use parser_gen::{Filter, Flow, GenerateError, Generated, Library, Options, generate};
 
-/// So many flows that generate together, and what they generate. Filters that no packet passes are left out.
+/// `count` flows with random filters that can be generated together, and the result. Skips filters that no packet matches.
 pub fn random_flows(
     library: &Library,
     random: &mut Random,
@@ -11,7 +11,7 @@ pub fn random_flows(
 ) -> (Vec<Flow>, Generated) {
     let mut flows: Vec<Flow> = Vec::new();
     while flows.len() < count {
-        // A few arbitrary ones among many that ask for values of the same fields.
+        // A few arbitrary filters among many that compare the same fields.
         let text = match flows.len() {
             0..3 => random_filter(random, 2),
             _ => random_values(random),
@@ -32,7 +32,7 @@ pub fn random_flows(
     (flows, generated)
 }
 
-/// One to four of these at once: what many filters of one scenario look like.
+/// Random filters combine one to four of these, like the filters of one scenario.
 const VALUES: &[&[&str]] = &[
     &[
         "ip.src == 10.0.0.1",
@@ -92,7 +92,7 @@ pub fn random_filter(random: &mut Random, depth: usize) -> String {
     random_test(random)
 }
 
-/// What random filters are made of.
+/// Parts of random filters.
 pub const TESTS: &[&str] = &[
     "eth",
     "vlan",

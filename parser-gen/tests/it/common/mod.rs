@@ -1,11 +1,11 @@
-//! What the tests of generated text share.
+//! Helpers of the tests of generated text.
 
 pub mod bench;
 pub mod filters;
 pub mod packets;
 pub mod text;
 
-/// SplitMix64: one seed, one sequence.
+/// SplitMix64: each seed gives one sequence.
 pub struct Random(pub u64);
 
 impl Random {

@@ -2,14 +2,14 @@
 
 use super::Random;
 
-/// Everything of a frame that a test may want to set.
+/// All properties of a frame that a test may set.
 #[derive(Debug, Clone)]
 pub struct Frame {
     pub vlans: Vec<(u16, u16)>,
     pub network: Network,
     pub transport: Transport,
     pub payload: Vec<u8>,
-    /// Bytes behind the IP packet, as short frames have.
+    /// Number of bytes behind the IP packet; short frames have some.
     pub padding: usize,
 }
 
@@ -157,7 +157,7 @@ impl Frame {
     }
 }
 
-/// `*N`, then each as a bulk string.
+/// RESP array: `*N`, then each part as a bulk string.
 pub fn resp(parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", parts.len()).into_bytes();
     for part in parts {
@@ -168,7 +168,7 @@ pub fn resp(parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// The pools are small, so that random filters hit random packets.
+/// Random frame. Its values come from small sets, so that random filters match.
 pub fn random_frame(random: &mut Random) -> Vec<u8> {
     let mut vlans = Vec::new();
     if random.one_in(4) {
@@ -254,7 +254,7 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// A message of the protocol that this port has.
+/// Message of the protocol with this port.
 fn random_message(random: &mut Random, port: u16) -> Vec<u8> {
     let counted = |text: &[u8]| [&(text.len() as u16).to_be_bytes(), text].concat();
     let text = |random: &mut Random, of: &[&str]| random.pick(of).as_bytes().to_vec();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use p4lang::runtime::{Match, TableEntry, Value};
 
 const COMMON: [&str; 3] = [
-    // As the main.p4 of PSA and v1model has it.
+    // As in main.p4 of PSA and v1model.
     "typedef bit<48> time_ns_t;\n",
     include_str!("../../../../p4src/common/types.p4"),
     include_str!("../../../../p4src/common/headers.p4"),
@@ -42,7 +42,7 @@ enum Keyset {
     Mask(String, String),
 }
 
-/// What a parser leaves behind.
+/// Result of a parser.
 #[derive(Debug)]
 pub struct Parsed<'a> {
     program: &'a Program,
@@ -54,7 +54,7 @@ pub struct Parsed<'a> {
 }
 
 impl Program {
-    /// Reads the text, and of its parsers the named one.
+    /// Reads the text, and the parser with this name.
     pub fn new(text: &str, parser: &str) -> Program {
         let mut program = Program {
             constants: BTreeMap::new(),
@@ -200,7 +200,7 @@ impl Program {
                 parsed.note = self.value_of(note);
             }
             for extract in &state.extracts {
-                // Valid without a byte.
+                // A mark is valid without bytes.
                 if let Some(mark) = extract.strip_prefix('!') {
                     parsed.headers.insert(mark.to_owned(), vec![0]);
                     continue;
@@ -287,7 +287,7 @@ impl Parsed<'_> {
             .find(|(name, _, _)| name == field)
             .unwrap_or_else(|| panic!("no field {expression}"));
         match self.headers.get(instance) {
-            // Undefined in P4; all ones finds entries that lean on it.
+            // Undefined in P4; all ones reveals entries that depend on it.
             None => u128::MAX >> (128 - width),
             Some(bytes) => (*offset..offset + width).fold(0, |value, bit| {
                 value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1)
@@ -295,7 +295,7 @@ impl Parsed<'_> {
         }
     }
 
-    /// The class that the tables find with these entries.
+    /// Class that the tables find with these entries.
     pub fn class(&self, entries: &[TableEntry]) -> usize {
         let (mut state, mut class) = (0, 0);
         for (table, keys) in &self.program.tables {

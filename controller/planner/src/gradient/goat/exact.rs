@@ -1,18 +1,18 @@
-//! Small problems, solved to the end.
+//! Exact solution of small problems.
 
 use super::instance::Instance;
 use super::program::{Class, Program};
 use super::search::Placement;
 use crate::solve::{Limits, milp};
 
-/// Decisions, of problems that are solved to the end.
+/// Maximum number of decisions (sub-model open at site) in a problem that is solved exactly.
 const MOST_OPEN: usize = 96;
-/// Ways from groups to sites over all sub-models.
+/// Maximum number of pairs of group and site, over all sub-models.
 const MOST_WAYS: usize = 1_200;
-/// Nodes of the search.
+/// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 400;
 
-/// The best placement, not worse than one that is known, and what none costs less than; `None` if that is too much to ask.
+/// Best placement, at least as good as `known`, and a lower bound of the cost; `None` if the problem is too large or unsolved.
 pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement, f64)> {
     let sub_models: Vec<usize> = instance
         .sub_models()
@@ -48,7 +48,7 @@ pub(super) fn solve(instance: &Instance, known: &Placement) -> Option<(Placement
             placement.open[*g][site] = answer.value(*var) > 0.5;
         }
     }
-    // The solver's tolerance is not ours: memory is counted in bytes.
+    // The solver has a tolerance, but memory must hold to the byte.
     let is_better =
         placement.is_within(instance) && placement.cost(instance) < known.cost(instance);
     let best = if is_better { placement } else { known.clone() };

@@ -1,8 +1,8 @@
-//! How many workers to wait for: the asynchronous mode.
+//! Asynchronous mode: chooses for how many workers a round waits.
 //!
-//! Each round sums the gradients of the K workers that are first, so rounds are short, but more of them are needed:
-//! ψ(K) = 4 K² (F₀ − F*)² / (n (ε K − σ²)²) of them, if ε K > σ² (GOAT, the theorem on convergence). What a round takes is
-//! tried out on arrivals of past rounds, drawn by a seed.
+//! Each round sums the gradients of the K fastest workers. Rounds with few workers are short, but more are needed: ψ(K) = 4 K²
+//! (F₀ − F*)² / (n (ε K − σ²)²), if ε K > σ² (GOAT, the theorem on convergence). The duration of a round is simulated with
+//! arrivals of past rounds, drawn by a seed.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -10,21 +10,21 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::gradient::Plan;
 use crate::network::generate::random::below;
 
-/// What is known of how a model learns.
+/// Parameters of a model's convergence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learning {
-    /// F₀ − F*: the loss that is still to be lost.
+    /// F₀ − F*: loss above the optimum.
     pub loss: f64,
-    /// ε: how near to the optimum counts as there.
+    /// ε: distance from the optimum that counts as converged.
     pub epsilon: f64,
-    /// σ²: the variance of gradients.
+    /// σ²: variance of gradients.
     pub variance: f64,
     /// n: workers, or samples, in the paper's constant.
     pub count: f64,
 }
 
 impl Learning {
-    /// ψ(K), the rounds that are needed; `None` if K gradients are too noisy to get there.
+    /// ψ(K), the number of rounds needed; `None` if K gradients are too noisy to converge.
     #[must_use]
     pub fn rounds(&self, fastest: usize) -> Option<f64> {
         let k = fastest as f64;
@@ -36,37 +36,37 @@ impl Learning {
     }
 }
 
-/// What a round is tried out with.
+/// Delays in the simulation of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
-    /// What a link adds.
+    /// Delay of a link, in nanoseconds.
     pub hop_ns: u64,
-    /// What one gradient takes on a link.
+    /// Time for one gradient on a link, in nanoseconds.
     pub transfer_ns: u64,
 }
 
-/// How many workers to wait for, and what that takes.
+/// Number of workers to wait for, and the time that training takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
-    /// K.
+    /// K, the number of workers.
     pub fastest: usize,
-    /// ψ(K).
+    /// ψ(K), the number of rounds.
     pub rounds: f64,
-    /// A round's mean.
+    /// Mean duration of a round, in nanoseconds.
     pub round_ns: f64,
 }
 
 impl Choice {
-    /// All rounds together.
+    /// Duration of all rounds, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
         self.rounds * self.round_ns
     }
 }
 
-/// Tries rounds out on `arrivals`: of each past round, when each worker's gradient was there to be sent, in nanoseconds since
-/// the round began, by rank. Returns the K whose rounds take the least time together, the least K of equals; `None` without
-/// arrivals, or if no K gets there.
+/// Chooses the K whose rounds take the least total time, the least K among equals. `arrivals` has, for each past round, the
+/// time at which each worker's gradient was ready, by rank, in nanoseconds since the round began. `None` if there are no
+/// arrivals, or if training converges for no K.
 #[must_use]
 pub fn choose(
     plan: &Plan,
@@ -78,7 +78,7 @@ pub fn choose(
 ) -> Option<Choice> {
     let workers = arrivals.iter().map(Vec::len).min()?;
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    // The same rounds for every K: what differs is K alone.
+    // All K are compared on the same drawn rounds.
     let drawn: Vec<&[u64]> = (0..samples.max(1))
         .map(|_| {
             let place = below(&mut rng, arrivals.len() as u64);
@@ -98,8 +98,8 @@ pub fn choose(
     choices.min_by(|a, b| a.total_ns().total_cmp(&b.total_ns()))
 }
 
-/// When the server has the sum of the fastest workers' gradients. A switch sends its part on when the last of its members
-/// among them is there; the server takes what comes one after another.
+/// Time at which the server has the sum of the fastest workers' gradients. A switch sends its sum when the last of its members
+/// among them has arrived; the server receives one stream after the other.
 #[must_use]
 pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -> u64 {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
@@ -138,7 +138,7 @@ mod tests {
         transfer_ns: 10,
     };
 
-    /// Four workers that one switch sums, or the server.
+    /// Four workers that one switch, or the server, sums.
     fn plan(at_server: bool) -> Plan {
         let arc = crate::network::Arc {
             link: crate::LinkId(0),
@@ -166,8 +166,8 @@ mod tests {
         }
     }
 
-    /// A switch: the third is there at 30, its sum takes 10 to the server and 10 into it. The server: what comes at 10, 20, 30
-    /// takes 10 each.
+    /// A switch: the third gradient arrives at 30, its sum takes 10 to the server and 10 into it. The server: the arrivals at
+    /// 10, 20, 30 take 10 each.
     #[test]
     fn a_round_ends_when_the_server_has_the_sum() {
         let arrivals = [30, 10, 900, 20];
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(round_ns(&plan(false), &[0; 4], TIMING, 4), 20);
     }
 
-    /// ψ(K) with loss 1, ε = 1, σ² = 1, n = 4: (K / (K − 1))²: none, 4, 9/4, 16/9 for K = 1 to 4.
+    /// Has loss 1, ε = 1, σ² = 1, n = 4, so ψ(K) = (K / (K − 1))²: none, 4, 9/4, 16/9 for K = 1 to 4.
     fn learning() -> Learning {
         Learning {
             loss: 1.0,
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(rounds, [None, Some(4.0), Some(2.25), Some(16.0 / 9.0)]);
     }
 
-    /// The last is late: three take 2.25 · 50 = 112.5, two 4 · 40 = 160, all 16/9 · 920. In step, all are best: 16/9 · 20.
+    /// One straggler: K = 3 takes 2.25 · 50 = 112.5, K = 2 4 · 40 = 160, K = 4 16/9 · 920. In step, K = 4 is best: 16/9 · 20.
     #[test]
     fn who_is_late_is_not_waited_for() {
         let late = [vec![30, 10, 900, 20]];

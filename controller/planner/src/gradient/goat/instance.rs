@@ -1,4 +1,4 @@
-//! What is to be decided, with all that does not matter left out.
+//! Instance of the problem, reduced to the sites and groups that matter.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,39 @@ use crate::gradient::{Goal, Job, JobError, Member, Part, Plan};
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
 
-/// What a full link costs: more than all others together.
+/// Cost of a full link: more than the cost of all other links together.
 const FULL: u64 = 1 << 40;
 
-/// What bytes are counted up to: whole numbers up to there are exact.
+/// Maximum number of bytes: up to it, floats represent whole numbers exactly.
 const MOST_BYTES: u64 = 1 << 53;
 
 pub(super) struct Instance<'n> {
     job: &'n Job,
     server: NodeId,
     routing: Routing<'n>,
-    /// Of each sub-model.
+    /// Bytes of each sub-model.
     pub bytes: Vec<u64>,
-    /// Switches that may be worth it.
+    /// Switches that can save traffic.
     pub sites: Vec<Site>,
-    /// Workers from which everything is equally far.
+    /// Groups of workers with equal distances to all nodes.
     pub groups: Vec<Group>,
 }
 
 /// A switch that can sum.
 pub(super) struct Site {
     pub id: NodeId,
-    /// Bytes that it can hold.
+    /// Bytes of memory.
     pub memory: u64,
-    /// From it to the server.
+    /// Cost of a byte from the site to the server.
     pub up: u64,
 }
 
 pub(super) struct Group {
-    /// Ranks.
+    /// Ranks of the workers.
     pub workers: Vec<usize>,
-    /// To the server.
+    /// Cost of a byte to the server.
     pub direct: u64,
-    /// To each site.
+    /// Cost of a byte to each site.
     pub to: Vec<u64>,
 }
 
@@ -90,7 +90,7 @@ impl<'n> Instance<'n> {
                 });
             }
         }
-        // Workers on one switch with one link each are the same distance from everything.
+        // Workers with one link to the same switch have equal distances to all nodes.
         let mut groups: BTreeMap<(Vec<u64>, u64), Vec<usize>> = BTreeMap::new();
         for (rank, worker) in job.workers.iter().enumerate() {
             let Some(direct) = cost(*worker, server) else {
@@ -121,7 +121,7 @@ impl<'n> Instance<'n> {
         Ok(instance)
     }
 
-    /// Leaves out switches that save nothing even if they are alone: beside others they save no more.
+    /// Removes switches that save nothing even as the only open one; beside others they save even less.
     fn keep_what_pays(&mut self) {
         let pays = |site: usize| {
             let saved = self.groups.iter().map(|group| {
@@ -147,19 +147,19 @@ impl<'n> Instance<'n> {
         0..self.bytes.len()
     }
 
-    /// Which sites can hold so many bytes.
+    /// By site: whether its memory can hold `bytes`.
     pub fn fits(&self, bytes: u64) -> Vec<bool> {
         self.sites.iter().map(|site| bytes <= site.memory).collect()
     }
 
-    /// Where a group's gradient of a sub-model is summed: the nearest open site, or the server if none is nearer.
+    /// Site that sums a group's gradient: the nearest open one; `None` for the server, if no site is nearer.
     fn nearest(&self, group: &Group, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;
         (group.to[nearest] < group.direct).then_some(nearest)
     }
 
-    /// The plan that a placement is.
+    /// Converts a placement into a plan.
     pub fn plan(&self, placement: &Placement) -> Plan {
         let path = |from, to| self.routing.path(from, to).unwrap_or_default();
         let sum = self.bytes.iter().sum::<u64>() as f64;

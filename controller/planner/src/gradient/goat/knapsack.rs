@@ -1,15 +1,15 @@
-//! Rounding by knapsacks: as many switches are opened as the relaxation opens, and each with its share as its chance.
+//! Rounding by knapsacks: opens as many switches as the relaxation does, each with its share as probability.
 //!
-//! The shares, the largest first, each go to the knapsack that holds least. The paper needs every knapsack to hold more than a
-//! half, and says so of any order; it holds of this one. Say k knapsacks share k or more, and one holds m ≤ ½. Then another
-//! holds more than 1. Its last share was put on at most m, since it went to the one that held least. It does not exceed 1,
-//! so it lies on something, on at most ½, and is more than ½ itself; but what it lies on came before it and is no smaller.
+//! Each share, largest first, goes to the knapsack that holds the least. The paper requires every knapsack to hold more than ½,
+//! and claims it for any order; it is true for this one. Say k knapsacks share k or more, and one holds m ≤ ½. Then another
+//! holds more than 1. Its last share was added to at most m, since that knapsack held the least then. A share is at most 1, so
+//! some shares of at most ½ lie below it, and it is more than ½ itself; but those came before and are no smaller.
 
 use rand_chacha::ChaCha12Rng;
 
 use crate::network::generate::random::unit;
 
-/// One site of each knapsack, of those that are open to some share.
+/// Picks one site from each knapsack, of those that are open to some share.
 pub(super) fn pick(open: &[f64], rng: &mut ChaCha12Rng) -> Vec<usize> {
     let knapsacks = pack(open);
     let mut picked = Vec::new();
@@ -20,14 +20,14 @@ pub(super) fn pick(open: &[f64], rng: &mut ChaCha12Rng) -> Vec<usize> {
             left -= open[**site];
             left < 0.0
         });
-        // Rounding may leave a little of the last.
+        // Rounding errors may leave a small rest: take the last site.
         picked.extend(site.or(knapsack.last()));
     }
     picked.sort_unstable();
     picked
 }
 
-/// The sites by knapsack; as many knapsacks as shares make wholes.
+/// Sites by knapsack; the number of knapsacks is the whole part of the sum of shares.
 pub(super) fn pack(open: &[f64]) -> Vec<Vec<usize>> {
     let mut sites: Vec<usize> = (0..open.len()).filter(|site| open[*site] > 1e-9).collect();
     sites.sort_by(|a, b| open[*b].total_cmp(&open[*a]).then(a.cmp(b)));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     proptest! {
-        /// The paper's lemma.
+        /// Lemma of the paper.
         #[test]
         fn every_knapsack_holds_more_than_a_half(open in prop::collection::vec(0.0..=1.0, 1..40)) {
             let knapsacks = pack(&open);
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// In the order in which they come, the lemma does not hold.
+    /// Without sorting, the lemma does not hold.
     #[test]
     fn sorted_is_not_as_they_come() {
         let open = [0.3, 0.4, 0.4, 1.0, 0.9];

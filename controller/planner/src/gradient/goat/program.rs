@@ -3,20 +3,20 @@
 use super::instance::Instance;
 use crate::solve::{Cmp, Model, Sense, Var};
 
-/// Sub-models that are decided on as one.
+/// Sub-models that the program treats as one.
 pub(super) struct Class {
-    /// All their bytes.
+    /// Bytes of all its sub-models.
     pub bytes: u64,
-    /// Which sites can hold one of them.
+    /// By site: whether its memory can hold one of them.
     pub fits: Vec<bool>,
 }
 
 pub(super) struct Program {
-    /// Bytes are counted in shares of all.
+    /// Model; bytes are shares of the total.
     pub model: Model,
-    /// How open each site is, by class.
+    /// Variables for the share to which each site is open, by class.
     pub open: Vec<Vec<Var>>,
-    /// What the server's summing everything costs: the model has what is saved of it.
+    /// Cost if the server sums everything; the model has the savings from it.
     constant: f64,
     sum: f64,
 }
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// The cost that an objective of the model means.
+    /// Cost of a placement with this objective of the model.
     pub fn cost(&self, objective: f64) -> f64 {
         (objective + self.constant) * self.sum
     }

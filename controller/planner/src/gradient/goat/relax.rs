@@ -1,8 +1,8 @@
-//! What no plan costs less than, and how open each site is in the relaxation.
+//! Lower bound of the cost, and the share to which each site is open in the relaxation.
 //!
-//! All that sub-models differ in is their size. Let the relaxation open them as it likes, and take the mean of all, weighted by
-//! bytes: cost and memory are linear in it and stay the same, so there is an optimum in which all sub-models are alike, and
-//! one stands for all. Only those that do not fit into the same switches are kept apart.
+//! Sub-models differ only in size. In any optimum of the relaxation, replace the openings of all sub-models by their mean,
+//! weighted by bytes: cost and memory are linear in it and stay unchanged. So there is an optimum in which all sub-models are
+//! alike, and one stands for all. Only sub-models that fit into different switches are kept apart.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::instance::Instance;
 use super::program::{Class, Program};
 use crate::solve::lp;
 
-/// Ways from groups to sites, over all classes, of relaxations that are solved.
+/// Maximum number of pairs of group and site, over all classes, in a relaxation that is solved.
 const MOST_WAYS: usize = 60_000;
 
 pub(super) struct Relaxed {
-    /// The class of each sub-model.
+    /// Class of each sub-model.
     pub class: Vec<usize>,
-    /// How far each site is open, by class; `None` if it is too large to be solved.
+    /// Share to which each site is open, by class; `None` if the relaxation is too large or unsolved.
     pub open: Option<Vec<Vec<f64>>>,
-    /// No plan costs less.
+    /// Lower bound of the cost of any plan.
     pub bound: f64,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn relax(instance: &Instance) -> Relaxed {
     relaxed
 }
 
-/// As if every site were open, and what they send cost nothing.
+/// Bound as if every site were open, and traffic of switches were free.
 fn nearest(instance: &Instance) -> f64 {
     let groups = instance.groups.iter().map(|group| {
         let to = group.to.iter().copied().min().unwrap_or(u64::MAX);

@@ -1,26 +1,26 @@
-//! Which switches are open for which sub-model: repaired to what memories hold, then improved by moves as long as one pays.
+//! Search over open switches per sub-model: repairs exceeded memories, then improves by moves as long as they save traffic.
 
 use super::instance::Instance;
 
-/// Moves of one search, at most.
+/// Maximum number of moves in one search.
 const MOVES: usize = 10_000;
 
-/// Open sites, within all memories if [`repaired`].
+/// Open sites; within all memories after [`repaired`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Placement {
-    /// By sub-model and site.
+    /// Whether a site is open, by sub-model and site.
     pub open: Vec<Vec<bool>>,
 }
 
 impl Placement {
-    /// The server sums everything.
+    /// Placement in which the server sums everything.
     pub fn closed(instance: &Instance) -> Placement {
         Placement {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
         }
     }
 
-    /// Bytes times links' costs.
+    /// Total traffic: bytes times the costs of their links.
     pub fn cost(&self, instance: &Instance) -> f64 {
         let costs = self.open.iter().zip(&instance.bytes);
         let costs = costs.map(|(open, bytes)| {
@@ -30,12 +30,12 @@ impl Placement {
         costs.sum()
     }
 
-    /// Whether all memories hold what is open.
+    /// Whether no site's memory is exceeded.
     pub fn is_within(&self, instance: &Instance) -> bool {
         self.room(instance).iter().all(|room| *room >= 0)
     }
 
-    /// What each site's memory has left.
+    /// Free bytes in each site's memory; negative if it is exceeded.
     fn room(&self, instance: &Instance) -> Vec<i128> {
         let sites = instance.sites.iter().enumerate();
         let room = sites.map(|(site, of)| {
@@ -47,7 +47,7 @@ impl Placement {
     }
 }
 
-/// How far each group has to the nearest and to the second nearest node that sums a sub-model.
+/// Cost from each group to the nearest and the second nearest node that sums a sub-model.
 struct Reach {
     nearest: Vec<(u64, Option<usize>)>,
     second: Vec<u64>,
@@ -78,7 +78,7 @@ impl Reach {
         reach
     }
 
-    /// Of a byte.
+    /// Cost of a byte.
     fn cost(&self, instance: &Instance, open: &[bool]) -> u64 {
         let groups = instance.groups.iter().zip(&self.nearest);
         let workers: u64 = groups.map(|(group, (to, _))| group.count() * to).sum();
@@ -86,7 +86,7 @@ impl Reach {
         workers + sites.map(|(site, _)| site.up).sum::<u64>()
     }
 
-    /// What a byte costs more when one site is closed and another opened, either if there is one.
+    /// Change of a byte's cost if one site is closed and another opened, as far as they are given.
     fn change(&self, instance: &Instance, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);
@@ -103,7 +103,7 @@ impl Reach {
     }
 }
 
-/// Closes what memories do not hold, what saves least for its bytes first.
+/// Closes sub-models where a memory is exceeded, first those that save the least per byte.
 pub(super) fn repaired(instance: &Instance, picked: Vec<Vec<usize>>) -> Placement {
     let mut placement = Placement::closed(instance);
     for (open, picked) in placement.open.iter_mut().zip(picked) {
@@ -114,7 +114,7 @@ pub(super) fn repaired(instance: &Instance, picked: Vec<Vec<usize>>) -> Placemen
     for (site, room) in placement.room(instance).into_iter().enumerate() {
         let mut room = room;
         while room < 0 {
-            // All bytes count alike, so what a byte saves is what counts.
+            // Memory is freed by the byte, so the savings per byte decide.
             let holds = instance
                 .sub_models()
                 .filter(|g| placement.open[*g][site] && instance.bytes[*g] > 0);
@@ -136,13 +136,13 @@ struct Move {
     g: usize,
     close: Option<usize>,
     open: Option<usize>,
-    /// A sub-model that makes room: closed at the site that is opened.
+    /// Sub-model to close at the opened site, to free memory.
     evict: Option<usize>,
-    /// Where that opens instead.
+    /// Site at which to open the evicted sub-model instead.
     reopen: Option<usize>,
 }
 
-/// Makes the best move of one sub-model after another, until none pays.
+/// Makes the best move of each sub-model in turn, until no move saves traffic.
 pub(super) fn improved(instance: &Instance, mut placement: Placement) -> Placement {
     let mut room = placement.room(instance);
     let mut reach: Vec<Reach> = placement
@@ -188,7 +188,7 @@ fn apply(instance: &Instance, placement: &mut Placement, room: &mut [i128], made
     set(made.g, made.open, true);
 }
 
-/// The move of a sub-model that saves most.
+/// Move of a sub-model that saves the most.
 fn best(
     instance: &Instance,
     placement: &Placement,
@@ -219,7 +219,7 @@ fn best(
     };
     for &close in &closes {
         let change = i128::from(reach[g].change(instance, close, None)) * bytes(g);
-        // What saves nothing is closed too: a switch fewer to be used.
+        // A site that saves nothing is closed too: one switch fewer to use.
         let change = if close.is_some() && change == 0 {
             -1
         } else {
@@ -248,7 +248,7 @@ fn best(
                 if !makes_room {
                     continue;
                 }
-                // The evicted one may take the place that is given up, or any that has room for it.
+                // The evicted sub-model may move to the closed site, or to any other with enough memory.
                 let frees = |at: usize| match Some(at) == close {
                     true => room[at] + bytes(g),
                     false => room[at],

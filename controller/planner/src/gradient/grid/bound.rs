@@ -1,9 +1,9 @@
-//! What no plan is above: a relaxation of whole streams.
+//! Upper bound of the rate: a relaxation of whole streams.
 //!
-//! At a rate λ capacities are whole numbers of streams, and those are kept whole here; so is how many switches of a class
-//! ([`Classes`]) are open. An open switch sums as many workers as it has room for, and sends one stream. Only the streams may
-//! be split, and the tree of answers. This is a sharper relaxation than the paper's, which may open every switch by the share
-//! of one worker.
+//! At a rate λ capacities are whole numbers of streams, and the relaxation keeps them whole, as well as the number of open
+//! switches of a class ([`Classes`]). An open switch sums as many workers as it has capacity for, and sends one stream. Only
+//! streams and the tree of answers may be split. This is tighter than the paper's relaxation, in which one worker's share
+//! suffices to open any switch by that share.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use super::streams::Streams;
 use crate::network::NodeId;
 use crate::solve::{Answer, Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
-/// What the relaxation of a rate says.
+/// Result of the relaxation at a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Relaxed {
-    /// Workers cannot all send so much.
+    /// Not all workers can send at the rate.
     Refuted,
-    /// If streams could be split, they could, where these switches sum: the most open first.
+    /// All workers could if streams could be split, and these switches sum: the most open first.
     Open(Vec<NodeId>),
-    /// Nothing within the limits of work.
+    /// Unknown within the limits of work.
     Unknown,
 }
 
-/// Relaxations of one search for whole numbers, at most.
+/// Maximum number of relaxations in one branch-and-bound search.
 const NODES: usize = 200;
-/// Classes of switches that may sum, up to which they are opened by whole numbers; above, by shares.
+/// Maximum number of classes of switches that are opened by whole numbers; with more, they are opened by shares.
 const WHOLE_CLASSES: usize = 128;
-/// Classes of links up to which a rate is tried at all.
+/// Maximum number of classes of links for which a rate is tried at all.
 const LINK_CLASSES: usize = 10_000;
-/// A class of which less is open is closed: what the solver's tolerance leaves.
+/// Share below which a class counts as closed: the solver's tolerance.
 const CLOSED: f64 = 1e-6;
 
-/// Solves the relaxation, with as few streams of switches as it allows. `left` is what may be solved yet of linear programs:
-/// with none left, nothing is said.
+/// Solves the relaxation, with as few streams of switches as possible. `left` is the number of linear programs that may still
+/// be solved; with 0 the result is unknown.
 pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> Relaxed {
     let classes = Classes::of(streams, rate_bps);
     if *left == 0 || classes.arcs.len() > LINK_CLASSES {
@@ -44,7 +44,7 @@ pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> R
     let nodes = if is_whole { NODES.min(*left) } else { 1 };
     let answer = match is_whole {
         true => {
-            // Less than one switch of all that there are.
+            // The gap is less than one switch of all.
             let limits = Limits { nodes, gap: 1e-4 };
             milp(&program.model, &limits, None)
         }
@@ -52,7 +52,7 @@ pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> R
     };
     *left -= match &answer {
         Ok(answer) => answer.nodes.clamp(1, *left),
-        // How many it took is not told.
+        // The error does not contain the number of solved programs.
         Err(SolveError::Unsolved(_)) => nodes,
         Err(_) => 1,
     };
@@ -65,11 +65,11 @@ pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> R
 
 struct Program {
     model: Model,
-    /// By class, of those that may sum: how many of it do.
+    /// Classes of switches that can sum, and the number of open switches in each.
     opens: Vec<(usize, Var)>,
 }
 
-/// What flows over alike directions, all together.
+/// Total flow over all arcs of a class.
 #[derive(Default, Clone, Copy)]
 struct Flows {
     raw: Option<Var>,
@@ -103,7 +103,7 @@ impl Program {
             let flow = variables(&mut model, kinds, *arcs, count, streams.answers);
             flows.push((*arcs, count, flow));
         }
-        // Of raw streams, and of summed ones.
+        // Balances of raw and of summed streams, by class.
         let none: [Vec<(Var, f64)>; 2] = Default::default();
         let mut balances = vec![none; classes.classes.len()];
         for (arcs, _, flow) in &flows {
@@ -120,7 +120,7 @@ impl Program {
                 Kind::Worker => {
                     model.constrain(raw, Cmp::Eq, count);
                 }
-                // What comes goes on, or is summed here; what is summed goes on as one.
+                // A raw stream leaves the switch or is summed in it; a switch that sums sends one summed stream.
                 Kind::Switch(_) => {
                     if let Some((taken, open)) = takes[number] {
                         raw.push((taken, 1.0));
@@ -142,7 +142,7 @@ impl Program {
         Program { model, opens }
     }
 
-    /// Which switches to open.
+    /// Switches to open.
     fn open(&self, classes: &Classes, answer: &Answer) -> Vec<NodeId> {
         let opened = self.opens.iter().map(|(class, var)| {
             let nodes = &classes.classes[*class].nodes;
@@ -163,7 +163,7 @@ impl Program {
     }
 }
 
-/// What may flow between nodes of these kinds.
+/// Variables for the flows that are possible between nodes of these kinds.
 fn variables(
     model: &mut Model,
     (from, to): (Kind, Kind),
@@ -182,10 +182,10 @@ fn variables(
     let room = count * arcs.room as f64;
     let mut variable = |is: bool, most: f64| is.then(|| model.variable(0.0, most, 0.0));
     let flows = Flows {
-        // One worker is one stream.
+        // Each worker has one raw stream.
         raw: variable(raw, room.min(if from == Worker { count } else { room })),
         summed: variable(summed, room),
-        // One copy of each answer passes each link at most.
+        // Each link carries at most one copy of an answer.
         answers: variable(back && answers, room.min(count)),
     };
     let all = [flows.raw, flows.summed, flows.answers];
@@ -196,8 +196,8 @@ fn variables(
     flows
 }
 
-/// That links which answers pass may be a tree: one leads to each node at most and to each worker, and what leads on from a
-/// switch comes by another link.
+/// Requires that links with answers may form a tree: at most one link enters each node, at least one each worker, and answers
+/// leave a switch only if they entered it by another link.
 fn answers(model: &mut Model, classes: &Classes, flows: &[(Arcs, f64, Flows)]) {
     let mut into: Vec<Vec<(Var, f64)>> = vec![Vec::new(); classes.classes.len()];
     let mut by_arcs: BTreeMap<Arcs, Var> = BTreeMap::new();
@@ -225,7 +225,7 @@ fn answers(model: &mut Model, classes: &Classes, flows: &[(Arcs, f64, Flows)]) {
             .map(|(var, _)| (*var, -each))
             .collect();
         row.push((on, 1.0));
-        // Of alike directions that are their own reverse, those back are among those on.
+        // If a class of arcs is its own reverse, its reverse arcs are among its arcs.
         row.extend(back.map(|back| (*back, 1.0)));
         model.constrain(row, Cmp::Le, 0.0);
     }

@@ -1,34 +1,34 @@
-//! Nodes that a relaxation need not tell apart.
+//! Classes of nodes that a relaxation need not distinguish.
 //!
-//! Classes are the coarsest equitable partition: nodes of one class have as many links of each kind to each other class. In a
-//! linear program over them the mean over a class is as good as any answer, so one variable stands for a class of links and
-//! one row for a class of nodes (Grohe, Kersting, Mladenov and Selman, *Dimension reduction via colour refinement*, 2014).
-//! Workers of a rack are one, and so are spines that do not sum.
+//! Classes are the coarsest equitable partition: nodes of one class have equal numbers of links of each kind to each other
+//! class. In a linear program, the mean over a class is as good as any solution, so one variable stands for a class of links,
+//! and one row for a class of nodes (Grohe, Kersting, Mladenov and Selman, *Dimension reduction via colour refinement*, 2014).
+//! For example, the workers of a rack are one class, and so are spines that do not sum.
 
 use std::collections::BTreeMap;
 
 use super::streams::Streams;
 use crate::network::{Arc, NodeId};
 
-/// What a node does in a plan.
+/// Role of a node in a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// It sends gradients.
+    /// Sends gradients.
     Worker,
-    /// It passes them on, and sums so many at most.
+    /// Forwards gradients, and sums at most this many workers.
     Switch(usize),
-    /// It takes them in.
+    /// Receives gradients.
     Server,
 }
 
-/// Nodes that are alike.
+/// Nodes of equal role and equal links.
 #[derive(Debug, Clone)]
 pub(super) struct Class {
     pub kind: Kind,
     pub nodes: Vec<NodeId>,
 }
 
-/// Directions of links that are alike: between which classes, with room for how many streams, and for how many back.
+/// Class of arcs: the classes of their ends, and the capacity of a link in both directions, in streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arcs {
     pub from: usize,
@@ -38,7 +38,7 @@ pub(super) struct Arcs {
 }
 
 impl Arcs {
-    /// Those back.
+    /// Class of the arcs in the other direction.
     pub fn reverse(self) -> Arcs {
         Arcs {
             from: self.to,
@@ -49,22 +49,22 @@ impl Arcs {
     }
 }
 
-/// A network by classes.
+/// A network reduced to classes.
 #[derive(Debug)]
 pub(super) struct Classes {
     pub classes: Vec<Class>,
-    /// How many there are of each.
+    /// Number of arcs in each class.
     pub arcs: BTreeMap<Arcs, usize>,
 }
 
-/// A link as one of its ends sees it: room away from it, room to it, and the class of the other end.
+/// A link as seen from one end: capacity away, capacity back, class of the other end.
 type Seen = (usize, usize, usize);
 
 impl Classes {
     pub fn of(streams: &Streams<'_>, rate_bps: f64) -> Classes {
         let network = streams.network;
         let kinds = kinds(streams, rate_bps);
-        // More than that is never used.
+        // More capacity is never used.
         let most = streams.most_streams();
         let room = |arc: Arc| streams.room(arc, rate_bps).min(most);
         let ids: Vec<NodeId> = network
@@ -127,7 +127,7 @@ impl Classes {
     }
 }
 
-/// By node; `None` of hosts that have nothing to do with the job.
+/// Role by node; `None` for hosts without a role in the job.
 fn kinds(streams: &Streams<'_>, rate_bps: f64) -> Vec<Option<Kind>> {
     let network = streams.network;
     let mut kinds = vec![None; network.nodes().len()];
@@ -144,7 +144,7 @@ fn kinds(streams: &Streams<'_>, rate_bps: f64) -> Vec<Option<Kind>> {
     kinds
 }
 
-/// Numbers classes by what their nodes have in common, and says how many there are.
+/// Numbers classes by a key of their nodes; returns the number of classes.
 fn number<K: Ord>(class_of: &mut [usize], ids: &[NodeId], key: impl Fn(NodeId) -> K) -> usize {
     let mut known: BTreeMap<K, usize> = ids.iter().map(|id| (key(*id), 0)).collect();
     for (number, class) in known.values_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Ways of whole streams: which switches sum, and which way each stream goes.
+//! Search for paths of whole streams: which switches sum, and which path each stream takes.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,44 @@ use super::tree::tree;
 use crate::flow::{Flow, Stream};
 use crate::network::{Arc, NodeId};
 
-/// All streams of a plan.
+/// Paths of all streams of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ways {
-    /// Of workers, to where they are summed.
+    /// Streams from workers to the nodes that sum them.
     pub workers: Vec<Stream>,
-    /// Of what switches have summed, to the server.
+    /// Streams of sums, from switches to the server.
     pub ups: Vec<Stream>,
-    /// Of answers; nearer to the server first.
+    /// Arcs of the tree of answers; nearer to the server first.
     pub tree: Vec<Arc>,
 }
 
-/// What is missing to a plan.
+/// Result of a failed search for paths.
 pub(super) struct Missed {
-    /// Workers that get to where they are summed.
+    /// Number of workers that reach a node that sums them.
     served: usize,
-    /// By node: where one of the others would get to.
+    /// By node: whether one of the other workers' streams could reach it.
     reached: Vec<bool>,
-    /// Workers that each open switch sums.
+    /// Number of workers that each open switch sums.
     summed: BTreeMap<NodeId, usize>,
 }
 
-/// A switch, and for how many workers it has room.
+/// A switch, and the number of workers that it can sum.
 pub(super) type Room = (NodeId, usize);
 
-/// The search at one rate.
+/// Search at one rate.
 pub(super) struct Search<'s, 'n> {
     pub(super) streams: &'s Streams<'n>,
-    /// Of links.
+    /// Capacity of links.
     pub(super) room: Flow<'n>,
-    /// The streams that the server has room for.
+    /// Number of streams that the server can receive.
     pub(super) takes: usize,
-    /// The workers that switches have room for.
+    /// Switches that can sum, and how many workers each.
     pub(super) rooms: Vec<Room>,
 }
 
-/// Times that sums and answers are led round what workers lack.
+/// Maximum number of times that sums and answers are rerouted around links that workers lack.
 const DETOURS: u32 = 4;
-/// Links that are passed rather than one that workers lack.
+/// Number of links of a detour that is preferred to one link that workers lack.
 const DETOUR: u32 = 4;
 
 impl<'s, 'n> Search<'s, 'n> {
@@ -57,8 +57,7 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Ways for all, if they are found where those switches sum that have most room. That none are found is no proof that
-    /// there are none.
+    /// Finds paths for all streams with the switches of greatest capacity open. Failure is no proof that there are none.
     pub fn quick(&self) -> Option<Ways> {
         let mut open = self.rooms.clone();
         open.truncate(self.takes);
@@ -71,20 +70,20 @@ impl<'s, 'n> Search<'s, 'n> {
             if open.is_empty() {
                 return None;
             }
-            // Fewer streams of switches leave more room to those of workers.
+            // Fewer streams of switches leave more capacity to workers' streams.
             open.truncate(open.len() / 2);
         }
     }
 
-    /// Whether these switches and the server have room for all workers, whatever the ways.
+    /// Whether these switches and the server have the capacity for all workers, regardless of paths.
     pub fn has_room(&self, open: &[Room]) -> bool {
         let summed = open.iter().map(|(_, room)| *room);
         let raw = self.takes.saturating_sub(open.len());
         summed.fold(raw, usize::saturating_add) >= self.streams.job.workers.len()
     }
 
-    /// The same where these switches sum, or some that differ from them little: one after another is exchanged, closed or
-    /// opened while that leads more workers to where they are summed. Each set of switches that is tried takes one of `tries`.
+    /// Finds paths with these switches open, or with similar sets: exchanges, closes or opens one switch at a time, as long as
+    /// that serves more workers. Each set that is tried costs one of `tries`.
     pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<Ways> {
         let rooms: BTreeMap<NodeId, usize> = self.rooms.iter().copied().collect();
         let open = switches.iter();
@@ -113,7 +112,7 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Open switches otherwise, those first that may sum most. What is opened is what workers get to that are not summed yet.
+    /// Neighboring sets of open switches, greatest possible gain first. Opens only switches that unserved workers can reach.
     fn neighbours(&self, open: &[Room], missed: &Missed) -> Vec<Vec<Room>> {
         let summed = |id: &NodeId| missed.summed.get(id).copied().unwrap_or(0);
         let is_open = |id: NodeId| open.iter().any(|(other, _)| *other == id);
@@ -137,13 +136,13 @@ impl<'s, 'n> Search<'s, 'n> {
             let (id, _) = next.remove(place);
             changes.push((1 - summed(&id) as isize, next));
         }
-        // Of those that may gain as much, the first are of the switches with most room.
+        // Stable: among equal gains, switches with the most capacity come first.
         changes.sort_by_key(|(gain, _)| -gain);
         changes.into_iter().map(|(_, next)| next).collect()
     }
 
-    /// Ways for all where these switches may sum, as far as they have a way to the server. Answers have theirs first, then
-    /// sums, then workers; what workers lack then costs more.
+    /// Finds paths for all streams with these switches open, as far as they have a path to the server. Answers are routed
+    /// first, then sums, then workers; links that workers lack then get a higher cost.
     pub fn with_open(&self, open: &[Room]) -> Result<Ways, Missed> {
         let Streams {
             network,
@@ -205,7 +204,7 @@ impl<'s, 'n> Search<'s, 'n> {
                     summed,
                 };
             }
-            // Each of these links that is left to workers helps one of them.
+            // Each of these links serves at most one more worker if it is freed.
             if short.len() < workers.len() - sent.streams.len() {
                 break;
             }
@@ -216,7 +215,7 @@ impl<'s, 'n> Search<'s, 'n> {
         Err(most)
     }
 
-    /// A tree of answers that passes few links of those that cost more, each of which is gone round if that is cheaper.
+    /// Tree of answers on links of low total cost: avoids each of the costly links if that is cheaper.
     fn tree(&self, costs: &BTreeMap<Arc, u32>) -> Option<Vec<Arc>> {
         let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
         let all = |tree: &[Arc]| tree.iter().map(|arc| cost(*arc)).sum::<u32>();

@@ -1,4 +1,4 @@
-//! Short ways: of plans of one rate, one whose streams pass few links.
+//! Shortens paths: among plans of one rate, prefers one whose streams cross few links.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,19 +6,19 @@ use super::search::{Room, Search, Ways};
 use super::tree::tree;
 use crate::network::NodeId;
 
-/// Sets of switches that are tried for shorter ways.
+/// Maximum number of sets of switches that are tried for shorter paths.
 const TRIES: usize = 32;
-/// Workers times switches times those of them that are open, up to which others are looked for.
+/// Maximum of workers times switches times open switches for which other sets are tried.
 const LARGE: usize = 10_000_000;
 
 impl Ways {
-    /// Links that are passed, those of each stream counted for itself.
+    /// Total number of links that all streams cross.
     pub fn hops(&self) -> usize {
         let streams = self.workers.iter().chain(&self.ups);
         streams.map(|stream| stream.route.len()).sum::<usize>() + self.tree.len()
     }
 
-    /// How many workers each switch sums, and the server.
+    /// Number of workers that each switch, or the server, sums.
     pub fn summed(&self) -> BTreeMap<NodeId, usize> {
         let mut summed = BTreeMap::new();
         for stream in &self.workers {
@@ -29,8 +29,8 @@ impl Ways {
 }
 
 impl Search<'_, '_> {
-    /// The same rate by shorter ways. Switches are opened in place of others while that saves links, those tried first that
-    /// lie nearest to workers; no more than [`TRIES`] sets of them.
+    /// Shortens paths at the same rate. Exchanges open switches as long as that saves links, nearest to the workers first, in
+    /// at most [`TRIES`] sets.
     pub fn shortened(&self, ways: Ways) -> Ways {
         let mut ways = self.led_anew(ways);
         let Some(distances) = Distances::of(self) else {
@@ -65,8 +65,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The same rate where the same switches sum: workers, sums and answers are led anew in turn, each by a flow of least cost in
-    /// what the others leave, until that saves no link. A switch that would sum one worker sums none.
+    /// Reroutes workers, sums and answers in turn with the same open switches, each by a flow of least cost in the capacity
+    /// that the others leave, until that saves no link. A switch that would sum one worker is closed.
     fn led_anew(&self, mut ways: Ways) -> Ways {
         loop {
             let before = ways.hops();
@@ -128,22 +128,22 @@ impl Search<'_, '_> {
     }
 }
 
-/// Links between workers and switches that may sum, by their places among those, where only the room for one stream counts.
+/// Distances in links between workers and the switches that can sum, by their indexes, on links with capacity for a stream.
 struct Distances {
-    /// By worker: to each switch.
+    /// By worker: distance to each switch.
     to_switch: Vec<Vec<usize>>,
-    /// By worker: to the server.
+    /// By worker: distance to the server.
     raw: Vec<usize>,
-    /// From each switch to the server.
+    /// By switch: distance to the server.
     up: Vec<usize>,
     switches: Vec<NodeId>,
 }
 
-/// More links than any way has.
+/// More links than any path has.
 const FAR: usize = usize::MAX / 4096;
 
 impl Distances {
-    /// `None` of what is too large to be looked through.
+    /// Computes distances; `None` if the problem is too large.
     fn of(search: &Search<'_, '_>) -> Option<Distances> {
         let workers = &search.streams.job.workers;
         let open = search.takes.min(search.rooms.len());
@@ -173,8 +173,8 @@ impl Distances {
         open.filter_map(place).collect()
     }
 
-    /// Sets of switches that differ by one from those open, by which gradients may pass fewer links than `hops`: the fewest
-    /// first. They do not if something has less room than that takes.
+    /// Sets of switches that differ from `open` by one switch and with which gradients might cross fewer links than `hops`, the
+    /// fewest first. Capacities may prevent it.
     fn nearer(&self, open: &[usize], takes: usize, hops: usize) -> Vec<Vec<usize>> {
         let closed = (0..self.switches.len()).filter(|place| !open.contains(place));
         let mut sets: Vec<Vec<usize>> = Vec::new();
@@ -199,7 +199,7 @@ impl Distances {
         sets.into_iter().map(|(_, set)| set).collect()
     }
 
-    /// Links that gradients pass at least where these switches sum.
+    /// Lower bound of the links that gradients cross if these switches sum.
     fn least(&self, open: &[usize], takes: usize) -> usize {
         let has_room = takes > open.len();
         let workers = self.to_switch.iter().zip(&self.raw).map(|(to, raw)| {
@@ -212,14 +212,14 @@ impl Distances {
 }
 
 impl Search<'_, '_> {
-    /// Links to a node, by node.
+    /// By node: number of links to `node`.
     fn to(&self, node: NodeId) -> Vec<usize> {
         let network = self.streams.network;
         let mut distances = vec![FAR; network.nodes().len()];
         distances[node.index()] = 0;
         let mut ahead = VecDeque::from([node]);
         while let Some(at) = ahead.pop_front() {
-            // Hosts pass nothing on.
+            // Hosts do not forward.
             if at != node && network.host(at).is_some() {
                 continue;
             }

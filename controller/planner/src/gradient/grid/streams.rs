@@ -1,4 +1,4 @@
-//! What there is room for, in whole streams of one rate.
+//! Capacities of a network, in whole streams of one rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,23 +7,23 @@ use super::search::Ways;
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Network, NodeId};
 
-/// A capacity that is this little short of a whole stream has room for it: rates are ratios of whole numbers.
+/// Relative error up to which a capacity counts as a whole stream more: rates are ratios of whole numbers.
 const ROUNDING: f64 = 1e-9;
 
-/// What there is to be counted.
+/// The network and job in which streams are counted.
 pub(super) struct Streams<'n> {
     pub(super) network: &'n Network,
     pub(super) job: &'n Job,
     pub(super) server: &'n Server,
-    /// Whether the server answers over the same links.
+    /// Whether the server sends answers over the same links.
     pub(super) answers: bool,
-    /// Switches that can sum, with what they have left, in bits a second.
+    /// Switches that can sum, and their spare rate in bit/s.
     sums: Vec<(NodeId, f64)>,
-    /// By node.
+    /// By node: whether it is a worker.
     is_worker: Vec<bool>,
-    /// By node: switches that a link has to bring answers to, since some worker has them from nowhere else.
+    /// By node: whether it is a switch that needs answers on a link, since some worker can receive them only from it.
     is_answered: Vec<bool>,
-    /// What the server has left.
+    /// Spare ingress rate of the server, in bit/s.
     ingress_bps: f64,
 }
 
@@ -65,8 +65,8 @@ impl<'n> Streams<'n> {
         }
     }
 
-    /// What no plan is above, whatever the ways: what links of workers and of the server carry, and what switches and server
-    /// count.
+    /// Upper bound of the rate of any plan in bit/s, regardless of paths: by the links of workers and server, and by the number
+    /// of streams that switches and server can handle.
     pub(super) fn most_bps(&self) -> f64 {
         let widest = |host: NodeId, is_away: bool| {
             let links = self.network.adjacent(host).iter();
@@ -84,14 +84,14 @@ impl<'n> Streams<'n> {
             most = workers.fold(most, |most, worker| most.min(widest(*worker, false)));
             most = most.min(widest(self.server.host, true));
         }
-        // Fewer streams fit the faster they are.
+        // The higher the rate, the fewer streams fit.
         let rates = self.rates(0.0, most);
         let suffice = rates.partition_point(|rate_bps| self.counts_suffice(*rate_bps));
         suffice.checked_sub(1).map_or(0.0, |last| rates[last])
     }
 
-    /// Whether the server has room for the streams if the switches that sum most are open, and ways do not matter. One that
-    /// is open makes one stream of as many as it has room for.
+    /// Whether the server can receive all streams if the switches of greatest capacity are open, regardless of paths. An open
+    /// switch makes one stream of as many workers as it can sum.
     fn counts_suffice(&self, rate_bps: f64) -> bool {
         let mut raw = self.job.workers.len();
         let mut streams = 0;
@@ -106,15 +106,15 @@ impl<'n> Streams<'n> {
         streams + raw <= self.takes(rate_bps)
     }
 
-    /// The switches that have room for two workers and more, the one with the most first: what they sum, and what their links
-    /// bring them.
+    /// Switches that can sum at least two workers, greatest capacity first. The capacity is limited by the rate that a switch
+    /// sums and by its links.
     pub(super) fn rooms(&self, rate_bps: f64) -> Vec<(NodeId, usize)> {
         let rooms = self.sums.iter();
         let rooms = rooms.map(|(id, spare)| {
             let brought = self.network.adjacent(*id).iter().map(|(link, peer)| {
                 let room = self.room(self.network.arc(*link, *peer), rate_bps);
                 match self.network.host(*peer) {
-                    // A worker is one, and other hosts are none.
+                    // A worker sends one stream, other hosts none.
                     Some(_) => room.min(usize::from(self.is_worker[peer.index()])),
                     None => room,
                 }
@@ -128,17 +128,17 @@ impl<'n> Streams<'n> {
         rooms
     }
 
-    /// How many streams a direction of a link has room for.
+    /// Number of streams that fit on an arc.
     pub(super) fn room(&self, arc: Arc, rate_bps: f64) -> usize {
         whole(self.network.spare_bps(arc) as f64, rate_bps)
     }
 
-    /// How many streams the server has room for.
+    /// Number of streams that the server can receive.
     pub(super) fn takes(&self, rate_bps: f64) -> usize {
         whole(self.ingress_bps, rate_bps)
     }
 
-    /// What all workers can send by these ways.
+    /// Rate of all workers that these paths allow, in bit/s.
     pub(super) fn rate_of(&self, ways: &Ways) -> f64 {
         let mut links: BTreeMap<Arc, usize> = BTreeMap::new();
         let streams = ways.workers.iter().chain(&ways.ups);
@@ -158,13 +158,13 @@ impl<'n> Streams<'n> {
         rates.fold(f64::INFINITY, f64::min)
     }
 
-    /// How many streams one link can have to carry: each worker's, each sum, and the answers.
+    /// Maximum number of streams on one link: one per worker, one per sum, and the answers.
     pub(super) fn most_streams(&self) -> usize {
         self.job.workers.len() + self.sums.len() + 1
     }
 
-    /// The rates above one and up to another at which something has room for just so many streams, from the least on. Between
-    /// two of them all is the same as at the greater.
+    /// Rates above `above_bps`, up to `most_bps`, at which some capacity is a whole number of streams, ascending. Between two
+    /// of them, all counts are those of the greater rate.
     pub(super) fn rates(&self, above_bps: f64, most_bps: f64) -> Vec<f64> {
         let links = self.network.arcs();
         let links = links.map(|arc| self.network.spare_bps(arc));
@@ -185,7 +185,7 @@ impl<'n> Streams<'n> {
         }
         rates.push(most_bps);
         rates.sort_by(f64::total_cmp);
-        // Of two that are the same but for rounding, the greater stands for both.
+        // If two rates differ only by rounding, keep the greater.
         rates.dedup_by(|later, first| {
             let is_same = *later <= *first * (1.0 + ROUNDING);
             if is_same {
@@ -197,7 +197,7 @@ impl<'n> Streams<'n> {
     }
 }
 
-/// The greatest rate at which something holds, from below and from above: it holds at all that are less.
+/// Greatest rate at which a monotonic condition holds, as bounds from below and above: it holds at all lower rates.
 pub(crate) fn bisect(
     mut low: f64,
     mut high: f64,
@@ -217,8 +217,8 @@ pub(crate) fn bisect(
     (low, high)
 }
 
-/// How many streams of a rate have room.
+/// Number of streams of a rate that fit into a capacity.
 pub(crate) fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
-    // An infinite capacity has room for as many as there are numbers.
+    // The cast saturates for an infinite capacity.
     ((capacity_bps / rate_bps) * (1.0 + ROUNDING)) as usize
 }

@@ -1,14 +1,14 @@
-//! The way of answers: one copy over each link of a tree from the server to all workers.
+//! Tree on which answers are multicast: one copy over each link from the server to all workers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::network::{Arc, Network, NodeId};
 
-/// A tree from a root to leaves over links that may be used, which costs little: each leaf in turn, the cheapest first, is
-/// linked to what there is of the tree (Takahashi and Matsuyama, *An approximate solution for the Steiner problem in graphs*,
-/// 1980: at most twice the least cost where links cost the same both ways). Hosts pass nothing on. Links nearer to the root
-/// come first. `None` if a leaf cannot be reached. Costs are above 0.
+/// Tree of low cost from a root to leaves over usable links: attaches each leaf, cheapest first, to the nearest node of the
+/// tree (Takahashi and Matsuyama, *An approximate solution for the Steiner problem in graphs*, 1980: at most twice the least
+/// cost if links have equal costs in both directions). Hosts do not forward. Links nearer to the root come first. `None` if a
+/// leaf is unreachable. Costs must be above 0.
 pub(super) fn tree(
     network: &Network,
     root: NodeId,

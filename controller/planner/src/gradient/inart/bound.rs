@@ -1,15 +1,15 @@
-//! What no plan exceeds.
+//! Upper bound of the rate of any plan.
 //!
-//! Links are left out but for those of workers, and workers are alike: what counts is how many of them each switch sums for
-//! each server, n. All such numbers are tried where they are few; otherwise it is only counted what there is altogether.
+//! Ignores all links except the workers', and treats workers as alike: a plan is the number n of workers that each switch sums
+//! for each server. All such numbers are tried if they are few; otherwise only total capacities are compared.
 
 use super::ways::Ways;
 use crate::solve::{Cmp, Model, Sense, lp};
 
-/// Numbers that are tried, at most.
+/// Maximum number of choices that are tried.
 const MOST: usize = 200_000;
 
-/// Whatever the shares are.
+/// Bound for any shares.
 pub(super) fn any_shares(ways: &Ways<'_>) -> f64 {
     let most = altogether(ways);
     let Some(tried) = Tried::of(ways) else {
@@ -17,23 +17,23 @@ pub(super) fn any_shares(ways: &Ways<'_>) -> f64 {
     };
     let mut best = 0.0_f64;
     tried.each(|counts| {
-        // What each server could have alone is above what they have together.
+        // The sum of the servers' separate maxima bounds their joint maximum.
         let alone: f64 = (0..counts.len())
             .map(|server| tried.alone(counts, server))
             .sum();
         if alone > best * (1.0 + 1e-9) {
-            // An unsolved one is bounded by what is known of it.
+            // If the program is unsolved, use that bound.
             best = best.max(tried.together(counts).unwrap_or(alone).min(alone));
         }
     });
     best.min(most)
 }
 
-/// For given shares.
+/// Bound for given shares.
 pub(super) fn with_shares(ways: &Ways<'_>, shares: &[f64]) -> f64 {
     let mut most = altogether(ways);
     for (ingress, share) in ways.sums_and_ingress().1.iter().zip(shares) {
-        // A server has one stream at least.
+        // A server receives at least one stream.
         if *share > 0.0 {
             most = most.min(ingress / share);
         }
@@ -46,7 +46,7 @@ pub(super) fn with_shares(ways: &Ways<'_>, shares: &[f64]) -> f64 {
     best.min(most)
 }
 
-/// All that is sent is summed by a switch or taken in by a server.
+/// Bound by total capacity: a switch sums or a server receives all that workers send.
 fn altogether(ways: &Ways<'_>) -> f64 {
     let (sums, ingress) = ways.sums_and_ingress();
     let ingress: f64 = ingress.iter().sum();
@@ -59,7 +59,7 @@ struct Tried {
     workers: usize,
     sums: Vec<f64>,
     ingress: Vec<f64>,
-    /// All numbers of workers that the switches can have of one server's.
+    /// All distributions of one server's workers over the switches.
     of_one: Vec<Vec<usize>>,
 }
 
@@ -67,7 +67,7 @@ impl Tried {
     fn of(ways: &Ways<'_>) -> Option<Tried> {
         let (sums, ingress) = ways.sums_and_ingress();
         let workers = ways.job.workers.len();
-        // Ways to give at most `workers` to the switches.
+        // Number of distributions of at most `workers` workers over the switches.
         let mut count = 1_usize;
         for place in 1..=sums.len() {
             count = count.checked_mul(workers + place)? / place;
@@ -91,7 +91,7 @@ impl Tried {
         })
     }
 
-    /// Calls with every choice: for each server, the numbers by switch.
+    /// Calls `tell` with every choice: for each server, the number of workers by switch.
     fn each(&self, mut tell: impl FnMut(&[&[usize]])) {
         let servers = self.ingress.len();
         let mut choice = vec![0; servers];
@@ -109,7 +109,7 @@ impl Tried {
         }
     }
 
-    /// The streams that reach a server.
+    /// Number of streams that reach a server.
     fn streams(&self, of: &[usize]) -> f64 {
         let summed: usize = of.iter().sum();
         let sums = of.iter().filter(|count| **count > 0).count();
@@ -136,7 +136,7 @@ impl Tried {
         most
     }
 
-    /// The most for any shares: the proved bound of a linear program.
+    /// Greatest rate for any shares: the proved bound of a linear program.
     fn together(&self, counts: &[&[usize]]) -> Option<f64> {
         let mut model = Model::new(Sense::Maximize);
         let rates: Vec<_> = counts

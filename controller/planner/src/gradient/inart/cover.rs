@@ -1,16 +1,15 @@
-//! Starts for many racks: few switches sum for each server, and each of them as much as it has room for.
+//! Starts for many racks: few switches sum for each server, each as much as it can.
 //!
-//! A server takes in a stream of every switch that sums for it, so the fewer there are the faster all are, until switches or
-//! the links to them are full. How many are best is not known: the search tries some numbers. For one number, that switch is
-//! taken again and again that has room for most of the workers that are open yet, as a set is covered by the greatest sets
-//! first.
+//! A server receives a stream from every switch that sums for it, so fewer switches mean a higher rate, until switches or the
+//! links to them are full. The best number is unknown, so the search tries several. For a given number, it repeatedly takes the
+//! switch that can sum most of the remaining workers, as in a greedy set cover.
 
 use super::ways::Ways;
 
-/// By server and worker, the place of the switch that sums; `None`: the server.
+/// By server and worker: index of the switch that sums, or `None` for the server.
 pub(super) type Places = Vec<Vec<Option<usize>>>;
 
-/// With so many switches for each server, or as many as are of use.
+/// Places with `switches` switches for each server, or fewer if more are of no use.
 pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
     let mut room = Room::of(ways);
     let servers = ways.targets.len() as f64;
@@ -22,16 +21,16 @@ pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
     of_servers.collect()
 }
 
-/// What is left for the servers that come next.
+/// Capacity that is left for the next servers.
 struct Room<'w, 'n> {
     ways: &'w Ways<'n>,
-    /// By group, its workers.
+    /// By group: its workers.
     workers: Vec<Vec<usize>>,
-    /// By site: the group that is on it.
+    /// By site: the group that is attached to it.
     on_it: Vec<Option<usize>>,
-    /// By site, what it can sum yet, in bits a second.
+    /// By site: spare rate of its sums, in bit/s.
     sums_bps: Vec<f64>,
-    /// By site, what links from other switches can bring it yet.
+    /// By site: spare rate of links from other switches, in bit/s.
     brings_bps: Vec<f64>,
 }
 
@@ -61,7 +60,7 @@ impl<'w, 'n> Room<'w, 'n> {
         }
     }
 
-    /// Where each worker's stream for a server is summed, if each has this rate.
+    /// Site that sums each worker's stream for a server, if each stream has this rate.
     fn places(&mut self, server: usize, rate_bps: f64, switches: usize) -> Vec<Option<usize>> {
         let mut places = vec![None; self.ways.group.len()];
         let mut open = self.workers.clone();
@@ -92,7 +91,7 @@ impl<'w, 'n> Room<'w, 'n> {
         places
     }
 
-    /// The site that has room for most, and for how many of those on it and of others.
+    /// Site that can sum the most workers, and how many of its own group and of others.
     fn best(
         &self,
         server: usize,
@@ -119,7 +118,7 @@ impl<'w, 'n> Room<'w, 'n> {
             (site, own, others)
         });
         let most = rooms.max_by_key(|(site, own, others)| (own + others, usize::MAX - site));
-        // One alone makes a stream as it is.
+        // Summing a single worker saves no stream.
         most.filter(|(_, own, others)| own + others > 1)
     }
 

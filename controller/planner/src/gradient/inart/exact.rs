@@ -1,26 +1,25 @@
-//! The program of the second phase itself, not relaxed: how many workers of each group go to each node by each way, and by
-//! which way each sum goes, are whole.
+//! Exact program of the second phase: the numbers of workers by group, node and path, and the paths of sums, are integers.
 //!
-//! With shares given, a rate f exceeds nothing if each resource's load for a bit of every worker is at most its spare / f. So
-//! with z = 1/f all rows are linear, and the least z is sought. Workers of a group are alike: they are counted. The nodes and
-//! ways are those that the search looks at; what none of all others exceeds says [`super::relax`].
+//! Given the shares, a rate f exceeds no capacity if each resource's load per bit of every worker is at most its spare rate
+//! over f. So with z = 1/f all rows are linear, and z is minimized. Workers of a group are alike and are counted. Only nodes
+//! and paths that the search considers are variables; [`super::relax`] bounds all others.
 
 use super::search::Search;
 use super::ways::Ways;
 use crate::solve::{Cmp, Limits, Model, Sense, Var, milp};
 
-/// Variables of programs that are solved.
+/// Maximum number of variables of a program that is solved.
 pub const MOST_VARIABLES: usize = 6_000;
 
 pub(super) struct Proved<'w> {
-    /// The best that was found.
+    /// Best choice found.
     pub search: Search<'w>,
-    /// No choice of these nodes and ways gives all workers more, in bits a second.
+    /// Upper bound of the rate in bit/s, over all choices of these nodes and paths.
     pub bound: f64,
     pub nodes: usize,
 }
 
-/// Searches from a choice that is known, in so many nodes; `None` if the program is too large or not solved.
+/// Improves a known choice by a search of at most `nodes` nodes; `None` if the program is too large or unsolved.
 pub(super) fn prove<'w>(
     ways: &'w Ways<'w>,
     known: &Search<'w>,
@@ -48,11 +47,11 @@ pub(super) fn prove<'w>(
 
 struct Program {
     model: Model,
-    /// The known rate over the rate.
+    /// Variable for the known rate divided by the rate.
     slowness: Var,
-    /// By server, group, target and way: how many workers.
+    /// Variables by server, group, target and path: number of workers.
     counts: Vec<Vec<Vec<Vec<Var>>>>,
-    /// By server, site and way: whether the sum goes by it.
+    /// Variables by server, site and path: whether the sum takes it.
     ups: Vec<Vec<Vec<Var>>>,
 }
 
@@ -63,7 +62,7 @@ impl Program {
             size[*group] += 1;
         }
         let mut model = Model::new(Sense::Minimize);
-        // It was 1, and need not be more.
+        // The known choice has 1, so the optimum is at most 1.
         let slowness = model.variable(0.0, 1.0, 1.0);
         let mut loads: Vec<Vec<(Var, f64)>> = vec![Vec::new(); ways.spare.len()];
         let mut counts = Vec::new();
@@ -110,7 +109,7 @@ impl Program {
         if model.variables() > MOST_VARIABLES {
             return None;
         }
-        // A host's only link carries its whole gradient, wherever it goes.
+        // A host's only link carries its whole gradient, whatever its target.
         let mut least = 0.0_f64;
         for (_, place) in ways.first.iter().flatten() {
             let place = *place as usize;
@@ -164,7 +163,7 @@ impl Program {
                 })
                 .collect();
             let workers = ways.group.iter();
-            // Each group has as many places as workers.
+            // A group has as many choices as workers.
             workers
                 .map(|group| left[*group].pop().unwrap_or((0, 0)))
                 .collect()

@@ -1,4 +1,4 @@
-//! Jobs that come and go.
+//! Plans for jobs that arrive and depart.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::plan;
 use crate::gradient::{Job, JobError, Loads, Plan, Resource, occupy, release};
 use crate::network::{Network, NodeId};
 
-/// A network with the jobs that run in it.
+/// A network and the jobs that run in it.
 #[derive(Debug, Clone)]
 pub struct Online {
     network: Network,
-    /// What servers take in already, by host.
+    /// Ingress rate that servers use already, by host, in bit/s.
     ingress_bps: BTreeMap<NodeId, u64>,
     jobs: BTreeMap<String, Running>,
 }
@@ -18,35 +18,35 @@ pub struct Online {
 #[derive(Debug, Clone)]
 struct Running {
     plan: Plan,
-    /// What it takes.
+    /// Capacity that the job uses.
     takes: Vec<(Resource, u64)>,
 }
 
-/// Why a job was not taken.
+/// Why a job was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// There is one of that name.
+    /// A job of this name runs already.
     #[error("job `{0}` runs already")]
     Runs(String),
-    /// It makes no sense, or cannot send at all.
+    /// The job is invalid, or cannot send at all.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// It would be too slow.
+    /// The job cannot reach the requested rate.
     #[error("job `{job}` would have {reached_bps} bit/s of {wanted_bps}: {binding} is full first")]
     TooSlow {
-        /// The job.
+        /// Name of the job.
         job: String,
-        /// What each worker was to send.
+        /// Requested rate of each worker, in bit/s.
         wanted_bps: u64,
-        /// What it could.
+        /// Rate that each worker could reach, in bit/s.
         reached_bps: u64,
-        /// What stands in the way.
+        /// Resource that limits the rate.
         binding: String,
     },
 }
 
 impl Online {
-    /// No job runs yet, but for the loads that the network has.
+    /// A network without jobs, except the loads that it has already.
     #[must_use]
     pub fn new(network: Network) -> Online {
         Online {
@@ -56,20 +56,20 @@ impl Online {
         }
     }
 
-    /// The network with the loads of all jobs.
+    /// The network, with the loads of all jobs.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The plan of a job that runs.
+    /// Plan of a running job.
     #[must_use]
     pub fn plan(&self, job: &str) -> Option<&Plan> {
         self.jobs.get(job).map(|running| &running.plan)
     }
 
-    /// Plans a job beside those that run, and takes what it needs so that each worker can send `wanted_bps`. Those that run
-    /// stay as they are.
+    /// Plans a job beside the running ones, and reserves the capacity with which each worker can send at `wanted_bps`. Running
+    /// jobs stay unchanged.
     pub fn arrive(&mut self, job: &Job, shares: &[f64], wanted_bps: u64) -> Result<&Plan, Refused> {
         if self.jobs.contains_key(&job.name) {
             return Err(Refused::Runs(job.name.clone()));
@@ -97,7 +97,7 @@ impl Online {
         Ok(&running.plan)
     }
 
-    /// Gives back what a job took; its plan, if there was one.
+    /// Releases a job's capacity; returns its plan, if the job was running.
     pub fn depart(&mut self, job: &str) -> Option<Plan> {
         let running = self.jobs.remove(job)?;
         release(&mut self.network, &running.takes);

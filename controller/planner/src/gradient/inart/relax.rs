@@ -1,8 +1,8 @@
-//! The paper's program, relaxed: a worker's gradient may be split among switches and server, and every stream among ways.
+//! Relaxation of the paper's program: a worker's gradient may be split among switches and server, and every stream among paths.
 //!
-//! Streams to one node are one flow through all links, so no way is left out, and the bound holds whatever ways are taken. Two
-//! corrections to the paper's rows: what a switch sends to a server is balanced against its sum z, not against a worker's y;
-//! and with the shares free, f · x_s is one variable u_s.
+//! Streams to one node are one flow through all links, so all paths are included and the bound holds for any paths. Two
+//! corrections to the paper's rows: a switch's traffic to a server is balanced against its sum z, not against a worker's y; and
+//! if the shares are free, f · x_s is one variable u_s.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::ways::Ways;
 use crate::network::{Arc, NodeId};
 use crate::solve::{Cmp, Model, Sense, Var, lp};
 
-/// Flows times links, of relaxations that are solved.
+/// Maximum of flows times links in a relaxation that is solved.
 const MOST: usize = 3_000;
 
 pub(super) struct Relaxed {
-    /// By server and group: which share of its workers' gradients each site sums, and the server as the last.
+    /// By server and group: share of its workers' gradients that each site sums; the last is the server.
     pub shares: Vec<Vec<Vec<f64>>>,
-    /// No plan gives all workers more.
+    /// Upper bound of the rate of all workers, in bit/s.
     pub bound: f64,
 }
 
-/// For given shares, or for any; `None` if it is too large or not solved.
+/// Relaxation for given shares, or for any; `None` if it is too large or unsolved.
 pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> {
     let (network, servers) = (ways.network, ways.job.servers.len());
     let sites = ways.sites.len();
@@ -30,7 +30,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
         return None;
     }
     let (sums, ingress) = ways.sums_and_ingress();
-    // What is greater than this binds nothing, and would spoil the numbers.
+    // A greater capacity is never binding, and would harm numerical precision.
     let unit = ingress.iter().sum::<f64>();
     let mut model = Model::new(Sense::Maximize);
     let rates: Vec<Var> = (0..servers)
@@ -46,7 +46,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
     for group in &ways.group {
         count[*group] += 1.0;
     }
-    // A host's only link carries its gradient.
+    // A host's only link carries its whole gradient.
     for (arc, _) in ways.first.iter().flatten() {
         let spare = network.spare_bps(*arc) as f64 / unit;
         if spare < 1.0 {
@@ -54,7 +54,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
             model.constrain(terms, Cmp::Le, spare);
         }
     }
-    // What leaves nodes, by where it goes: sites, then servers.
+    // Traffic that starts at nodes, by its end: sites, then servers.
     let mut supply: Vec<BTreeMap<NodeId, Vec<Var>>> = vec![BTreeMap::new(); sites + servers];
     let mut amounts = Vec::new();
     let mut summed: Vec<Vec<Var>> = vec![Vec::new(); sites];
@@ -112,7 +112,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
     })
 }
 
-/// What leaves nodes gets where it goes, through links that have room.
+/// Adds the flows that carry traffic from nodes to its ends, through links with capacity.
 fn flows(ways: &Ways<'_>, model: &mut Model, supply: &[BTreeMap<NodeId, Vec<Var>>], unit: f64) {
     let network = ways.network;
     let servers = ways.job.servers.iter().map(|server| server.host);
@@ -126,7 +126,7 @@ fn flows(ways: &Ways<'_>, model: &mut Model, supply: &[BTreeMap<NodeId, Vec<Var>
         for (place, arc) in arcs.iter().enumerate() {
             let (from, to) = network.ends(*arc);
             let is_end_of = |node| network.host(node).is_some();
-            // Hosts pass nothing on.
+            // Hosts do not forward.
             let begins = !is_end_of(from) || supply.contains_key(&from);
             if from == end || !begins || (is_end_of(to) && to != end) {
                 continue;

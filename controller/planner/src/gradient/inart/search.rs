@@ -1,47 +1,47 @@
-//! Streams, and how they are moved away from what is full first.
+//! Local search: moves streams away from the fullest resource.
 //!
-//! What is lessened is Σ (load / what there is)^12 over all links, switches and servers: nearly the greatest term alone, but it
-//! tells apart two placements whose greatest is the same.
+//! It minimizes the energy Σ (load / capacity)^12 over all links, switches and servers. This is nearly the greatest term alone,
+//! but also distinguishes placements whose greatest terms are equal.
 
 use super::cover::{Places, cover};
 use super::relax::Relaxed;
 use super::ways::{Way, Ways};
 use crate::gradient::{Member, Part};
 
-/// The power of the sum.
+/// Exponent in the energy.
 const POWER: i32 = 12;
 
-/// Passes over all streams, at most.
+/// Maximum number of passes over all streams.
 const PASSES: usize = 12;
 
-/// Streams of which all starts are tried.
+/// Maximum number of streams for which all starts are tried.
 const FEW_STREAMS: usize = 200;
 
-/// Starts that are tried of more.
+/// Number of starts that are tried with more streams.
 const BEST_STARTS: usize = 2;
 
-/// Racks of which starts that cover them by few switches are tried.
+/// Minimum number of racks for starts that cover them by few switches.
 const MANY_RACKS: usize = 12;
 
-/// Streams that are moved, or tried to be, in one search, at most: it bounds the time, and the same on every machine.
+/// Maximum number of moves and trials in one search. It bounds the time, with equal results on every machine.
 const MOVES: usize = 60_000;
 
-/// How full something is, as a share of what is fullest, for what passes it to be moved.
+/// Streams move away from a resource whose fullness is at least this share of the fullest's.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Switches times servers for which it is tried to open all for each server at once.
+/// Maximum of switches times servers for which all switches are opened for each server at once, as a trial.
 const MOST_OPENED: usize = 48;
 
 #[derive(Clone)]
 pub(super) struct Search<'w> {
     ways: &'w Ways<'w>,
-    /// By server and worker: which target, which way.
+    /// By server and worker: target and path of the stream.
     at: Vec<Vec<(usize, usize)>>,
-    /// By server and site: how many it sums, and which way the sum goes.
+    /// By server and site: number of workers summed, and path of the sum.
     sums: Vec<Vec<(u32, usize)>>,
-    /// Streams by resource and server.
+    /// Number of streams, by resource and server.
     streams: Vec<u32>,
-    /// By resource, with the shares that count now.
+    /// Load by resource, with the current shares.
     load: Vec<f64>,
     shares: Vec<f64>,
     scale: f64,
@@ -50,7 +50,7 @@ pub(super) struct Search<'w> {
 }
 
 impl<'w> Search<'w> {
-    /// Every server sums all.
+    /// Placement in which every server sums all its streams.
     fn raw(ways: &'w Ways<'w>) -> Search<'w> {
         let servers = ways.targets.len();
         let resources = ways.spare.len();
@@ -68,7 +68,7 @@ impl<'w> Search<'w> {
         for server in 0..servers {
             let mut at = Vec::new();
             for (worker, first) in ways.first.iter().enumerate() {
-                // What its only link carries is the same wherever it goes.
+                // The load of a worker's only link does not depend on the target.
                 if let Some((_, place)) = first {
                     search.take(server, &[*place], true);
                 }
@@ -85,7 +85,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Where searches start: each of the first servers at the nearest switches, the others raw; and each at some hubs.
+    /// Starts of the search: the first servers at the nearest switches and the others raw; and each server at some hubs.
     pub fn starts(ways: &'w Ways<'w>) -> Vec<Search<'w>> {
         let servers = ways.targets.len();
         let workers = ways.job.workers.len();
@@ -104,7 +104,7 @@ impl<'w> Search<'w> {
             }
             starts.push(search);
         }
-        // Each server at some of the hubs, others than the servers before it as long as there are others.
+        // Each server at some hubs, different from those of earlier servers as long as there are enough.
         let mut count = 1;
         while count <= ways.hubs.len() {
             let mut search = Search::raw(ways);
@@ -121,7 +121,7 @@ impl<'w> Search<'w> {
             starts.push(search);
             count *= 2;
         }
-        // Of few racks, what the search finds from these is as good.
+        // With few racks, the other starts lead to equally good results.
         let mut switches = 1;
         while ways.starts.len() >= MANY_RACKS && switches <= ways.starts.len() {
             starts.push(Search::covered(ways, &cover(ways, switches)));
@@ -144,7 +144,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// As a relaxation has it, rounded: of each group as many workers to each target as come nearest to its shares.
+    /// Rounds a relaxation: the numbers of a group's workers at each target are as close as possible to its shares.
     pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
         let mut search = Search::raw(ways);
         for server in 0..ways.targets.len() {
@@ -155,7 +155,7 @@ impl<'w> Search<'w> {
                 let shares = &relaxed.shares[server][group];
                 let mut given = vec![0.0; shares.len()];
                 for worker in workers.iter().copied() {
-                    // The next worker goes where most is missing yet.
+                    // The next worker goes to the target that lacks the most.
                     for (given, share) in given.iter_mut().zip(shares) {
                         *given += share;
                     }
@@ -174,7 +174,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Where each stream of each server and worker goes, and by which way each sum.
+    /// Placement from the target and path of each stream, by server and worker, and the path of each sum.
     pub fn placed(
         ways: &'w Ways<'w>,
         at: &[Vec<(usize, usize)>],
@@ -199,22 +199,22 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Where a worker's stream goes: which target, by which way.
+    /// Target and path of a worker's stream.
     pub fn at(&self, server: usize, worker: usize) -> (usize, usize) {
         self.at[server][worker]
     }
 
-    /// By which way a switch's sum goes, if it sums.
+    /// Path of a switch's sum; `None` if it does not sum.
     pub fn up(&self, server: usize, site: usize) -> Option<usize> {
         let (count, way) = self.sums[server][site];
         (count > 0).then_some(way)
     }
 
-    /// Those that are best to begin with, for given shares.
+    /// Starts with the best rates for given shares.
     pub fn best_starts(ways: &'w Ways<'w>, shares: &[f64]) -> Vec<Search<'w>> {
         let mut starts = Search::starts(ways);
         if ways.job.workers.len() * ways.targets.len() > FEW_STREAMS {
-            // The sort is stable.
+            // The sort is stable, so the result is deterministic.
             starts.sort_by(|a, b| b.rate(shares).total_cmp(&a.rate(shares)));
             starts.truncate(BEST_STARTS);
         }
@@ -225,14 +225,14 @@ impl<'w> Search<'w> {
         self.shares.len()
     }
 
-    /// What each resource has left, and the streams of each server that take of it.
+    /// Spare rate of each resource in use, and each server's number of streams on it.
     pub fn rows(&self) -> impl Iterator<Item = (f64, &[u32])> {
         let spare = self.ways.spare.iter().copied();
         let rows = spare.zip(self.streams.chunks(self.servers()));
         rows.filter(|(_, streams)| streams.iter().any(|count| *count > 0))
     }
 
-    /// The rate that all workers have.
+    /// Rate of all workers.
     pub fn rate(&self, shares: &[f64]) -> f64 {
         let rates = self.rows().map(|(spare, streams)| {
             let loads = streams.iter().zip(shares);
@@ -244,7 +244,7 @@ impl<'w> Search<'w> {
         rates.fold(f64::INFINITY, f64::min)
     }
 
-    /// Takes or gives back the room of a stream.
+    /// Adds or removes a stream's load on a path.
     fn take(&mut self, server: usize, way: &[u32], takes: bool) {
         let servers = self.shares.len();
         let share = if takes {
@@ -264,7 +264,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Begins anew with these shares, without the rounding errors of what was before.
+    /// Recomputes loads and energy for these shares, without accumulated rounding errors.
     fn weigh(&mut self, shares: &[f64]) {
         self.shares = shares.to_vec();
         let rate = self.rate(shares);
@@ -280,7 +280,7 @@ impl<'w> Search<'w> {
             .sum();
     }
 
-    /// Sends a worker's stream elsewhere.
+    /// Moves a worker's stream to another target and path.
     fn set(&mut self, server: usize, worker: usize, to: (usize, usize)) {
         let ways = self.ways;
         let targets = ways.targets(server, worker);
@@ -297,7 +297,7 @@ impl<'w> Search<'w> {
         self.at[server][worker] = to;
     }
 
-    /// One more or less that a switch sums: the first and the last bring and take the stream of the sum.
+    /// Counts one worker more or less at a switch; the first one adds the stream of the sum, the last one removes it.
     fn join(&mut self, server: usize, site: usize, joins: bool) {
         let (count, way) = self.sums[server][site];
         let ups = &self.ways.ups[server][site];
@@ -316,7 +316,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The way that costs least.
+    /// Path with the least energy.
     fn least(&mut self, server: usize, ways: &[Way]) -> usize {
         if ways.len() == 1 {
             return 0;
@@ -332,7 +332,7 @@ impl<'w> Search<'w> {
         best.1
     }
 
-    /// Moves streams as long as it pays. Never for the worse.
+    /// Moves streams as long as that improves the rate; never makes it worse.
     pub fn improve(&mut self, shares: &[f64]) {
         self.weigh(shares);
         self.moves = 0;
@@ -363,7 +363,7 @@ impl<'w> Search<'w> {
         *self = best;
     }
 
-    /// Each stream goes where it costs least.
+    /// Moves each stream to where it costs the least energy.
     fn move_each(&mut self) {
         for server in 0..self.servers() {
             for worker in 0..self.at[server].len() {
@@ -374,7 +374,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Whether a stream, or the sum that it is part of, takes of what is nearly full.
+    /// Whether a stream, or the sum that contains it, uses a nearly full resource.
     fn meets_full(&self, server: usize, worker: usize) -> bool {
         let (target, way) = self.at[server][worker];
         let target = &self.ways.targets(server, worker)[target];
@@ -426,11 +426,11 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Tries to do without each switch for each server.
+    /// Tries to close each switch for each server.
     fn close_each(&mut self) {
         for server in 0..self.servers() {
             for site in 0..self.ways.sites.len() {
-                // Many that are moved at once seldom pay, and take long.
+                // Moving many workers at once rarely helps, and takes long.
                 if !(1..=64).contains(&self.sums[server][site].0) {
                     continue;
                 }
@@ -446,7 +446,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Tries to have each switch sum for each server that it does not sum for yet.
+    /// Tries to open each switch for each server for which it does not sum yet.
     fn open_each(&mut self) {
         for server in 0..self.servers() {
             for site in 0..self.ways.sites.len() {
@@ -490,7 +490,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The plan's parts.
+    /// Parts of the plan.
     pub fn parts(&self, ways: &Ways<'_>, shares: &[f64]) -> Vec<Part> {
         let mut parts = Vec::new();
         let has_share = (0..self.servers()).filter(|server| shares[*server] > 0.0);

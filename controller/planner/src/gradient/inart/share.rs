@@ -1,9 +1,9 @@
-//! The best shares for given streams.
+//! Computes the best shares for given streams.
 
 use super::search::Search;
 use crate::solve::{Cmp, Model, Sense, lp};
 
-/// The shares with which these streams carry most; `None` if that is not solved.
+/// Shares with the greatest rate for these streams; `None` if the program is unsolved.
 pub(super) fn of(search: &Search<'_>) -> Option<Vec<f64>> {
     let servers = search.servers();
     let mut model = Model::new(Sense::Maximize);

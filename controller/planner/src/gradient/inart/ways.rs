@@ -1,4 +1,4 @@
-//! Where each stream may go, and what it takes room of.
+//! Targets and paths of each stream, and the resources that they use.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use crate::gradient::{Job, JobError, Resource, Route};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Costs, Path, Routing};
 
-/// Ways between two nodes, at most.
+/// Maximum number of paths between two nodes.
 const WAYS: usize = 3;
 
-/// Switches of networks in which longer ways are looked for beside the shortest.
+/// Maximum number of switches for which longer paths are searched besides the shortest.
 const FEW_SWITCHES: usize = 24;
 
-/// Switches near a worker that may sum its gradient, at most.
+/// Maximum number of switches near a worker that may sum its gradient.
 const NEAR: usize = 6;
 
-/// Switches that may sum any worker's gradient: those that have most left, at most.
+/// Maximum number of switches that may sum any worker's gradient: those with the most spare rate.
 const HUBS: usize = 16;
 
-/// A way and the places of the resources that it takes room of.
+/// A path, and the indexes of the resources that it uses.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
     pub route: Route,
     pub takes: Vec<u32>,
 }
 
-/// A switch or a server that a worker may send to, and how.
+/// A switch or server that a worker may send to, and the paths to it.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// A place in [`Ways::sites`]; `None`: the server.
+    /// Index into [`Ways::sites`]; `None` for the server.
     pub site: Option<usize>,
     pub ways: Vec<Way>,
 }
@@ -36,22 +36,22 @@ pub(super) struct Target {
 pub(super) struct Ways<'n> {
     pub network: &'n Network,
     pub job: &'n Job,
-    /// What each resource has left, in bits a second.
+    /// Spare rate of each resource, in bit/s.
     pub spare: Vec<f64>,
     places: BTreeMap<Resource, u32>,
     /// Switches that can sum.
     pub sites: Vec<NodeId>,
-    /// Those of them that have most left, by place, the first one first.
+    /// Indexes of the sites with the most spare rate, greatest first.
     pub hubs: Vec<usize>,
-    /// Hosts of a switch that have no other link share their ways behind it: by rank, which they are of.
+    /// Group by rank. Hosts with one link to the same switch are a group, since their paths are equal behind it.
     pub group: Vec<usize>,
-    /// Of each group, where its ways begin: the switch, or its only host.
+    /// By group, the node where its paths begin: the switch, or the group's only host.
     pub starts: Vec<NodeId>,
-    /// By rank, that link and its place, if it is the only one.
+    /// By rank, the arc and index of the host's only link; `None` if it has several.
     pub first: Vec<Option<(Arc, u32)>>,
-    /// By server and group; the server is the last.
+    /// Targets by server and group; the server is the last target.
     pub targets: Vec<Vec<Vec<Target>>>,
-    /// By server and site, the ways of sums; none if nothing leads there.
+    /// Paths of sums by server and site; empty if no path leads there.
     pub ups: Vec<Vec<Vec<Way>>>,
 }
 
@@ -150,12 +150,12 @@ impl<'n> Ways<'n> {
         Ok(ways)
     }
 
-    /// Where a worker's stream for a server may go.
+    /// Targets of a worker's stream for a server.
     pub fn targets(&self, server: usize, worker: usize) -> &[Target] {
         &self.targets[server][self.group[worker]]
     }
 
-    /// Those paths that have anything left.
+    /// Paths of which every link has spare capacity.
     fn ways(&mut self, paths: Vec<Path>, sums: Option<NodeId>, server: Option<NodeId>) -> Vec<Way> {
         let network = self.network;
         let has_room = |path: &Path| path.iter().all(|arc| network.spare_bps(*arc) > 0);
@@ -181,7 +181,7 @@ impl<'n> Ways<'n> {
         Some(place)
     }
 
-    /// What resources have left that are switches' sums, and servers'.
+    /// Spare rates of the switches' sums, and of the servers' ingress.
     pub fn sums_and_ingress(&self) -> (Vec<f64>, Vec<f64>) {
         let of = |resource: Resource| {
             crate::gradient::spare_bps(self.network, self.job, resource).unwrap_or(f64::INFINITY)
@@ -192,7 +192,7 @@ impl<'n> Ways<'n> {
         (sums.collect(), ingress.collect())
     }
 
-    /// What the links of the worker that has the least carry.
+    /// Spare rate of the worker with the narrowest links.
     pub fn narrowest_worker(&self) -> f64 {
         let workers = self.job.workers.iter().map(|worker| {
             let links = self.network.adjacent(*worker).iter();
@@ -205,7 +205,7 @@ impl<'n> Ways<'n> {
         workers.fold(f64::INFINITY, f64::min)
     }
 
-    /// Why nothing can be sent at all.
+    /// Error that no traffic can be sent at all.
     pub fn no_room(&self) -> JobError {
         let network = self.network;
         JobError::NoWay {
@@ -216,7 +216,7 @@ impl<'n> Ways<'n> {
     }
 }
 
-/// The only link of a host, away from it, and the switch behind it.
+/// Arc away from a host over its only link, and the switch there; `None` for other nodes.
 fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     network.host(node)?;
     match network.adjacent(node) {
@@ -228,7 +228,7 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// The places of the nearest switches. Of equally near ones, neighbours have the same, so that they can be summed together.
+/// Indexes of the nearest switches. Of equally near ones, neighbors choose the same, so that they can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
     let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {
@@ -241,7 +241,7 @@ fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> 
     near.into_iter().map(|(_, _, place)| place).collect()
 }
 
-/// The places of the switches that have most left, of equals those nearest to the servers.
+/// Indexes of the switches with the most spare rate; of equal ones, those nearest to the servers.
 fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     let (sums, _) = ways.sums_and_ingress();
     let mut all: Vec<(f64, u64, usize)> = sums
@@ -261,7 +261,7 @@ fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     all.into_iter().map(|(_, _, place)| place).collect()
 }
 
-/// Some of the shortest ways, which part as early as they can, and others for other ends: all ends together use all links.
+/// Some of the shortest paths. They part as early as possible, and vary with the ends, so that together they use all links.
 fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
     let first = from.index() * 31 + to.index();
     let mut ways: Vec<Path> = Vec::new();
@@ -283,7 +283,7 @@ fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
     ways
 }
 
-/// Paths that were searched for already.
+/// Cache of paths between nodes.
 struct Cache<'n, 'r> {
     network: &'n Network,
     routing: &'r Routing<'n>,
@@ -293,7 +293,7 @@ struct Cache<'n, 'r> {
 
 impl Cache<'_, '_> {
     fn paths(&mut self, from: NodeId, to: NodeId) -> Vec<Path> {
-        // To the switch of a host that has no other link: the last link is the same for all.
+        // Search paths to the only switch of a host, and append the last link.
         let (last, to) = match leaf(self.network, to) {
             Some((arc, switch)) => {
                 let back = !arc.back;

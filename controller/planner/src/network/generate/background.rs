@@ -1,4 +1,4 @@
-//! What switches can take and what is there already, drawn by seed as the papers draw it.
+//! Capacities and existing loads of switches and links, drawn by seed as in the papers.
 
 use std::ops::RangeInclusive;
 
@@ -8,26 +8,26 @@ use rand_chacha::rand_core::SeedableRng;
 use super::random::{below, shuffle, unit};
 use crate::network::{LinkId, Network, NetworkError, NodeId};
 
-/// What GRID's evaluation (ToN 2023) draws a switch's throughput from: 100 Gbit/s to 3.2 Tbit/s.
+/// Range of switch throughputs in GRID's evaluation (ToN 2023): 100 Gbit/s to 3.2 Tbit/s.
 pub const PAPERS_THROUGHPUT_BPS: RangeInclusive<u64> = 100_000_000_000..=3_200_000_000_000;
 
 /// Which switches can sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Programmable {
-    /// All.
+    /// All switches.
     All,
-    /// Those with a host on them: the tops of racks (GRID).
+    /// Switches with a host attached: the tops of racks (GRID).
     TopsOfRacks,
-    /// This share of all, rounded to a whole number of switches, drawn by seed (GRID: 0.2).
+    /// This share of all switches, rounded to a whole number, drawn by seed (GRID: 0.2).
     Share(f64),
 }
 
-/// Says of each switch whether it can sum.
+/// Sets for each switch whether it can sum.
 ///
 /// # Errors
 ///
-/// [`NetworkError::Shape`] where a share is not between 0 and 1; `NoCapacity` where a switch would sum that has no
-/// throughput or no memory for it. Nothing is changed then.
+/// [`NetworkError::Shape`] if the share is not between 0 and 1; `NoCapacity` if a switch would sum without throughput or
+/// memory. The network is then unchanged.
 pub fn make_programmable(
     network: &mut Network,
     which: Programmable,
@@ -67,11 +67,11 @@ pub fn make_programmable(
     Ok(())
 }
 
-/// Gives each switch a throughput, each of the range as likely.
+/// Draws a throughput for each switch, uniformly from the range.
 ///
 /// # Errors
 ///
-/// [`NetworkError::Shape`] where the range is empty or holds 0.
+/// [`NetworkError::Shape`] if the range is empty or contains 0.
 pub fn draw_throughputs(
     network: &mut Network,
     range_bps: RangeInclusive<u64>,
@@ -91,11 +91,11 @@ pub fn draw_throughputs(
     Ok(())
 }
 
-/// Loads each direction of each link with a share of its rate, each of the range as likely (InArt's b).
+/// Loads each direction of each link with a share of its rate, drawn uniformly from the range (InArt's b).
 ///
 /// # Errors
 ///
-/// [`NetworkError::Shape`] where the range is empty or leaves 0 to 1.
+/// [`NetworkError::Shape`] if the range is empty or exceeds 0 to 1.
 pub fn draw_link_loads(
     network: &mut Network,
     shares: RangeInclusive<f64>,
@@ -110,11 +110,11 @@ pub fn draw_link_loads(
     Ok(())
 }
 
-/// Loads each switch whose throughput is said with a share of it, each of the range as likely (InArt's c).
+/// Loads each switch with a known throughput with a share of it, drawn uniformly from the range (InArt's c).
 ///
 /// # Errors
 ///
-/// [`NetworkError::Shape`] where the range is empty or leaves 0 to 1.
+/// [`NetworkError::Shape`] if the range is empty or exceeds 0 to 1.
 pub fn draw_switch_loads(
     network: &mut Network,
     shares: RangeInclusive<f64>,
@@ -227,7 +227,7 @@ mod tests {
             .collect();
         let inside = |bps: &u64| PAPERS_THROUGHPUT_BPS.contains(bps);
         assert!(drawn.iter().all(inside));
-        // 80 draws over a width of 3.1 Tbit/s: the mean deviates by 0.1.
+        // 80 draws over a width of 3.1 Tbit/s: the mean's standard deviation is 0.1 Tbit/s.
         let mean = drawn.iter().sum::<u64>() / 80;
         let near = 1_350_000_000_000..1_950_000_000_000;
         assert!(near.contains(&mean), "{mean}");

@@ -1,32 +1,32 @@
-//! The fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008).
+//! Fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008).
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// k pods of k/2 edge and k/2 aggregation switches, and k²/4 core switches; each switch has k ports, but for what hosts
-/// take at edge switches.
+/// k pods of k/2 edge and k/2 aggregation switches, and k²/4 core switches. Each switch has k ports, except edge switches with
+/// another number of hosts.
 ///
 /// Cores are `core0` …; `agg1-0` is the first aggregation switch of the second pod, `edge1-0` its first edge switch, and
-/// `h1-0-0` that one's first host. The i-th aggregation switch of each pod leads to the i-th k/2 cores.
+/// `h1-0-0` the first host there. The i-th aggregation switch of each pod is linked to the i-th group of k/2 cores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FatTree {
-    /// Even, at least 2.
+    /// Number of ports per switch; even, at least 2.
     pub k: u32,
-    /// `None`: k/2, so that nothing blocks.
+    /// Number of hosts per edge switch; `None`: k/2, which is nonblocking.
     pub hosts_per_edge: Option<u32>,
-    /// Of each link.
+    /// Rate of each link, in bit/s.
     pub rate_bps: u64,
-    /// What hosts, switches and links are.
+    /// Properties of hosts, switches and links.
     pub parts: Parts,
 }
 
 impl FatTree {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] where k is 0 or odd, or an edge switch is to have no host; `TooMany`, `NoRate` and
-    /// `NoCapacity` as [`Network`] has them.
+    /// [`NetworkError::Shape`] if k is 0 or odd, or an edge switch would have no host; `TooMany`, `NoRate` and `NoCapacity` as
+    /// in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         let k = self.k;
         if k == 0 || !k.is_multiple_of(2) {
@@ -45,7 +45,7 @@ impl FatTree {
         )?;
 
         let (parts, mut network) = (&self.parts, Network::new());
-        // Of at most so many nodes, k² is far from overflowing.
+        // The maximum number of nodes is checked, so k² does not overflow.
         let cores = parts.switches(&mut network, "core", half * half)?;
         let mut layer = |name: &str| {
             let pods = (0..k).map(|pod| format!("{name}{pod}-"));

@@ -1,4 +1,4 @@
-//! Switches linked at random (Singla, Hong, Popa and Godfrey: Jellyfish, NSDI 2012).
+//! Random links between switches (Singla, Hong, Popa and Godfrey: Jellyfish, NSDI 2012).
 
 use std::collections::BTreeSet;
 
@@ -9,38 +9,38 @@ use super::random::below;
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Exchanges of ends for each link: from where on more change nothing that can be seen, as is customary.
+/// Number of exchanges per link; as is customary, enough that more make no visible difference.
 const EXCHANGES_PER_LINK: u64 = 10;
 
-/// A connected graph of switches `s0` … in which each has the same number of others, drawn by seed, and hosts `h0-0` … on
-/// each.
+/// A connected graph of switches `s0` …, each linked to the same number of others, drawn by seed, and hosts `h0-0` … at each
+/// switch.
 ///
-/// A ring of neighbours is made random by exchanging ends of two links that are drawn, again and again; what then hangs
-/// apart is joined by further exchanges.
+/// A ring lattice is randomized by repeatedly exchanging ends of two random links; components that are then separate are joined
+/// by further exchanges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Jellyfish {
-    /// At least 2.
+    /// Number of switches; at least 2.
     pub switches: u32,
-    /// Other switches that each has a link to: at least 2 (1 between two switches), fewer than there are switches.
+    /// Number of other switches to which each is linked: at least 2 (1 of two switches), fewer than there are switches.
     pub degree: u32,
-    /// On each switch.
+    /// Number of hosts at each switch.
     pub hosts_per_switch: u32,
-    /// Of each host's link.
+    /// Rate of each host's link, in bit/s.
     pub host_rate_bps: u64,
-    /// Between switches.
+    /// Rate of links between switches, in bit/s.
     pub rate_bps: u64,
-    /// The same gives the same links.
+    /// Seed of the links.
     pub seed: u64,
-    /// What hosts, switches and links are.
+    /// Properties of hosts, switches and links.
     pub parts: Parts,
 }
 
 impl Jellyfish {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] where no such graph exists; `TooMany`, `NoRate` and `NoCapacity` as [`Network`] has them.
+    /// [`NetworkError::Shape`] if no such graph exists; `TooMany`, `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         let (count, degree) = (self.switches, self.degree);
         at_least(2, count, "a jellyfish", "switches")?;
@@ -85,10 +85,10 @@ impl Jellyfish {
     }
 }
 
-/// A graph without loops or parallel links. Exchanges keep every degree.
+/// A graph without loops or parallel links. Exchanges keep all degrees.
 struct Graph {
     links: Vec<[u32; 2]>,
-    /// The same, lower end first.
+    /// The links with the lower end first.
     known: BTreeSet<[u32; 2]>,
     nodes: u32,
 }
@@ -98,7 +98,7 @@ fn sorted([a, b]: [u32; 2]) -> [u32; 2] {
 }
 
 impl Graph {
-    /// Each node is linked to those up to degree/2 places on; where the degree is odd, to the opposite too.
+    /// Ring lattice: each node is linked to the degree/2 next ones, and to the opposite one if the degree is odd.
     fn ring(nodes: u32, degree: u32) -> Graph {
         let mut links = Vec::new();
         for node in 0..nodes {
@@ -129,7 +129,7 @@ impl Graph {
         }
     }
 
-    /// Links a–b and c–d become a–c and b–d, unless that makes a loop or a parallel link.
+    /// Replaces links a–b and c–d by a–c and b–d, unless that makes a loop or a parallel link.
     fn exchange(&mut self, first: usize, second: usize) -> bool {
         let ([a, b], [c, d]) = (self.links[first], self.links[second]);
         let (one, other) = (sorted([a, c]), sorted([b, d]));
@@ -144,8 +144,8 @@ impl Graph {
         true
     }
 
-    /// Makes the graph connected. A link that closes a cycle in the first node's part is exchanged with a link of another
-    /// part: the first part holds together without it, and both halves of the other hang on it then.
+    /// Makes the graph connected: exchanges a link on a cycle in the first node's component with a link of another component.
+    /// The first component stays connected without its link, and both ends of the other are then attached to it.
     fn join(&mut self) {
         loop {
             let mut parts = Together::new(self.nodes);
@@ -157,20 +157,20 @@ impl Graph {
             };
             let cycle = (0..self.links.len())
                 .find(|link| closing[*link] && parts.of(self.links[*link][0]) == first);
-            // Where each node has two links or more, each part has a cycle; and a link between two parts makes no parallel.
+            // If each node has two links or more, each component has a cycle; a link between components is never parallel.
             if !cycle.is_some_and(|cycle| self.exchange(cycle, apart)) {
                 return;
             }
         }
     }
 
-    /// From the lowest ends up.
+    /// Links in ascending order of their ends.
     fn in_order(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
         self.known.iter().copied()
     }
 }
 
-/// Which nodes hang together, as links are added.
+/// Connected components as links are added (union–find).
 struct Together(Vec<u32>);
 
 impl Together {
@@ -178,7 +178,7 @@ impl Together {
         Together((0..nodes).collect())
     }
 
-    /// One node of a node's part, which stands for it.
+    /// Representative of a node's component.
     fn of(&mut self, node: u32) -> u32 {
         let mut at = node;
         while self.0[at as usize] != at {
@@ -189,7 +189,7 @@ impl Together {
         at
     }
 
-    /// Whether the link joins two parts.
+    /// Joins the ends' components; returns whether they were separate.
     fn join(&mut self, [a, b]: [u32; 2]) -> bool {
         let (a, b) = (self.of(a), self.of(b));
         self.0[a.max(b) as usize] = a.min(b);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two links each is the hardest: a random such graph is mostly several rings.
+        /// Degree 2 is the hardest case: a random graph of it mostly consists of several rings.
         #[test]
         fn each_switch_has_so_many_others_and_all_hang_together(
             half in 2_u32..30, degree in 2_u32..8, seed: u64

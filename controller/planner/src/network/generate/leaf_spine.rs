@@ -1,41 +1,41 @@
-//! Two layers of switches: each leaf has hosts below and every spine above.
+//! Leaf–spine network: each leaf has hosts below it, and links to every spine above it.
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Spines `spine0` …, leaves `leaf0` …, and hosts `h0-0` (the first of the first leaf) ….
+/// Spines are `spine0` …, leaves `leaf0` …, and hosts `h0-0` (the first of the first leaf) ….
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeafSpine {
-    /// Switches with hosts; at least one.
+    /// Number of switches with hosts; at least one.
     pub leaves: u32,
-    /// Switches above; at least one.
+    /// Number of switches above the leaves; at least one.
     pub spines: u32,
-    /// At least one.
+    /// Number of hosts per leaf; at least one.
     pub hosts_per_leaf: u32,
-    /// Of each host's link.
+    /// Rate of each host's link, in bit/s.
     pub host_rate_bps: u64,
-    /// What each leaf has towards each spine.
+    /// Rate of the links between leaves and spines.
     pub uplinks: Uplinks,
-    /// What hosts, switches and links are.
+    /// Properties of hosts, switches and links.
     pub parts: Parts,
 }
 
-/// What the link between a leaf and a spine carries.
+/// Rate of the link between a leaf and a spine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Uplinks {
-    /// So many bits a second.
+    /// Rate in bit/s.
     Rate(u64),
-    /// What the hosts of a leaf send together is so many times what its uplinks carry together: 1 does not block, 3 is usual.
+    /// Rate of all hosts at a leaf divided by the rate of all its uplinks: 1 is nonblocking, 3 is usual.
     Oversubscription(f64),
 }
 
 impl LeafSpine {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] where a count is 0, or an oversubscription no number above 0 or one that leaves less than
-    /// 1 bit/s; `TooMany`, `NoRate` and `NoCapacity` as [`Network`] has them.
+    /// [`NetworkError::Shape`] if a count is 0, or the oversubscription is not a number above 0, or leaves less than 1 bit/s;
+    /// `TooMany`, `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         for (count, what) in [
             (self.leaves, "leaves"),
@@ -119,7 +119,7 @@ mod tests {
     fn uplinks_carry_what_the_oversubscription_leaves() {
         let network = shape().build().unwrap();
         let up: Vec<_> = network.links()[48..].iter().map(|l| l.rate_bps).collect();
-        // 12 × 100 Gbit/s below, a third of that above, over 2 spines.
+        // 12 × 100 Gbit/s below the leaf, a third of that above it, over 2 spines.
         assert_eq!(up, [200 * G; 8]);
         let given = LeafSpine {
             uplinks: Uplinks::Rate(400 * G),

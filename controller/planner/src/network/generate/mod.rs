@@ -1,7 +1,7 @@
-//! Networks of known shapes, and what is on them already, by numbers and a seed.
+//! Generates networks of known shapes, and their capacities and loads, from parameters and a seed.
 //!
-//! Each shape is a struct whose `build` makes the network. Switches come first, from the top of the network down, then
-//! hosts; links come from the hosts up. So a shape's numbers give the same network, number by number.
+//! Each shape is a struct whose `build` makes the network. Nodes are numbered from the top down, switches before hosts; links
+//! from the hosts up. So equal parameters give equal networks, with equal numbers.
 
 mod background;
 mod fat_tree;
@@ -23,14 +23,14 @@ pub use star::Star;
 
 use super::{Host, Link, MAX_LINKS, MAX_NODES, Network, NetworkError, NodeId, Switch};
 
-/// What each part of a generated network is.
+/// Properties of the parts of a generated network.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parts {
-    /// Each host.
+    /// Properties of each host.
     pub host: Host,
-    /// Each switch.
+    /// Properties of each switch.
     pub switch: Switch,
-    /// Of each link, one way.
+    /// Delay of each link in one direction, in nanoseconds.
     pub delay_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Parts {
         network.add_switch(name, self.switch.clone())
     }
 
-    /// Switches `prefix0`, `prefix1`, and so on.
+    /// Adds switches `prefix0`, `prefix1`, and so on.
     fn switches(
         &self,
         network: &mut Network,
@@ -74,7 +74,7 @@ impl Parts {
     }
 }
 
-/// Refuses, before anything is made, what would not fit.
+/// Checks, before anything is built, that nodes and links stay within the maximum.
 fn fits(nodes: u128, links: u128) -> Result<(), NetworkError> {
     let check = |count: u128, what, most: usize| {
         if count > most as u128 {
@@ -87,7 +87,7 @@ fn fits(nodes: u128, links: u128) -> Result<(), NetworkError> {
     check(links, "links", MAX_LINKS)
 }
 
-/// A number that has to be at least so large.
+/// Checks that a count is at least `least`.
 fn at_least(least: u32, count: u32, shape: &str, what: &str) -> Result<(), NetworkError> {
     if count < least {
         let message = format!("{what} of {shape}: at least {least}, not {count}");

@@ -1,39 +1,39 @@
-//! Pods of hosts with many network cards, wired by rails, as clusters of graphics processors are.
+//! Pods of hosts with many network cards, wired by rails, as in GPU clusters.
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// In each pod, card r of every host goes to rail switch r; every rail switch goes to every spine.
+/// In each pod, card r of every host is linked to rail switch r; every rail switch is linked to every spine.
 ///
 /// Spines are `spine0` …; `rail1-0` is the first rail switch of the second pod, and `h1-0` that pod's first host. A host's
-/// links stand in the order of its cards.
+/// links are in the order of its cards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailPods {
-    /// At least one.
+    /// Number of pods; at least one.
     pub pods: u32,
-    /// At least one.
+    /// Number of hosts per pod; at least one.
     pub hosts_per_pod: u32,
-    /// Cards of a host, and rail switches of a pod; at least one.
+    /// Number of cards per host, and of rail switches per pod; at least one.
     pub rails: u32,
-    /// At least one where there are several pods.
+    /// Number of spines; at least one if there are several pods.
     pub spines: u32,
-    /// Graphics processors of a host; `None`: one a card.
+    /// GPUs per host; `None`: one per card.
     pub gpus_per_host: Option<u32>,
-    /// Of each card.
+    /// Rate of each card, in bit/s.
     pub nic_rate_bps: u64,
-    /// Between a rail switch and a spine.
+    /// Rate between a rail switch and a spine, in bit/s.
     pub uplink_rate_bps: u64,
-    /// What hosts, switches and links are; `gpus_per_host` is put in place of the host's.
+    /// Properties of hosts, switches and links; `gpus_per_host` replaces the host's number of GPUs.
     pub parts: Parts,
 }
 
 impl RailPods {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] where a count is 0, or several pods have no spine; `TooMany`, `NoRate` and `NoCapacity` as
-    /// [`Network`] has them.
+    /// [`NetworkError::Shape`] if a count is 0, or there are several pods and no spine; `TooMany`, `NoRate` and `NoCapacity` as
+    /// in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         for (count, what) in [
             (self.pods, "pods"),
@@ -51,7 +51,7 @@ impl RailPods {
         }
         let [pods, hosts, rails, spines] =
             [self.pods, self.hosts_per_pod, self.rails, self.spines].map(u128::from);
-        // Three numbers of 32 bits.
+        // A product of three 32-bit numbers does not overflow.
         let cards = pods * hosts * rails;
         fits(
             spines + pods * (rails + hosts),

@@ -1,11 +1,11 @@
-//! Draws from a generator that the caller seeded.
+//! Random draws from a generator that the caller has seeded.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::RngCore;
 
-/// A number below `n`, each as likely as any other. `n` is above 0.
+/// Uniform number below `n`, which must be above 0.
 pub fn below(random: &mut ChaCha12Rng, n: u64) -> u64 {
-    // The first values that would make small numbers likelier are drawn again.
+    // Redraw the lowest values, which would make small numbers likelier.
     let uneven = (u64::MAX % n + 1) % n;
     loop {
         let drawn = random.next_u64();
@@ -15,12 +15,12 @@ pub fn below(random: &mut ChaCha12Rng, n: u64) -> u64 {
     }
 }
 
-/// A number of at least 0 and below 1, a multiple of 2⁻⁵³.
+/// Uniform number of at least 0 and below 1, a multiple of 2⁻⁵³.
 pub fn unit(random: &mut ChaCha12Rng) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Brings the first `count` places of a list to what a full shuffle would put there (Fisher and Yates).
+/// Shuffles only the first `count` positions of a list, as a full shuffle would fill them (Fisher and Yates).
 pub fn shuffle<T>(random: &mut ChaCha12Rng, list: &mut [T], count: usize) {
     for place in 0..count.min(list.len().saturating_sub(1)) {
         let other = place + below(random, (list.len() - place) as u64) as usize;
@@ -41,7 +41,7 @@ mod tests {
         for _ in 0..6_000 {
             seen[below(&mut random, 6) as usize] += 1;
         }
-        // Of 1,000 each, with a deviation of 29.
+        // 1,000 of each are expected, with a standard deviation of 29.
         assert!(seen.iter().all(|n| (850..1_150).contains(n)), "{seen:?}");
         assert_eq!(below(&mut random, 1), 0);
         assert!((0..1_000).all(|_| (0.0..1.0).contains(&unit(&mut random))));

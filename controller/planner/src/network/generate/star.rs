@@ -3,23 +3,23 @@
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Hosts `h0`, `h1` and so on, each with one link to switch `sw`.
+/// Hosts `h0`, `h1` and so on, each with one link to the switch `sw`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Star {
-    /// At least one.
+    /// Number of hosts; at least one.
     pub hosts: u32,
-    /// Of each link.
+    /// Rate of each link, in bit/s.
     pub rate_bps: u64,
-    /// What hosts, switch and links are.
+    /// Properties of hosts, the switch and links.
     pub parts: Parts,
 }
 
 impl Star {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] without hosts; `TooMany`, `NoRate` and `NoCapacity` as [`Network`] has them.
+    /// [`NetworkError::Shape`] without hosts; `TooMany`, `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         at_least(1, self.hosts, "a star", "hosts")?;
         fits(u128::from(self.hosts) + 1, u128::from(self.hosts))?;

@@ -1,8 +1,8 @@
-//! What the tests of all shapes measure.
+//! Measurements for the tests of all shapes.
 
 use crate::network::Network;
 
-/// Links of each node whose name begins so, with a number behind it, in order.
+/// Number of links of each node whose name is the prefix and a number, in order.
 pub fn degrees(network: &Network, prefix: &str) -> Vec<usize> {
     let ids = network.ids().filter(|id| {
         let rest = network.name(*id).strip_prefix(prefix);
@@ -11,7 +11,7 @@ pub fn degrees(network: &Network, prefix: &str) -> Vec<usize> {
     ids.map(|id| network.adjacent(id).len()).collect()
 }
 
-/// Parts that hang together.
+/// Number of connected components.
 pub fn components(network: &Network) -> usize {
     let mut seen = vec![false; network.nodes().len()];
     let mut parts = 0;

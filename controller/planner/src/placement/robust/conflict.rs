@@ -1,29 +1,29 @@
-//! Which constraints of a problem without an answer are at odds.
+//! Finds the constraints that contradict each other in an infeasible problem.
 
 use super::super::deletion::thin;
 use super::Refusal;
 use super::exact;
 use super::problem::{DecisionId, LimitId, Problem};
 
-/// Constraints that cannot all hold.
+/// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conflict {
-    /// Decisions that are part of it.
+    /// Decisions that are part of the conflict.
     pub decisions: Vec<DecisionId>,
-    /// Limits that are.
+    /// Limits that are part of the conflict.
     pub limits: Vec<LimitId>,
-    /// Pairs of options that do not go together: places in [`Problem::excluded`].
+    /// Pairs of incompatible options: indexes into [`Problem::excluded`].
     pub excluded: Vec<usize>,
-    /// Whether the points that users may have are part of it.
+    /// Whether [`Problem::most_points`] is part of the conflict.
     pub most_points: bool,
-    /// Whether the users that points may have are.
+    /// Whether [`Problem::most_users`] is part of the conflict.
     pub most_users: bool,
-    /// Whether an answer is known as soon as any one of these is left out; else there may be a smaller conflict.
+    /// Whether removing any one constraint is known to make the rest feasible; otherwise there may be a smaller conflict.
     pub least: bool,
 }
 
 impl Conflict {
-    /// For people, with the names of the problem that was refused.
+    /// Description for people, with the names of the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &Problem) -> String {
         let names = |names: Vec<&str>| {
@@ -56,7 +56,7 @@ impl Conflict {
     }
 }
 
-/// Finds what binds in a problem that is known to have no answer.
+/// Finds a conflict in a problem that is known to be infeasible.
 pub(super) fn explain(problem: &Problem) -> Refusal {
     let mut held = Conflict {
         decisions: (0..problem.decisions.len()).collect(),
@@ -67,7 +67,7 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
         least: true,
     };
     let is_open = |held: &Conflict| exact::is_open(&part(problem, held)).ok();
-    // A problem without most of its decisions is quick to ask about.
+    // First remove decisions: a problem with few decisions is quick to test.
     let mut is_known = thin(&mut held, |held| &mut held.decisions, is_open);
     for flag in [
         (|held| &mut held.most_points) as fn(&mut Conflict) -> &mut bool,
@@ -88,7 +88,7 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
     Refusal::Conflict(Box::new(held))
 }
 
-/// A problem with no constraints but those that are held. Decisions that are not are left to be made in any way.
+/// The problem with only the constraints in `held`. Other decisions may be made in any way.
 fn part(problem: &Problem, held: &Conflict) -> Problem {
     let mut part = problem.clone();
     for (number, decision) in part.decisions.iter_mut().enumerate() {

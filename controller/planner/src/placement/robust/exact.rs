@@ -1,4 +1,4 @@
-//! Reveal's program: a variable for each option, one for each user at each point that may touch it, one for each charge.
+//! Reveal's program: a variable for each option, for each user at each point that may touch it, and for each charge.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::problem::{PointId, Problem, UserId};
 use super::state::State;
 use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
-/// Nodes of each search.
+/// Maximum number of nodes of each branch-and-bound search.
 const NODES: usize = 2_000;
-/// Variables of relaxations that are solved.
+/// Maximum number of variables of a relaxation that is solved.
 const RELAXED: usize = 20_000;
 
-/// What the program says.
+/// Result of the program.
 pub(super) struct Exact {
     pub chosen: Vec<usize>,
     pub bound: usize,
     pub proven: bool,
 }
 
-/// Variables that the program has.
+/// Number of the program's variables.
 pub(super) fn variables(problem: &Problem) -> usize {
     let options = problem
         .decisions
@@ -27,7 +27,7 @@ pub(super) fn variables(problem: &Problem) -> usize {
     options.sum::<usize>() + pairs(problem).len() + problem.charges.len() + 1
 }
 
-/// The fewest users at the worst point, then the least cost, as far as the limit of nodes shows.
+/// Minimizes the users at the worst point, then the cost, as far as the limit of nodes allows.
 pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
     let mut program = Program::of(problem);
     let limits = Limits {
@@ -42,7 +42,7 @@ pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact,
     program.lessen_cost(problem, worst);
     let cheapest = match milp(&program.model, &limits, Some(&fewest.values)) {
         Ok(answer) => answer,
-        // What was found before is still there.
+        // Keep the previous result.
         Err(_) => {
             return Ok(Exact {
                 chosen,
@@ -58,7 +58,7 @@ pub(super) fn place(problem: &Problem, start: Option<&[usize]>) -> Result<Exact,
     })
 }
 
-/// Whether all constraints can hold.
+/// Whether all constraints can hold together.
 pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
     let mut program = Program::of(problem);
     program.model.set_objective(program.worst, 0.0);
@@ -73,7 +73,7 @@ pub(super) fn is_open(problem: &Problem) -> Result<bool, SolveError> {
     }
 }
 
-/// By decision and option: its share in the relaxation.
+/// Share of each option in the relaxation, by decision and option.
 pub(super) fn relaxed(problem: &Problem) -> Option<Vec<Vec<f64>>> {
     if variables(problem) > RELAXED {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn relaxed(problem: &Problem) -> Option<Vec<Vec<f64>>> {
     Some(program.options.iter().map(of_decision).collect())
 }
 
-/// The users that the loss of some point touches at least, whatever is chosen.
+/// Lower bound of the number of users that the loss of the worst point touches.
 pub(super) fn bound(problem: &Problem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
@@ -93,7 +93,7 @@ pub(super) fn bound(problem: &Problem) -> usize {
     answer.map_or(0, |answer| (answer.bound - 1e-6).ceil().max(0.0) as usize)
 }
 
-/// Users at points that some option may touch.
+/// Pairs of a user and a point that some option may touch.
 fn pairs(problem: &Problem) -> BTreeMap<(UserId, PointId), ()> {
     let mut pairs = BTreeMap::new();
     for decision in &problem.decisions {
@@ -140,7 +140,7 @@ impl Program {
             let mut by_point: BTreeMap<PointId, Vec<Var>> = BTreeMap::new();
             let mut by_charge: BTreeMap<usize, Vec<Var>> = BTreeMap::new();
             for (option, y) in decision.options.iter().zip(own) {
-                // A point that stands twice in an option is one.
+                // A point may be contained twice in an option; it counts once.
                 for point in &option.points {
                     let of = by_point.entry(*point).or_default();
                     if of.last() != Some(y) {
@@ -154,7 +154,7 @@ impl Program {
                     loads[*limit].push((*y, *amount));
                 }
             }
-            // One option is taken: those that need the same thing need it at most once together.
+            // One option is taken, so the options that need a thing need it at most once in total.
             let mut implies = |ys: Vec<Var>, held: Var| {
                 let terms = ys.into_iter().map(|y| (y, 1.0)).chain([(held, -1.0)]);
                 model.constrain(terms, Cmp::Le, 0.0);
@@ -170,7 +170,7 @@ impl Program {
         }
         for (terms, limit) in loads.into_iter().zip(&problem.limits) {
             let all: f64 = terms.iter().map(|(_, amount)| amount.max(0.0)).sum();
-            // What everything together does not exceed would only spoil the numbers.
+            // A limit that cannot be exceeded would only harm numerical precision.
             if all > limit.most {
                 model.constrain(terms, Cmp::Le, limit.most);
             }
@@ -202,7 +202,7 @@ impl Program {
         }
     }
 
-    /// From now on the cost is lessened, with so many users at any point at most.
+    /// Switches the objective to the cost, with at most `worst` users at any point.
     fn lessen_cost(&mut self, problem: &Problem, worst: usize) {
         self.model.bound(self.worst, 0.0, worst as f64);
         self.model.set_objective(self.worst, 0.0);

@@ -1,11 +1,11 @@
-//! Reveal's objective: of all ways to place what users need, one with which the loss of one point touches the fewest users,
-//! and of these one of the least cost. Points are switches here, users are trainings and tenants.
+//! Reveal's objective: places the needs of users so that the loss of one point touches the fewest users, then at the least
+//! cost. Points are switches here, users are trainings and tenants.
 //!
-//! Our reading. Reveal places network functions on hosts and assigns users' requests to them; each user has at most k
-//! functions and each function at most p users, so that what fails harms few; then the least cost is sought. Here p is what
-//! is lessened first, unless it is given ([`Problem::most_users`]), and k is [`Problem::most_points`]. A [`Decision`] is what
-//! is still open about one need: a plan of a training's gradients ([`plans`]). The program is solved where it is small
-//! ([`solve()`]); where it is not, its relaxation is rounded, each decision to one of its options by the share that it has there, made feasible, and improved.
+//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k functions
+//! and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is minimized first,
+//! unless it is given ([`Problem::most_users`]), and k is [`Problem::most_points`]. A [`Decision`] is the choice for one need,
+//! such as a plan of a training's gradients ([`plans`]). A small program is solved ([`solve()`]). For a large one, the
+//! relaxation is rounded, each decision to one of its options by the option's share, made feasible, and improved.
 
 mod conflict;
 mod exact;
@@ -22,39 +22,38 @@ pub use problem::{
 use crate::solve::SolveError;
 use state::State;
 
-/// Variables of programs that are solved.
+/// Maximum number of variables of a program that is solved.
 const MOST: usize = 4_000;
 
-/// What stands where.
+/// Result: the option of each decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// By decision: its option.
+    /// Option of each decision.
     pub chosen: Vec<usize>,
-    /// The users that the loss of the worst point touches.
+    /// Number of users that the loss of the worst point touches.
     pub worst: usize,
-    /// What all options cost.
+    /// Cost of all chosen options.
     pub cost: f64,
-    /// The loss of some point touches so many at least, whatever is chosen.
+    /// Lower bound of `worst` for any choice.
     pub bound: usize,
-    /// Whether nothing touches fewer, nor as few at less cost.
+    /// Whether `worst`, and then the cost, are proved to be the least possible.
     pub proven: bool,
 }
 
-/// Why nothing can be placed.
+/// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A number points at nothing: of a `point`, a `user`, a `limit`, a `charge`, an `option`.
+    /// An index is out of range: of a `point`, a `user`, a `limit`, a `charge`, an `option`.
     Unknown(&'static str, usize),
-    /// Nothing is left to choose from.
+    /// A decision has no option.
     NoOption(DecisionId),
-    /// Constraints that cannot all hold.
+    /// Constraints that contradict each other.
     Conflict(Box<Conflict>),
-    /// Nothing was found, and it was not shown that there is nothing.
+    /// Neither a result was found nor a proof that there is none.
     NotFound,
 }
 
-/// Chooses for all decisions. `start` is a choice that is known, to begin from. The same problem and seed have the same
-/// answer.
+/// Chooses an option for each decision. `start` is a known choice to begin from. Equal problems and seeds give equal results.
 ///
 /// # Errors
 ///
@@ -76,11 +75,11 @@ pub fn solve(problem: &Problem, start: Option<&[usize]>, seed: u64) -> Result<Pl
     }
 }
 
-/// The rounding alone; `None` if it finds nothing, which there may be all the same.
+/// Solves by rounding only; `None` if it finds no result, which is no proof that there is none.
 ///
 /// # Errors
 ///
-/// [`Refusal`] of a problem that makes no sense.
+/// [`Refusal`] if the problem is invalid.
 pub fn rounded(problem: &Problem, seed: u64) -> Result<Option<Placed>, Refusal> {
     problem.check()?;
     let found = round::place(problem, None, seed);
@@ -102,7 +101,7 @@ fn placed(problem: &Problem, chosen: Vec<usize>, bound: usize, proven: bool) -> 
 }
 
 impl Placed {
-    /// Of each point the users that its loss touches.
+    /// Users that the loss of each point touches.
     #[must_use]
     pub fn touched(&self, problem: &Problem) -> Vec<Vec<UserId>> {
         State::of(problem, &self.chosen).touched()

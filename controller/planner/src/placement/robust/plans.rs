@@ -1,8 +1,8 @@
-//! Plans of trainings, chosen so that one lost switch touches few of them.
+//! Chooses plans of trainings so that the loss of one switch touches few of them.
 //!
-//! A switch touches a training if it sums its gradients, or if their frames or answers pass it. Each training is planned several times
-//! more, by the same planner, in the network without some switches that it need not pass; which of its plans it takes is a
-//! [`Decision`]. Every training keeps the rate that it had: plans that are slower are none.
+//! A switch touches a training if it sums its gradients, or if its frames or answers cross it. Each training is planned several
+//! more times by the same planner, in the network without some switches that it can avoid; the choice among its plans is a
+//! [`Decision`]. Every training keeps its rate: slower plans are discarded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,28 @@ use super::{Refusal, solve};
 use crate::gradient::{Job, JobError, Loads, Plan, Resource, spare_bps};
 use crate::network::{Network, NodeId};
 
-/// Plans of one training that are looked at, at most.
+/// Maximum number of plans per training among which to choose.
 const PLANS: usize = 24;
-/// Times that a training is planned for them, at most.
+/// Maximum number of times that a training is planned for them.
 const TRIES: usize = 60;
 
-/// Plans for trainings that are to share a network.
+/// Plans for trainings that share a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
-    /// By training; `None` where there was none.
+    /// Plan of each training; `None` if it had none.
     pub plans: Vec<Option<Plan>>,
-    /// Trainings that the loss of the worst switch touches.
+    /// Number of trainings that the loss of the worst switch touches.
     pub worst: usize,
-    /// So many are touched by the loss of some switch whatever is planned: their hosts have links to no other.
+    /// Lower bound of `worst` for any plans: trainings with hosts that are linked to that switch only.
     pub least: usize,
-    /// How many plans there were to choose from, of all trainings together.
+    /// Number of plans among which to choose, of all trainings together.
     pub looked_at: usize,
-    /// Whether no choice from these touches fewer, nor as few with less traffic.
+    /// Whether `worst`, and then the traffic, are proved to be the least for these plans.
     pub proven: bool,
 }
 
-/// Chooses among plans of trainings. `plans` are known ones, which exceed nothing together at the rates that they tell; `by`
-/// makes others. The same input and seed give the same answer.
+/// Chooses among plans of trainings. `plans` are known plans that together exceed no capacity at their rates; `by` makes
+/// further ones. Equal input and seed give equal results.
 pub fn spread(
     network: &Network,
     jobs: &[Job],
@@ -52,7 +52,7 @@ pub fn spread(
     let placed = solve(&problem, Some(&start), seed);
     let (chosen, proven) = match placed {
         Ok(placed) => (placed.chosen, placed.proven),
-        // What was known before is what there is.
+        // Keep the known plans.
         Err(Refusal::NotFound | Refusal::Conflict(_)) => (start, false),
         Err(Refusal::Unknown(..) | Refusal::NoOption(_)) => (start, false),
     };
@@ -74,14 +74,14 @@ pub fn spread(
     }
 }
 
-/// Trainings that the loss of the worst switch touches.
+/// Number of trainings that the loss of the worst switch touches.
 #[must_use]
 pub fn worst(network: &Network, jobs: &[Job], plans: &[Option<Plan>]) -> usize {
     let of_jobs = jobs.iter().zip(plans);
     most(of_jobs.filter_map(|(job, plan)| Some(touched(network, job, plan.as_ref()?))))
 }
 
-/// How many of some sets the switch is in that is in most.
+/// Number of sets that contain the most frequent switch.
 fn most(sets: impl Iterator<Item = BTreeSet<NodeId>>) -> usize {
     let mut count: BTreeMap<NodeId, usize> = BTreeMap::new();
     for switch in sets.flatten() {
@@ -90,7 +90,7 @@ fn most(sets: impl Iterator<Item = BTreeSet<NodeId>>) -> usize {
     count.into_values().max().unwrap_or(0)
 }
 
-/// The switches whose loss touches a training.
+/// Switches whose loss touches a training.
 #[must_use]
 pub fn touched(network: &Network, job: &Job, plan: &Plan) -> BTreeSet<NodeId> {
     let mut nodes = BTreeSet::new();
@@ -111,7 +111,7 @@ pub fn touched(network: &Network, job: &Job, plan: &Plan) -> BTreeSet<NodeId> {
     nodes
 }
 
-/// The switches that a training touches whatever is planned: hosts of it have links to no other.
+/// Switches that touch a training in any plan: some of its hosts are linked to no other switch.
 fn needed(network: &Network, job: &Job) -> BTreeSet<NodeId> {
     let servers = job.servers.iter().map(|server| server.host);
     let hosts = servers.chain(job.workers.iter().copied());
@@ -124,7 +124,7 @@ fn needed(network: &Network, job: &Job) -> BTreeSet<NodeId> {
         .collect()
 }
 
-/// A known plan, and others of the same job that are as fast, each in the network without some switches.
+/// The known plan, and other plans of the job that are as fast, each in the network without some switches.
 fn others(
     network: &Network,
     job: &Job,
@@ -136,7 +136,7 @@ fn others(
     let mut seen = BTreeSet::from([touched(network, job, known)]);
     let mut tried: BTreeSet<BTreeSet<NodeId>> = BTreeSet::new();
     let mut at = 0;
-    // Of what each plan was made without.
+    // Switches without which each plan was made.
     let mut without: Vec<BTreeSet<NodeId>> = vec![BTreeSet::new()];
     while at < plans.len() {
         let here: Vec<NodeId> = touched(network, job, &plans[at])
@@ -171,7 +171,7 @@ fn others(
     plans
 }
 
-/// A network in which nothing passes some switches.
+/// The network with links of some switches closed, so that no traffic crosses them.
 fn lessened(network: &Network, without: &BTreeSet<NodeId>) -> Network {
     let mut network = network.clone();
     for switch in without {
@@ -220,7 +220,7 @@ fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<P
                 ..Choice::default()
             };
             for (resource, load) in Loads::of(network, job, plan).iter() {
-                // Infinite where nothing binds it.
+                // The rate is infinite if no resource limits it.
                 let bps = match known.rate_bps.is_finite() {
                     true => load * known.rate_bps,
                     false => load,
@@ -231,14 +231,14 @@ fn problem(network: &Network, jobs: &[Job], known: &[Option<Plan>], all: &[Vec<P
                 let Some(spare) = spare_bps(network, job, resource) else {
                     continue;
                 };
-                // What fills something whole is rounded.
+                // Tolerate rounding errors where a plan uses a whole capacity.
                 let most = spare * (1.0 + 1e-9);
                 let limit = *limits.entry(resource).or_insert_with(|| {
                     let name = resource.describe(network);
                     problem.limits.push(Limit { name, most });
                     problem.limits.len() - 1
                 });
-                // Trainings may say of one server's host that it takes in different amounts.
+                // Trainings may state different ingress rates for a server's host.
                 let known = &mut problem.limits[limit].most;
                 *known = known.min(most);
                 choice.takes.push((limit, bps));

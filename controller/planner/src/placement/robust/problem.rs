@@ -1,81 +1,81 @@
-//! What is open, and what binds.
+//! Problem: decisions and constraints.
 
 use super::Refusal;
 
-/// A point's number: its place in [`Problem::points`].
+/// Index into [`Problem::points`].
 pub type PointId = usize;
-/// A user's number: its place in [`Problem::users`].
+/// Index into [`Problem::users`].
 pub type UserId = usize;
-/// A decision's number: its place in [`Problem::decisions`].
+/// Index into [`Problem::decisions`].
 pub type DecisionId = usize;
-/// A limit's number: its place in [`Problem::limits`].
+/// Index into [`Problem::limits`].
 pub type LimitId = usize;
-/// A charge's number: its place in [`Problem::charges`].
+/// Index into [`Problem::charges`].
 pub type ChargeId = usize;
 
-/// Decisions over what users need. All numbers are places in its lists.
+/// Decisions about the needs of users. All numbers are indexes into its lists.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Problem {
-    /// What can be lost, by name: switches.
+    /// Names of the points that can be lost: switches.
     pub points: Vec<String>,
-    /// Who is touched by that, by name: trainings, tenants.
+    /// Names of the users that a loss touches: trainings, tenants.
     pub users: Vec<String>,
-    /// What is open.
+    /// Decisions to make.
     pub decisions: Vec<Decision>,
-    /// What there is.
+    /// Limits of resources.
     pub limits: Vec<Limit>,
-    /// What is held once, however many options need it.
+    /// Charges, each held once however many options need it.
     pub charges: Vec<Charge>,
-    /// Options of two decisions that do not go together.
+    /// Pairs of incompatible options of two decisions.
     pub excluded: Vec<[(DecisionId, usize); 2]>,
-    /// Points that each user may depend on, at most: Reveal's k.
+    /// Maximum number of points on which each user may depend: Reveal's k.
     pub most_points: Option<usize>,
-    /// Users that each point may have, at most: Reveal's p.
+    /// Maximum number of users of each point: Reveal's p.
     pub most_users: Option<usize>,
 }
 
-/// One of several options is to be taken.
+/// Decision: exactly one of its options is taken.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Who needs it.
+    /// Users that need it.
     pub users: Vec<UserId>,
-    /// What there is to choose from.
+    /// Options among which to choose.
     pub options: Vec<Choice>,
 }
 
 /// An option of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Choice {
-    /// The loss of any of them touches the decision's users.
+    /// Points whose loss touches the decision's users.
     pub points: Vec<PointId>,
-    /// How much of which limit it takes for itself.
+    /// Amounts that it takes, by limit.
     pub takes: Vec<(LimitId, f64)>,
-    /// What it needs besides, maybe with others.
+    /// Charges that it needs, possibly shared with others.
     pub charges: Vec<ChargeId>,
-    /// What it costs, 0 or more.
+    /// Cost, 0 or more.
     pub cost: f64,
 }
 
-/// Something of which there is only so much.
+/// Limit of a resource.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Limit {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// How much there is.
+    /// Amount available.
     pub most: f64,
 }
 
-/// Something that is held once.
+/// Charge: an amount that is held once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Charge {
-    /// How much of which limit.
+    /// Amounts by limit.
     pub takes: Vec<(LimitId, f64)>,
 }
 
 impl Problem {
-    /// Whether all numbers point at something.
+    /// Checks that all indexes are in range.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let known = |what, number: usize, of: usize| match number < of {
             true => Ok(()),

@@ -1,5 +1,5 @@
-//! Reveal's rounding, as we read it: each decision goes to one of its options by the share that it has in the relaxation,
-//! among those that what was chosen before leaves. Then decisions are changed one by one as long as that pays.
+//! Reveal's rounding, in our reading: each decision takes one of its options at random, by their shares in the relaxation,
+//! among those that earlier choices allow. Then decisions are changed one by one as long as that helps.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -8,12 +8,12 @@ use super::exact;
 use super::problem::Problem;
 use super::state::{State, is_less};
 
-/// Roundings of one relaxation: each ends elsewhere.
+/// Number of roundings of one relaxation; each is random.
 const ROUNDINGS: usize = 8;
-/// Times that all decisions are gone over, at most.
+/// Maximum number of passes over all decisions.
 const PASSES: usize = 20;
 
-/// The best that was found.
+/// Best choice that was found.
 pub(super) fn place<'p>(
     problem: &'p Problem,
     start: Option<&[usize]>,
@@ -49,7 +49,7 @@ pub(super) fn place<'p>(
     best.and_then(|best| best.chosen())
 }
 
-/// Chooses for one decision after another, those with fewest options first: by chance, or without shares what is best then.
+/// Chooses for one decision after the other, fewest options first: at random by `shares`, or without them the best option.
 fn drawn<'p>(
     problem: &'p Problem,
     shares: Option<&Vec<Vec<f64>>>,
@@ -95,7 +95,7 @@ fn drawn<'p>(
     Some(state)
 }
 
-/// Changes decisions one by one as long as that pays.
+/// Changes decisions one by one as long as that improves the choice.
 fn improve(problem: &Problem, state: &mut State<'_>) {
     for _ in 0..PASSES {
         let before = state.merit();

@@ -1,30 +1,30 @@
-//! What some choices come to.
+//! State of a choice: loads, holders and touched users.
 
 use std::collections::BTreeMap;
 
 use super::problem::{Choice, DecisionId, Problem, UserId};
 
-/// Loads may be so much above a limit, as a share: they are sums of rounded numbers.
+/// Relative tolerance for loads above a limit: they are sums of rounded numbers.
 const SLACK: f64 = 1e-9;
 
 #[derive(Clone)]
 pub(super) struct State<'p> {
     problem: &'p Problem,
     chosen: Vec<Option<usize>>,
-    /// By limit.
+    /// Load by limit.
     loads: Vec<f64>,
-    /// By charge: how many need it.
+    /// Number of options that need each charge.
     holders: Vec<usize>,
-    /// By point and user: how many decisions.
+    /// Number of decisions by point and user.
     touches: Vec<BTreeMap<UserId, usize>>,
-    /// By user: how many points.
+    /// Number of points by user.
     points: Vec<usize>,
-    /// By decision: options that it does not go with, by its own.
+    /// Incompatible options of other decisions, by decision and its own option.
     excluded: Vec<BTreeMap<usize, Vec<(DecisionId, usize)>>>,
 }
 
 impl<'p> State<'p> {
-    /// Nothing is chosen.
+    /// State without choices.
     pub fn new(problem: &'p Problem) -> State<'p> {
         let mut excluded = vec![BTreeMap::new(); problem.decisions.len()];
         for [a, b] in &problem.excluded {
@@ -44,7 +44,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// All is chosen.
+    /// State with all choices made.
     pub fn of(problem: &'p Problem, chosen: &[usize]) -> State<'p> {
         let mut state = State::new(problem);
         for (decision, option) in chosen.iter().enumerate() {
@@ -57,7 +57,7 @@ impl<'p> State<'p> {
         &self.problem.decisions[decision].options[option]
     }
 
-    /// Chooses.
+    /// Chooses an option.
     pub fn put(&mut self, decision: DecisionId, option: usize) {
         let of = self.option(decision, option);
         self.chosen[decision] = Some(option);
@@ -81,7 +81,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Takes a choice back.
+    /// Reverts a choice; returns the option.
     pub fn lift(&mut self, decision: DecisionId) -> Option<usize> {
         let option = self.chosen[decision].take()?;
         let of = self.option(decision, option);
@@ -110,7 +110,7 @@ impl<'p> State<'p> {
         Some(option)
     }
 
-    /// Whether all constraints hold, as far as something is chosen.
+    /// Whether all constraints hold for the choices made so far.
     pub fn is_valid(&self) -> bool {
         let limits = self.problem.limits.iter().zip(&self.loads);
         let within = |most: Option<usize>, count: usize| most.is_none_or(|most| count <= most);
@@ -135,12 +135,12 @@ impl<'p> State<'p> {
         excluded.all(|(other, option)| self.chosen[*other] != Some(*option))
     }
 
-    /// The users that the loss of the worst point touches.
+    /// Number of users that the loss of the worst point touches.
     pub fn worst(&self) -> usize {
         self.touches.iter().map(BTreeMap::len).max().unwrap_or(0)
     }
 
-    /// What is chosen costs.
+    /// Cost of the chosen options.
     pub fn cost(&self) -> f64 {
         let chosen = self.chosen.iter().enumerate();
         let options = chosen.filter_map(|(decision, option)| {
@@ -150,26 +150,26 @@ impl<'p> State<'p> {
         options.sum()
     }
 
-    /// What is lessened: the users of the worst point, how many points are as bad, the cost.
+    /// Quantity to minimize: the users of the worst point, the number of equally bad points, the cost.
     pub fn merit(&self) -> (usize, usize, f64) {
         let worst = self.worst();
         let as_bad = self.touches.iter().filter(|users| users.len() == worst);
         (worst, as_bad.count(), self.cost())
     }
 
-    /// By point: its users.
+    /// Users by point.
     pub fn touched(&self) -> Vec<Vec<UserId>> {
         let of_point = |users: &BTreeMap<UserId, usize>| users.keys().copied().collect();
         self.touches.iter().map(of_point).collect()
     }
 
-    /// What is chosen, if all is.
+    /// Chosen options; `None` if a choice is missing.
     pub fn chosen(&self) -> Option<Vec<usize>> {
         self.chosen.iter().copied().collect()
     }
 }
 
-/// Whether one is better than another, by more than rounding.
+/// Whether `a` is less than `b` by more than rounding errors.
 pub(super) fn is_less(a: (usize, usize, f64), b: (usize, usize, f64)) -> bool {
     (a.0, a.1) < (b.0, b.1) || (a.0, a.1) == (b.0, b.1) && a.2 < b.2 - 1e-9 * b.2.abs()
 }

@@ -1,4 +1,4 @@
-//! Which constraints of a problem without a placement are at odds.
+//! Finds the constraints that contradict each other in a problem without a placement.
 
 use super::super::deletion::thin;
 use super::exact;
@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::refusal::{Conflict, Refusal};
 use crate::solve::SolveError;
 
-/// Finds what binds in a problem that is known to have no placement.
+/// Finds a conflict in a problem that is known to have no placement.
 pub(super) fn explain(problem: &Problem) -> Refusal {
     let hosts = 0..problem.machines.len();
     let limits = 0..problem.limits.len();
@@ -21,7 +21,7 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
         Err(SolveError::Infeasible) => Some(false),
         Err(_) => None,
     };
-    // What contradicts without the pins of a file does so whatever its author pins.
+    // First remove pins: a contradiction without them holds whatever the file pins.
     let pins = thin(&mut held, |held| &mut held.pins, is_open);
     let limits = thin(&mut held, |held| &mut held.limits, is_open);
     let slots = thin(&mut held, |held| &mut held.slots, is_open);
@@ -29,7 +29,7 @@ pub(super) fn explain(problem: &Problem) -> Refusal {
     Refusal::Conflict(Box::new(held))
 }
 
-/// A problem with no constraints but those that are held.
+/// The problem with only the constraints in `held`.
 fn part(problem: &Problem, held: &Conflict) -> Problem {
     let mut part = problem.clone();
     let limits = held.limits.iter();

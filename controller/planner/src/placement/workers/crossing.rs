@@ -1,4 +1,4 @@
-//! Pairs that talk between racks, counted as workers are placed one after another.
+//! Counts communicating pairs between racks while workers are placed one after another.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::problem::{End, HostId, Problem, RackId};
 
 pub(super) struct Crossing<'p> {
     problem: &'p Problem,
-    /// By worker: the step of each of its pairs, and the other end.
+    /// By worker: step and other end of each of its pairs.
     pairs: Vec<Vec<(usize, End)>>,
-    /// Limits by their racks, the lower first.
+    /// Limits by their racks, the lower number first.
     limits: BTreeMap<(RackId, RackId), Vec<usize>>,
-    /// By limit and step.
+    /// Number of pairs by limit and step.
     counts: Vec<Vec<usize>>,
-    /// By worker.
+    /// Host of each worker.
     at: Vec<Option<HostId>>,
 }
 
 impl<'p> Crossing<'p> {
-    /// Nobody is placed.
+    /// State without placed workers.
     pub fn of(problem: &'p Problem) -> Crossing<'p> {
         let mut pairs = vec![Vec::new(); problem.workers];
         let steps = problem.pattern.steps.len();
@@ -33,7 +33,7 @@ impl<'p> Crossing<'p> {
         let mut limits: BTreeMap<(RackId, RackId), Vec<usize>> = BTreeMap::new();
         for (number, limit) in problem.limits.iter().enumerate() {
             let (a, b) = limit.racks;
-            // Pairs within a rack pass nothing.
+            // Pairs within a rack do not cross.
             if a != b {
                 limits.entry((a.min(b), a.max(b))).or_default().push(number);
             }
@@ -47,13 +47,13 @@ impl<'p> Crossing<'p> {
         }
     }
 
-    /// Places a worker, unless a limit is exceeded by it.
+    /// Places a worker, unless that exceeds a limit; returns whether it was placed.
     pub fn place(&mut self, worker: usize, host: HostId) -> bool {
         self.at[worker] = Some(host);
         let rack = self.problem.machines[host].rack;
         let mut added = Vec::new();
         for (step, other) in &self.pairs[worker] {
-            // A pair counts once both its ends are placed; one of a worker with itself passes nothing.
+            // A pair counts once both ends are placed; a pair of a worker with itself does not cross.
             let Some(other) = self.problem.rack_of(*other, &self.at) else {
                 continue;
             };
@@ -75,7 +75,7 @@ impl<'p> Crossing<'p> {
         is_within
     }
 
-    /// Where workers are.
+    /// Host of each worker.
     pub fn into_places(self) -> Vec<Option<HostId>> {
         self.at
     }

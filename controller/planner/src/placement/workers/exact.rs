@@ -1,5 +1,5 @@
-//! Titan's program. Where workers are alike, how many each host has is all that is asked; else each worker has a variable for
-//! each host, and each pair that may talk between limited racks has one that is 1 if it does.
+//! Titan's program. If workers are alike, its variables are the numbers of workers per host; otherwise each worker has a
+//! variable for each host, and each pair that may communicate between limited racks has one that is 1 if it does.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::Placed;
 use super::problem::{End, HostId, Problem, RackId};
 use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, milp};
 
-/// Nodes of the search.
+/// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 2_000;
 
-/// Variables that the program has.
+/// Number of the program's variables.
 pub(super) fn variables(problem: &Problem) -> usize {
     let machines = problem.machines.len();
     if problem.are_alike() {
@@ -22,7 +22,7 @@ pub(super) fn variables(problem: &Problem) -> usize {
     workers.saturating_add(machines).saturating_add(crossing)
 }
 
-/// The best placement, as far as the limit of nodes shows; `start` is one to begin from.
+/// Best placement, as far as the limit of nodes allows; `start` is a known placement to begin from.
 pub(super) fn place(problem: &Problem, start: Option<&Placed>) -> Result<Placed, SolveError> {
     let program = Program::of(problem);
     let start = start.map(|placed| program.values(problem, &placed.at));
@@ -37,22 +37,22 @@ pub(super) fn place(problem: &Problem, start: Option<&Placed>) -> Result<Placed,
 
 struct Program {
     model: Model,
-    /// By host: whether it is taken.
+    /// Whether each host is taken.
     used: Vec<Var>,
     counts: Counts,
 }
 
 enum Counts {
-    /// By host: how many workers.
+    /// Number of workers by host.
     Alike(Vec<Var>),
-    /// By worker and host.
+    /// Whether a worker is at a host, by worker and host.
     Each(Vec<Vec<Var>>),
 }
 
 impl Program {
     fn of(problem: &Problem) -> Program {
         let mut model = Model::new(Sense::Minimize);
-        // One idle host less is worth more than all hosts.
+        // One idle host saved outweighs all hosts.
         let all = problem.machines.len() as f64 + 1.0;
         let used = problem.machines.iter().map(|machine| {
             let cost = if machine.busy { 1.0 } else { 1.0 + all };
@@ -77,7 +77,7 @@ impl Program {
         self.model.constrain(terms, Cmp::Le, 0.0);
     }
 
-    /// Counts by host. A rack's workers have so many pairs each with another rack.
+    /// Adds counts by host. Each worker in a rack has a fixed number of pairs with another rack.
     fn alike(&mut self, problem: &Problem) {
         let workers = problem.workers as f64;
         let counts: Vec<Var> = (problem.machines.iter())
@@ -98,7 +98,7 @@ impl Program {
                 });
                 own.count() as f64
             };
-            // All workers have the same; what stands in racks talks whatever workers do.
+            // All workers have equal pairs; pairs between fixed ends do not depend on workers.
             let (with_a, with_b) = (pairs_of(0, a), pairs_of(0, b));
             let given = given(pairs, (a, b));
             let terms = problem.machines.iter().zip(&counts);
@@ -121,7 +121,7 @@ impl Program {
         self.counts = Counts::Alike(counts);
     }
 
-    /// A variable for each worker and host, and for each pair that may talk between limited racks.
+    /// Adds a variable for each worker and host, and for each pair that may communicate between limited racks.
     fn each(&mut self, problem: &Problem) {
         let by_worker = (0..problem.workers).map(|_| {
             problem
@@ -138,7 +138,7 @@ impl Program {
         for host in 0..problem.machines.len() {
             let here = at.iter().map(|at| (at[host], 1.0)).collect();
             self.slots(problem, host, here);
-            // Tighter where a host has many slots: it is taken if it has any one worker.
+            // Tighter for hosts with many slots: a host is taken if it has any worker.
             for at in &at {
                 let terms = [(at[host], 1.0), (self.used[host], -1.0)];
                 self.model.constrain(terms, Cmp::Le, 0.0);
@@ -160,7 +160,7 @@ impl Program {
                 for (from_rack, to_rack) in [(a, b), (b, a)] {
                     let (mut terms, one) = stands(*from, from_rack);
                     let (others, other) = stands(*to, to_rack);
-                    // At least 1 if both ends are there.
+                    // At least 1 if both ends are in these racks.
                     let crosses = self.model.variable(0.0, 1.0, 0.0);
                     terms.extend(others);
                     terms.push((crosses, -1.0));
@@ -208,7 +208,7 @@ impl Program {
         }
     }
 
-    /// A placement as values. Pairs are left to the solver.
+    /// Values of the variables for a placement; the solver sets those of pairs.
     fn values(&self, problem: &Problem, at: &[HostId]) -> Vec<f64> {
         let mut values = vec![0.0; self.model.variables()];
         for (worker, host) in at.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Program {
     }
 }
 
-/// Every step with every limit between two racks.
+/// All pairs of a step and a limit between two racks.
 fn steps_and_limits(problem: &Problem) -> Vec<(usize, usize, (RackId, RackId))> {
     let steps = 0..problem.pattern.steps.len();
     let all = steps.flat_map(|step| {
@@ -233,7 +233,7 @@ fn steps_and_limits(problem: &Problem) -> Vec<(usize, usize, (RackId, RackId))> 
     all.filter(|(_, _, (a, b))| a != b).collect()
 }
 
-/// Pairs between what stands in two racks already.
+/// Number of pairs between fixed ends in two racks.
 fn given(pairs: &[(End, End)], (a, b): (RackId, RackId)) -> usize {
     let ends = [End::Rack(a), End::Rack(b)];
     let between = |(from, to): &&(End, End)| [*from, *to] == ends || [*to, *from] == ends;

@@ -1,4 +1,4 @@
-//! Hosts, one after another, each the one that makes room for most workers.
+//! Greedy method: takes hosts one after the other, each the one that makes room for the most workers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::Placed;
 use super::crossing::Crossing;
 use super::problem::{HostId, Problem, RackId};
 
-/// The submodular greedy twice: for the fewest idle hosts, then among those and all that run something for the fewest.
+/// Runs the submodular greedy method twice: for the fewest idle hosts, then, among these and all busy hosts, for the fewest.
 pub(super) fn place(problem: &Problem) -> Option<Placed> {
     let (pinned, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
@@ -23,14 +23,14 @@ pub(super) fn place(problem: &Problem) -> Option<Placed> {
             let chosen: Vec<HostId> = few[pinned.len()..].to_vec();
             drop_needless(problem, &mut few, &chosen);
         }
-        // Without a promise the second greedy may fail where the first did not.
+        // Without the guarantee, the second run may fail although the first succeeded.
         false => few = hosts,
     }
     let at: Option<Vec<HostId>> = fill(problem, &few).into_iter().collect();
     Some(Placed::of(problem, at?, false))
 }
 
-/// How many workers have room after each host that the first greedy takes.
+/// Number of workers that fit after each host that the first run takes.
 pub(super) fn room(problem: &Problem) -> Vec<usize> {
     let (_, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
@@ -38,7 +38,7 @@ pub(super) fn room(problem: &Problem) -> Vec<usize> {
     grow(problem, busy, &others).1
 }
 
-/// The hosts that have pins, and these and those that run something.
+/// Hosts with pins; and these together with busy hosts.
 fn first(problem: &Problem) -> (Vec<HostId>, Vec<HostId>) {
     let mut pinned: Vec<HostId> = problem.pins.iter().map(|(_, host)| *host).collect();
     pinned.sort_unstable();
@@ -49,7 +49,7 @@ fn first(problem: &Problem) -> (Vec<HostId>, Vec<HostId>) {
     (pinned, busy)
 }
 
-/// Adds hosts until all workers have room, or none makes room for more; how many have after each.
+/// Adds hosts until all workers fit, or no host makes room for more. Returns the hosts, and the number that fits after each.
 fn grow(problem: &Problem, begun: Vec<HostId>, among: &[HostId]) -> (Vec<HostId>, Vec<usize>) {
     let mut hosts = begun;
     let mut racks: BTreeSet<RackId> = hosts
@@ -73,8 +73,8 @@ fn grow(problem: &Problem, begun: Vec<HostId>, among: &[HostId]) -> (Vec<HostId>
                     count(problem, &with)
                 }
             };
-            // Of equals the one with most slots leaves most hosts to others, then one in a rack that is in use, then one that
-            // runs something.
+            // Among equals, prefer the most slots, since that leaves the most hosts to others; then a rack in use; then a busy
+            // host.
             (
                 gain,
                 machine.slots,
@@ -100,7 +100,7 @@ fn grow(problem: &Problem, begun: Vec<HostId>, among: &[HostId]) -> (Vec<HostId>
     (hosts, room)
 }
 
-/// Leaves out hosts that all workers have room without, the smallest first.
+/// Removes hosts without which all workers still fit, the smallest first.
 fn drop_needless(problem: &Problem, hosts: &mut Vec<HostId>, candidates: &[HostId]) {
     let mut candidates = candidates.to_vec();
     candidates.sort_by_key(|host| problem.machines[*host].slots);
@@ -125,7 +125,7 @@ fn count(problem: &Problem, hosts: &[HostId]) -> usize {
     fill(problem, hosts).iter().flatten().count()
 }
 
-/// Places workers by rank, each at the first of some hosts that has room and exceeds no limit.
+/// Places workers by rank, each at the first host that has a free slot and exceeds no limit.
 fn fill(problem: &Problem, hosts: &[HostId]) -> Vec<Option<HostId>> {
     let mut crossing = Crossing::of(problem);
     let mut slots: Vec<usize> = problem

@@ -1,13 +1,12 @@
-//! Titan's objective: of all ways to place a training's workers, one that takes the fewest idle hosts, and of these one that
-//! takes the fewest hosts. A host has so many slots; in each step of the training only so many pairs of its workers may talk
-//! between two racks.
+//! Titan's objective: places a training's workers so that they take the fewest idle hosts, then the fewest hosts. A host has a
+//! number of slots, and in each step of the training a limited number of pairs of workers may communicate between two racks.
 //!
-//! Our reading. Titan plans for circuits between racks, configured anew for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. C
-//! is a [`Pattern`] here, P a list of [`Limit`]s. The greedy is the paper's, twice: first hosts are added to those that run
-//! something already, then hosts are chosen anew among all these, each time the one that makes room for most workers. While
-//! workers are alike, as before a parameter server, the workers that a set of hosts has room for are a monotone submodular
-//! function of the set, and k greedy hosts have room for 1 − 1/e of what any k have; where a pattern tells workers apart they
-//! are not, and nothing is promised. `exact` is the program itself.
+//! Our reading: Titan plans for circuits between racks, configured for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. C is a
+//! [`Pattern`] here, P a list of [`Limit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy ones,
+//! then it chooses anew among all these, each time the host that makes room for the most workers. While workers are alike, as
+//! with a parameter server, the number of workers that fit on a set of hosts is a monotone submodular function of the set, and
+//! k greedy hosts fit at least 1 − 1/e of the workers of any k hosts. If a pattern distinguishes workers, there is no
+//! guarantee. `exact` is the program itself.
 
 mod conflict;
 mod crossing;
@@ -21,19 +20,19 @@ pub use refusal::{Conflict, Refusal};
 
 use crate::solve::SolveError;
 
-/// Variables of programs that are solved.
+/// Maximum number of variables of a program that is solved.
 const MOST: usize = 4_000;
 
-/// Where workers run.
+/// Placement of all workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// By worker: a place in [`Problem::machines`].
+    /// Host of each worker: an index into [`Problem::machines`].
     pub at: Vec<HostId>,
-    /// Hosts that were idle and are no more.
+    /// Number of idle hosts that are taken.
     pub idle: usize,
-    /// Hosts that are taken.
+    /// Number of hosts that are taken.
     pub hosts: usize,
-    /// Whether no placement takes fewer idle hosts, nor as few and fewer hosts.
+    /// Whether the number of idle hosts, and then of hosts, is proved to be the least possible.
     pub proven: bool,
 }
 
@@ -51,12 +50,12 @@ impl Placed {
         }
     }
 
-    /// What is lessened.
+    /// Quantity to minimize.
     fn cost(&self) -> (usize, usize) {
         (self.idle, self.hosts)
     }
 
-    /// Each host that is taken with how many workers it has, in the order of hosts.
+    /// Each host that is taken and its number of workers, in the order of hosts.
     #[must_use]
     pub fn hosts(&self) -> Vec<(HostId, usize)> {
         let mut hosts: Vec<(HostId, usize)> = Vec::new();
@@ -72,7 +71,7 @@ impl Placed {
     }
 }
 
-/// Places workers: greedily, and where the program is small by it.
+/// Places workers: by the greedy method, and by the program if it is small.
 ///
 /// # Errors
 ///
@@ -90,7 +89,7 @@ pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
         return greedy.ok_or(Refusal::NotFound);
     }
     match (exact::place(problem, greedy.as_ref()), greedy) {
-        // Hosts of equal worth: those that the greedy took stand in fewer racks.
+        // The hosts are equally good, but the greedy method's are in fewer racks.
         (Ok(exact), Some(placed)) if placed.cost() <= exact.cost() => Ok(Placed {
             proven: exact.proven,
             ..placed
@@ -102,21 +101,21 @@ pub fn place(problem: &Problem) -> Result<Placed, Refusal> {
     }
 }
 
-/// Places workers by the greedy alone; `None` if it finds no room for them, which there may be all the same.
+/// Places workers by the greedy method only; `None` if it fails, which is no proof that there is no placement.
 ///
 /// # Errors
 ///
-/// [`Refusal`] of a problem that makes no sense.
+/// [`Refusal`] if the problem is invalid.
 pub fn greedy(problem: &Problem) -> Result<Option<Placed>, Refusal> {
     problem.check()?;
     Ok(greedy::place(problem))
 }
 
-/// How many workers the first hosts that the greedy takes have room for: after none, after one, and so on.
+/// Number of workers that fit on the first hosts that the greedy method takes: on none, on one, and so on.
 ///
 /// # Errors
 ///
-/// [`Refusal`] of a problem that makes no sense.
+/// [`Refusal`] if the problem is invalid.
 pub fn greedy_room(problem: &Problem) -> Result<Vec<usize>, Refusal> {
     problem.check()?;
     Ok(greedy::room(problem))

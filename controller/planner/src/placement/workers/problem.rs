@@ -1,72 +1,72 @@
-//! Hosts with slots, in racks, and who talks with whom.
+//! Problem: hosts with slots, in racks, and the pairs of workers that communicate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Refusal;
 use crate::network::{Network, NodeId};
 
-/// A host's number: its place in [`Problem::machines`].
+/// Index into [`Problem::machines`].
 pub type HostId = usize;
-/// A rack's number: its place in [`Problem::racks`].
+/// Index into [`Problem::racks`].
 pub type RackId = usize;
 
-/// Workers to be placed. All numbers are places in its lists.
+/// Workers to be placed. All numbers are indexes into its lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problem {
     /// Hosts that may be taken.
     pub machines: Vec<Machine>,
-    /// Racks, by the names of their switches.
+    /// Names of the racks' switches.
     pub racks: Vec<String>,
-    /// How many workers there are.
+    /// Number of workers.
     pub workers: usize,
-    /// Who talks with whom.
+    /// Pairs of workers that communicate.
     pub pattern: Pattern,
-    /// What passes between racks.
+    /// Limits of communication between racks.
     pub limits: Vec<Limit>,
-    /// Workers whose host is given.
+    /// Workers with a given host.
     pub pins: Vec<(usize, HostId)>,
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Where it stands.
+    /// Rack of the host.
     pub rack: RackId,
-    /// Workers that it has room for yet.
+    /// Number of free slots for workers.
     pub slots: usize,
-    /// Whether it runs something already.
+    /// Whether it already runs something.
     pub busy: bool,
 }
 
-/// Who talks with whom, step by step; circuits may be configured anew between steps.
+/// Communication by step; circuits may be reconfigured between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pattern {
     /// The pairs of each step.
     pub steps: Vec<Vec<(End, End)>>,
 }
 
-/// Who talks.
+/// End of a communicating pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// A worker, by rank.
     Worker(usize),
-    /// What stands in a rack already: a server.
+    /// A server in a rack.
     Rack(RackId),
 }
 
-/// Pairs that may talk between two racks in one step, whoever begins.
+/// Maximum number of pairs that may communicate between two racks in one step, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// The racks.
     pub racks: (RackId, RackId),
-    /// How many pairs.
+    /// Number of pairs.
     pub pairs: usize,
 }
 
 impl Pattern {
-    /// Every worker talks with a server in a rack, all at once.
+    /// Every worker communicates with a server in a rack, in one step.
     #[must_use]
     pub fn to_server(workers: usize, rack: RackId) -> Pattern {
         let pairs = (0..workers).map(|worker| (End::Worker(worker), End::Rack(rack)));
@@ -75,7 +75,7 @@ impl Pattern {
         }
     }
 
-    /// Every worker talks with the next; the last with the first.
+    /// Every worker communicates with the next one; the last with the first.
     #[must_use]
     pub fn ring(workers: usize) -> Pattern {
         let next = |worker: usize| (End::Worker(worker), End::Worker((worker + 1) % workers));
@@ -87,7 +87,7 @@ impl Pattern {
         Pattern { steps: vec![pairs] }
     }
 
-    /// In step t every worker talks with the one whose rank differs in bit t, where there is one.
+    /// In step t every worker communicates with the one whose rank differs in bit t, if there is one.
     #[must_use]
     pub fn halving_doubling(workers: usize) -> Pattern {
         let steps = (0..usize::BITS).map(|step| 1 << step);
@@ -105,8 +105,8 @@ impl Pattern {
 }
 
 impl Problem {
-    /// Places workers on hosts of a network, each in the rack of the switch that its first link leads to. A host that does not
-    /// say how many slots it has, has one. `taken` are workers that run there beside those that the network tells of.
+    /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host without a
+    /// known number of slots has one. `taken` are workers that run there besides those in the network's data.
     #[must_use]
     pub fn of(
         network: &Network,
@@ -134,9 +134,9 @@ impl Problem {
         problem
     }
 
-    /// The rack of a host: the switch that its first link leads to. A rack in which no machine stands is added.
+    /// Rack of a host: the switch at its first link. Adds the rack if it contains no machine.
     pub fn rack(&mut self, network: &Network, host: NodeId) -> RackId {
-        // A host without a link is a rack of its own.
+        // A host without a link forms a rack of its own.
         let first = network.adjacent(host).first();
         let name = network.name(first.map_or(host, |(_, switch)| *switch));
         let known = self.racks.iter().position(|rack| rack == name);
@@ -146,7 +146,7 @@ impl Problem {
         })
     }
 
-    /// Whether all numbers point at something, and pins do not contradict each other or what hosts have room for.
+    /// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let rack = |rack: RackId| match rack < self.racks.len() {
             true => Ok(()),
@@ -184,7 +184,7 @@ impl Problem {
             let here = pinned.iter().filter(|(_, at)| **at == host);
             let here: Vec<usize> = here.map(|(worker, _)| *worker).collect();
             if here.len() > machine.slots {
-                // One more than there is room for contradicts it already.
+                // One worker more than there are slots suffices for a contradiction.
                 let workers = here.into_iter().take(machine.slots + 1).collect();
                 return Err(Refusal::PinsBeyondSlots(host, workers));
             }
@@ -200,12 +200,12 @@ impl Problem {
         }
     }
 
-    /// Where a worker is pinned.
+    /// Pinned host by worker.
     pub(super) fn pinned(&self) -> BTreeMap<usize, HostId> {
         self.pins.iter().copied().collect()
     }
 
-    /// The idle hosts that are taken and the hosts that are taken by no placement fewer, slots alone considered.
+    /// Lower bounds of the idle hosts and of the hosts that any placement takes, by slots only.
     pub(super) fn at_least(&self) -> (usize, usize) {
         let pinned: BTreeSet<HostId> = self.pins.iter().map(|(_, host)| *host).collect();
         let of = |busy: bool| {
@@ -214,7 +214,7 @@ impl Problem {
             let mut slots: Vec<(bool, usize)> = here
                 .map(|(host, machine)| (pinned.contains(&host), machine.slots))
                 .collect();
-            // Those with a pin are taken whatever else is.
+            // Hosts with a pin are always taken.
             slots.sort_unstable_by(|a, b| b.cmp(a));
             slots
         };
@@ -235,7 +235,7 @@ impl Problem {
         (count, hosts)
     }
 
-    /// Whether a pattern does not tell workers apart: each has the same pairs, all with racks.
+    /// Whether workers are alike: each has the same pairs, all with racks.
     pub(super) fn are_alike(&self) -> bool {
         self.limits.is_empty()
             || self.pattern.steps.iter().all(|step| {
@@ -253,7 +253,7 @@ impl Problem {
             })
     }
 
-    /// Where an end is, if that is known.
+    /// Rack of an end, if it is known.
     pub(super) fn rack_of(&self, end: End, at: &[Option<HostId>]) -> Option<RackId> {
         match end {
             End::Rack(rack) => Some(rack),
@@ -261,7 +261,7 @@ impl Problem {
         }
     }
 
-    /// The limits that are exceeded, in the steps in which they are; pairs of which an end is not placed do not count.
+    /// Limits that are exceeded, with the step; pairs with an unplaced end do not count.
     #[must_use]
     pub fn exceeded(&self, at: &[Option<HostId>]) -> Vec<(usize, usize)> {
         let mut exceeded = Vec::new();

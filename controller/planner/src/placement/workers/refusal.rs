@@ -2,46 +2,46 @@
 
 use super::problem::{HostId, Problem};
 
-/// Why there is no placement. Numbers are places in the problem's lists; [`Refusal::describe`] has their names.
+/// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A number points at nothing: of a `rack`, a `worker`, a `host`.
+    /// An index is out of range: of a `rack`, a `worker`, a `host`.
     Unknown(&'static str, usize),
-    /// There are more workers than hosts have slots altogether.
+    /// There are more workers than slots in total.
     Slots {
-        /// How many workers there are.
+        /// Number of workers.
         workers: usize,
-        /// How many slots.
+        /// Number of slots.
         slots: usize,
     },
     /// A worker is pinned to two hosts.
     PinnedTwice(usize, HostId, HostId),
-    /// More workers are pinned to a host than it has slots: so many as contradict it.
+    /// More workers are pinned to a host than it has slots: a smallest set of them.
     PinsBeyondSlots(HostId, Vec<usize>),
-    /// Constraints that cannot all hold.
+    /// Constraints that contradict each other.
     Conflict(Box<Conflict>),
-    /// None was found, and it was not shown that there is none.
+    /// Neither a placement was found nor a proof that there is none.
     NotFound,
 }
 
-/// Constraints that leave no place for the workers.
+/// Constraints that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conflict {
-    /// Hosts whose slots are part of it.
+    /// Hosts whose slots are part of the conflict.
     pub slots: Vec<HostId>,
-    /// Limits between racks that are.
+    /// Limits between racks that are part of the conflict.
     pub limits: Vec<usize>,
-    /// Workers whose host is given, where that is.
+    /// Workers whose pins are part of the conflict.
     pub pins: Vec<usize>,
-    /// Whether a placement is known as soon as any one of these is left out; else there may be a smaller conflict.
+    /// Whether removing any one constraint is known to allow a placement; otherwise there may be a smaller conflict.
     pub least: bool,
 }
 
-/// Names that are listed.
+/// Maximum number of names in a list.
 const NAMES: usize = 8;
 
 impl Refusal {
-    /// For people, with the names of the problem that was refused.
+    /// Description for people, with the names of the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &Problem) -> String {
         let host = |host: HostId| format!("`{}`", problem.machines[host].name);

@@ -1,4 +1,4 @@
-//! Where workers run, and where what they need stands.
+//! Placement of workers, and of what they need.
 
 mod robust;
 mod workers;

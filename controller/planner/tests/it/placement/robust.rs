@@ -1,4 +1,4 @@
-//! Reveal's objective against arithmetic, and against trying all choices.
+//! Reveal's objective, compared with arithmetic and with an enumeration of all choices.
 
 use planner::gradient::{Job, Loads, Plan, Server, grid, spare_bps};
 use planner::placement::robust::plans::{spread, touched};
@@ -25,9 +25,8 @@ fn needs(name: &str, user: usize, options: Vec<Choice>) -> Decision {
     }
 }
 
-/// Three users need one of points A and B each; A costs 1, B costs 2. One of the points has two users whatever is done: two
-/// stand at A, which is cheaper: 1 + 1 + 2. With a fourth point C that costs 9, and that only the last can have, each is
-/// alone: 1 + 2 + 9.
+/// Three users need one of points A and B each; A costs 1, B costs 2. One of the points has at least two users: they are at A,
+/// which is cheaper: 1 + 1 + 2. With a point C that costs 9, and that only the last user can have, each is alone: 1 + 2 + 9.
 fn example() -> Problem {
     Problem {
         points: ["A", "B", "C"].map(str::to_owned).to_vec(),
@@ -52,8 +51,8 @@ fn users_are_spread_first_and_cost_comes_second() {
     assert_eq!(placed.touched(&problem)[2], [2]);
 }
 
-/// With one user for each point, three need three points. With one point for each user, one that needs something at two
-/// places has too many.
+/// With one user per point, three users need three points. With one point per user, a user with needs at two points has too
+/// many.
 #[test]
 fn what_cannot_be_placed_says_what_binds() {
     let mut problem = example();
@@ -97,8 +96,8 @@ fn what_cannot_be_placed_says_what_binds() {
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Four leaves and two spines. The first training goes from L0 to L1, the second from L2 to L3: both by spine S0, which is
-/// the first, though nothing is full.
+/// Four leaves and two spines. The first training goes from L0 to L1, the second from L2 to L3: both cross spine S0, which is
+/// the first one, although no link is full.
 fn two_trainings() -> (Network, Vec<Job>) {
     let mut network = Network::new();
     let sums = Switch {
@@ -218,8 +217,7 @@ fn problems() -> impl Strategy<Value = Problem> {
     )
 }
 
-/// What a choice comes to, by what the documentation says alone: the worst point's users and the cost; `None` if it breaks
-/// a constraint.
+/// Users at the worst point and cost of a choice, by the documentation only; `None` if it violates a constraint.
 fn judge(problem: &Problem, chosen: &[usize]) -> Option<(usize, u64)> {
     let options = || {
         let all = problem.decisions.iter().zip(chosen);
@@ -291,7 +289,7 @@ proptest! {
             Err(Refusal::Conflict(conflict)) => {
                 prop_assert_eq!(best, None);
                 prop_assert!(conflict.least);
-                // Without the decisions that are no part of it, it is one; without any that is, none.
+                // The conflict's decisions alone have no choice; without any one of them, the others have one.
                 let part = |left_out: Option<usize>| {
                     let mut part = problem.clone();
                     for (number, decision) in part.decisions.iter_mut().enumerate() {
@@ -308,14 +306,14 @@ proptest! {
             }
             Err(other) => prop_assert!(false, "{:?}", other),
         }
-        // The rounding breaks nothing, and is never said to be better than it is.
+        // The rounding violates no constraint, and never reports a better result than it has.
         if let Some(placed) = rounded(&problem, seed).unwrap() {
             prop_assert_eq!(judge(&problem, &placed.chosen), Some((placed.worst, placed.cost as u64)));
             prop_assert!(best.is_some_and(|(worst, _)| placed.bound <= worst && worst <= placed.worst));
         }
     }
 
-    /// Trainings on leaves and spines: none is slower than it was, nothing is exceeded, and no switch is worse.
+    /// Trainings on leaves and spines: none becomes slower, no capacity is exceeded, and the worst switch is no worse.
     #[test]
     fn spread_plans_exceed_nothing(
         hosts in prop::collection::vec(0_usize..4, 6..=10),

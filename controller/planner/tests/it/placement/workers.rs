@@ -1,4 +1,4 @@
-//! Titan's objective against arithmetic, and against trying all placements.
+//! Titan's objective, compared with arithmetic and with an enumeration of all placements.
 
 use planner::placement::workers::{
     Conflict, End, HostId, Limit, Machine, Pattern, Problem, Refusal, greedy, greedy_room, place,
@@ -16,8 +16,8 @@ fn machine(name: &str, rack: usize, slots: usize, busy: bool) -> Machine {
     }
 }
 
-/// Three racks. Rack A: a1 runs something and has 2 slots left, a2 is idle with 4. Rack B: b1 runs something, 1 left; b2 is
-/// idle with 3. Rack C: c1 is idle with 6. Six workers; what runs already has room for three, so one idle host is needed.
+/// Three racks. Rack A: a1 is busy and has 2 free slots, a2 is idle with 4. Rack B: b1 is busy with 1 free slot, b2 is idle
+/// with 3. Rack C: c1 is idle with 6. Busy hosts have slots for three of six workers, so one idle host is needed.
 fn example() -> Problem {
     Problem {
         machines: vec![
@@ -33,7 +33,7 @@ fn example() -> Problem {
     }
 }
 
-/// One idle host that has room for all is better than one beside those that run something: c1 alone.
+/// One idle host with slots for all is better than an idle host beside busy ones: c1 alone.
 #[test]
 fn one_idle_host_with_room_for_all_is_taken_alone() {
     let placed = place(&example()).unwrap();
@@ -41,8 +41,8 @@ fn one_idle_host_with_room_for_all_is_taken_alone() {
     assert_eq!((placed.idle, placed.hosts, placed.proven), (1, 1, true));
 }
 
-/// The server stands in rack A, and four pairs may talk between A and C: c1 has four workers, and a1, which runs something,
-/// the other two. One idle host, two hosts. (a2 with a1 is as good.) Had c1 only three pairs, a2 and a1 would be left.
+/// The server is in rack A, and four pairs may communicate between A and C: c1 has four workers, and a1, which is busy, the
+/// other two. One idle host, two hosts. (a2 with a1 is as good.) With only three pairs for c1, a2 and a1 would be left.
 #[test]
 fn what_may_talk_between_racks_spreads_workers() {
     let mut problem = example();
@@ -65,8 +65,8 @@ fn what_may_talk_between_racks_spreads_workers() {
     assert!(placed.proven);
 }
 
-/// A ring of four over two racks with two slots each crosses twice, one that is not in order four times: with two pairs
-/// between the racks, ranks 0 and 1 stand together, or 1 and 2.
+/// A ring of four workers over two racks with two slots each crosses twice in order, and four times otherwise: with two pairs
+/// between the racks, ranks 0 and 1 are together, or 1 and 2.
 #[test]
 fn a_ring_is_laid_so_that_it_crosses_as_seldom_as_it_may() {
     let mut problem = Problem {
@@ -113,8 +113,8 @@ fn what_cannot_be_placed_says_what_binds() {
     assert_eq!(place(&problem), Err(Refusal::PinnedTwice(0, 2, 0)));
     problem.pins = vec![(6, 0)];
     assert_eq!(place(&problem), Err(Refusal::Unknown("worker", 6)));
-    // Fourteen workers: A has room for 6; of B and C not as many may talk with A as are left. B's limit alone does no harm:
-    // 6 + 6 + 2 are 14.
+    // Fourteen workers: A has slots for 6; fewer workers of B and C may communicate with A than are left. B's limit alone does
+    // not matter: 6 + 6 + 2 are 14.
     problem.pins.clear();
     problem.workers = 14;
     problem.pattern = Pattern::to_server(14, 0);
@@ -189,7 +189,7 @@ fn problems() -> impl Strategy<Value = Problem> {
                     2 => Pattern::ring(workers),
                     3 => Pattern::halving_doubling(workers),
                     _ => Pattern {
-                        // Two servers, and one worker that talks with another besides.
+                        // Two servers, and one worker that also communicates with another.
                         steps: vec![
                             [
                                 Pattern::to_server(workers, 0).steps.remove(0),
@@ -214,7 +214,7 @@ fn problems() -> impl Strategy<Value = Problem> {
     )
 }
 
-/// Whether a placement keeps slots, limits and pins.
+/// Whether a placement respects slots, limits and pins.
 fn is_valid(problem: &Problem, at: &[HostId]) -> bool {
     let within = (0..problem.machines.len()).all(|host| {
         let here = at.iter().filter(|at| **at == host).count();
@@ -235,7 +235,7 @@ fn cost(problem: &Problem, at: &[HostId]) -> (usize, usize) {
     (idle.count(), hosts.len())
 }
 
-/// The least cost of all placements.
+/// Minimum cost of all placements.
 fn by_trying_all(problem: &Problem) -> Option<(usize, usize)> {
     let hosts = problem.machines.len();
     let mut at = vec![0; problem.workers];
@@ -275,7 +275,7 @@ proptest! {
         }
     }
 
-    /// A conflict is one, and is none without any of its constraints.
+    /// A conflict has no placement, but has one without any one of its constraints.
     #[test]
     fn a_conflict_is_no_larger_than_it_need_be(problem in problems()) {
         if let Err(Refusal::Conflict(conflict)) = place(&problem) {
@@ -309,7 +309,7 @@ proptest! {
         }
     }
 
-    /// Before a server, k hosts that the greedy takes have room for 1 − 1/e of what any k have room for.
+    /// With a parameter server, k greedy hosts fit at least 1 − 1/e of the workers that any k hosts fit.
     #[test]
     fn the_greedy_keeps_its_promise(
         machines in prop::collection::vec((0_usize..3, 1_usize..6), 1..=8),

@@ -1,10 +1,10 @@
-//! Programs made from a seed.
+//! Programs generated from a seed.
 
 use planner::solve::{Cmp, Model, Sense};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// A program as it was written.
+/// A program as written.
 #[derive(Clone)]
 pub struct Case {
     pub sense: Sense,
@@ -24,16 +24,16 @@ pub struct Variable {
 /// A row: terms, comparison, right-hand side.
 pub type Written = (Vec<(usize, f64)>, Cmp, f64);
 
-/// What a program is about.
+/// Kind of a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Any rows, fractional.
+    /// Arbitrary rows, fractional variables.
     Dense,
-    /// Few terms a row, some variables without bounds.
+    /// Few terms per row, and some variables without bounds.
     Open,
-    /// The corner is met by many more rows than it needs.
+    /// Many more rows meet at the optimal vertex than are needed.
     Degenerate,
-    /// Units of variables up to 1e9 apart, rows as well.
+    /// Units of variables, and of rows, that differ by up to 1e9.
     BadlyScaled,
     /// Rates of gradients: links, switches, a common rate.
     Rates,
@@ -41,21 +41,21 @@ pub enum Kind {
     Infeasible,
     /// Several knapsacks.
     Knapsack,
-    /// Who serves whom, and who is open.
+    /// Facility location: which facilities are open, and which customers they serve.
     Facilities,
-    /// The same with capacities, in such units.
+    /// Facility location with capacities, in large units.
     CapacitatedFacilities,
-    /// One to one.
+    /// Assignment, one to one.
     Assignment,
-    /// Each element by at least one set.
+    /// Cover of each element by at least one set.
     SetCover,
-    /// Whole and fractional variables under any rows.
+    /// Integer and fractional variables with arbitrary rows.
     Mixed,
-    /// The same, often with nothing within.
+    /// As `Mixed`, often infeasible.
     TightMixed,
-    /// Rates of gradients where each worker has one switch or the server, in units of all sizes.
+    /// Rates of gradients where each worker uses one switch or the server, in units of all sizes.
     Choices,
-    /// Facilities again: 60 that may be open, each near some of 90 customers.
+    /// Facility location with 60 possible facilities, each near some of 90 customers.
     Large,
 }
 
@@ -79,16 +79,16 @@ impl Kind {
     ];
 }
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 struct Dice(ChaCha12Rng);
 
 impl Dice {
-    /// Below a number.
+    /// Number below `n`.
     fn below(&mut self, n: usize) -> usize {
         (self.0.next_u64() % n as u64) as usize
     }
 
-    /// Between two whole numbers, both included.
+    /// Whole number between two, both included.
     fn whole(&mut self, least: i64, greatest: i64) -> f64 {
         let span = (greatest - least + 1) as usize;
         (least + self.below(span) as i64) as f64
@@ -106,19 +106,19 @@ impl Dice {
         self.share() < share
     }
 
-    /// 2 to a whole power between two.
+    /// Power of 2 with a whole exponent between two.
     fn power(&mut self, least: i64, greatest: i64) -> f64 {
         self.whole(least, greatest).exp2()
     }
 
-    /// 10 to a power between two.
+    /// Power of 10 with an exponent between two.
     fn scale(&mut self, least: f64, greatest: f64) -> f64 {
         10_f64.powf(self.between(least, greatest))
     }
 }
 
 impl Case {
-    /// One without variables.
+    /// A program without variables.
     pub fn empty(sense: Sense) -> Case {
         Case {
             sense,
@@ -174,7 +174,7 @@ impl Case {
             .sum()
     }
 
-    /// By what share of its magnitude the worst row is missed.
+    /// Violation of the worst row, relative to its magnitude.
     pub fn missed(&self, x: &[f64]) -> f64 {
         let mut worst = 0.0_f64;
         for (terms, cmp, rhs) in &self.rows {
@@ -199,7 +199,7 @@ impl Case {
         worst
     }
 
-    /// Binaries under rows of small whole numbers.
+    /// Binary variables with rows of small whole numbers.
     pub fn of_binaries(n: usize, seed: u64, maximize: bool) -> Case {
         let dice = &mut Dice(ChaCha12Rng::seed_from_u64(seed));
         let mut case = Case::empty(if maximize {
@@ -225,7 +225,7 @@ impl Case {
         case
     }
 
-    /// The same program before units were changed, for solvers that take numbers as they are.
+    /// The program of a seed before its units are changed, for solvers that do not scale.
     pub fn plain(kind: Kind, seed: u64) -> Case {
         let dice = &mut dice(kind, seed);
         match kind {
@@ -269,7 +269,7 @@ impl Case {
     }
 }
 
-/// Rows through or near a point, or (not `is_feasible`) near it only.
+/// Rows through or near a point; if not `is_feasible`, near it only.
 fn any_rows(dice: &mut Dice, integers: f64, density: f64, is_feasible: bool) -> Case {
     let sense = [Sense::Minimize, Sense::Maximize][dice.below(2)];
     let mut case = Case::empty(sense);
@@ -305,7 +305,7 @@ fn any_rows(dice: &mut Dice, integers: f64, density: f64, is_feasible: bool) -> 
     case
 }
 
-/// A diet: positive rows, no upper bounds; sometimes a free variable that rows hold.
+/// A diet problem: positive rows, no upper bounds; sometimes a free variable that rows bound.
 fn open(dice: &mut Dice) -> Case {
     let mut case = Case::empty(Sense::Minimize);
     let n = 3 + dice.below(20);
@@ -334,7 +334,7 @@ fn open(dice: &mut Dice) -> Case {
     case
 }
 
-/// Transport: supplies equal demands, all costs alike or nearly.
+/// A transport problem: supplies equal demands, and all costs are nearly equal.
 fn degenerate(dice: &mut Dice) -> Case {
     let mut case = Case::empty(Sense::Minimize);
     let n = 2 + dice.below(5);
@@ -351,7 +351,7 @@ fn degenerate(dice: &mut Dice) -> Case {
     case
 }
 
-/// Each fractional variable in a unit of its own, each row times a number of its own: powers of two, which round nothing.
+/// Scales each fractional variable and each row by its own factor: powers of two, which cause no rounding.
 fn scaled(dice: &mut Dice, plain: &Case) -> Case {
     let mut case = plain.clone();
     let mut unit = vec![1.0; case.variables.len()];
@@ -379,7 +379,7 @@ fn dice(kind: Kind, seed: u64) -> Dice {
     ))
 }
 
-/// Workers choose shares of switches and links; the least rate is to be great.
+/// Workers choose shares of switches and links; the least rate is maximized.
 fn rates(dice: &mut Dice) -> Case {
     let mut case = Case::empty(Sense::Maximize);
     let (workers, switches) = (2 + dice.below(10), 1 + dice.below(5));
@@ -415,7 +415,7 @@ fn rates(dice: &mut Dice) -> Case {
     case
 }
 
-/// Rows that a combination refutes, by a margin of a hundredth or more of the point.
+/// Rows that a combination of them refutes, by a margin of at least a hundredth of the point.
 fn infeasible(dice: &mut Dice) -> Case {
     let mut case = any_rows(dice, 0.3, 0.5, true);
     let n = case.variables.len();
@@ -521,7 +521,7 @@ fn set_cover(dice: &mut Dice) -> Case {
     case
 }
 
-/// GRID: the least worker's rate is to be great, each worker aggregates at one place.
+/// GRID: the least worker's rate is maximized, and each worker is summed at one node.
 fn choices(dice: &mut Dice) -> Case {
     let mut case = Case::empty(Sense::Maximize);
     let (workers, switches) = (3 + dice.below(5), 1 + dice.below(3));

@@ -1,4 +1,4 @@
-//! Linear and integer programs against arithmetic, against enumeration, and with what has no answer.
+//! Linear and integer programs, compared with arithmetic and enumeration, and models without an answer.
 
 pub mod cases;
 
@@ -8,7 +8,7 @@ use planner::solve::{
 };
 use proptest::prelude::*;
 
-/// Bits a second: max 3a + 2b with a + b ≤ 4e9, a + 3b ≤ 6e9, a ≤ 3e9. Corners: (3e9, 1e9) gives 11e9.
+/// In bit/s: max 3a + 2b with a + b ≤ 4e9, a + 3b ≤ 6e9, a ≤ 3e9. Corners: (3e9, 1e9) gives 11e9.
 #[test]
 fn a_program_in_bits_a_second_is_solved_as_it_is() {
     let mut model = Model::new(Sense::Maximize);
@@ -23,8 +23,8 @@ fn a_program_in_bits_a_second_is_solved_as_it_is() {
     assert!((answer.value(a) - 3e9).abs() < 1e3, "{answer:?}");
 }
 
-/// 3x + 5y + 4z ≤ 9 in whole numbers of 0 and 1, worth 4, 6, 5: the best pair is y and z, worth 11. With fractions x and z are
-/// worth most a unit, and 2/5 of y fill the rest: 4 + 5 + 2.4.
+/// 3x + 5y + 4z ≤ 9 with values 0 and 1, worth 4, 6, 5: the best pair is y and z, worth 11. With fractions x and z are worth
+/// the most per unit, and 2/5 of y fill the rest: 4 + 5 + 2.4.
 #[test]
 fn a_knapsack_is_filled_with_whole_things() {
     let mut model = Model::new(Sense::Maximize);
@@ -62,7 +62,7 @@ fn what_has_no_answer_is_told_from_what_has_no_best() {
     assert_eq!(lp(&model), Err(SolveError::Infeasible));
 }
 
-/// 2x + 2y = 3 has no whole answer, though its relaxation has; nor x ≤ y − 1 and y ≤ x without bounds.
+/// 2x + 2y = 3 has no integer solution, though its relaxation has one; nor do x ≤ y − 1 and y ≤ x without bounds.
 #[test]
 fn what_only_whole_numbers_refute_is_refuted() {
     let mut model = Model::new(Sense::Minimize);
@@ -103,7 +103,7 @@ fn a_number_that_is_none_is_refused() {
     assert!(is_invalid(&model));
 }
 
-/// Three workers of 4, a link of 10, and rows that have nothing to do with it.
+/// Three workers of 4, a link of 10, and unrelated rows.
 #[test]
 fn a_conflict_names_the_rows_that_clash_and_no_others() {
     let mut model = Model::new(Sense::Maximize);
@@ -150,7 +150,7 @@ fn the_same_model_gives_the_same_answer_to_the_bit() {
     }
 }
 
-/// Whole and fractional variables: without any row of a conflict, the others can be met.
+/// Integer and fractional variables: without any one row of a conflict, the others can be met.
 #[test]
 fn a_conflict_is_one_and_is_no_larger_than_it_need_be() {
     for seed in 0..20 {
@@ -167,7 +167,7 @@ fn a_conflict_is_one_and_is_no_larger_than_it_need_be() {
     }
 }
 
-/// The best over all ways to choose the whole variables, where all are: None if none is feasible.
+/// Best objective over all values of the variables, if all are integers; `None` if none is feasible.
 fn enumerated(case: &Case) -> Option<f64> {
     let n = case.variables.len();
     let mut best: Option<f64> = None;
@@ -184,7 +184,7 @@ fn enumerated(case: &Case) -> Option<f64> {
     best
 }
 
-/// What every answer has to be, whatever it is.
+/// Checks the properties of any answer.
 pub fn is_honest(case: &Case, answer: &Answer, is_whole: bool) {
     for (x, variable) in answer.values.iter().zip(&case.variables) {
         assert!(*x >= variable.lower && *x <= variable.upper);
@@ -199,7 +199,7 @@ pub fn is_honest(case: &Case, answer: &Answer, is_whole: bool) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Small whole coefficients, so that sums are exact: the optimum, or that there is none, is that of enumeration.
+    /// Small whole coefficients, so that sums are exact: the result is that of enumeration, also for infeasible models.
     #[test]
     fn binaries_are_chosen_as_enumeration_would(
         n in 1_usize..=10,
@@ -218,7 +218,7 @@ proptest! {
             (Err(SolveError::Infeasible), None) => {
                 let rows = conflict(&model);
                 prop_assert!(!rows.is_empty());
-                // Enough, and each needed.
+                // Together they are infeasible, and each row is needed.
                 prop_assert_eq!(enumerated(&case.with_rows(|row| rows.iter().any(|r| r.index() == row))), None);
                 for leave in &rows {
                     let rest = |row: usize| row != leave.index() && rows.iter().any(|r| r.index() == row);
@@ -231,10 +231,10 @@ proptest! {
 }
 
 proptest! {
-    // Each is tried in all ways that there are: they are slow.
+    // The solver makes all its attempts at each case, which is slow.
     #![proptest_config(ProptestConfig::with_cases(30))]
 
-    /// Numbers of all sizes, and infinities: an answer is one, or there is none; nothing is said that the checks do not say.
+    /// Numbers of all sizes, and infinities: every answer is valid, and every claim passes the checks.
     #[test]
     fn numbers_far_apart_do_no_harm(
         sizes in prop::collection::vec((-12_i32..=12, -9_i8..=9), 40),
@@ -265,14 +265,14 @@ proptest! {
     }
 }
 
-/// A row whose first term cancels, before one of as many terms: what a row is, others before it do not change.
+/// A row whose first term cancels, before one with as many terms: a row does not depend on earlier rows.
 #[test]
 fn terms_that_cancel_leave_the_next_row_as_it_was_written() {
     let mut model = Model::new(Sense::Minimize);
     let [x, y, z] = [1.0, 2.0, 4.0].map(|cost| model.variable(0.0, 5.0, cost));
     model.constrain([(x, 1.0), (z, 1.0), (y, 1.0), (x, -1.0)], Cmp::Ge, 3.0);
     model.constrain([(y, 1.0), (x, 1.0)], Cmp::Ge, 4.0);
-    // 3 of y for the first row, and 1 of x beside it for the second.
+    // y = 3 for the first row, and x = 1 besides for the second.
     let answer = lp(&model).unwrap();
     assert!((answer.objective - 7.0).abs() < 1e-6, "{answer:?}");
     assert!((answer.value(x) - 1.0).abs() < 1e-6 && answer.value(z).abs() < 1e-6);

@@ -1,8 +1,8 @@
-//! Few masks that cover a set of bytes and nothing else (Quine and McCluskey, with a greedy choice at the end).
+//! Covers exactly a set of bytes with few masks (Quine and McCluskey, with a greedy choice at the end).
 
 use std::collections::BTreeSet;
 
-/// Value and mask of each; together they match just these bytes.
+/// Values and masks that together match exactly these bytes.
 pub(super) fn cover(bytes: &[u8]) -> Vec<(u8, u8)> {
     let mut current: BTreeSet<(u8, u8)> = bytes.iter().map(|byte| (*byte, 0xff)).collect();
     let mut primes: Vec<(u8, u8)> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn cover(bytes: &[u8]) -> Vec<(u8, u8)> {
     while !left.is_empty() {
         let covers =
             |(value, mask): (u8, u8)| left.iter().filter(|byte| *byte & mask == value).count();
-        // Of equals the first, so that the choice is the same every time.
+        // The first of equally good ones, so that the choice is deterministic.
         let Some(best) = primes
             .iter()
             .copied()

@@ -1,8 +1,8 @@
-//! Ranges of numbers as ranges of their digits.
+//! Turns ranges of numbers into ranges of their digits.
 
 use super::{MAX_NUMERAL, Numeral, Style};
 
-/// The numerals of the numbers from `low` to `high`.
+/// Numerals of the numbers from `low` to `high`.
 pub(super) fn of(low: u128, high: u128, style: Style) -> Vec<Numeral> {
     let (base, max) = match style {
         Style::Decimal { max, .. } => (10, max),
@@ -11,7 +11,7 @@ pub(super) fn of(low: u128, high: u128, style: Style) -> Vec<Numeral> {
     };
     let mut numerals = Vec::new();
     for count in 1..=max.min(MAX_NUMERAL) {
-        // Numbers with so many digits, none of them a leading zero.
+        // Numbers with `count` digits, without leading zeros.
         let first = if count == 1 {
             0
         } else {
@@ -31,7 +31,7 @@ fn base_to(base: u128, count: usize) -> u128 {
     base.pow(count as u32)
 }
 
-/// Ranges of digits, the highest digit first, that make up a range of numbers with so many digits.
+/// Ranges of digits, highest digit first, that form the numbers from `low` to `high` with `count` digits.
 fn digits(low: u128, high: u128, base: u128, count: usize) -> Vec<Vec<(u128, u128)>> {
     if count == 0 {
         return vec![Vec::new()];
@@ -58,7 +58,7 @@ fn digits(low: u128, high: u128, base: u128, count: usize) -> Vec<Vec<(u128, u12
     }
     if high % unit != unit - 1 {
         all.extend(with((last, last), digits(0, high % unit, base, count - 1)));
-        // Digits behind the first differ, so there is one before the last.
+        // The first digits differ, so `last` is at least 1.
         last -= 1;
     }
     if first <= last {
@@ -79,7 +79,7 @@ fn numeral(digits: &[(u128, u128)], style: Style) -> Numeral {
             length += 1;
         }
         _ => {
-            // The lowest group first; all but the last say that more follow.
+            // Lowest group first; the top bit of all bytes but the last announces another byte.
             for (index, (low, high)) in digits.iter().rev().enumerate() {
                 let more = if index + 1 < length { 0x80 } else { 0 };
                 bytes[index] = (more | *low as u8, more | *high as u8);
@@ -91,7 +91,7 @@ fn numeral(digits: &[(u128, u128)], style: Style) -> Numeral {
 
 #[cfg(test)]
 impl Numeral {
-    /// Whether a number, as it is written, is among them.
+    /// Whether the numeral contains a number in its written form.
     pub fn fits(&self, number: u128, style: Style) -> bool {
         let mut written = Vec::new();
         match style {

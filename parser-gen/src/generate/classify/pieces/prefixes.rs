@@ -1,10 +1,10 @@
-//! The fewest prefixes of which the longest that matches says what to do (Draves et al., INFOCOM 1999: "optimal routing
-//! table constructor").
+//! Fewest prefixes whose longest match gives each value its outcome (Draves et al., INFOCOM 1999: "optimal routing table
+//! constructor").
 
 use super::{Code, Piece, Row, SKIP, Span};
 use crate::filter::typing::max_value;
 
-/// The rows of spans that cover all values of so many bits.
+/// Rows of spans that cover all values of `bits` bits.
 pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
     let mut prefixes = Vec::new();
     if may_nest {
@@ -26,7 +26,7 @@ pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
     } else {
         apart(spans, (0, bits), &mut prefixes);
     }
-    // Longer ones first; those of one length exclude each other.
+    // Longer prefixes first; prefixes of equal length exclude each other.
     prefixes.sort_unstable_by_key(|prefix| (prefix.free, prefix.value));
     let rows = prefixes.iter().map(|prefix| Row {
         piece: if prefix.free == bits {
@@ -46,14 +46,14 @@ fn low_bits(count: u32) -> u128 {
 
 struct Prefix {
     value: u128,
-    /// How many low bits are open.
+    /// Number of low bits that the prefix leaves open.
     free: u32,
     code: Code,
-    /// The code of the next wider prefix.
+    /// Code of the next wider prefix.
     around: Code,
 }
 
-/// The spans that meet the lower and the upper half of a prefix, and where the upper one begins.
+/// Spans that overlap the lower and the upper half of a prefix, and the first value of the upper half.
 fn halves(spans: &[Span], base: u128, free: u32) -> (&[Span], &[Span], u128) {
     let middle = base + (1_u128 << (free - 1));
     let upper = spans.partition_point(|(_, high, _)| *high < middle);
@@ -65,7 +65,7 @@ fn is_one(spans: &[Span]) -> bool {
     spans.windows(2).all(|pair| pair[0].2 == pair[1].2)
 }
 
-/// Prefixes that exclude each other.
+/// Appends prefixes that exclude each other.
 fn apart(spans: &[Span], (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
     if free == 0 || is_one(spans) {
         let code = spans.first().map_or(SKIP, |(.., code)| *code);
@@ -84,14 +84,14 @@ fn apart(spans: &[Span], (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
     apart(high, (middle, free - 1), chosen);
 }
 
-/// A prefix: the codes that it may have at the least cost, and its two halves if they differ.
+/// A prefix: the codes with which it costs least, and its two halves if their codes differ.
 struct Trie {
     candidates: Vec<Code>,
     halves: Option<Box<(Trie, Trie)>>,
 }
 
 impl Trie {
-    /// The prefix that begins at `base` and leaves `free` bits open; `spans` are those that meet it.
+    /// Trie of the prefix at `base` that leaves `free` bits open; `spans` are those that overlap it.
     fn of(spans: &[Span], base: u128, free: u32) -> Trie {
         if free == 0 || is_one(spans) {
             return Trie {
@@ -123,7 +123,7 @@ impl Trie {
         }
     }
 
-    /// Writes the prefixes that are needed below one that has a code.
+    /// Appends the prefixes needed below a prefix with code `around`.
     fn choose(&self, around: Code, (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
         let mut code = around;
         if self.candidates.binary_search(&around).is_err() {
