@@ -49,7 +49,7 @@ pub enum OpenError {
     /// The interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// A device.
+    /// The device cannot be used.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// Raw frames are refused.
@@ -57,15 +57,15 @@ pub enum OpenError {
         "cannot send raw frames through {interface}: {source} (CAP_NET_RAW is needed; `udp` needs none, but is for weir only)"
     )]
     Raw {
-        /// Through which interface.
+        /// The interface.
         interface: String,
         /// The system's reason.
         source: io::Error,
     },
-    /// RoCEv2's port is somebody's.
+    /// RoCEv2's UDP port cannot be bound.
     #[error("cannot have UDP port 4791 of {ip}: {source} (who has it? `ss -lunp`)")]
     Port {
-        /// At which address.
+        /// Local address of the port.
         ip: std::net::Ipv4Addr,
         /// The system's reason.
         source: io::Error,
@@ -173,7 +173,7 @@ fn raw_because(
     Ok(Software::new(frames, options))
 }
 
-/// The device of this name, or that of the interface of this name, or the only one.
+/// Opens the device with this name, the device of the interface with this name, or the only device.
 fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
     let installed = Installed::open()?;
     let wanted = match name {
