@@ -1,9 +1,9 @@
 //! Agents: the loops around `aggregation`'s state machines, their arguments and what they print.
 //!
-//! An agent prints one JSON object a line ([`Line`]): `ready` once it can receive, the server `round` after each round, and
-//! `report` at the end. With `--wait` it starts when a line comes on its standard input, so that nobody sends before all
-//! can receive. What comes then are [`Order`]s. Exit status: 0, or 2 with one line on the standard error; 1 where what was
-//! measured is wrong.
+//! An agent prints one JSON object per line ([`Line`]): `ready` once it can receive, at the server `round` after each round,
+//! and `report` at the end. With `--wait` it starts when it reads a line from its standard input, so that no agent sends
+//! before all can receive. Further lines are [`Order`]s. Exit status: 0, or 2 with one line on the standard error; 1 if a
+//! measured result is wrong.
 
 mod args;
 mod orders;
@@ -52,7 +52,7 @@ pub enum AgentCommand {
 }
 
 impl AgentCommand {
-    /// Runs it to its end.
+    /// Runs the agent to its end.
     pub fn run(&self) -> ExitCode {
         match self.try_run() {
             Ok(()) => ExitCode::SUCCESS,
@@ -126,7 +126,7 @@ fn print(line: &Line) -> anyhow::Result<()> {
         .context("cannot print")
 }
 
-/// Says that frames can be received, and waits for the start if asked to; what may come then.
+/// Reports that frames can be received, and waits for the start if requested; returns the source of orders.
 fn start(wait: bool) -> anyhow::Result<Orders> {
     print(&Line::Ready)?;
     if !wait {
@@ -140,7 +140,7 @@ fn start(wait: bool) -> anyhow::Result<Orders> {
     Orders::from_standard_input().context("cannot read the standard input")
 }
 
-/// Time as the state machines want it.
+/// The time for the state machines.
 struct Clock(Instant);
 
 impl Clock {
@@ -152,9 +152,9 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// How long until a deadline.
+    /// Time until a deadline.
     fn until(&self, deadline_ns: Option<u64>) -> Duration {
-        // Without a deadline too, one looks around now and then.
+        // Without a deadline, poll at this interval.
         const IDLE: Duration = Duration::from_millis(100);
         deadline_ns.map_or(IDLE, |deadline| {
             Duration::from_nanos(deadline.saturating_sub(self.now_ns()))
@@ -162,16 +162,17 @@ impl Clock {
     }
 }
 
-/// Frames taken in a row before anything else is done.
+/// Maximum number of frames that are processed before other work.
 const BURST: usize = 64;
 
-/// Whether the other end of a cable is gone.
+/// Whether the other end of a cable has closed.
 fn is_unplugged(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// Waits for frames and gives each to `handle`: the first for at most `timeout`, then those that are there.
+/// Waits for frames and passes each to `handle`: waits for the first for at most `timeout`, then takes those that have
+/// arrived.
 fn receive(
     frames: &mut dyn Frames,
     timeout: Duration,

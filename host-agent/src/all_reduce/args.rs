@@ -1,4 +1,4 @@
-//! Which rank it is, and by which way: options, or what a scenario says in the environment.
+//! Settings of the rank and its transport: from options, or from a scenario's environment.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, Place, WorkerId};
@@ -67,7 +67,7 @@ pub struct AllReduceArgs {
 }
 
 impl AllReduceArgs {
-    /// The rank.
+    /// Settings of the rank.
     pub(super) fn setup(&self) -> Result<Setup> {
         let values_per_packet = match said("WEIR_VALUES") {
             Some(said) => number("WEIR_VALUES", &said)?,
@@ -111,7 +111,7 @@ impl AllReduceArgs {
         said.unwrap_or_else(|| "eth0".to_owned())
     }
 
-    /// Which, and who says so.
+    /// The transport, and the source of this choice.
     pub(super) fn transport(&self) -> Result<(Transport, &'static str)> {
         if let Some(transport) = self.transport {
             return Ok((transport, "--transport says so"));
@@ -128,13 +128,13 @@ impl AllReduceArgs {
         }
     }
 
-    /// How many values an operation has.
+    /// Number of values per operation.
     pub(super) fn length(&self) -> usize {
         self.values as usize
     }
 }
 
-/// A rank that does not answer the others for so long is gone.
+/// Time without a reply after which a rank is declared dead.
 const GONE_AFTER_NS: u64 = 5_000_000_000;
 
 fn said(name: &str) -> Option<String> {

@@ -1,12 +1,12 @@
-//! `weir-agent collectives-perf`: collectives measured and checked, in the words of nccl-tests, a process a rank.
+//! `weir-agent collectives-perf`: collective benchmarks with checks and with the options of nccl-tests, one process per rank.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `element.rs` | types, operations, values whose results are exact |
-//! | `sizes.rs` | which sizes, and what each means for a collective |
-//! | `place.rs` | where ranks find each other |
-//! | `run.rs` | a rank that measures |
-//! | `table.rs` | what it prints |
+//! | `element.rs` | element types, reductions, values with exact results |
+//! | `sizes.rs` | the measured sizes, and their meaning for each collective |
+//! | `place.rs` | the place where ranks meet |
+//! | `run.rs` | a measuring rank |
+//! | `table.rs` | output |
 
 mod element;
 mod place;
@@ -120,7 +120,7 @@ pub struct CollectivesPerfArgs {
     json: bool,
 }
 
-/// Those for ranks that are all alike.
+/// The algorithms for ranks without a hierarchy.
 const FLAT: [Algorithm; 9] = [
     Algorithm::Direct,
     Algorithm::Ring,
@@ -133,16 +133,16 @@ const FLAT: [Algorithm; 9] = [
     Algorithm::Dissemination,
 ];
 
-/// A group has a queue pair for each pair.
+/// Maximum number of ranks: a group has queue pairs for each pair of ranks.
 const MOST_RANKS: usize = 256;
-/// To each peer.
+/// Maximum number of queue pairs to each peer.
 const MOST_QPS: usize = 64;
 
-/// Values of an option that also takes `all`.
+/// Values of an option that also accepts `all`.
 #[derive(Debug, Clone)]
 struct Choice<T>(Vec<T>);
 
-/// The words of `T`, and `all`.
+/// Parser for the names of `T` and `all`.
 fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value = Choice<T>> {
     let words = T::value_variants().iter().filter_map(T::to_possible_value);
     let words = words.chain([PossibleValue::new("all")]);
@@ -152,7 +152,7 @@ fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value
     })
 }
 
-/// The root of a collective that has one.
+/// Root of a collective that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Root {
     All,
@@ -160,7 +160,7 @@ enum Root {
 }
 
 fn root(text: &str) -> Result<Root, String> {
-    // nccl-tests has -1 for all.
+    // nccl-tests uses -1 for all.
     match (text, text.parse()) {
         ("all" | "-1", _) => Ok(Root::All),
         (_, Ok(rank)) => Ok(Root::Rank(rank)),
@@ -175,13 +175,13 @@ fn one_rank(text: &str) -> Result<u32, String> {
     }
 }
 
-/// By which an option is known.
+/// Name of an option's value.
 fn word(value: &impl ValueEnum) -> String {
     let named = value.to_possible_value();
     named.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-// clap takes no other words.
+// clap accepts no other words.
 fn algorithm(word: &str) -> Algorithm {
     Algorithm::of_word(word).unwrap_or(Algorithm::Direct)
 }
@@ -208,7 +208,7 @@ fn step(text: &str) -> Result<u64, String> {
 }
 
 impl CollectivesPerfArgs {
-    /// Runs it to its end, and prints what came of it.
+    /// Runs the benchmark to its end, and prints the results.
     pub fn run(&self) -> anyhow::Result<()> {
         let (rank, ranks) = (self.rank, self.ranks);
         anyhow::ensure!(

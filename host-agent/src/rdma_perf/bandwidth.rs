@@ -77,14 +77,14 @@ struct Told {
     local: Port,
     remote: Port,
     mtu: usize,
-    /// Who has measured: this end, or the other one.
+    /// Whether this end has measured, or the other one.
     measured_here: bool,
     size: u64,
     iterations: u64,
     peak_mib_per_s: f64,
     average_mib_per_s: f64,
     million_messages_per_s: f64,
-    /// The same of each size, with `--all`.
+    /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,
@@ -187,7 +187,7 @@ fn print_text(outcome: &Outcome, in_gbits: bool) {
     }
 }
 
-/// perftest's columns.
+/// perftest's column headers.
 fn head(in_gbits: bool) -> &'static str {
     match in_gbits {
         true => " #bytes     #iterations    BW peak[Gb/sec]   BW average[Gb/sec]  MsgRate[Mpps]",

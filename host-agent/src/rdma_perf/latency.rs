@@ -60,10 +60,10 @@ struct Told {
     mtu: usize,
     size: u32,
     iterations: u64,
-    /// Nothing at the end that is read from.
+    /// Absent at the end whose memory is read.
     #[serde(flatten)]
     latencies: Option<Microseconds>,
-    /// The same of each size, with `--all`.
+    /// Results of each size, with `--all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,

@@ -1,11 +1,11 @@
-//! `weir-agent rdma-perf`: RDMA tried and measured, in the words of libibverbs' examples and of perftest, and with them.
+//! `weir-agent rdma-perf`: RDMA tests with the options of libibverbs' examples and of perftest, interoperable with both.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `pingpong.rs` | messages to and fro, as ibv_rc_pingpong |
+//! | `pingpong.rs` | messages back and forth, as ibv_rc_pingpong |
 //! | `bandwidth.rs` | WRITEs, SENDs, READs, as ib_write_bw, ib_send_bw, ib_read_bw |
-//! | `latency.rs` | one at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
-//! | `perftest.rs` | options of perftest's that all of its tests take |
+//! | `latency.rs` | one message at a time, as ib_write_lat, ib_send_lat, ib_read_lat |
+//! | `perftest.rs` | perftest's options that all of its tests accept |
 
 mod bandwidth;
 mod latency;
@@ -56,7 +56,7 @@ pub enum RdmaTest {
 }
 
 impl RdmaPerfArgs {
-    /// Runs it to its end, and prints what came of it.
+    /// Runs the test to its end, and prints the results.
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.test {
             RdmaTest::Pingpong(args) => pingpong::run(args),
@@ -89,7 +89,7 @@ pub struct MeetingArgs {
 }
 
 impl MeetingArgs {
-    /// Opens this end, and says which it is.
+    /// Opens this end, and prints its description.
     fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let provider = self.port.open()?;
         eprintln!("{}", provider.describe());
@@ -117,7 +117,7 @@ pub struct PortArgs {
 }
 
 impl PortArgs {
-    /// Opens it.
+    /// Opens the provider.
     pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let seed = match self.seed {
             Some(seed) => seed,
@@ -134,7 +134,7 @@ pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     mtu.ok_or_else(|| format!("`{text}` is none of 256, 512, 1024, 2048, 4096"))
 }
 
-/// What was mended on the way, if anything was.
+/// Prints retransmissions and gaps, if there were any.
 fn print_losses(counters: &Counters) {
     let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);
     if again + gaps > 0 {
