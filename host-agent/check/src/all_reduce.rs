@@ -52,7 +52,7 @@ pub struct AllReduce {
     lateness: Option<Lateness>,
     switch: Switch,
     racks: Vec<Rack>,
-    /// By operation, the bits of the first sums that any rank had.
+    /// The bits of the first sums that any rank had, by operation.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
 }
 

@@ -126,7 +126,7 @@ pub struct Machines<'m, M: Model> {
     by_state: HashMap<(u8, Vec<u8>), u32, FixedState>,
     frames: Vec<Known>,
     by_frame: HashMap<Frame, u16, FixedState>,
-    /// By node, the frames to it.
+    /// The frames to each node.
     to: Vec<FrameSet>,
     steps: Vec<Step>,
     by_event: HashMap<(u32, Event), u32, FixedState>,

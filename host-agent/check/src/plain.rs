@@ -217,7 +217,7 @@ fn a_server_plainly() {
     }
 }
 
-/// Of states that differ by a permutation of nodes, one is kept and none is lost.
+/// One of the states that differ by a permutation of nodes is kept, and none is lost.
 #[test]
 fn who_is_who_makes_no_difference() {
     let operations = vec![Operation::Integers(2); 2];

@@ -137,10 +137,10 @@ struct Run<'s> {
     random: ChaCha8Rng,
     memory: Vec<[Vec<Value>; 3]>,
     possible: Vec<Event>,
-    /// By node: number of predecessors that have not finished.
+    /// Number of unfinished predecessors of each node.
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
-    /// By put node: number of pieces that have not moved.
+    /// Number of pieces of each put that have not moved.
     pieces: Vec<usize>,
     done: Vec<bool>,
     absent: Option<usize>,

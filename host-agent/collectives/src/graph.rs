@@ -92,7 +92,7 @@ pub enum FormError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     starts: Vec<usize>,
-    /// By node: the wait that matches a put, or the put that matches a wait.
+    /// Partners by node: the wait that matches a put, or the put that matches a wait.
     partner: Vec<Option<usize>>,
 }
 
@@ -231,7 +231,7 @@ impl Graph {
         Ok(self.depths(schedule)?.into_iter().max().unwrap_or(0))
     }
 
-    /// By node: length of the longest chain of messages that ends at it, including its own.
+    /// Length of the longest chain of messages that ends at each node, including its own message.
     ///
     /// # Errors
     /// As [`Graph::order`].

@@ -291,7 +291,7 @@ impl Ports {
 }
 
 struct Node {
-    /// By GPU: the NVLink ports, if there are any.
+    /// NVLink ports by GPU, if there are any.
     ports: Vec<Duplex>,
     slots: Vec<Duplex>,
     uplinks: Vec<Duplex>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Program};
 
-/// By peer: the phase in which the rank puts to it, from 0. All puts of a phase finish before a put of the next phase begins;
+/// The phase, from 0, in which the rank puts to each peer. All puts of a phase finish before a put of the next phase begins;
 /// peers of one phase may be served in parallel.
 pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     let mut of_peer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -16,7 +16,7 @@ use crate::schedule::{Action, Program, Signal};
 #[derive(Debug, Clone)]
 pub struct Progress<'p> {
     program: &'p Program,
-    /// By step: number of unfinished predecessors. A wait counts its signal as one.
+    /// Number of unfinished predecessors of each step. A wait counts its signal as one.
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
     /// Steps other than waits that can begin.

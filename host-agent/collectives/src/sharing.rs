@@ -245,9 +245,9 @@ struct Loads<'m> {
     enters: f64,
     /// Bytes by NIC.
     nics: Vec<f64>,
-    /// By GPU: bytes that enter the node there.
+    /// Bytes that enter the node at each GPU.
     lands: Vec<f64>,
-    /// By PCIe switch: bytes between a NIC and a GPU that pass its uplink.
+    /// Bytes between NICs and GPUs that pass the uplink of each PCIe switch.
     detours: Vec<f64>,
 }
 
@@ -285,7 +285,7 @@ impl<'m> Loads<'m> {
         loads
     }
 
-    /// By GPU: load of its NVLink port, if there were one.
+    /// Load of each GPU's NVLink port, if there were one.
     fn ports(&self, fan_out: FanOut) -> Vec<f64> {
         let of = |gpu: usize| self.sends(gpu, fan_out).max(self.gets(gpu));
         (0..self.machine.gpus).map(of).collect()
@@ -326,7 +326,7 @@ impl<'m> Loads<'m> {
         others + own + (gpus - 1.0) * bytes as f64
     }
 
-    /// By GPU: load of its slot, to and from NICs, and without NVLink also to and from other GPUs.
+    /// Load of each GPU's slot, to and from NICs, and without NVLink also to and from other GPUs.
     fn gpu_slots(&self, fan_out: FanOut) -> Vec<f64> {
         if self.machine.inside != Inside::Pcie {
             return self.lands.clone();

@@ -53,7 +53,7 @@ pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
 /// The happens-before relation of a schedule.
 #[derive(Debug)]
 pub struct Order {
-    /// By node: one bit for each node that precedes it.
+    /// For each node, a bit for each node that precedes it.
     before: Vec<Vec<u64>>,
 }
 

@@ -32,7 +32,7 @@ pub struct Reach {
     socket: UdpSocket,
     job: u16,
     rank: u16,
-    /// By rank: address, and time of the last message.
+    /// Address of each rank, and time of its last message.
     peers: Vec<(Ipv4Addr, Option<Instant>)>,
 }
 

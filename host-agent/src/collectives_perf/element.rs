@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use collectives::ReduceOp;
 use half::{bf16, f16};
 
-/// What an element is.
+/// Element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum DataType {

@@ -164,13 +164,13 @@ impl Switch {
 
 /// Destination of a processed frame.
 enum To {
-    /// By the forwarding table.
+    /// The ports that the forwarding table gives for its address.
     Address,
-    /// By the ports of its current address, with this new address.
+    /// The ports of its current address, with this new address.
     Sums(Address),
-    /// By this port.
+    /// This port.
     Port(PortId),
-    /// By its input port.
+    /// Its input port.
     Back,
 }
 

@@ -224,7 +224,7 @@ fn what_is_late_joins_the_next() {
     assert!(late > 5 * runs && 2 * carried > 3 * runs, "{all:?}");
 }
 
-/// The same for floating point values: within the error bounds of the sums, including clipped values.
+/// Late and clipped floating point values join the next operation: nothing is lost, within the error bounds of the sums.
 #[test]
 fn what_is_cut_off_joins_the_next() {
     let (mut all, mut runs) = ([0; 6], 0);

@@ -78,7 +78,7 @@ fn in_the_middle(seed: u64, silent_ns: u64, loss: f64) -> Recovery {
     recovery
 }
 
-/// The same while ranks wait for their last chunks, which no later chunk overtakes.
+/// The switch restarts while ranks wait for their last chunks, which no later chunk overtakes.
 fn at_the_end(seed: u64) -> Recovery {
     let undisturbed_ns = report(seed, 600, 0.0, None).ended_ns;
     let at_ns = undisturbed_ns - 60_000 - seed * 8_000;

@@ -180,7 +180,7 @@ fn whole(len: usize) -> Part {
     }
 }
 
-/// By rank: from the beginning of its input to its position in every rank's output.
+/// Parts by rank: from the beginning of its input to its position in every rank's output.
 fn gathered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {
@@ -193,7 +193,7 @@ fn gathered(shards: &[usize]) -> Vec<Part> {
     shards.iter().map(part).collect()
 }
 
-/// By rank: from its position in every rank's input to its output.
+/// Parts by rank: from its position in every rank's input to its output.
 fn scattered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {

@@ -50,7 +50,7 @@ impl Nics {
 /// A cut between some ranks and the others, with the rates of all edges across it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// By rank: whether it is inside the cut.
+    /// Whether each rank is inside the cut.
     pub inside: Vec<bool>,
     /// Rate into the inside.
     pub into_bps: u64,
@@ -155,7 +155,7 @@ mod tests {
             let found = seconds(&collective);
             assert!((found - expected).abs() < 1e-12, "{collective:?}: {found}");
         }
-        // By the rates of all ranks together: each node has one NIC.
+        // The same time follows from the rates of all ranks together, since each node has one NIC.
         let all = all_reduce_s(2, 1000, 16_000_000_000);
         assert!((all - nics.all_reduce_s(1000)).abs() < 1e-12, "{all}");
     }

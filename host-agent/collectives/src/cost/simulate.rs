@@ -164,7 +164,7 @@ struct Simulation<'s> {
     /// Capacities in bytes per second.
     capacities: Vec<f64>,
     queues: Vec<Queue>,
-    /// By node: the queue of a step that takes time.
+    /// Queue of each node whose step takes time.
     queue_of: Vec<Option<usize>>,
     /// Queues that are not empty.
     active: Vec<usize>,

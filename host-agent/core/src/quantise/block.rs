@@ -86,7 +86,7 @@ mod tests {
         const EDGES: &[f32] = &[0.0, f32::MIN_POSITIVE, f32::from_bits(1), 1.0, f32::MAX];
         prop_oneof![
             4 => any::<u32>().prop_map(f32::from_bits),
-            // Of similar magnitude, as gradients are.
+            // Values of similar magnitude, as gradients are.
             4 => (-1.0..1.0_f32, -6..6_i32).prop_map(|(unit, e)| unit * 2_f32.powi(e)),
             // Subnormal: below the smallest exponent.
             1 => (0..0x80_0000_u32).prop_map(f32::from_bits),

@@ -8,9 +8,9 @@
 //! Why this is safe, also in the middle of an operation: to a rank, the host is a switch that has forgotten all cells
 //! (`docs/protocol.md`, "Ranks ask each other"). A contribution has the same bits wherever it is sent, so the complete sum is
 //! the same at the switch and at the host.
-//!
 //! Why this terminates: a chunk completes where all ranks have contributed. When a host answers that others are missing, the
-//! rank asks those others, with a flag, and they give their values to the host as well, whatever they know of the switch.
+//! rank sends those others ASK with `AGAIN`, and they give their values to the host as well, whatever they know of the
+//! switch. While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 //! While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 
 use wire::{Flags, Kind, Packet, Repr};

@@ -159,7 +159,7 @@ struct Member {
     peers: Vec<Option<Peer>>,
     /// Received signals of schedules that this rank has not begun.
     early: BTreeSet<(usize, u32)>,
-    /// By rank: maximum number of packets in flight to it on each queue pair.
+    /// Maximum number of packets in flight to each rank on each queue pair.
     windows: Vec<u32>,
 }
 

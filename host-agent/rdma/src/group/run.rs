@@ -27,11 +27,11 @@ struct Running<'s> {
 /// A member's part of the execution.
 struct Carried<'s> {
     progress: Progress<'s>,
-    /// By rank: number of signals expected from it.
+    /// Number of signals expected from each rank.
     expected: Vec<u32>,
-    /// By rank: number of posted puts.
+    /// Number of posted puts to each rank.
     posted: Vec<usize>,
-    /// By rank: puts that wait because the queue was full.
+    /// Puts to each rank that wait because the queue was full.
     held: Vec<VecDeque<(usize, Action)>>,
 }
 

@@ -65,7 +65,7 @@ pub struct Traffic<'w> {
 }
 
 impl Traffic<'_> {
-    /// By peer: maximum number of unacknowledged packets from a rank to it, at least 1, if each queue holds `window` packets.
+    /// Maximum number of unacknowledged packets from a rank to each peer, at least 1, if each queue holds `window` packets.
     ///
     /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a
     /// rank that is ahead shares the queue before a peer meanwhile.
